@@ -37,12 +37,12 @@ def main():
     print(report.HEAD, file=table)
     rows, chosen = [], choose(arguments)
     for number, workload in enumerate(chosen, 1):
-        progress = functools.partial(tell, f"[{number}/{len(chosen)}] {workload.name}: ")
+        progress = functools.partial(show_progress, f"[{number}/{len(chosen)}] {workload.name}: ")
         try:
             new = contest.measure(workload, arguments.runs, arguments.binary, progress)
         except (BadRun, subprocess.SubprocessError) as problem:
             new = [report.Row.without_figures(workload, failed=str(problem))]
-        tell("", "")
+        show_progress("", "")
         for row in new:
             print(row.line(), file=table, flush=True)
         rows += new
@@ -105,7 +105,7 @@ def choose(arguments):
     return chosen
 
 
-def tell(where, text):
+def show_progress(where, text):
     """Shows the progress if stderr is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{where}{text}", end="", file=sys.stderr, flush=True)

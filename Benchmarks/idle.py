@@ -117,21 +117,21 @@ class Crowd:
             process.start()
             theirs.close()
             self.members.append((process, mine))
-        self.answers()
+        self.await_results()
 
-    def do(self, order):
+    def do(self, command):
         for _, pipe in self.members:
-            pipe.send(order)
-        self.answers()
+            pipe.send(command)
+        self.await_results()
 
-    def answers(self):
+    def await_results(self):
         for _, pipe in self.members:
             try:
-                trouble = pipe.recv()
+                error = pipe.recv()
             except EOFError:
-                trouble = "ended"
-            if trouble:
-                sys.exit(f"idle: a client {trouble}")
+                error = "ended"
+            if error:
+                sys.exit(f"idle: a client {error}")
 
     def __enter__(self):
         return self
@@ -150,17 +150,17 @@ def member(pipe, port, authority, count, cores):
     connections = []
     pipe.send(None)
     while True:
-        order = pipe.recv()
+        command = pipe.recv()
         try:
-            if order == "open":
+            if command == "open":
                 connections = [Connection(context, port) for _ in range(count)]
             else:
                 for connection in connections:
-                    connection.send(order)
+                    connection.send(command)
                     connection.await_frame(lambda kind, flags: kind in (HEADERS, DATA) and flags & END_STREAM)
             pipe.send(None)
-        except (OSError, ValueError) as trouble:
-            pipe.send(f"has trouble with its connection {len(connections) + 1} of {count}: {trouble}")
+        except (OSError, ValueError) as error:
+            pipe.send(f"failed at its connection {len(connections) + 1} of {count}: {error}")
 
 
 def request(token, push):
@@ -183,9 +183,9 @@ def report(arguments, ours, theirs):
                           ("accepting, CPU us/connection", "accept_cpu_us")):
             print(f"{name:32}" + "".join(f"{figures.get(key, '-'):>12}" for figures in (ours, theirs)))
         print(f"{'accepting, ratio':32}{ratio:12}")
-    most = max(ours["idle_kb"], ours["after_push_kb"])
-    if arguments.limit is not None and most > arguments.limit:
-        sys.exit(f"idle: {most} KB a connection is above {arguments.limit}")
+    maximum = max(ours["idle_kb"], ours["after_push_kb"])
+    if arguments.limit is not None and maximum > arguments.limit:
+        sys.exit(f"idle: {maximum} KB a connection is above {arguments.limit}")
     if arguments.accept_limit is not None and ratio > arguments.accept_limit:
         sys.exit(f"idle: accepting costs {ratio} times nghttpd's CPU, above {arguments.accept_limit}")
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench import positive, run, tell
+from bench import positive, run, show_progress
 from loads import Load
 from servers import BadRun, MockProcess, NghttpdProcess, ServerProcess
 from workloads import WORKLOADS, Nghttpd
@@ -53,7 +53,7 @@ def parse():
     parser.add_argument("--binary", default=".build/release/apns-mock")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=plain,
                         default=["token", "403-one", "410", "413"], help="these workloads of bench.py")
-    parser.add_argument("--pushes", type=positive, default=2000, help="pushes that are counted, twice as many besides")
+    parser.add_argument("--pushes", type=positive, default=2000, help="pushes of the first count; the second has three times as many")
     parser.add_argument("--by-library", action="store_true", help="also what each library takes")
     return parser.parse_args()
 
@@ -90,11 +90,11 @@ def count(workload, pushes, binary):
                 server = MockProcess(side, name, program, folder, {cores[0]})
             stack.callback(server.stop)
             server.get_ready()
-            tell(f"{workload.name}: ", f"warming up {name}")
+            show_progress(f"{workload.name}: ", f"warming up {name}")
             load.fill(server)
-            tell(f"{workload.name}: ", f"counting {name}")
+            show_progress(f"{workload.name}: ", f"counting {name}")
             counts.append(of_a_push(server, load, pushes, folder))
-        tell("", "")
+        show_progress("", "")
         return counts
 
 

@@ -94,9 +94,9 @@ class Load:
             command, capture_output=True, text=True, timeout=300,
             preexec_fn=lambda: os.sched_setaffinity(0, self.cores))
         counts = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", ended.stdout)
-        kinds = {status // 100 for status in server.answers}
+        kinds = {status // 100 for status in server.statuses}
         if counts is None or sum(int(counts[kind - 1]) for kind in kinds) != pushes:
-            expected = " or ".join(map(str, server.answers))
+            expected = " or ".join(map(str, server.statuses))
             raise BadRun(f"not every request was answered {expected}:\n{ended.stdout}{ended.stderr}")
         return float(re.search(r"([\d.]+) req/s", ended.stdout)[1])
 

@@ -14,7 +14,7 @@ from workloads import DEVICE
 # The queries in turn: the newest pushes, as the page lists them, and filters that examine every record.
 QUERIES = ["order=desc", f"device_token={DEVICE}", "status=410", "topic=com.example.*&push_type=background",
            "text=order+shipped"]
-# The most lists, and the most waits, requested per second.
+# The maximum numbers of lists and of waits requested per second.
 RATE = 20
 
 
@@ -70,8 +70,8 @@ class Readers:
             self.waits += 1
 
     def follow(self):
-        answer = self.stream.getresponse()
-        while part := answer.read1(1 << 20):
+        response = self.stream.getresponse()
+        while part := response.read1(1 << 20):
             self.event_bytes += len(part)
 
     def paced(self, things):

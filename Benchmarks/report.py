@@ -11,7 +11,7 @@ import subprocess
 UNITS = {"cpu_us": "us", "loops_us": "us", "per_second": "/s"}
 # A wider spread of ratios indicates that the machine was doing other work.
 WIDE = 1.2
-# The most bytes a recorded push may use beyond its own data.
+# The maximum number of bytes a recorded push may use beyond its own data.
 MOST_BYTES = 250
 
 
@@ -108,7 +108,7 @@ def closing(rows):
     """Yields the notes printed below the table."""
     wide = [row.name for row in rows if row.is_wide]
     if wide:
-        yield f"wide spread, the machine was busy, look again when it is quiet: {', '.join(wide)}"
+        yield f"wide spread, the machine was busy, repeat when it is idle: {', '.join(wide)}"
     missed = [row.name for row in rows if row.verdict in ("above", "below")]
     if missed:
         yield f"target missed: {', '.join(missed)}"

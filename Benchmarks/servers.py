@@ -62,7 +62,7 @@ class MockProcess(ServerProcess):
     """`apns-mock serve`."""
 
     def __init__(self, side, name, binary, folder, cores):
-        self.answers, self.devices, self.port_file = side.answers, side.devices, folder / f"{name}.json"
+        self.statuses, self.devices, self.port_file = side.statuses, side.devices, folder / f"{name}.json"
         config = folder / f"{name}.yaml"
         config.write_text(json.dumps({"apns": dict(side.settings)}))
         command = [
@@ -109,7 +109,7 @@ class MockProcess(ServerProcess):
         if recorded != pushes:
             raise BadRun(f"{pushes} pushes sent, {recorded} recorded")
         matched, evicted = {}, 0
-        for status in self.answers:
+        for status in self.statuses:
             accepted = "true" if status == 200 else "false"
             page = self.api("GET", "/pushes", after=mark, limit=1, status=status, accepted=accepted)
             matched[status] = page["matched"]
@@ -119,7 +119,7 @@ class MockProcess(ServerProcess):
 
 
 class NghttpdProcess(ServerProcess):
-    """nghttpd, from the nghttp2 project, with an empty file for each path, or with no files if it has to answer
+    """nghttpd, from the nghttp2 project, with an empty file for each path, or with no files if it has to respond
     404.
     """
 
@@ -129,13 +129,13 @@ class NghttpdProcess(ServerProcess):
     def __init__(self, side, paths, folder, cores):
         documents = folder / "documents"
         documents.mkdir()
-        for path in paths if side.answers == (200,) else ():
+        for path in paths if side.statuses == (200,) else ():
             document = documents / path.lstrip("/")
             document.parent.mkdir(parents=True, exist_ok=True)
             document.touch()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self.answers = side.answers
+        self.statuses = side.statuses
         self.start(
             ["nghttpd", "-n1", "-a", "127.0.0.1", "-d", documents, str(self.port),
              folder / "Certs/server-key.pem", folder / "Certs/server.pem"], cores, stderr=subprocess.DEVNULL)

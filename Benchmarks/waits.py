@@ -100,7 +100,7 @@ def sample(server, count, samples):
                 if not ready:
                     sys.exit("nothing came within 20 s")
                 seen |= {one: now for one in ready}
-            assert wire.answer(stream).status == 200
+            assert wire.response(stream).status == 200
             yield max(0, seen[waiter] - seen[wire.sock])
             assert waiter.recv(65536).startswith(b"HTTP/1.1 200 ")
             waiter.close()

@@ -1,4 +1,4 @@
-"""The workloads in one table: each entry has a request, the servers that answer it, and the target for their ratio."""
+"""The workloads in one table: each entry has a request, the servers for it, and the target for their ratio."""
 
 import dataclasses
 
@@ -38,9 +38,9 @@ class Push:
 
 @dataclasses.dataclass(frozen=True)
 class Mock:
-    """apns-mock, which must answer with each of these statuses and no other."""
+    """apns-mock, which must respond with each of these statuses and no other."""
 
-    answers: tuple = (200,)
+    statuses: tuple = (200,)
     threads: int = 1
     flags: tuple = ()
     # The settings below `apns:` in the config file.
@@ -55,7 +55,7 @@ class Mock:
 class Nghttpd:
     """nghttpd with one thread."""
 
-    answers: tuple = (200,)
+    statuses: tuple = (200,)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ WORKLOADS = [
              Push(each_connection=100, has_fresh_tokens=True), pushes=6000, target=1.0),
     Workload("400", "rejected: BadDeviceToken", BAD_DEVICE, Mock((400,)), target=REJECTED),
     Workload("400-topic", "rejected: BadTopic", Push(topic="com example app"), Mock((400,)), target=REJECTED),
-    Workload("400-404", "rejected: BadDeviceToken, against nghttpd's 404, whose answer has a body too", BAD_DEVICE,
+    Workload("400-404", "rejected: BadDeviceToken, against nghttpd's 404, whose response has a body too", BAD_DEVICE,
              Mock((400,)), Nghttpd((404,))),
     # As in APNs, a connection is limited to one stream until it has presented a valid token, hence the two
     # workloads.
@@ -112,7 +112,7 @@ WORKLOADS = [
     # The profile rejects a push on its first attempt only, so each push has its own device token.
     Workload("faults", "profile flaky-503 against healthy, 50,000 devices", Push(devices=50_000),
              Mock((200, 503), flags=("--profile", "flaky-503")), Mock(), target=1.1),
-    Workload("reading", "the inbox is read meanwhile, against not: CPU of the event loops, pushes a second", Push(),
+    Workload("reading", "the inbox is read too, against not: CPU of the event loops, pushes a second", Push(),
              Mock(is_read=True), Mock(), figures=("loops_us", "per_second"), has_wide_server=True),
     Workload("threads-cpu", "two threads against one, on one core: CPU", Push(connections=8), Mock(threads=2), Mock()),
     Workload("threads", "two threads against one, on two cores: pushes a second", Push(connections=8, threads=2),

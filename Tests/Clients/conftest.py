@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """Moves the tests marked `serial` to the end, and those that take long to the front, so that no worker waits for
-    them: the files that one worker runs, then the tests with a longer time-out.
+    them: the files that one worker runs, then the tests with a longer timeout.
     """
     def position(item):
         timeout = item.get_closest_marker("timeout")
@@ -59,9 +59,9 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     """Runs a test marked `serial` while the other workers run none. The time it waits for them does not count toward
-    its time-out.
+    its timeout.
     """
-    with serial.turn(item):
+    with serial.exclusive(item):
         return (yield)
 
 

@@ -24,7 +24,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="apns-mock-soak-certs-") as certs:
         soak = Soak(
             pathlib.Path(arguments.binary).resolve(), certs, seconds=arguments.minutes * 60, rate=arguments.rate,
-            seed=arguments.seed, growth=arguments.growth * MEBIBYTE, most=arguments.most * MEBIBYTE, tell=show)
+            seed=arguments.seed, growth=arguments.growth * MEBIBYTE, limit=arguments.limit * MEBIBYTE, report_progress=show)
         print(f"seed {soak.seed}", flush=True)
         failures = soak.run()
     show("")

@@ -9,17 +9,17 @@ import pytest
     "localhost", "LOCALHOST:8197", "localhost:1", "localhost.", "app.localhost", "127.0.0.1", "127.0.0.1:1", "[::1]",
     "[::1]:8197", "[fe80::1]", "192.168.0.7", "192.168.1.5:8197", "apns-mock", "apns-mock:8197",
 ])
-def test_names_of_this_machine_are_hosts(server, host):
+def test_names_of_this_machine_are_accepted(server, host):
     assert server.request("GET", "/api/v1/status", headers={"host": host}).status == 200
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.org"])
-def test_a_name_given_to_this_address_is_refused(server, path, host):
+def test_foreign_host_names_are_rejected(server, path, host):
     """DNS rebinding: the host name of a web page resolves to the server's address."""
-    answer = server.request("GET", path, headers={"host": host})
-    assert answer.status == 403
-    assert "--allow-host" in answer.json["hint"]
+    response = server.request("GET", path, headers={"host": host})
+    assert response.status == 403
+    assert "--allow-host" in response.json["hint"]
 
 
 def test_health_is_reported_under_any_host_name(server):
@@ -27,7 +27,7 @@ def test_health_is_reported_under_any_host_name(server):
         assert server.request("GET", path, headers={"host": "evil.example"}).status == 200
 
 
-def test_a_name_of_the_users_own_is_a_host(start):
+def test_allow_host_accepts_another_name(start):
     server = start("--allow-host", "mock.CI")
     for host, status in [("mock.ci:8197", 200), ("MOCK.ci", 200), ("xmock.ci", 403), ("mock.ci.evil.example", 403)]:
         assert server.request("GET", "/api/v1/status", headers={"host": host}).status == status, host
@@ -38,9 +38,9 @@ def test_a_name_of_the_users_own_is_a_host(start):
     ("POST", "/api/v1/reset"), ("DELETE", "/api/v1/pushes?all=true"), ("PUT", "/api/v1/clock"),
 ])
 def test_a_web_page_changes_nothing(server, device, method, path, origin):
-    answer = server.request(method, path, {} if method != "DELETE" else None, headers={"origin": origin})
-    assert answer.status == 403
-    assert "access-control-allow-origin" not in answer.headers
+    response = server.request(method, path, {} if method != "DELETE" else None, headers={"origin": origin})
+    assert response.status == 403
+    assert "access-control-allow-origin" not in response.headers
 
 
 def test_the_own_origin_is_allowed(server):
@@ -52,17 +52,17 @@ def test_the_own_origin_is_allowed(server):
     ]:
         for method, path in [("GET", "/pushes"), ("POST", "/connections/close")]:
             body = {"client": "127.0.0.2"} if method == "POST" else None
-            answer = server.request(method, "/api/v1" + path, body, headers={"origin": origin})
-            assert answer.status == status, (method, origin)
+            response = server.request(method, "/api/v1" + path, body, headers={"origin": origin})
+            assert response.status == status, (method, origin)
     for host, origin in [("localhost", "http://localhost:80"), ("localhost:443", "https://localhost")]:
-        answer = server.request("GET", "/api/v1/pushes", headers={"host": host, "origin": origin})
-        assert answer.status == 200, "the default port is implied"
+        response = server.request("GET", "/api/v1/pushes", headers={"host": host, "origin": origin})
+        assert response.status == 200, "the default port is implied"
 
 
-def test_no_page_is_invited_to_read(server):
-    answer = server.request("GET", "/api/v1/pushes", headers={"origin": "https://evil.example"})
-    assert "access-control-allow-origin" not in answer.headers
-    assert "set-cookie" not in answer.headers
+def test_responses_allow_no_other_origin(server):
+    response = server.request("GET", "/api/v1/pushes", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in response.headers
+    assert "set-cookie" not in response.headers
 
 
 @pytest.mark.parametrize("headers", [
@@ -71,17 +71,17 @@ def test_no_page_is_invited_to_read(server):
 ])
 @pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/stats", "/api/v1/export"])
 def test_a_page_of_another_origin_reads_nothing(server, path, headers):
-    answer = server.request("GET", path, headers=headers)
-    assert answer.status == 403
-    assert "hint" in answer.json
+    response = server.request("GET", path, headers=headers)
+    assert response.status == 403
+    assert "hint" in response.json
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_the_page_and_an_address_that_is_typed_are_served(server, site):
+def test_same_origin_and_direct_requests_are_served(server, site):
     assert server.request("GET", "/api/v1/pushes", headers={"sec-fetch-site": site}).status == 200
 
 
-def test_a_token_is_asked_for_where_there_is_one(start):
+def test_a_configured_token_is_required(start):
     server = start("--admin-token", "open-sesame")
     assert server.request("GET", "/api/v1/pushes").status == 401
     for authorization, status in [
@@ -89,16 +89,16 @@ def test_a_token_is_asked_for_where_there_is_one(start):
         ("Bearer open-sesameopen-sesame", 401), ("Bearer OPEN-SESAME", 401), ("Bearer ", 401), ("Bearer", 401),
         ("open-sesame", 401), ("Basic open-sesame", 401), ("", 401),
     ]:
-        answer = server.request("GET", "/api/v1/pushes", headers={"authorization": authorization})
-        assert answer.status == status, authorization
-        assert b"open-sesame" not in answer.body
+        response = server.request("GET", "/api/v1/pushes", headers={"authorization": authorization})
+        assert response.status == status, authorization
+        assert b"open-sesame" not in response.body
     assert server.request("GET", "/livez").status == 200
     assert server.facts["admin_token"] == "open-sesame"
     assert server.command("ls").returncode == 0, "commands take the token from the port file"
     assert "open-sesame" not in server.log()
 
 
-def test_a_token_can_be_made_up_or_read_from_a_file(start, tmp_path):
+def test_a_token_can_be_generated_or_read_from_a_file(start, tmp_path):
     made_up = start("--admin-token", "auto").facts["admin_token"]
     assert len(made_up) >= 16
     file = tmp_path / "token"
@@ -107,6 +107,6 @@ def test_a_token_can_be_made_up_or_read_from_a_file(start, tmp_path):
     assert server.facts["admin_token"] == "from-a-file"
 
 
-def test_an_admin_listener_for_everybody_without_a_token_warns(start):
+def test_a_public_admin_listener_without_a_token_warns(start):
     server = start(admin="0.0.0.0:0")
     assert server.logged("--admin-token")

@@ -23,26 +23,26 @@ UNLISTED = [("GET", "/page/modules/main.js", False), ("GET", "/page/nothing", Fa
             ("PATCH", "/api/v1/clock", True)]
 
 
-def raw(server, data, patience=10):
+def raw(server, data, timeout=10):
     """Returns everything received until the server closes; raises an error if it does not close."""
-    with socket.create_connection((server.admin_host, server.admin_port), timeout=patience) as sock:
+    with socket.create_connection((server.admin_host, server.admin_port), timeout=timeout) as sock:
         with contextlib.suppress(ConnectionError):  # it may close before it has read everything
             sock.sendall(data)
-        answer = b""
+        response = b""
         with contextlib.suppress(ConnectionResetError):
             while piece := sock.recv(65536):
-                answer += piece
-    return answer
+                response += piece
+    return response
 
 
-def heads(answer):
+def heads(response):
     """Returns the status of every response in the received bytes."""
-    return [int(status) for status in re.findall(rb"(?:^|\r\n\r\n.*?)HTTP/1\.1 (\d{3}) [A-Z]", answer, re.DOTALL)]
+    return [int(status) for status in re.findall(rb"(?:^|\r\n\r\n.*?)HTTP/1\.1 (\d{3}) [A-Z]", response, re.DOTALL)]
 
 
-def problem(answer):
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head.lower(), answer
+def problem(response):
+    head, _, body = response.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head.lower(), response
     return json.loads(body)
 
 
@@ -67,13 +67,13 @@ def full(server, device):
 # Every route
 
 
-def test_no_route_is_reached_by_another_name(full, operations):
+def test_every_route_rejects_foreign_host_names(full, operations):
     for method, path, _ in operations:
         if path in ("/livez", "/readyz"):
             continue
-        answer = full.request(method, path, headers={"host": EVIL})
-        assert answer.status == 403, (method, path)
-        assert EVIL in answer.json["detail"] and "--allow-host" in answer.json["hint"]
+        response = full.request(method, path, headers={"host": EVIL})
+        assert response.status == 403, (method, path)
+        assert EVIL in response.json["detail"] and "--allow-host" in response.json["hint"]
 
 
 def test_no_route_lets_a_foreign_page_change_or_follow(full, operations):
@@ -81,21 +81,21 @@ def test_no_route_lets_a_foreign_page_change_or_follow(full, operations):
         if method == "GET" and path not in STREAMS:
             continue
         for origin in (f"https://{EVIL}", "null", "http://localhost:1", "http://127.0.0.1"):
-            answer = full.request(method, path, headers={"origin": origin})
-            assert answer.status == 403, (method, path, origin)
-            assert origin in answer.json["detail"]
+            response = full.request(method, path, headers={"origin": origin})
+            assert response.status == 403, (method, path, origin)
+            assert origin in response.json["detail"]
 
 
-def test_every_route_wants_the_token(start, operations):
+def test_every_route_requires_the_token(start, operations):
     server = start("--admin-token", "open-sesame")
     for method, path, wants_token in operations:
         if path in STREAMS and not wants_token:
             continue
-        answer = server.request(method, path)
-        assert (answer.status == 401) == wants_token, (method, path, answer.status)
+        response = server.request(method, path)
+        assert (response.status == 401) == wants_token, (method, path, response.status)
         if wants_token:
-            assert answer.headers["www-authenticate"] == "Bearer"
-            assert answer.headers["content-type"] == "application/problem+json"
+            assert response.headers["www-authenticate"] == "Bearer"
+            assert response.headers["content-type"] == "application/problem+json"
 
 
 def test_every_response_has_the_same_security_headers(full, operations):
@@ -105,33 +105,33 @@ def test_every_response_has_the_same_security_headers(full, operations):
     requests += [(method, path, {}) for method, path, _ in operations
                  if method == "GET" and path not in STREAMS and not path.endswith("/wait")]
     for method, path, headers in requests:
-        answer = full.request(method, path, headers=headers)
-        names = {name.lower() for name in answer.headers.keys()}
+        response = full.request(method, path, headers=headers)
+        names = {name.lower() for name in response.headers.keys()}
         assert not any(name.startswith("access-control") for name in names), path
         assert "set-cookie" not in names, path
-        assert answer.headers["x-content-type-options"] == "nosniff", path
-        assert answer.headers["cache-control"] == "no-store", path
-        policy = answer.headers["content-security-policy"]
+        assert response.headers["x-content-type-options"] == "nosniff", path
+        assert response.headers["cache-control"] == "no-store", path
+        policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy or "default-src 'self'" in policy, path
         assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, path
 
 
-def test_no_route_answers_a_preflight(full, operations):
+def test_every_route_rejects_preflight_requests(full, operations):
     for path in {path for _, path, _ in operations} - {"/livez", "/readyz"}:
-        answer = full.request("OPTIONS", path, headers={
+        response = full.request("OPTIONS", path, headers={
             "origin": f"https://{EVIL}", "access-control-request-method": "DELETE",
             "access-control-request-headers": "content-type"})
-        assert answer.status == 403
-        assert not any(name.lower().startswith("access-control") for name in answer.headers.keys())
+        assert response.status == 403
+        assert not any(name.lower().startswith("access-control") for name in response.headers.keys())
 
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_no_form_of_a_page_changes_anything(full, operations, type):
+def test_html_forms_change_nothing(full, operations, type):
     """A web page may send these without a preflight request, and some browsers omit Origin."""
     for method, path, _ in operations:
         if method in ("POST", "PUT", "PATCH") and (method, path, True) not in UNLISTED:
-            answer = full.request(method, path, b'{"all":true}', headers={"content-type": type})
-            assert answer.status in (400, 415), (method, path, answer.status)
+            response = full.request(method, path, b'{"all":true}', headers={"content-type": type})
+            assert response.status in (400, 415), (method, path, response.status)
 
 
 # Host names
@@ -143,7 +143,7 @@ def test_no_form_of_a_page_changes_anything(full, operations, type):
     "localhost@evil.example", "evil.example@localhost", "evil.example:80:80", "localhost%00.evil.example", "[::1",
     "[::1]evil.example", "lоcalhost", "localhost evil", "", ".", "evil.example#localhost", "evil.example/localhost",
 ])
-def test_a_name_that_leads_here_is_no_name_of_ours(full, host):
+def test_similar_host_names_are_rejected(full, host):
     data = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: %s\r\n%s\r\n" % (host.encode(), CLOSE)
     assert heads(raw(full, data))[0] in (400, 403)
 
@@ -160,9 +160,9 @@ def test_only_health_checks_need_no_host(full):
     ("http://127.0.0.1:1/api/v1/pushes", 200), ("http://evil.example/livez", 200),
 ])
 def test_the_host_of_an_absolute_target_is_checked(full, target, status):
-    answer = raw(full, b"GET %s HTTP/1.1\r\n%s%s\r\n" % (target.encode(), LOCAL, CLOSE))
-    assert heads(answer) == [status], answer[:200]
-    assert status == 200 or problem(answer)["hint"]
+    response = raw(full, b"GET %s HTTP/1.1\r\n%s%s\r\n" % (target.encode(), LOCAL, CLOSE))
+    assert heads(response) == [status], response[:200]
+    assert status == 200 or problem(response)["hint"]
 
 
 def test_the_origin_is_compared_with_an_absolute_target(full):
@@ -186,16 +186,16 @@ def test_two_hosts_cause_no_finding(full, hosts):
     "/livez;/api/v1/pushes?all=true", "/livez?/../api/v1/pushes", "//evil.example/livez", "/livez/", "/%6c%69vez",
     "/LIVEZ", "/readyz/../livez", "\\livez", "/livez#/api", "/./livez", "//livez", "/livez//",
 ])
-def test_no_path_borrows_the_freedom_of_another(start, device, path):
+def test_public_paths_have_no_aliases(start, device, path):
     """Paths that require neither a known host nor the token are only reachable by their exact names."""
     server = start("--admin-token", "open-sesame")
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
     for method in (b"GET", b"DELETE"):
-        answer = raw(server, b"%s %s HTTP/1.1\r\nhost: evil.example\r\n%s\r\n" % (method, path.encode(), CLOSE))
-        assert heads(answer)[0] in (400, 403, 404, 405) or (method == b"GET" and b'"status":"live"' in answer)
-        answer = raw(server, b"%s %s HTTP/1.1\r\n%s%s\r\n" % (method, path.encode(), LOCAL, CLOSE))
-        assert heads(answer)[0] in (400, 401, 404, 405) or (method == b"GET" and b'"status":"live"' in answer)
+        response = raw(server, b"%s %s HTTP/1.1\r\nhost: evil.example\r\n%s\r\n" % (method, path.encode(), CLOSE))
+        assert heads(response)[0] in (400, 403, 404, 405) or (method == b"GET" and b'"status":"live"' in response)
+        response = raw(server, b"%s %s HTTP/1.1\r\n%s%s\r\n" % (method, path.encode(), LOCAL, CLOSE))
+        assert heads(response)[0] in (400, 401, 404, 405) or (method == b"GET" and b'"status":"live"' in response)
     status = server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesame"})
     assert status.json["total"] == 1
 
@@ -207,19 +207,19 @@ def test_no_path_borrows_the_freedom_of_another(start, device, path):
     "/api/v1/pushes/1%00", "/api/v1/pushes/-1", "/api/v1/pushes/99999999999999999999999", "/api/v1/devices/%00",
     "/api/v1/rules/%F0%28%8C%28", "/api/v1/connections/%0d%0aset-cookie:%20x", "/%0d%0aset-cookie:%20x",
 ])
-def test_no_path_leads_out(full, path):
-    answer = full.request("GET", path)
-    assert answer.status in (400, 404), path
-    assert "set-cookie" not in answer.headers and b"PRIVATE" not in answer.body and b"root:" not in answer.body
-    assert answer.json["hint"]
+def test_no_path_reaches_other_files(full, path):
+    response = full.request("GET", path)
+    assert response.status in (400, 404), path
+    assert "set-cookie" not in response.headers and b"PRIVATE" not in response.body and b"root:" not in response.body
+    assert response.json["hint"]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/profile", "/api/v1/profiles/simulate"])
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../etc/passwd", "./flaky-503.yaml", "file:///etc/passwd"])
 def test_no_name_of_a_profile_reads_a_file(full, path, name):
-    answer = full.request("PUT" if path.endswith("profile") else "POST", path, {"name": name})
-    assert answer.status in (400, 422)
-    assert "root:" not in answer.body.decode()
+    response = full.request("PUT" if path.endswith("profile") else "POST", path, {"name": name})
+    assert response.status in (400, 422)
+    assert "root:" not in response.body.decode()
 
 
 # Request smuggling
@@ -236,19 +236,19 @@ SMUGGLED = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: localhost\r\n\r\n"
     b"transfer-encoding: chunked\r\ntransfer-encoding: x\r\nx: %d\r\n", b"x: a\rcontent-length: %d\r\n",
     b"x\0: %d\r\n", b"x: \0%d\r\n", b" content-length: %d\r\n", b"content-length: %d\r\n\tfolded\r\n", b": %d\r\n",
 ])
-def test_what_can_be_read_in_two_ways_is_not_read(full, fields):
+def test_ambiguous_framing_is_rejected(full, fields):
     data = b"POST /api/v1/faults/resume HTTP/1.1\r\n" + LOCAL + JSON + fields % len(SMUGGLED) + b"\r\n"
     for body in (SMUGGLED, b"0\r\n\r\n" + SMUGGLED):
-        answer = raw(full, data + body)
-        assert heads(answer) == [400], answer
-        assert problem(answer)["hint"]
+        response = raw(full, data + body)
+        assert heads(response) == [400], response
+        assert problem(response)["hint"]
 
 
 def test_an_unwanted_body_is_not_parsed_as_a_request(full):
     """The body of a GET request is not parsed as the next request."""
-    answer = raw(full, b"GET /livez HTTP/1.1\r\n%scontent-length: %d\r\n\r\n%sGET /livez HTTP/1.1\r\n%s%s\r\n" % (
+    response = raw(full, b"GET /livez HTTP/1.1\r\n%scontent-length: %d\r\n\r\n%sGET /livez HTTP/1.1\r\n%s%s\r\n" % (
         LOCAL, len(SMUGGLED), SMUGGLED, LOCAL, CLOSE))
-    assert heads(answer) == [200, 200]
+    assert heads(response) == [200, 200]
 
 
 # Sizes
@@ -263,13 +263,13 @@ def test_an_unwanted_body_is_not_parsed_as_a_request(full):
     b"GET /api/v1/pushes?topic=" + b"a" * 60_000 + b" HTTP/1.1\r\n" + LOCAL + b"\r\n",
     b"A" * 100_000, b"\r\n" * 50_000 + b"\0",
 ], ids=["value", "name", "fields", "list", "path", "query", "method", "lines"])
-def test_a_head_has_its_limits(full, data):
-    answer = raw(full, data)
-    assert heads(answer) == [400], answer[:200]
-    assert "32768" in problem(answer)["detail"]
+def test_a_request_head_is_limited(full, data):
+    response = raw(full, data)
+    assert heads(response) == [400], response[:200]
+    assert "32768" in problem(response)["detail"]
 
 
-def test_a_body_has_its_limit(full):
+def test_a_body_is_limited(full):
     path = "/api/v1/profiles/lint"
     fits = b'{"source":"#%s"}' % (b"x" * ((1 << 20) - 14))
     assert len(fits) == 1 << 20
@@ -280,7 +280,7 @@ def test_a_body_has_its_limit(full):
     assert heads(announced) == [413] and problem(announced)["hint"]
 
 
-def test_chunks_without_end_have_an_end(full):
+def test_endless_chunks_are_cut_off(full):
     with socket.create_connection((full.admin_host, full.admin_port), timeout=3) as sock:
         sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + CLOSE
                      + b"transfer-encoding: chunked\r\n\r\n")
@@ -306,23 +306,23 @@ def test_a_client_that_keeps_sending_after_the_response_is_cut_off(full, framing
                 time.sleep(0.01)
 
 
-def test_who_ends_a_body_that_was_too_large_may_go_on(full):
+def test_a_connection_continues_after_a_body_that_was_too_large(full):
     head = b"POST /api/v1/profiles/lint HTTP/1.1\r\n%s%scontent-length: %d\r\n\r\n" % (LOCAL, JSON, 2 << 20)
-    answer = raw(full, head + b" " * (2 << 20) + b"GET /livez HTTP/1.1\r\n" + LOCAL + CLOSE + b"\r\n")
-    assert heads(answer) == [413, 200]
+    response = raw(full, head + b" " * (2 << 20) + b"GET /livez HTTP/1.1\r\n" + LOCAL + CLOSE + b"\r\n")
+    assert heads(response) == [413, 200]
 
 
-def test_deep_bodies_and_deep_yaml_end_in_words(full):
+def test_deeply_nested_bodies_are_rejected_with_an_explanation(full):
     for type, body in [("application/json", b"[" * 500_000), ("application/json", b'{"a":' * 100_000),
                        ("application/yaml", b"[" * 100_000), ("application/yaml", b"a: &a [*a]\n"),
                        ("application/yaml", b"a: &a [x,x]\n" + b"".join(
                            b"%c: &%c [*%c,*%c,*%c,*%c]\n" % (c, c, c - 1, c - 1, c - 1, c - 1) for c in b"bcdefghijklmnop"))]:
-        answer = full.request("POST", "/api/v1/profiles/lint", body, headers={"content-type": type})
-        assert answer.status in (400, 422), answer.status
-        assert answer.json["hint"] and len(answer.body) < 100_000
+        response = full.request("POST", "/api/v1/profiles/lint", body, headers={"content-type": type})
+        assert response.status in (400, 422), response.status
+        assert response.json["hint"] and len(response.body) < 100_000
 
 
-def test_silent_clients_do_not_keep_others_out(full):
+def test_silent_clients_do_not_block_others(full):
     with contextlib.ExitStack() as stack:
         for _ in range(300):
             stack.enter_context(socket.create_connection((full.admin_host, full.admin_port), timeout=10))

@@ -12,11 +12,10 @@ import pytest
 from hyperframe.frame import GoAwayFrame, SettingsFrame
 
 from support.faults import (  # noqa: F401 (fixtures)
-    EVERY_STREAM, Provider, closed, ending, faults, is_silent, line, mock, new_device, pushed, timeline,
-    widened,
+    EVERY_STREAM, Provider, closed, ending, faults, is_silent, line, mock, new_device, pushed, timeline, widened,
 )
 from support.server import wait_until
-from support.wire import PATIENCE, Closed, client_context, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, Closed, client_context, connect, push_headers, tls_socket
 
 
 def id_of(server, wire):
@@ -26,7 +25,7 @@ def id_of(server, wire):
     return mine[-1]
 
 
-def order(server, what, **body):
+def command(server, what, **body):
     return server.api("POST", f"/connections/{what}", body)["connections"]
 
 
@@ -41,7 +40,7 @@ def parsed(text):
 
 # Large amounts at once
 
-def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
+def test_a_full_socket_buffer_is_read_completely(start, device):
     """More data than the server reads at once: it is stopped while the socket buffers fill, and the last byte is
     sent separately.
     """
@@ -49,11 +48,11 @@ def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
     pushes = 60  # each 1 KB, which fits the window, with 6 KB of header fields, to which flow control does not apply
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
-        asked, frames = {}, []
+        bodies, frames = {}, []
         for number in range(pushes):
             body = b'{"aps":{"alert":"%s"}}' % (b"%d " % number * 200)[:1_000]
             stream, each = wire.request_frames(push_headers(server, device, ("x-filler", "~" * 6_000)), body)
-            asked[stream] = body
+            bodies[stream] = body
             frames += each
         sent = b"".join(frame.serialize() for frame in frames)
         server.signal(signal.SIGSTOP)
@@ -63,11 +62,11 @@ def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
             sending.join(2)  # as much as the sockets accept
         finally:
             server.signal(signal.SIGCONT)
-        sending.join(PATIENCE)
-        assert {wire.answer(stream).status for stream in asked} == {200}
+        sending.join(TIMEOUT)
+        assert {wire.response(stream).status for stream in bodies} == {200}
     items = server.api("GET", "/pushes?limit=1000")["items"]
     kept = {item["connection"]["stream"]: item["request"]["payload"] for item in items}
-    assert [kept[stream] for stream in asked] == [json.loads(body) for body in asked.values()]
+    assert [kept[stream] for stream in bodies] == [json.loads(body) for body in bodies.values()]
 
 
 # Listing
@@ -97,7 +96,7 @@ def test_a_connection_with_a_certificate(mock, faults, certs):
     assert connection["id"] == mock.record(device)["connection"]["id"], "records name the same connection"
 
 
-def test_a_closed_connection_is_remembered(mock, faults):
+def test_a_closed_connection_stays_listed(mock, faults):
     with widened(mock) as wire:
         connection = id_of(mock, wire)
     wait_until(lambda: mock.api("GET", f"/connections/{connection}")["state"] == "closed", "closed")
@@ -106,7 +105,7 @@ def test_a_closed_connection_is_remembered(mock, faults):
     assert connection not in [one["id"] for one in mock.api("GET", "/connections", state="open")["items"]]
 
 
-def test_the_list_counts(mock, faults):
+def test_the_list_contains_the_counts(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "nothing open")
     with widened(mock), widened(mock), widened(mock):
         listed = mock.api("GET", "/connections")
@@ -114,12 +113,12 @@ def test_the_list_counts(mock, faults):
         assert len(mock.api("GET", "/connections", state="open")["items"]) == 3
 
 
-def test_only_so_many_closed_connections_are_remembered(start):
+def test_closed_connections_are_limited(start):
     """A provider that connects for each push does not use up the memory."""
     server = start()
     assert server.api("GET", "/connections") == {"items": [], "total": 0, "open": 0}
     for _ in range(230):
-        socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE).close()
+        socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT).close()
     wait_until(lambda: server.api("GET", "/connections")["open"] == 0, "all closed")
     with widened(server) as wire:
         listed = server.api("GET", "/connections")
@@ -127,7 +126,7 @@ def test_only_so_many_closed_connections_are_remembered(start):
         assert (listed["total"], listed["open"]) == (201, 1)
 
 
-def test_a_handshake_that_fails_says_why(mock, faults):
+def test_a_failed_handshake_has_a_reason(mock, faults):
     with pytest.raises(ssl.SSLCertVerificationError):
         tls_socket(mock, context=ssl.create_default_context())
     found = wait_until(
@@ -139,7 +138,7 @@ def test_a_handshake_that_fails_says_why(mock, faults):
 def test_a_stream_that_is_no_valid_http2_is_in_the_timeline(mock, faults):
     with widened(mock) as wire:
         stream = wire.open(push_headers(mock, new_device(), ("Upper-Case", "x")), b"{}")
-        assert wire.answer(stream).reset == 1
+        assert wire.response(stream).reset == 1
         events, _ = timeline(mock, wire)
         assert ("reset", f"stream={stream} PROTOCOL_ERROR") in events
 
@@ -160,7 +159,7 @@ def test_events_are_bounded(mock, faults):
 def test_goaway_to_all(mock, faults):
     wires = [widened(mock) for _ in range(5)]
     ids = {id_of(mock, wire) for wire in wires}
-    assert set(order(mock, "goaway", all=True)) >= ids
+    assert set(command(mock, "goaway", all=True)) >= ids
     for wire in wires:
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, 1, b"")]
@@ -168,9 +167,9 @@ def test_goaway_to_all(mock, faults):
         assert ("goaway", "NO_ERROR last_stream=1 ") in closed(mock, wire)
 
 
-def test_goaway_to_one_leaves_the_others(mock, faults, device):
+def test_goaway_to_one_connection_does_not_affect_others(mock, faults, device):
     with widened(mock) as one, widened(mock) as other:
-        assert order(mock, "goaway", connection=id_of(mock, one)) == [id_of(mock, one)]
+        assert command(mock, "goaway", connection=id_of(mock, one)) == [id_of(mock, one)]
         assert ending(one) == "fin"
         assert other.push(push_headers(mock, device)).status == 200
         assert goaways(other) == [] and timeline(mock, other)[1] == "open"
@@ -185,7 +184,7 @@ def test_goaway_to_one_leaves_the_others(mock, faults, device):
 ], ids=lambda value: str(value) if isinstance(value, dict) else "")
 def test_goaway_with_fields(mock, faults, fields, expected):
     with widened(mock) as wire:
-        order(mock, "goaway", connection=id_of(mock, wire), close_after="0s", **fields)
+        command(mock, "goaway", connection=id_of(mock, wire), close_after="0s", **fields)
         assert ending(wire) == "fin"
         assert goaways(wire) == expected
         # Two GOAWAY frames for one command are one event.
@@ -196,7 +195,7 @@ def test_goaway_with_fields(mock, faults, fields, expected):
 def test_goaway_on_a_connection_without_a_stream(mock, faults):
     with line(mock) as wire:
         wire.ping()
-        order(mock, "goaway", connection=id_of(mock, wire), close_after="0s")
+        command(mock, "goaway", connection=id_of(mock, wire), close_after="0s")
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, 0, b"")]
 
@@ -204,25 +203,25 @@ def test_goaway_on_a_connection_without_a_stream(mock, faults):
 def test_goaway_and_never_close(mock, faults):
     after = new_device()
     with widened(mock) as wire:
-        order(mock, "goaway", connection=id_of(mock, wire), close_after="never")
+        command(mock, "goaway", connection=id_of(mock, wire), close_after="never")
         wire.goaway()
         late = pushed(wire, mock, after)
         wire.ping()
-        assert is_silent(wire) and not wire.answers[late].finished
+        assert is_silent(wire) and not wire.responses[late].finished
         assert timeline(mock, wire)[1] == "open"
     assert mock.record(after)["accepted"] is False
 
 
-def test_goaway_while_pushes_are_held(mock, faults):
+def test_goaway_while_pushes_are_delayed(mock, faults):
     """Delayed pushes are below the last stream, so they are answered before the connection ends."""
     devices = [new_device() for _ in range(20)]
     with widened(mock) as wire:
         faults.add({"delay": {"fixed": "600ms"}})
         streams = [pushed(wire, mock, one) for one in devices]
         wire.ping()
-        order(mock, "goaway", connection=id_of(mock, wire), close_after="5s")
+        command(mock, "goaway", connection=id_of(mock, wire), close_after="5s")
         assert wire.goaway().last_stream_id == streams[-1]
-        assert {wire.answer(stream).status for stream in streams} == {200}
+        assert {wire.response(stream).status for stream in streams} == {200}
         assert ending(wire) == "fin"
     for one in devices:
         assert mock.record(one)["accepted"] is True
@@ -273,7 +272,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
             served, hits = zip(*(provider.result(100) for provider in providers))
         finally:
             ended.set()
-        disturber.result(PATIENCE)
+        disturber.result(TIMEOUT)
     assert [len(devices) for devices in served] == [400] * 4 and sum(hits) > 0
     for one in (device for devices in served for device in devices):
         assert len(mock.pushes(device_token=one, accepted="true")) == 1
@@ -281,9 +280,9 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
 
 # Reset and close by request
 
-def test_reset_of_one_connection_leaves_the_others(mock, faults, device):
+def test_reset_of_one_connection_does_not_affect_others(mock, faults, device):
     with widened(mock) as one, widened(mock) as other:
-        assert order(mock, "reset", connection=id_of(mock, one)) == [id_of(mock, one)]
+        assert command(mock, "reset", connection=id_of(mock, one)) == [id_of(mock, one)]
         assert ending(one) == "reset"
         assert goaways(one) == []
         assert other.push(push_headers(mock, device)).status == 200
@@ -294,7 +293,7 @@ def test_close_of_several_connections(mock, faults, device):
     wires = [widened(mock) for _ in range(3)]
     with widened(mock) as other:
         ids = [id_of(mock, wire) for wire in wires]
-        assert sorted(order(mock, "close", connection=ids)) == sorted(ids)
+        assert sorted(command(mock, "close", connection=ids)) == sorted(ids)
         for wire in wires:
             assert ending(wire) == "fin"
             assert goaways(wire) == []
@@ -305,8 +304,8 @@ def test_close_of_several_connections(mock, faults, device):
 def test_connections_of_a_client(mock, faults, with_port):
     with widened(mock) as one, widened(mock) as other:
         host, port = one.sock.getsockname()
-        assert order(mock, "close", client="127.0.0.2") == []
-        ids = order(mock, "close", client=f"{host}:{port}" if with_port else host)
+        assert command(mock, "close", client="127.0.0.2") == []
+        ids = command(mock, "close", client=f"{host}:{port}" if with_port else host)
         assert (id_of(mock, one) in ids, id_of(mock, other) in ids) == (True, not with_port)
         assert ending(one) == "fin"
         if with_port:
@@ -321,31 +320,31 @@ def test_connections_of_a_listener(start, device):
     with line(server, port=first) as one, line(server, port=second) as other:
         one.ping(), other.ping()
         ids = [id_of(server, one), id_of(server, other)]
-        assert order(server, "reset", connection=ids, listener=1) == ids[1:], "all of the conditions"
+        assert command(server, "reset", connection=ids, listener=1) == ids[1:], "all of the conditions"
         assert ending(other) == "reset"
         assert one.push(push_headers(server, device)).status == 200
-        assert order(server, "close", listener=0) == ids[:1]
+        assert command(server, "close", listener=0) == ids[:1]
 
 
-def test_held_pushes_end_with_their_connection(mock, faults, device):
+def test_delayed_pushes_end_with_their_connection(mock, faults, device):
     faults.add({"hang": {}})
     with line(mock) as wire:
         pushed(wire, mock, device)
         wire.ping()
-        order(mock, "reset", connection=id_of(mock, wire))
+        command(mock, "reset", connection=id_of(mock, wire))
         assert ending(wire) == "reset"
     wait_until(lambda: mock.record(device)["outcome"] == "aborted", "aborted")
     assert mock.record(device)["accepted"] is False
 
 
 @pytest.mark.parametrize(("what", "end"), [("reset", "reset"), ("close", "fin"), ("goaway", "fin")])
-def test_connections_that_never_spoke(mock, faults, what, end):
+def test_connections_before_the_handshake(mock, faults, what, end):
     """Before the handshake no frame can be sent, so the connections are just ended."""
-    with socket.create_connection(("127.0.0.1", mock.port), timeout=PATIENCE) as sock:
+    with socket.create_connection(("127.0.0.1", mock.port), timeout=TIMEOUT) as sock:
         port = sock.getsockname()[1]
         wait_until(lambda: any(one["client"].endswith(f":{port}")
                                for one in mock.api("GET", "/connections", state="open")["items"]), "accepted")
-        order(mock, what, all=True)
+        command(mock, what, all=True)
         said = b""
         try:
             while chunk := sock.recv(65536):
@@ -356,9 +355,9 @@ def test_connections_that_never_spoke(mock, faults, what, end):
         assert how == end
 
 
-def test_a_stalled_handshake_is_ended_by_order(mock, faults):
+def test_a_stalled_handshake_is_ended_by_a_command(mock, faults):
     rule = faults.add({"stall": {}}, at="tls")
-    sock = socket.create_connection(("127.0.0.1", mock.port), timeout=PATIENCE)
+    sock = socket.create_connection(("127.0.0.1", mock.port), timeout=TIMEOUT)
     failures = []
 
     def shake():
@@ -370,8 +369,8 @@ def test_a_stalled_handshake_is_ended_by_order(mock, faults):
     thread = threading.Thread(target=shake, daemon=True)
     thread.start()
     wait_until(lambda: faults.fired(rule) == 1, "stalled")
-    order(mock, "close", all=True)
-    thread.join(PATIENCE)
+    command(mock, "close", all=True)
+    thread.join(TIMEOUT)
     sock.close()
     assert failures and not isinstance(failures[0], TimeoutError), failures
 
@@ -380,7 +379,7 @@ def test_a_hundred_connections_at_once(mock, faults):
     wires = [connect(mock) for _ in range(100)]
     for wire in wires:
         wire.settings()
-    assert len(order(mock, "reset", all=True)) >= 100
+    assert len(command(mock, "reset", all=True)) >= 100
     for wire in wires:
         with pytest.raises(Closed):
             while True:
@@ -388,6 +387,6 @@ def test_a_hundred_connections_at_once(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "all closed")
 
 
-def test_no_client_is_left_to_reach(mock, faults):
+def test_a_command_without_connections(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "nothing open")
-    assert order(mock, "goaway", all=True) == []
+    assert command(mock, "goaway", all=True) == []

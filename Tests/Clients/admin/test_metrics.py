@@ -22,9 +22,9 @@ def push(server, device, count=1, body=b'{"aps":{"alert":"hello"}}', **changes):
 
 def metrics(server, headers=None, parse=prometheus):
     """Returns the metric families by their names."""
-    answer = server.request("GET", "/metrics", headers=headers)
-    assert answer.status == 200
-    return {family.name: family for family in parse(answer.body.decode())}
+    response = server.request("GET", "/metrics", headers=headers)
+    assert response.status == 200
+    return {family.name: family for family in parse(response.body.decode())}
 
 
 def value(server, sample_name, **labels):
@@ -37,8 +37,8 @@ def value(server, sample_name, **labels):
 
 
 def waits_until(server, **query):
-    answer = server.api("GET", "/pushes/wait", timeout="10s", **query)
-    assert answer["satisfied"], answer
+    response = server.api("GET", "/pushes/wait", timeout="10s", **query)
+    assert response["satisfied"], response
 
 
 def busy(server, device):
@@ -46,18 +46,18 @@ def busy(server, device):
     push(server, device, 3)
     push(server, device, apns_push_type="nonsense")
     push(server, "xyz")
-    for name, deed in [("refuse", {"respond": {"status": 503, "reason": "ServiceUnavailable"}}),
+    for name, action in [("refuse", {"respond": {"status": 503, "reason": "ServiceUnavailable"}}),
                        ("odd", {"respond": {"status": 418, "reason": 'Made "up" \\ here', "unreal": True}}),
                        ("gone", {"reset_stream": {}})]:
-        server.api("POST", "/rules", {"name": name, "when": {"topic": name + ".app"}, "do": deed})
+        server.api("POST", "/rules", {"name": name, "when": {"topic": name + ".app"}, "do": action})
         push(server, device, apns_topic=name + ".app")
 
 
-def test_prometheus_reads_it(start, device):
+def test_prometheus_reads_the_metrics(start, device):
     server = start()
     busy(server, device)
-    answer = server.request("GET", "/metrics")
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    response = server.request("GET", "/metrics")
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = metrics(server)
     assert all(name.startswith("apns_mock_") for name in families)
     for family in families.values():
@@ -69,14 +69,14 @@ def test_prometheus_reads_it(start, device):
 def test_open_metrics_on_request(start, device):
     server = start()
     busy(server, device)
-    answer = server.request("GET", "/metrics", headers=OPEN_METRICS)
-    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
-    assert answer.body.endswith(b"# EOF\n")
+    response = server.request("GET", "/metrics", headers=OPEN_METRICS)
+    assert response.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert response.body.endswith(b"# EOF\n")
     assert metrics(server, OPEN_METRICS, open_metrics).keys() == metrics(server).keys()
 
 
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
-def test_promtool_has_nothing_to_say(start, device):
+def test_promtool_accepts_the_metrics(start, device):
     server = start()
     busy(server, device)
     done = subprocess.run(["promtool", "check", "metrics"], input=server.request("GET", "/metrics").body,
@@ -84,7 +84,7 @@ def test_promtool_has_nothing_to_say(start, device):
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
 
 
-def test_what_happened_is_counted(start, device):
+def test_events_are_counted(start, device):
     server = start()
     busy(server, device)
     assert value(server, "apns_mock_pushes_total", outcome="accepted", status="200", reason="") == 3
@@ -104,7 +104,7 @@ def test_what_happened_is_counted(start, device):
     assert value(server, "apns_mock_ready") == 1
 
 
-def test_counters_never_go_back(start, device):
+def test_counters_never_decrease(start, device):
     """Counters must not decrease when the inbox, rules, or other state is deleted or reset."""
     server = start("--max-records", "3")
 
@@ -128,7 +128,7 @@ def test_counters_never_go_back(start, device):
     assert value(server, "apns_mock_inbox_evicted_records_total") == 6
 
 
-def test_gauges_come_back(start, device):
+def test_gauges_decrease_again(start, device):
     server = start()
     server.api("POST", "/rules", {"name": "hold", "do": {"hang": {"for": "5m"}}})
     with connect(server) as wire:
@@ -151,7 +151,7 @@ def test_a_failed_handshake_is_counted(start):
     assert value(server, "apns_mock_tls_handshakes_total", result="failed") == 1
 
 
-def test_no_label_is_what_a_client_chose(start):
+def test_labels_contain_no_client_values(start):
     """Many different tokens and topics must not create time series."""
     server = start()
     before = len(server.request("GET", "/metrics").body.splitlines())
@@ -163,7 +163,7 @@ def test_no_label_is_what_a_client_chose(start):
     assert "com.app" not in text and "0000000" not in text
 
 
-def test_rules_without_end_are_one(start, device):
+def test_labels_of_rules_are_bounded(start, device):
     server = start()
     for number in range(210):
         server.api("PUT", "/rules/name-%d" % number, {"do": {"respond": {"reason": "ServiceUnavailable"}}})
@@ -194,14 +194,14 @@ def test_statistics(start, device):
     assert stats["payload_bytes"] == sum(record["request"]["size"]["bytes"] for record in server.pushes())
 
 
-def test_statistics_of_some(start, device):
+def test_statistics_of_a_filter(start, device):
     server = start()
     busy(server, device)
     assert server.api("GET", "/stats", status="503")["matched"] == 1
     assert server.api("GET", "/stats", q="outcome:faulted !rule:odd")["rule"]["counts"] == {"gone": 1, "refuse": 1}
     last = server.pushes()[-1]["seq"]
     assert server.api("GET", "/stats", after=last - 2)["matched"] == 2
-    empty = server.api("GET", "/stats", topic="nobody")
+    empty = server.api("GET", "/stats", topic="unused")
     assert empty["matched"] == 0 and empty["latency"] == {"answered": 0, "median": None, "p99": None, "max": None}
     assert server.request("GET", "/api/v1/stats?topik=a").status == 400
 

@@ -47,7 +47,7 @@ def test_the_command_prints_the_same_without_a_server(binary, description, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_operation_says_what_can_become_of_it(description):
+def test_every_operation_documents_its_responses(description):
     for path, item in description["paths"].items():
         assert path.startswith("/")
         for method, operation in item.items():
@@ -70,7 +70,7 @@ def test_operation_ids_are_unique(description):
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("flag", ["--exclude-operation-id", "--include-operation-id"])
-def test_the_api_does_what_its_description_says(start, device, flag):
+def test_the_api_conforms_to_its_description(start, device, flag):
     server = start("--seed", "7")
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
@@ -95,7 +95,7 @@ def validator(description, name):
         format_checker=jsonschema.FormatChecker())
 
 
-DEEDS = [
+ACTIONS = [
     ("request", {"respond": {"status": 503, "reason": "Made.Up", "unreal": True}}),
     ("request", {"delay": {"fixed": "10ms"}}), ("request", {"reset_stream": {}}), ("request", {"reset_connection": {}}),
     ("request", {"goaway": {"code": "ENHANCE_YOUR_CALM", "debug": "calm down"}}), ("request", {"close": {}}),
@@ -107,17 +107,17 @@ def test_every_kind_of_record_is_as_described(start, description, device):
     """Records of all kinds of faults and of disconnected clients, more kinds than the generator would produce."""
     server = start()
     check = validator(description, "Record")
-    for number, (moment, deed) in enumerate(DEEDS):
-        server.api("POST", "/rules", {"name": f"deed-{number}", "at": moment, "do": deed})
+    for number, (point, action) in enumerate(ACTIONS):
+        server.api("POST", "/rules", {"name": f"action-{number}", "at": point, "do": action})
         with contextlib.suppress(Closed, OSError), connect(server) as wire:
             wire.push(push_headers(server, device))
-        server.api("DELETE", f"/rules/deed-{number}")
+        server.api("DELETE", f"/rules/action-{number}")
     with connect(server) as wire:
         wire.push(push_headers(server, device), b"no JSON")
         wire.push(push_headers(server, device, apns_expiration="1"))
     records = server.pushes()
     assert {record["fault"]["rule"] for record in records if record["fault"]} == {
-        f"deed-{number}" for number in range(len(DEEDS))}
+        f"action-{number}" for number in range(len(ACTIONS))}
     assert {record["fault"] is None for record in records} == {True, False}
     for record in records:
         check.validate(record)

@@ -19,8 +19,8 @@ def noon(start):
     return server
 
 
-def status_and_reason(answer):
-    return answer.status, answer.body.decode().removeprefix('{"reason":"').removesuffix('"}')
+def status_and_reason(response):
+    return response.status, response.body.decode().removeprefix('{"reason":"').removesuffix('"}')
 
 
 class Provider:
@@ -57,15 +57,15 @@ def test_a_provider_token_is_good_for_exactly_an_hour(noon, device):
 @pytest.mark.parametrize(("rules", "ahead", "status"), [
     ("apple", 3600, 200), ("apple", 3601, 403), ("strict", 300, 200), ("strict", 301, 403), ("lenient", 7200, 200),
 ])
-def test_how_far_ahead_a_token_may_be_dated(start, device, rules, ahead, status):
+def test_tokens_issued_in_the_future(start, device, rules, ahead, status):
     server = start("--rules", rules)
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(server) as wire:
-        answer = Provider(server, wire, device).push(NOON_SECONDS + ahead)
-    assert answer == (status, "" if status == 200 else "ExpiredProviderToken")
+        response = Provider(server, wire, device).push(NOON_SECONDS + ahead)
+    assert response == (status, "" if status == 200 else "ExpiredProviderToken")
 
 
-def test_too_many_tokens_latch_the_connection_for_twenty_minutes(noon, device):
+def test_too_many_tokens_block_the_connection_for_twenty_minutes(noon, device):
     first = "bearer " + noon.token(issued_at=NOON_SECONDS)
     with connect(noon) as wire, connect(noon) as another:
         provider = Provider(noon, wire, device)
@@ -81,7 +81,7 @@ def test_too_many_tokens_latch_the_connection_for_twenty_minutes(noon, device):
         assert provider.push_again(first) == (200, "")
 
 
-def test_a_new_token_every_twenty_minutes_is_welcome(noon, device):
+def test_a_new_token_every_twenty_minutes_is_accepted(noon, device):
     with connect(noon) as wire:
         provider = Provider(noon, wire, device)
         for turn in range(6):
@@ -107,7 +107,7 @@ def test_the_clock_over_the_api(start):
     assert server.api("GET", "/clock")["mode"] == "real"
     frozen = server.api("PUT", "/clock", {"mode": "frozen"})
     assert frozen["mode"] == "frozen"
-    assert server.api("GET", "/clock")["now"] == frozen["now"], "it stands still"
+    assert server.api("GET", "/clock")["now"] == frozen["now"], "the clock does not advance"
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     assert advance(server, "1h30m") == {"mode": "frozen", "now": "2030-01-01T13:30:00.000Z"}
     assert advance(server, "-1.5s")["now"] == "2030-01-01T13:29:58.500Z"
@@ -122,7 +122,7 @@ def push_once(server, device, **changes):
         return wire.push(push_headers(server, device, **changes))
 
 
-def test_a_device_dies_and_comes_back(server, device):
+def test_a_device_is_unregistered_and_registered_again(server, device):
     assert push_once(server, device).status == 200
     server.api("PUT", f"/devices/{device}", {"state": "unregistered", "since": "2026-05-06T07:08:09.010Z"})
     assert push_once(server, device.upper()).body == b'{"reason":"Unregistered","timestamp":1778051289010}'
@@ -160,8 +160,8 @@ def test_a_device_belongs_to_a_topic(server, device):
     server.api("PUT", f"/devices/{device}", {"topic": "com.example.app"})
     assert server.api("GET", f"/devices/{device}")["state"] == "online", "unless said otherwise"
     assert push_once(server, device).status == 200
-    answer = push_once(server, device, apns_topic="com.example.other")
-    assert status_and_reason(answer) == (400, "DeviceTokenNotForTopic")
+    response = push_once(server, device, apns_topic="com.example.other")
+    assert status_and_reason(response) == (400, "DeviceTokenNotForTopic")
 
 
 def test_a_device_of_the_other_environment_is_a_bad_device_token(server, device):
@@ -169,14 +169,14 @@ def test_a_device_of_the_other_environment_is_a_bad_device_token(server, device)
     assert status_and_reason(push_once(server, device)) == (400, "BadDeviceToken")
 
 
-def test_without_a_date_a_device_dies_now(noon, device):
+def test_an_unregistered_device_has_the_current_time_by_default(noon, device):
     noon.api("PUT", f"/devices/{device}", {"state": "unregistered"})
     authorization = "bearer " + noon.token(issued_at=NOON_SECONDS)
-    answer = push_once(noon, device, authorization=authorization)
-    assert answer.body == b'{"reason":"Unregistered","timestamp":%d}' % (NOON_SECONDS * 1000)
+    response = push_once(noon, device, authorization=authorization)
+    assert response.body == b'{"reason":"Unregistered","timestamp":%d}' % (NOON_SECONDS * 1000)
 
 
-def test_devices_are_listed_and_forgotten_by_a_reset(start):
+def test_devices_are_listed_and_removed_by_a_reset(start):
     server = start()
     tokens = sorted(secrets.token_hex(32) for _ in range(3))
     for token in tokens:

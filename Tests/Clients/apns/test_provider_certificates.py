@@ -36,16 +36,16 @@ CASES = [
 
 @pytest.mark.parametrize(("made", "changes", "status", "reason"), [case[1:] for case in CASES],
                          ids=[case[0] for case in CASES])
-def test_what_a_certificate_is_good_for(server, tmp_path, device, made, changes, status, reason):
+def test_certificates_determine_the_response(server, tmp_path, device, made, changes, status, reason):
     pair = provider_certificate(server.certs, tmp_path, **made)
     with connect(server, certificate=pair) as wire:
-        answer = wire.push(push_headers(server, device, **{"authorization": None, **changes}))
-    assert (answer.status, answer.body) == (status, b'{"reason":"%s"}' % reason.encode() if reason else b"")
+        response = wire.push(push_headers(server, device, **{"authorization": None, **changes}))
+    assert (response.status, response.body) == (status, b'{"reason":"%s"}' % reason.encode() if reason else b"")
     assert server.record(device)["auth"]["kind"] == "certificate"
 
 
 @pytest.mark.parametrize(("environment", "mark"), [("sandbox", PRODUCTION), ("production", DEVELOPMENT)])
-def test_a_certificate_of_the_other_environment_gets_goaway_and_no_answer(
+def test_a_certificate_of_the_other_environment_gets_goaway_and_no_response(
         start, tmp_path, device, environment, mark):
     server = start("--environment", environment)
     pair = provider_certificate(server.certs, tmp_path, marks=(mark,))

@@ -35,11 +35,11 @@ def push(server, wire, device, key=None, key_id=None, team_id=None, **changes):
     """
     named = {"key": key, "key_id": key_id, "team_id": team_id}
     token = server.token(**{name: value for name, value in named.items() if value})
-    answer = wire.push(push_headers(server, device, authorization="bearer " + token, **changes))
-    return answer.status, answer.body.decode().removeprefix('{"reason":"').removesuffix('"}')
+    response = wire.push(push_headers(server, device, authorization="bearer " + token, **changes))
+    return response.status, response.body.decode().removeprefix('{"reason":"').removesuffix('"}')
 
 
-def test_a_key_is_good_from_the_moment_it_is_trusted(server, trusted, device):
+def test_a_key_is_accepted_as_soon_as_it_is_trusted(server, trusted, device):
     with connect(server) as wire:
         pem = foreign_key()
         assert push(server, wire, device, pem, OWN) == (403, "InvalidProviderToken")
@@ -48,7 +48,7 @@ def test_a_key_is_good_from_the_moment_it_is_trusted(server, trusted, device):
     assert server.pushes(device_token=device)[-1]["auth"]["key_id"] == OWN
 
 
-def test_a_forgotten_key_is_no_longer_good_on_an_open_connection(server, device):
+def test_a_removed_key_is_rejected_on_an_open_connection(server, device):
     pem = foreign_key()
     server.api("PUT", f"/keys/{OWN}", {"team_id": server.team_id, "public_key": public_half(pem)})
     token = "bearer " + server.token(key=pem, key_id=OWN)
@@ -67,13 +67,13 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("limits", "topic", "expected"), LIMITS)
-def test_what_a_key_may_do(server, trusted, device, limits, topic, expected):
+def test_restrictions_of_a_key(server, trusted, device, limits, topic, expected):
     pem = trusted(OWN, **limits)
     with connect(server) as wire:
         assert push(server, wire, device, pem, OWN, apns_topic=topic) == expected
 
 
-def test_a_connection_belongs_to_the_team_that_spoke_first(server, trusted, device):
+def test_a_connection_belongs_to_the_team_of_its_first_token(server, trusted, device):
     pem = trusted(OWN, team_id="OTHERTEAM1")
     with connect(server) as wire:
         assert push(server, wire, device) == (200, "")
@@ -106,7 +106,7 @@ def test_keys_over_the_api(start, tmp_path):
     assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == [server.key_id]
 
 
-def test_keys_are_listed_without_private_halves(server):
+def test_keys_are_listed_without_private_keys(server):
     listed = server.request("GET", "/api/v1/keys")
     assert [key["key_id"] for key in listed.json["items"]] == [server.key_id]
     assert b"PRIVATE" not in listed.body

@@ -16,16 +16,16 @@ LOWER_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 def test_production_sends_no_unique_id(start, device):
     server = start("--environment", "production")
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device))
-    assert (answer.status, answer.names) == (200, [":status", "apns-id"])
+        response = wire.push(push_headers(server, device))
+    assert (response.status, response.names) == (200, [":status", "apns-id"])
 
 
-def test_generated_ids_differ_and_stand_in_the_record(server, device):
+def test_generated_ids_differ_and_are_recorded(server, device):
     with connect(server) as wire:
-        answers = [wire.push(push_headers(server, device)) for _ in range(3)]
-    ids = [answer.header("apns-id") for answer in answers]
+        responses = [wire.push(push_headers(server, device)) for _ in range(3)]
+    ids = [response.header("apns-id") for response in responses]
     assert len(set(ids)) == 3
-    assert len({answer.header("apns-unique-id") for answer in answers}) == 3
+    assert len({response.header("apns-unique-id") for response in responses}) == 3
     records = server.pushes(device_token=device)
     assert [record["apns"]["id"] for record in records] == ids
     assert {record["apns"]["id_origin"] for record in records} == {"server"}
@@ -33,9 +33,9 @@ def test_generated_ids_differ_and_stand_in_the_record(server, device):
 
 def test_a_malformed_id_is_replaced_by_a_fresh_one(server, device):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, apns_id="not-a-uuid"))
-    assert (answer.status, answer.body) == (400, b'{"reason":"BadMessageId"}')
-    assert UPPER_UUID.fullmatch(answer.header("apns-id"))
+        response = wire.push(push_headers(server, device, apns_id="not-a-uuid"))
+    assert (response.status, response.body) == (400, b'{"reason":"BadMessageId"}')
+    assert UPPER_UUID.fullmatch(response.header("apns-id"))
 
 
 LONG = "x" * 65
@@ -50,9 +50,9 @@ def test_the_payload_limit_is_exact(server, device, topic, push_type, size, stat
     body = b'{"aps":{"alert":"%s"}}' % (b"x" * (size - 20))
     assert len(body) == size
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, apns_topic=topic, apns_push_type=push_type), body)
-    assert answer.status == status
-    assert answer.body == (b"" if status == 200 else b'{"reason":"PayloadTooLarge"}')
+        response = wire.push(push_headers(server, device, apns_topic=topic, apns_push_type=push_type), body)
+    assert response.status == status
+    assert response.body == (b"" if status == 200 else b'{"reason":"PayloadTooLarge"}')
     assert server.record(device)["request"]["size"] == {"bytes": size, "limit": 5120 if push_type == "voip" else 4096}
 
 
@@ -99,14 +99,14 @@ REJECTIONS = [
                          ids=[row[0] for row in REJECTIONS])
 def test_a_rejection_names_its_reason(server, device, changes, status, reason):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, **{"apns_id": str(uuid.uuid4()), **changes}))
-    assert (answer.status, answer.data) == (status, [b'{"reason":"%s"}' % reason.encode()])
+        response = wire.push(push_headers(server, device, **{"apns_id": str(uuid.uuid4()), **changes}))
+    assert (response.status, response.data) == (status, [b'{"reason":"%s"}' % reason.encode()])
 
 
 def test_an_empty_body_is_rejected(server, device):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device), b"")
-    assert (answer.status, answer.data) == (400, [b'{"reason":"PayloadEmpty"}'])
+        response = wire.push(push_headers(server, device), b"")
+    assert (response.status, response.data) == (400, [b'{"reason":"PayloadEmpty"}'])
 
 
 @pytest.mark.parametrize(("twice", "status"), [("apns-topic", 400), ("apns-push-type", 400), ("x-mine", 400),
@@ -114,9 +114,9 @@ def test_an_empty_body_is_rejected(server, device):
 def test_a_repeated_header_is_rejected_and_a_cookie_is_not(server, device, twice, status):
     pairs = [(twice, "com.example.app")] * (1 if twice.startswith("apns-") else 2)
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, *pairs))
-    assert answer.status == status
-    assert answer.body == (b"" if status == 200 else b'{"reason":"DuplicateHeaders"}')
+        response = wire.push(push_headers(server, device, *pairs))
+    assert response.status == status
+    assert response.body == (b"" if status == 200 else b'{"reason":"DuplicateHeaders"}')
 
 
 def test_unknown_headers_and_any_content_type_are_ignored(server, device):
@@ -136,10 +136,10 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize("make", [row[1] for row in FORGERIES], ids=[row[0] for row in FORGERIES])
-def test_provider_tokens_that_prove_nothing(server, device, make):
+def test_invalid_provider_tokens(server, device, make):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, authorization="bearer " + make(server)))
-    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+        response = wire.push(push_headers(server, device, authorization="bearer " + make(server)))
+    assert (response.status, response.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
 
 
 def test_another_scheme_than_bearer_is_refused(server, device):
@@ -148,15 +148,15 @@ def test_another_scheme_than_bearer_is_refused(server, device):
 
 
 @pytest.mark.parametrize("value", ["100-continue", "100-Continue"])
-def test_a_client_that_waits_to_be_asked_for_the_body_is_asked(server, device, value):
+def test_expect_100_continue_gets_a_100_response(server, device, value):
     """RFC 9110, section 10.1.1."""
     with connect(server) as wire:
         stream = wire.open(push_headers(server, device, ("expect", value)), end_stream=False)
         wire.until(lambda frame: isinstance(frame, HeadersFrame))
-        answer = wire.answers[stream]
-        assert (answer.headers, answer.finished) == ([(":status", "100")], False)
+        response = wire.responses[stream]
+        assert (response.headers, response.finished) == ([(":status", "100")], False)
         wire.send(DataFrame(stream, b'{"aps":{"alert":"asked for"}}', flags=["END_STREAM"]))
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
     assert server.record(device)["served"]["status"] == 200
 
 

@@ -37,8 +37,8 @@ def pushing(server, wire, device):
 
     def push(age=0, **changes):
         authorization = "bearer " + server.token(issued_at=NOON_SECONDS - age)
-        answer = wire.push(push_headers(server, device, **{"authorization": authorization, **changes}))
-        return answer.status, answer.body.decode().removeprefix('{"reason":"').split('"')[0]
+        response = wire.push(push_headers(server, device, **{"authorization": authorization, **changes}))
+        return response.status, response.body.decode().removeprefix('{"reason":"').split('"')[0]
 
     return push
 
@@ -105,8 +105,8 @@ def test_throttle_on_4xx_of_a_fault(configured, device, headers):
     form.
     """
     server = configured("throttle_on_4xx: on")
-    answer = {"status": 429, "reason": "TooManyRequests"} | ({"headers": headers} if headers else {})
-    server.api("POST", "/rules", {"trigger": {"first": 1, "times_per": "push"}, "do": {"respond": answer}})
+    response = {"status": 429, "reason": "TooManyRequests"} | ({"headers": headers} if headers else {})
+    server.api("POST", "/rules", {"trigger": {"first": 1, "times_per": "push"}, "do": {"respond": response}})
     with connect(server) as wire:
         push = pushing(server, wire, device)
         assert push() == (429, "TooManyRequests")
@@ -146,7 +146,7 @@ def test_throttle_on_4xx_refuses_the_other_open_streams(configured, device):
     assert all(record["accepted"] is False for record in refused)
 
 
-def test_without_throttle_on_4xx_a_rejection_leaves_other_streams_alone(configured, device):
+def test_without_throttle_on_4xx_a_rejection_does_not_affect_other_streams(configured, device):
     server = configured("throttle_on_4xx: off")
     with connect(server) as wire:
         token = "bearer " + server.token(issued_at=NOON_SECONDS)
@@ -155,7 +155,7 @@ def test_without_throttle_on_4xx_a_rejection_leaves_other_streams_alone(configur
         stream = wire.open(headers, end_stream=False)
         assert wire.push(push_headers(server, device, authorization=token, apns_priority="7")).status == 400
         wire.send(DataFrame(stream, b"{}", flags=["END_STREAM"]))
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
 
 
 @pytest.mark.parametrize(("line", "statuses"), [
@@ -166,9 +166,9 @@ def test_expired_token_closes(configured, device, line, statuses):
     server = configured(line)
     with connect(server) as wire, connect(server) as another:
         push = pushing(server, wire, device)
-        answers = [push(age) for age in (3601, 0, 0)]
-        assert [status for status, _ in answers] == statuses
-        assert all(reason == "ExpiredProviderToken" for status, reason in answers if status == 403)
+        responses = [push(age) for age in (3601, 0, 0)]
+        assert [status for status, _ in responses] == statuses
+        assert all(reason == "ExpiredProviderToken" for status, reason in responses if status == 403)
         assert pushing(server, another, device)()[0] == 200, "another connection is free"
 
 
@@ -184,8 +184,8 @@ def test_a_profile_sets_expired_token_closes(start, tmp_path, device):
 
 def test_an_injected_expired_token_does_not_close(configured, device):
     server = configured("expired_token_closes: on")
-    answer = {"status": 403, "reason": "ExpiredProviderToken"}
-    server.api("POST", "/rules", {"trigger": {"first": 1}, "do": {"respond": answer}})
+    response = {"status": 403, "reason": "ExpiredProviderToken"}
+    server.api("POST", "/rules", {"trigger": {"first": 1}, "do": {"respond": response}})
     with connect(server) as wire:
         push = pushing(server, wire, device)
         assert push() == (403, "ExpiredProviderToken")
@@ -242,6 +242,6 @@ def test_environment_key_reason(configured, device, spelling, line):
     server.api("PUT", "/keys/SCOPEDKEY1", key)
     with connect(server) as wire:
         token = server.token(issued_at=NOON_SECONDS, key_id="SCOPEDKEY1")
-        answer = wire.push(push_headers(server, device, authorization="bearer " + token))
-        assert answer.data == [b'{"reason":"%s"}' % spelling.encode()]
+        response = wire.push(push_headers(server, device, authorization="bearer " + token))
+        assert response.data == [b'{"reason":"%s"}' % spelling.encode()]
         server.api("DELETE", "/keys/SCOPEDKEY1")

@@ -30,14 +30,14 @@ def opened(server, wire, device):
 def answered(server, wire, device):
     """Returns a stream with a complete response."""
     stream = wire.open(push_headers(server, device), b"{}")
-    assert wire.answer(stream).status == 200
+    assert wire.response(stream).status == 200
     return stream
 
 
 def refused(server, wire, device):
     """Returns a stream that the server has answered and reset, because it does not need the body."""
     stream = wire.open(push_headers(server, device, ("x-fill", "x" * 9000)), end_stream=False)
-    assert wire.answer(stream).status == 431
+    assert wire.response(stream).status == 431
     return stream
 
 
@@ -58,7 +58,7 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("flood", NOTHING)
-def test_frames_that_carry_nothing_end_their_connection(server, device, flood):
+def test_empty_frames_end_their_connection(server, device, flood):
     with unharmed(server), connect(server) as hostile:
         nothing = NOTHING[flood](server, hostile, device)
         said = storm(hostile, nothing * (16384 // len(nothing)))
@@ -75,7 +75,7 @@ def test_unexpected_settings_acknowledgements_end_their_connection(server):
         assert len(client_log(server, name_of(hostile.sock))) == 1
 
 
-def test_a_provider_that_says_much_besides_its_pushes_is_no_flood(server, device):
+def test_a_provider_with_many_control_frames_is_no_flood(server, device):
     """Sends more PRIORITY frames than would end a connection without pushes: about three bytes of them per byte of
     a push.
     """
@@ -140,7 +140,7 @@ def test_rapid_reset_ends_its_connection(server, device, reset):
         assert len(lines) == 1 and "more than 10000 streams reset" in lines[0]
 
 
-def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(server, device):
+def test_provoked_resets_end_the_connection(server, device):
     """CVE-2025-8671: the client never resets a stream, but sends what the server must reset. The log has two lines:
     the first error and the end of the connection.
     """
@@ -160,7 +160,7 @@ def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(serve
 
 
 def test_a_provider_that_cancels_a_thousand_pushes_is_not_treated_as_an_attacker(start, device):
-    """Cancels all streams at once, as often as a provider with time-outs may while a rule delays its pushes."""
+    """Cancels all streams at once, as often as a provider with timeouts may while a rule delays its pushes."""
     server = start("--profile", "healthy")
     server.api("POST", "/rules", {"name": "held", "do": {"hang": {}}, "when": {"device_token": device}})
     with connect(server) as wire:
@@ -176,7 +176,7 @@ def test_a_provider_that_cancels_a_thousand_pushes_is_not_treated_as_an_attacker
 @pytest.mark.parametrize("action", [
     {"hang": {"for": "1h"}}, {"delay": {"fixed": "1h"}}, {"dribble": {"chunks": 2, "over": "2h"}},
 ], ids=lambda action: next(iter(action)))
-def test_pushes_that_are_held_and_given_up_leave_nothing_behind(start, device, action):
+def test_canceled_delayed_pushes_free_their_memory(start, device, action):
     """Rapid reset under a rule that delays pushes for an hour: timers and records must not accumulate."""
     server = start("--max-records", "1000")
     server.api("POST", "/rules", {
@@ -205,7 +205,7 @@ def test_continuation_without_end(server):
         assert len(client_log(server, name_of(hostile.sock))) == 1
 
 
-def test_an_hpack_bomb_is_not_unpacked(server, device):
+def test_an_hpack_bomb_is_not_expanded(server, device):
     """A field of 4 kB enters the dynamic table, and each further byte of the block refers to it. 64 kB would expand
     to 256 MB.
     """

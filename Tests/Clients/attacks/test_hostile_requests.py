@@ -48,13 +48,13 @@ def test_a_header_list_at_the_limit_is_read(server, wire, other):
 
 @pytest.mark.parametrize("size", [8001, 20_000, 60_000])
 def test_a_header_list_over_the_limit_is_431_without_a_body(server, wire, other, size):
-    answer = wire.push(padded(push_headers(server, other), size))
-    assert (answer.status, answer.ended_by, answer.data) == (431, "HEADERS", [])
+    response = wire.push(padded(push_headers(server, other), size))
+    assert (response.status, response.ended_by, response.data) == (431, "HEADERS", [])
 
 
 def test_many_small_headers_count_as_well(server, wire, other):
-    answer = wire.push(push_headers(server, other, *((f"x-{index}", "v") for index in range(300))))
-    assert (answer.status, answer.data) == (431, [])
+    response = wire.push(push_headers(server, other, *((f"x-{index}", "v") for index in range(300))))
+    assert (response.status, response.data) == (431, [])
 
 
 def test_a_provider_token_of_100_kilobytes_ends_its_connection_with_a_reason(server, wire, other):
@@ -83,12 +83,12 @@ def test_continuation_without_end_ends_that_connection_in_bounded_memory(server,
         assert server.resident_bytes() - before < 24 * MEBIBYTE
 
 
-def test_a_body_of_a_mebibyte_is_413_and_the_rest_is_not_wanted(server, wire, other):
-    answer = wire.upload(push_headers(server, other), b"x" * MEBIBYTE)
-    assert (answer.status, answer.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
-    while answer.reset is None:
+def test_a_body_of_a_mebibyte_is_413_before_it_is_complete(server, wire, other):
+    response = wire.upload(push_headers(server, other), b"x" * MEBIBYTE)
+    assert (response.status, response.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
+    while response.reset is None:
         wire.receive()
-    assert answer.reset == NO_ERROR
+    assert response.reset == NO_ERROR
     record = server.record(other)
     assert (record["served"]["status"], record["served"]["reason"]) == (413, "PayloadTooLarge")
     assert record["request"]["size"]["limit"] == 4096
@@ -101,21 +101,21 @@ def test_bodies_too_long_do_not_use_up_the_connections_window(server, wire, othe
 
 
 def test_a_body_a_little_too_long_is_413_with_the_stream_ended_normally(server, wire, other):
-    answer = wire.push(push_headers(server, other), b"x" * 5000)
-    assert (answer.status, answer.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
+    response = wire.push(push_headers(server, other), b"x" * 5000)
+    assert (response.status, response.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
     wire.ping()
-    assert answer.reset in (None, NO_ERROR)
+    assert response.reset in (None, NO_ERROR)
 
 
 def test_an_upper_case_header_name_is_a_stream_error(server, wire, other):
-    answer = wire.push(push_headers(server, other, ("Apns-Topic", "com.example.app"), apns_topic=None))
-    assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
+    response = wire.push(push_headers(server, other, ("Apns-Topic", "com.example.app"), apns_topic=None))
+    assert (response.headers, response.reset) == (None, PROTOCOL_ERROR)
     record = server.record(other)
     assert (record["outcome"], record["accepted"], record["verdict"]) == ("rejected", False, None)
     assert (record["served"]["status"], record["served"]["reset"]) == (None, "PROTOCOL_ERROR")
 
 
-def test_a_client_that_goes_away_leaves_a_record(server, wire, other):
+def test_a_push_of_a_disconnected_client_is_recorded(server, wire, other):
     stream = wire.open(push_headers(server, other), end_stream=False)
     wire.send(RstStreamFrame(stream, error_code=CANCEL))
     wire.ping(b"recorded")
@@ -128,27 +128,27 @@ def test_a_client_that_goes_away_leaves_a_record(server, wire, other):
     b"com.example.app ",
 ], ids=repr)
 def test_control_characters_and_spaces_in_the_topic_are_bad_topic(server, wire, other, topic):
-    answer = wire.push(push_headers(server, other, apns_topic=topic))
-    assert (answer.status, answer.data) == (400, [b'{"reason":"BadTopic"}'])
+    response = wire.push(push_headers(server, other, apns_topic=topic))
+    assert (response.status, response.data) == (400, [b'{"reason":"BadTopic"}'])
     assert server.record(other)["served"]["reason"] == "BadTopic"
 
 
 @pytest.mark.parametrize("path", [b"/3/device/\xff\xfe", b"/3/device/%zz", b"/3/device/%", b"/3/device/../../etc"],
                          ids=repr)
 def test_odd_bytes_in_the_path_are_a_bad_device_token(server, wire, path):
-    answer = wire.push(push_headers(server, "", path_=path))
-    assert (answer.status, answer.data) == (400, [b'{"reason":"BadDeviceToken"}'])
+    response = wire.push(push_headers(server, "", path_=path))
+    assert (response.status, response.data) == (400, [b'{"reason":"BadDeviceToken"}'])
 
 
 def test_a_query_in_the_path_is_not_part_of_a_device_token(server, wire, other):
-    answer = wire.push(push_headers(server, other + "?x=1"))
-    assert answer.status == 400
+    response = wire.push(push_headers(server, other + "?x=1"))
+    assert response.status == 400
 
 
-def test_a_space_after_the_provider_token_gets_an_answer(server, wire, other):
+def test_a_space_after_the_provider_token_gets_a_response(server, wire, other):
     """An HTTP/2 library may reset such a stream itself, which would not show the provider the reason."""
-    answer = wire.push(push_headers(server, other, authorization=server.bearer + " "))
-    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+    response = wire.push(push_headers(server, other, authorization=server.bearer + " "))
+    assert (response.status, response.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
     assert server.record(other)["served"]["reason"] == "InvalidProviderToken"
 
 
@@ -174,7 +174,7 @@ def test_strict_rules_reject_a_body_that_is_not_json(start, device):
         assert wire.push(push_headers(server, device), b"hello").data == [b'{"reason":"PayloadEmpty"}']
 
 
-def test_json_that_shouts_comes_back_as_json(server, wire, other):
+def test_odd_json_is_returned_as_json(server, wire, other):
     payload = {"aps": {"alert": "\u2028</script>\u0000😀"}, "n": 12345678901234567890, "f": 1e-7}
     assert wire.push(push_headers(server, other), json.dumps(payload).encode()).status == 200
     assert server.record(other)["request"]["payload"] == payload
@@ -187,14 +187,14 @@ def test_repeated_keys_and_big_numbers_do_not_break_the_list(server, wire, other
     assert server.request("GET", f"/api/v1/pushes/{record['seq']}/payload").body == body
 
 
-def test_headers_of_odd_bytes_are_shown_and_the_list_stays_json(server, wire, other):
+def test_headers_with_odd_bytes_are_shown_as_valid_json(server, wire, other):
     assert wire.push(push_headers(server, other, (b"x-odd", b"\xff\xc3\x28\"\\"))).status == 200
     assert [name for name, _ in server.record(other)["request"]["headers"]].count("x-odd") == 1
 
 
-def test_a_content_length_that_lies_is_a_stream_error(server, wire, other):
-    answer = wire.push(push_headers(server, other, ("content-length", "5")), b"0123456789")
-    assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
+def test_a_wrong_content_length_is_a_stream_error(server, wire, other):
+    response = wire.push(push_headers(server, other, ("content-length", "5")), b"0123456789")
+    assert (response.headers, response.reset) == (None, PROTOCOL_ERROR)
 
 
 @pytest.mark.parametrize("trailer", [
@@ -204,18 +204,18 @@ def test_a_content_length_that_lies_is_a_stream_error(server, wire, other):
 def test_trailers_are_ignored(server, wire, other, trailer):
     stream = wire.open(push_headers(server, other), b"{}", end_stream=False)
     wire.send(*wire.header_frames(stream, [trailer], end_stream=True))
-    assert wire.answer(stream).status == 200
+    assert wire.response(stream).status == 200
     record = server.record(other)
     names = [name for name, _ in record["request"]["headers"]]
     assert names.count(trailer[0]) == (trailer[0] == "apns-topic"), names
     assert record["apns"]["id"] != trailer[1]
 
 
-def test_trailers_do_not_make_up_for_what_is_missing(server, wire, other):
+def test_trailers_do_not_replace_missing_headers(server, wire, other):
     stream = wire.open(push_headers(server, other, apns_topic=None), b"{}", end_stream=False)
     wire.send(*wire.header_frames(stream, [("apns-topic", "com.example.app")], end_stream=True))
-    answer = wire.answer(stream)
-    assert (answer.status, json.loads(answer.body)) == (400, {"reason": "MissingTopic"})
+    response = wire.response(stream)
+    assert (response.status, json.loads(response.body)) == (400, {"reason": "MissingTopic"})
 
 
 @pytest.mark.parametrize("flood", ["reset", "ping", "settings", "empty data"])
@@ -244,7 +244,7 @@ def test_a_flood_does_not_affect_other_clients(server, wire, other, flood):
         assert server.resident_bytes() - before < 64 * MEBIBYTE
 
 
-def test_a_client_that_never_reads_holds_bounded_memory(server, wire, other):
+def test_a_client_that_never_reads_uses_bounded_memory(server, wire, other):
     """Acknowledgements accumulate if the client does not read: the server must limit them."""
     before = server.resident_bytes()
     pings = PingFrame(opaque_data=b"no reply").serialize() * 1000
@@ -260,7 +260,7 @@ def test_a_client_that_never_reads_holds_bounded_memory(server, wire, other):
             assert server.resident_bytes() - before < 32 * MEBIBYTE
 
 
-def test_a_client_that_reads_late_gets_every_answer_whole(server, other):
+def test_a_client_that_reads_late_gets_complete_responses(server, other):
     """24 MB of responses exceed every socket buffer: the rest is sent when the client reads, complete and in order."""
     body = "x" * 60_000
     server.api("POST", "/rules", {
@@ -273,8 +273,8 @@ def test_a_client_that_reads_late_gets_every_answer_whole(server, other):
             requests = [late.request_frames(push_headers(server, other), b"{}") for _ in range(400)]
             late.send(*(frame for _, frames in requests for frame in frames))
             time.sleep(1)
-            answers = [late.answer(stream) for stream, _ in requests]
-            assert {(answer.status, answer.body) for answer in answers} == {(503, body.encode())}
+            responses = [late.response(stream) for stream, _ in requests]
+            assert {(response.status, response.body) for response in responses} == {(503, body.encode())}
         # Afterwards an ordinary push is answered as before.
         assert late.push(push_headers(server, secrets.token_hex(32))).status == 200
     # The other tests expect a server without rules.
@@ -304,7 +304,7 @@ def test_a_response_overtaken_by_the_end_of_the_connection_is_not_recorded_as_se
         wire.write(b"".join(each.serialize() for each in frames) + frame(PING, payload=bytes(7)))
         assert wire.goaway().last_stream_id == stream
         wire.read_to_end()
-        assert not wire.answers[stream].headers
+        assert not wire.responses[stream].headers
     assert "goaway" in [event["event"] for event in server.api("GET", "/connections")["items"][-1]["events"]]
     record = server.record(other)
     assert (record["outcome"], record["accepted"]) == ("aborted", not headers)

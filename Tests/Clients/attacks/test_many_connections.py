@@ -60,7 +60,7 @@ def test_more_connections_than_descriptors(limited, device):
         crowd = [plain(limited.port) for _ in range(2 * ROOM)]
         crowd += [plain(limited.admin_port) for _ in range(DESCRIPTORS // 8)]
         try:
-            wait_until(lambda: sum(map(was_hung_up_on, crowd)) > ROOM, "nobody was refused")
+            wait_until(lambda: sum(map(was_hung_up_on, crowd)) > ROOM, "no connection was refused")
             assert limited.request("GET", "/livez").status == 200
         finally:
             close_all(crowd)
@@ -76,7 +76,7 @@ def test_silent_connections_block_the_admin_api_for_seconds_and_are_logged(limit
     room = DESCRIPTORS // 4
     crowd = [plain(limited.admin_port) for _ in range(room + 4)]
     try:
-        wait_until(lambda: "connections to the admin listener are open" in limited.log(), "the log does not tell")
+        wait_until(lambda: "connections to the admin listener are open" in limited.log(), "the log does not report it")
         # A client that sends nothing is closed after ten seconds.
         wait_until(lambda: sum(map(was_hung_up_on, crowd)) >= room, "they are open for ever")
         assert limited.request("GET", "/livez").status == 200
@@ -90,7 +90,7 @@ def is_empty(server):
     return server.api("GET", "/connections", state="open")["open"] <= 1
 
 
-def test_idle_admin_connections_give_way_to_new_ones(limited):
+def test_idle_admin_connections_are_closed_for_new_ones(limited):
     """At the admin listener's connection limit a new client is answered, and the connection that was idle longest
     is closed.
     """
@@ -113,7 +113,7 @@ def test_idle_admin_connections_give_way_to_new_ones(limited):
 
 
 @pytest.mark.parametrize("target", ["/api/v1/events", "/api/v1/pushes/wait?count=1&timeout=60s"])
-def test_requests_that_wait_leave_connections_for_others(limited, target):
+def test_waiting_requests_do_not_use_all_connections(limited, target):
     """Half of the admin listener's connections may wait. The next waiting request is refused at once, and allowed
     again after one has ended.
     """
@@ -130,10 +130,10 @@ def test_requests_that_wait_leave_connections_for_others(limited, target):
         else:
             wait_until(lambda: f"\napns_mock_waits {most}\n" in limited.request("GET", "/metrics").body.decode(), "not waiting")
         for refused in (target, "/api/v1/events", "/api/v1/pushes/wait"):
-            answer = limited.request("GET", refused)
-            assert answer.status == 503, answer.body
-            assert answer.json["detail"].startswith(f"{most} requests wait for pushes or follow events")
-            assert "ulimit -n" in answer.json["hint"]
+            response = limited.request("GET", refused)
+            assert response.status == 503, response.body
+            assert response.json["detail"].startswith(f"{most} requests wait for pushes or follow events")
+            assert "ulimit -n" in response.json["hint"]
         verification = {"timeout": "5s", "expect": [{"count": {"at_least": 2}}]}
         assert limited.request("POST", "/api/v1/verify", verification).status == 503
         # A request that does not wait is not refused.
@@ -147,7 +147,7 @@ def test_requests_that_wait_leave_connections_for_others(limited, target):
 
 
 @prlimit
-def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device):
+def test_the_server_survives_without_descriptors_and_does_not_spin(start, device):
     """The limit is lowered, or the machine has no descriptors left: new connections stay in the kernel's queue."""
     server = start()
     with unharmed(server, processor=10):
@@ -247,7 +247,7 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
                 assert part, said
                 said += part
             while sent < 1000 and client.poll() is None:
-                time.sleep(0.005)  # s_client only looks at the first character of each read
+                time.sleep(0.005)  # s_client only reads the first character of each read
                 client.stdin.write(b"k\n")
                 client.stdin.flush()
                 sent += 1

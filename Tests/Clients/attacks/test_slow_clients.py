@@ -21,9 +21,9 @@ HALF_OPEN = 500
 HALF_OPEN_HOST = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
 DRIP = 0.5  # seconds between two bytes of a dripping client
 # Seconds. The server checks every ten seconds and closes at the fourth check; about doubled for slow machines.
-PATIENCE = 90
+TIMEOUT = 90
 
-pytestmark = pytest.mark.timeout(3 * PATIENCE)
+pytestmark = pytest.mark.timeout(3 * TIMEOUT)
 
 
 class Slow(threading.Thread):
@@ -45,7 +45,7 @@ class Slow(threading.Thread):
 
     def wire(self, **settings):
         wire = connect(self.server, **settings)
-        wire.sock.settimeout(PATIENCE)
+        wire.sock.settimeout(TIMEOUT)
         self.peer = name_of(wire.sock)
         return wire
 
@@ -67,7 +67,7 @@ def says_nothing(slow):
     slow.peer = name_of(sockets[0])
     ends = []
     for sock in sockets:
-        sock.settimeout(PATIENCE)
+        sock.settimeout(TIMEOUT)
         try:
             ends.append(sock.recv(1))
         except ConnectionResetError:
@@ -90,7 +90,7 @@ def drips_its_greeting(slow):
 def says_no_preface(slow):
     """Completes the TLS handshake and sends nothing."""
     sock = tls_socket(slow.server)
-    sock.settimeout(PATIENCE)
+    sock.settimeout(TIMEOUT)
     slow.peer = name_of(sock)
     with Wire(sock, preface=False, acknowledge=False) as wire:
         wire.read_to_end()
@@ -114,11 +114,11 @@ def drips_its_body(slow):
     """Sends a body byte by byte."""
     with slow.wire() as wire:
         stream = wire.open(push_headers(slow.server, slow.device), end_stream=False)
-        answer = wire.answers[stream]
-        drip_until(wire, DataFrame(stream, b" ").serialize(), lambda: answer.finished)
+        response = wire.responses[stream]
+        drip_until(wire, DataFrame(stream, b" ").serialize(), lambda: response.finished)
         # The connection is still usable.
         status = wire.push(push_headers(slow.server, "ab" * 32)).status
-        return answer, status, goaways(wire), slow.server.record(slow.device)
+        return response, status, goaways(wire), slow.server.record(slow.device)
 
 
 def drip_until(wire, data, is_over):
@@ -131,9 +131,9 @@ def drip_until(wire, data, is_over):
 def gives_no_window(slow):
     """Grants no flow-control window for the body of a rejection."""
     with slow.wire(settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as wire:
-        answer = wire.push(push_headers(slow.server, slow.device, apns_topic=None))
+        response = wire.push(push_headers(slow.server, slow.device, apns_topic=None))
         status = wire.push(push_headers(slow.server, "ab" * 32)).status
-        return answer, status, goaways(wire), slow.server.record(slow.device)
+        return response, status, goaways(wire), slow.server.record(slow.device)
 
 
 def reads_nothing(slow):
@@ -162,8 +162,8 @@ def is_kept_waiting(slow):
     slow.server.api("POST", "/rules", {
         "name": "held", "do": {"delay": {"fixed": "42s"}}, "when": {"device_token": slow.device}})
     with slow.wire() as wire:
-        answer = wire.push(push_headers(slow.server, slow.device))
-        return answer.status, goaways(wire)
+        response = wire.push(push_headers(slow.server, slow.device))
+        return response.status, goaways(wire)
 
 
 ATTACKS = (says_nothing, drips_its_greeting, says_no_preface, drips_its_headers, drips_its_body, gives_no_window,
@@ -181,9 +181,9 @@ def siege(binary, certs):
             for attacker in attackers.values():
                 attacker.start()
             for attacker in attackers.values():
-                attacker.join(2 * PATIENCE)
+                attacker.join(2 * TIMEOUT)
                 assert attacker.took is not None, f"{attacker.act.__name__} is still there"
-            attackers["answers beside them"] = len(bystander.statuses)
+            attackers["responses to the provider"] = len(bystander.statuses)
         yield server, attackers
         assert server.stop() == 0
     finally:
@@ -199,7 +199,7 @@ def after(siege):
         attacker = attackers[act]
         if attacker.error:
             raise attacker.error
-        assert attacker.took < PATIENCE
+        assert attacker.took < TIMEOUT
         return attacker, client_log(server, attacker.peer, count)
 
     return of
@@ -232,16 +232,16 @@ def test_headers_that_never_end_end_their_connection(after):
 
 def test_a_body_that_never_ends_ends_its_stream(after):
     slow, lines = after(drips_its_body)
-    answer, status, said, record = slow.seen
-    assert (answer.headers, answer.reset, status, said) == (None, CANCEL, 200, [])
+    response, status, said, record = slow.seen
+    assert (response.headers, response.reset, status, said) == (None, CANCEL, 200, [])
     assert len(lines) == 1 and "stream 1 reset with CANCEL: its request is incomplete" in lines[0]
     assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("rejected", False, "CANCEL")
 
 
 def test_a_response_without_window_is_abandoned(after):
     slow, lines = after(gives_no_window)
-    answer, status, said, record = slow.seen
-    assert (answer.status, answer.data, answer.reset, status, said) == (400, [], CANCEL, 200, [])
+    response, status, said, record = slow.seen
+    assert (response.status, response.data, response.reset, status, said) == (400, [], CANCEL, 200, [])
     assert len(lines) == 1 and "stream 1 reset with CANCEL: its response is not read" in lines[0]
     assert record["served"]["status"] == 400
 
@@ -252,11 +252,11 @@ def test_a_client_that_never_reads_is_closed(after):
     assert len(lines) == 1 and "does not read its responses, closed" in lines[0]
 
 
-def test_a_provider_beside_all_attackers_got_its_responses(siege):
-    assert siege[1]["answers beside them"] > 100
+def test_a_provider_gets_its_responses_during_all_attacks(siege):
+    assert siege[1]["responses to the provider"] > 100
 
 
-def test_what_a_rule_holds_is_not_overdue(after):
+def test_a_push_delayed_by_a_rule_does_not_time_out(after):
     slow, lines = after(is_kept_waiting, count=0)
     assert slow.seen == (200, []) and lines == []
     assert slow.took > 40

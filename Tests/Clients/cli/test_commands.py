@@ -24,7 +24,7 @@ def serve(binary, certs, tmp_path):
     def runner(*flags, environment=None, certs=certs):
         return run(
             binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs,
-            "--port-file", tmp_path / "never.json", *flags, environment=environment, patience=20)
+            "--port-file", tmp_path / "never.json", *flags, environment=environment, timeout=20)
 
     return runner
 
@@ -171,7 +171,7 @@ def verified(server, token):
     return claims
 
 
-def test_token_provider_prints_a_token_that_the_server_takes(server, binary, certs, device):
+def test_token_provider_prints_a_token_that_the_server_accepts(server, binary, certs, device):
     done = run(binary, "token", "provider", "--certs", certs)
     assert (done.returncode, done.stderr) == (DONE, "")
     token = done.stdout.strip()
@@ -200,7 +200,7 @@ def test_send_uses_the_apns_listener(server, device):
 
 
 @pytest.mark.parametrize("form", ["file", "stdin"])
-def test_send_takes_the_payload_from_elsewhere(server, device, tmp_path, form):
+def test_send_reads_the_payload_from_files_and_standard_input(server, device, tmp_path, form):
     payload = tmp_path / "payload.json"
     payload.write_text('{"aps":{"badge":4}}')
     flags = ["--payload", payload if form == "file" else "-"]
@@ -285,7 +285,7 @@ def test_json_without_a_server(binary, certs, server, command):
     assert isinstance(json.loads(done.stdout), dict)
 
 
-def test_certs_makes_what_serve_would(binary, tmp_path):
+def test_certs_creates_the_same_files_as_serve(binary, tmp_path):
     folder = tmp_path / "certs"
     assert run(binary, "certs", "--certs", folder).returncode == DONE
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -307,7 +307,7 @@ def test_help_is_data(binary, command):
     assert "USAGE" in done.stdout.upper()
 
 
-def test_a_reader_that_goes_away_is_no_crash(server, binary, device):
+def test_a_closed_pipe_is_no_crash(server, binary, device):
     """`apns-mock ls | head -1`."""
     sent(server, device, 50)
     process = subprocess.Popen(
@@ -348,7 +348,7 @@ def test_a_port_is_the_flag_apns(serve, flags, guess):
 
 
 @pytest.mark.parametrize("arguments", [["-5m"], ["--", "-5m"], ["-5m", "--json"], ["--json", "-5m"]], ids=" ".join)
-def test_the_clock_goes_back(start, arguments):
+def test_the_clock_can_be_set_back(start, arguments):
     server = start()
     server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
     # After two dashes a flag would be parsed as an argument.
@@ -358,7 +358,7 @@ def test_the_clock_goes_back(start, arguments):
 
 
 @pytest.mark.parametrize("arguments", [["-5"], ["--nothing"], ["1s", "2s"], [], ["1s", "--no-such"]], ids=" ".join)
-def test_what_is_no_duration_moves_no_clock(start, arguments):
+def test_an_invalid_duration_does_not_change_the_clock(start, arguments):
     server = start()
     server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
     assert server.command("clock", "advance", *arguments).returncode == USAGE
@@ -372,8 +372,8 @@ def test_what_is_no_duration_moves_no_clock(start, arguments):
 ], ids=str)
 def test_send_names_http2_errors(start, device, action, words):
     server = start()
-    answer = server.request("POST", "/api/v1/rules", {"do": action})
-    assert answer.status == 201, answer.body
+    response = server.request("POST", "/api/v1/rules", {"do": action})
+    assert response.status == 201, response.body
     done = server.command("send", device, "--topic", "com.example.app")
     assert done.returncode == UNEXPECTED and words in done.stderr, done.stderr
 
@@ -425,10 +425,10 @@ def test_the_sample_configuration_is_one(start, binary, tmp_path):
     assert start("--config", config).api
 
 
-def test_a_path_that_is_not_there_gets_a_short_hint(server):
-    answer = server.request("GET", "/api/v1/pushs")
-    assert answer.status == 404
-    assert answer.json["hint"] == "Did you mean /api/v1/pushes? /openapi.json lists the paths."
+def test_a_missing_path_gets_a_short_hint(server):
+    response = server.request("GET", "/api/v1/pushs")
+    assert response.status == 404
+    assert response.json["hint"] == "Did you mean /api/v1/pushes? /openapi.json lists the paths."
     assert len(server.request("GET", "/nothing/like/it").json["hint"]) < 80
 
 

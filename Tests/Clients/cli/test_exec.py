@@ -15,7 +15,7 @@ import pytest
 from support import ROOT
 from support.server import clean_environment, run
 
-PATIENCE = 60  # seconds for anything that must happen
+TIMEOUT = 60  # seconds for anything that must happen
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def place(tmp_path):
 def ex(binary, certs, place):
     """`ex(*flags, program=[…])` runs a program to its end."""
 
-    def runner(*flags, program, environment=None, patience=PATIENCE, **more):
+    def runner(*flags, program, environment=None, timeout=TIMEOUT, **more):
         return run(
-            binary, "exec", "--certs", certs, *flags, "--", *program, cwd=place, patience=patience,
+            binary, "exec", "--certs", certs, *flags, "--", *program, cwd=place, timeout=timeout,
             environment={"TMPDIR": str(place / "tmp"), "MOCK": str(binary), **(environment or {})}, **more)
 
     return runner
@@ -60,7 +60,7 @@ def started(binary, certs, place):
 
 
 def await_file(path, process=None):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not path.exists():
         assert process is None or process.poll() is None, f"ended with {process.returncode}: {process.stderr.read()}"
         assert time.monotonic() < deadline, f"{path} never came"
@@ -76,7 +76,7 @@ def is_running(pid):
 
 
 def await_end(pid):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while is_running(pid):
         assert time.monotonic() < deadline, f"{pid} runs on"
         time.sleep(0.01)
@@ -101,7 +101,7 @@ def test_the_program_finds_everything_in_its_environment(ex):
     assert not os.path.exists(ours["APNS_MOCK_PORT_FILE"])
 
 
-def test_commands_in_the_program_find_the_server_without_a_word(ex):
+def test_commands_in_the_program_find_the_server_without_flags(ex):
     done = ex(program=["sh", "-ec", f'{PUSH}; "$MOCK" ls --json; "$MOCK" healthcheck; "$MOCK" doctor'])
     assert done.returncode == 0, done.stderr
     assert '"com.example.app"' in done.stdout
@@ -110,7 +110,7 @@ def test_commands_in_the_program_find_the_server_without_a_word(ex):
     assert "warning" not in done.stderr and "unknown" not in done.stderr
 
 
-def test_a_server_in_the_program_has_no_doubt_about_variables(ex):
+def test_a_server_in_the_program_does_not_warn_about_variables(ex):
     done = ex(program=["sh", "-c", 'exec "$MOCK" serve --config /nowhere'])
     assert "unknown variable" not in done.stderr and done.returncode == 2
 
@@ -178,7 +178,7 @@ def test_the_summary_can_be_a_log_line(ex):
 def test_a_signal_ends_a_program_that_does_not_know_it(started, number):
     process = started(program=["sh", "-c", "echo $$ > pid; touch up; exec sleep 600"])
     process.send_signal(number)
-    words = process.communicate(timeout=PATIENCE)[1]
+    words = process.communicate(timeout=TIMEOUT)[1]
     assert process.returncode == 128 + number
     assert words == "apns-mock: 0 pushes\n"
 
@@ -186,12 +186,12 @@ def test_a_signal_ends_a_program_that_does_not_know_it(started, number):
 def test_a_signal_is_passed_on_once_and_the_program_decides(started, place):
     process = started("--export", "out.ndjson", program=["sh", "-c", f"""
         trap 'echo TERM' TERM; touch up
-        while ! [ -e told ]; do sleep 0.05; done
+        while ! [ -e signaled ]; do sleep 0.05; done
         {PUSH} > /dev/null; exit 9"""])
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "TERM\n"
-    (place / "told").touch()
-    rest, words = process.communicate(timeout=PATIENCE)
+    (place / "signaled").touch()
+    rest, words = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, rest) == (9, "")
     assert words == "apns-mock: 1 push: 1 accepted\n"
     assert len((place / "out.ndjson").read_text().splitlines()) == 1
@@ -204,7 +204,7 @@ def test_a_second_signal_ends_everything(started, place):
     process.send_signal(signal.SIGTERM)
     await_file(place / "first")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
     await_end(int((place / "pid").read_text()))
     assert not (place / "ports.json").exists()
@@ -215,7 +215,7 @@ def test_timeout_sends_its_signal_twice_but_counts_once(binary, certs, place):
     done = subprocess.run(
         ["timeout", "3", str(binary), "exec", "--certs", str(certs), "--export", "out.ndjson", "--", "sh", "-c",
          "trap 'sleep 0.7; exit 5' TERM; while :; do sleep 0.05; done"],
-        cwd=place, capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(TMPDIR=str(place / "tmp")))
+        cwd=place, capture_output=True, text=True, timeout=TIMEOUT, env=clean_environment(TMPDIR=str(place / "tmp")))
     assert done.returncode == 124
     # `timeout` waits only for our process: the export, written at the end, shows that the process was not killed
     # early.
@@ -225,25 +225,25 @@ def test_timeout_sends_its_signal_twice_but_counts_once(binary, certs, place):
 def test_the_program_starts_with_default_signal_handling(ex):
     done = ex(program=["grep", "^Sig", "/proc/self/status"])
     if done.returncode != 0:
-        pytest.skip("this system does not tell of signals")
+        pytest.skip("this system does not report signals")
     masks = {name: int(mask, 16) for name, mask in (line.split(":") for line in done.stdout.splitlines()) if name != "SigQ"}
     of_ours = sum(1 << (number - 1) for number in (
         signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD))
     assert masks["SigBlk"] == 0 and masks["SigIgn"] & of_ours == 0 and masks["SigCgt"] & of_ours == 0
 
 
-def test_what_was_ignored_stays_ignored(started, place):
+def test_ignored_signals_stay_ignored(started, place):
     """As under `nohup`."""
     process = started(
-        program=["sh", "-c", "touch up; while ! [ -e told ]; do sleep 0.05; done; exit 3"],
+        program=["sh", "-c", "touch up; while ! [ -e signaled ]; do sleep 0.05; done; exit 3"],
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     process.send_signal(signal.SIGHUP)
-    (place / "told").touch()
-    process.communicate(timeout=PATIENCE)
+    (place / "signaled").touch()
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode == 3
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not tell of open files")
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not report open files")
 def test_the_program_has_no_files_but_those_that_were_passed_on(binary, certs, place):
     reader, writer = os.pipe()
     script = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')))"
@@ -251,7 +251,7 @@ def test_the_program_has_no_files_but_those_that_were_passed_on(binary, certs, p
     def files(command):
         done = subprocess.run(
             [*command, sys.executable, "-c", script], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=PATIENCE, env=clean_environment(TMPDIR=str(place / "tmp")), pass_fds=[writer])
+            timeout=TIMEOUT, env=clean_environment(TMPDIR=str(place / "tmp")), pass_fds=[writer])
         return done.stdout
 
     expected = files(["env"])
@@ -290,7 +290,7 @@ sys.exit(40 + count)
 
     def read_until(wanted):
         nonlocal shown
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while wanted not in shown:
             assert time.monotonic() < deadline, shown
             if select.select([terminal], [], [], 1)[0]:
@@ -308,7 +308,7 @@ sys.exit(40 + count)
     assert os.waitstatus_to_exitcode(status) == 41
 
 
-def test_the_export_has_what_came(ex, place):
+def test_the_export_contains_the_pushes(ex, place):
     done = ex("--export", "out.ndjson", program=["sh", "-c", f"{PUSH}; {PUSH}; exit 4"])
     assert done.returncode == 4
     records = [json.loads(line) for line in (place / "out.ndjson").read_text().splitlines()]
@@ -347,7 +347,7 @@ def test_many_at_once(binary, certs, place):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=clean_environment(TMPDIR=str(place / "tmp"), MOCK=str(binary)))
         for number in range(6)]
-    assert [process.wait(timeout=PATIENCE) for process in processes] == list(range(6))
+    assert [process.wait(timeout=TIMEOUT) for process in processes] == list(range(6))
 
 
 # Checks after the program has ended
@@ -368,7 +368,7 @@ expect:
     ("true", [], 1, ["✗ welcome: expected exactly 1 accepted, found 0"]),
     (f"{PUSH}; {PUSH}; {PUSH}", ["--max-records", "2"], 5, ["inconclusive"]),
 ])
-def test_what_is_expected_is_looked_for(ex, place, script, flags, code, words):
+def test_expectations_are_verified(ex, place, script, flags, code, words):
     (place / "expected.yaml").write_text(EXPECTED)
     done = ex("--verify", "expected.yaml", *flags, program=["sh", "-c", script])
     assert done.returncode == code, done.stderr
@@ -378,7 +378,7 @@ def test_what_is_expected_is_looked_for(ex, place, script, flags, code, words):
     assert "✗" not in done.stdout
 
 
-def test_what_is_expected_is_understood_before_the_program_starts(ex, place):
+def test_expectations_are_parsed_before_the_program_starts(ex, place):
     (place / "expected.yaml").write_text("expect:\n  - match: {topik: com.example.app}\n")
     done = ex("--verify", "expected.yaml", program=["touch", "started"])
     assert done.returncode == 2 and done.stderr.startswith("expected.yaml:2:"), done.stderr
@@ -432,14 +432,14 @@ def test_an_abandoned_push_fails_a_run_at_once(ex, attempts, statuses, code):
     assert ("finding abandoned, push 1: attempt 1 was answered 503" in done.stderr) == bool(code)
 
 
-def test_findings_that_cannot_be_known(ex):
+def test_findings_that_are_inconclusive(ex):
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{PUSH}; {PUSH}"])
     assert done.returncode == 5 and "findings are inconclusive" in done.stderr
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{BARE}; {BARE}"])
-    assert done.returncode == 1, "what is certain goes before what nobody knows"
+    assert done.returncode == 1, "a certain failure takes precedence over an inconclusive result"
 
 
-def test_it_waits_for_what_is_expected(ex, place):
+def test_exec_waits_for_expectations(ex, place):
     """A push from a background process of the program."""
     (place / "expected.yaml").write_text("timeout: 30s\n" + EXPECTED.replace("exactly", "at_least"))
     done = ex("--verify", "expected.yaml", program=[
@@ -452,7 +452,7 @@ def test_a_stopped_run_is_not_verified(started, place):
     process = started(
         "--verify", "expected.yaml", program=["sh", "-c", "trap 'exit 0' TERM; touch up; while :; do sleep 0.05; done"])
     process.send_signal(signal.SIGTERM)
-    words = process.communicate(timeout=PATIENCE)[1]
+    words = process.communicate(timeout=TIMEOUT)[1]
     assert process.returncode == 0 and words == "apns-mock: 0 pushes\n"
 
 
@@ -463,27 +463,27 @@ def test_a_signal_while_it_verifies_ends_it(started, place):
     await_end(int((place / "pid").read_text()))
     # The program has ended; whether exec has already noticed it does not affect the result.
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode in (0, 128 + signal.SIGTERM)
     assert not (place / "ports.json").exists()
 
 
-def test_certificates_are_made_in_the_temporary_folder(binary, place):
+def test_certificates_are_created_in_the_temporary_folder(binary, place):
     """Nothing remains in the working directory, and every file is at the path in the environment while the program
     runs.
     """
     environment = {"TMPDIR": str(place / "tmp"), "MOCK": str(binary)}
     script = f'{PUSH}; test -s "$APNS_MOCK_CERTS/client.pem"; "$MOCK" certs --json; echo "$APNS_MOCK_CA"'
-    done = run(binary, "exec", "--", "sh", "-ec", script, cwd=place, patience=PATIENCE, environment=environment)
+    done = run(binary, "exec", "--", "sh", "-ec", script, cwd=place, timeout=TIMEOUT, environment=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith(str(place / "tmp"))
     assert json.loads(done.stdout.splitlines()[-2])["folder"].startswith(str(place / "tmp"))
     assert [path.name for path in place.iterdir()] == ["tmp"]
 
 
-def test_a_folder_of_certificates_that_was_named_stays(binary, place):
+def test_a_given_certificate_folder_is_kept(binary, place):
     environment = {"TMPDIR": str(place / "tmp"), "MOCK": str(binary), "APNS_MOCK_CERTS": "kept"}
-    done = run(binary, "exec", "--", "sh", "-ec", PUSH, cwd=place, patience=PATIENCE, environment=environment)
+    done = run(binary, "exec", "--", "sh", "-ec", PUSH, cwd=place, timeout=TIMEOUT, environment=environment)
     assert done.returncode == 0, done.stderr
     assert (place / "kept" / "ca.pem").exists()
 
@@ -500,7 +500,7 @@ def test_help_shows_the_defaults_of_exec(binary):
     (["--fail-on-findings", "all", "--allow-no-pushes"], "true", 0), (["--fail-on-findings", "all"], "exit 3", 3),
     (["--fail-on-findings", "all", "--allow-no-pushes"], f"{PUSH}", 0), (["--allow-no-pushes"], "true", 2),
 ])
-def test_a_run_without_pushes_has_not_shown_anything(ex, flags, script, code):
+def test_a_run_without_pushes_is_inconclusive(ex, flags, script, code):
     done = ex(*flags, program=["sh", "-c", script])
     assert done.returncode == code, done.stderr
     assert ("no push arrived" in done.stderr) == ("--allow-no-pushes" not in flags)

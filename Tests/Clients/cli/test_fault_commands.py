@@ -8,17 +8,16 @@ import pty
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
 from support import ROOT
-from support.server import clean_environment, run
+from support.server import clean_environment, run, wait_until
 from support.wire import connect, push_headers
 
 DONE, UNEXPECTED, USAGE, UNREACHABLE = 0, 1, 2, 4
 PROFILES = ROOT / "FaultProfiles"
-PATIENCE = 20
+TIMEOUT = 20
 
 ALWAYS_503 = "name: mine\nrules:\n  - name: down\n    do: {respond: {status: 503}}\n"
 ALWAYS_500 = "name: mine\nrules:\n  - name: broken\n    do: {respond: {status: 500}}\n"
@@ -49,7 +48,7 @@ def serve(binary, certs, tmp_path):
     def runner(*flags, environment=None):
         return run(
             binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs,
-            "--port-file", tmp_path / "never.json", *flags, environment=environment, patience=20)
+            "--port-file", tmp_path / "never.json", *flags, environment=environment, timeout=20)
 
     return runner
 
@@ -67,14 +66,7 @@ def done(server, *arguments, **settings):
     return ran.stdout
 
 
-def soon(holds, what):
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s"
-        time.sleep(0.02)
-
-
-def in_force(server):
+def active_profile(server):
     return server.api("GET", "/profile")
 
 
@@ -99,24 +91,24 @@ def test_a_profile_is_chosen_at_the_start(start, written, device, way):
     name = "flaky-503" if way in ("flag", "variable") else "mine"
     assert server.record(device)["fault"]["profile"] == name
     reported = next(line for line in server.logged("profile ") if line.strip().startswith("profile"))
-    assert name in reported and f"seed {in_force(server)['seed']}" in reported
+    assert name in reported and f"seed {active_profile(server)['seed']}" in reported
 
 
 def test_the_flag_wins_over_the_variable_and_that_over_the_file(start, written):
     config = written("config.yaml", "profile: brownout\n")
     server = start("--config", config, environment={"APNS_MOCK_PROFILE": "ack-lost"})
-    assert in_force(server)["reference"] == "ack-lost"
+    assert active_profile(server)["reference"] == "ack-lost"
     server = start("--profile", "half-open", environment={"APNS_MOCK_PROFILE_INLINE": ALWAYS_503})
-    assert in_force(server)["reference"] == "half-open"
+    assert active_profile(server)["reference"] == "half-open"
 
 
 @pytest.mark.parametrize(("flags", "environment", "seed"), [
     (["--seed", "3"], {"APNS_MOCK_SEED": "2"}, 3), ([], {"APNS_MOCK_SEED": "2"}, 2), ([], {}, 1),
 ])
-def test_the_seed_comes_from_flag_variable_profile(start, written, flags, environment, seed):
+def test_seed_precedence(start, written, flags, environment, seed):
     path = written("mine.yaml", "seed: 1\n" + ALWAYS_503)
     server = start("--profile", path, *flags, environment=environment)
-    assert in_force(server)["seed"] == seed
+    assert active_profile(server)["seed"] == seed
     assert server.logged(f"mine, seed {seed}")
 
 
@@ -127,7 +119,7 @@ def test_the_report_as_json_has_the_profile(start):
 
 
 @pytest.mark.parametrize("way", ["flag", "folder", "variable"])
-def test_a_bad_profile_is_2_with_every_place(serve, written, way):
+def test_an_invalid_profile_is_2_with_every_location(serve, written, way):
     path = written("profiles/spoilt.yaml", SPOILT)
     flags, environment = {
         "flag": (["--profile", path], {}), "folder": (["--profiles", path.parent], {}),
@@ -149,7 +141,7 @@ def test_a_bad_profile_is_2_with_every_place(serve, written, way):
     ([], {"APNS_MOCK_PROFILE": "brownout", "APNS_MOCK_PROFILE_INLINE": ALWAYS_503}, ["both", "only one"]),
     ([], {"APNS_MOCK_MAGIC_TOKENS": "maybe"}, ["APNS_MOCK_MAGIC_TOKENS", "0 or 1"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
-def test_a_bad_choice_is_one_line_and_2(serve, flags, environment, words):
+def test_an_invalid_choice_is_one_line_and_2(serve, flags, environment, words):
     ran = serve(*flags, environment=environment)
     assert (ran.returncode, ran.stdout) == (USAGE, "")
     lines = ran.stderr.splitlines()
@@ -164,7 +156,7 @@ def test_a_file_that_replaces_a_built_in_profile_is_a_notice(start, written, dev
     assert status(server, device) == 500
 
 
-def test_no_variable_of_faults_is_without_effect(start):
+def test_variables_of_faults_cause_no_warning(start):
     server = start(environment={
         "APNS_MOCK_PROFILE": "healthy", "APNS_MOCK_MAGIC_TOKENS": "1", "APNS_MOCK_PROFILES": str(PROFILES)})
     assert "no effect" not in server.log()
@@ -173,7 +165,7 @@ def test_no_variable_of_faults_is_without_effect(start):
 # While the server runs
 
 
-def test_use_set_and_off_are_seen_by_the_next_push(start, device):
+def test_use_set_and_off_apply_to_the_next_push(start, device):
     server = start()
     assert status(server, device) == 200
     assert "flaky-503?rate=1, seed 7" in done(server, "profile", "use", "flaky-503?rate=1", "--seed", "7")
@@ -183,10 +175,10 @@ def test_use_set_and_off_are_seen_by_the_next_push(start, device):
     assert done(server, "profile", "set", "rate=0").startswith("flaky-503?rate=0, seed 7")
     assert status(server, device) == 200
     assert done(server, "profile", "off").startswith("healthy, seed")
-    assert in_force(server)["name"] == "healthy"
+    assert active_profile(server)["name"] == "healthy"
 
 
-def test_a_connection_that_is_open_meets_the_new_profile(start, device):
+def test_an_open_connection_gets_the_new_profile(start, device):
     server = start()
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
@@ -194,12 +186,12 @@ def test_a_connection_that_is_open_meets_the_new_profile(start, device):
         assert wire.push(push_headers(server, device[::-1])).status == 503
 
 
-def test_a_profile_with_a_ttl_goes_by_itself(start, device):
+def test_a_profile_with_a_ttl_ends(start, device):
     server = start()
     assert "ends in" in done(server, "profile", "use", "flaky-503?rate=1", "--ttl", "1h")
     assert status(server, device) == 503
     done(server, "profile", "use", "flaky-503?rate=1", "--ttl", "1ms")
-    soon(lambda: in_force(server)["name"] == "healthy", "the profile's end")
+    wait_until(lambda: active_profile(server)["name"] == "healthy", "the profile's end")
     assert status(server, device) == 200
 
 
@@ -213,7 +205,7 @@ def test_a_file_is_sent_and_used(start, written, device):
     bad = server.command("profile", "use", written("spoilt.yaml", SPOILT))
     assert bad.returncode == USAGE
     assert len(bad.stderr.splitlines()) == 2 and f"{path.parent}/spoilt.yaml:4:15: " in bad.stderr
-    assert in_force(server)["name"] == "mine"
+    assert active_profile(server)["name"] == "mine"
 
 
 @pytest.mark.parametrize(("arguments", "word"), [
@@ -234,7 +226,7 @@ def test_sighup_reads_the_folder_again_and_a_bad_file_keeps_the_old_one(start, w
     assert status(server, device) == 503
     written("profiles/mine.yaml", ALWAYS_500)
     server.signal(signal.SIGHUP)
-    soon(lambda: status(server, device) == 500, "the new rule")
+    wait_until(lambda: status(server, device) == 500, "the new rule")
     written("profiles/mine.yaml", SPOILT.replace("spoilt", "mine"))
     server.signal(signal.SIGHUP)
     assert server.logged(f"{path}:4:15: ")
@@ -254,10 +246,10 @@ def test_sighup_reads_a_profile_that_is_a_file_again(start, device, written):
     assert status(server, device) == 503
     written("mine.yaml", ALWAYS_500)
     server.signal(signal.SIGHUP)
-    soon(lambda: status(server, device) == 500, "the new rule")
+    wait_until(lambda: status(server, device) == 500, "the new rule")
 
 
-def test_sighup_without_a_folder_harms_nothing(start, device):
+def test_sighup_without_a_folder_changes_nothing(start, device):
     server = start()
     for _ in range(3):
         server.signal(signal.SIGHUP)
@@ -295,17 +287,17 @@ def test_rules_are_added_listed_and_removed(start, written, device, form):
     assert gone.returncode == UNEXPECTED and "down" in gone.stderr
 
 
-def test_a_rule_with_a_ttl_goes_by_itself(start, device):
+def test_a_rule_with_a_ttl_ends(start, device):
     server = start()
     done(server, "rule", "add", json.dumps({"name": "stays", "do": {"delay": {"fixed": "1ms"}}}))
     assert "ends in" in done(server, "rule", "add", json.dumps({**RULE, "ttl": "1ms"}), "--ttl", "1h")
     assert status(server, device) == 503
     done(server, "rule", "add", json.dumps({**RULE, "ttl": "1h"}), "--ttl", "100ms")
-    soon(lambda: done(server, "rule", "ls").startswith("stays\t"), "the rule's end")
+    wait_until(lambda: done(server, "rule", "ls").startswith("stays\t"), "the rule's end")
     assert status(server, device) == 200
 
 
-def test_a_bad_rule_is_2_with_every_place(start, written):
+def test_an_invalid_rule_is_2_with_every_location(start, written):
     server = start()
     path = written("rule.yaml", "trigger: {probabilty: 1}\ndo: {respnd: {}}\n")
     ran = server.command("rule", "add", path)
@@ -314,7 +306,7 @@ def test_a_bad_rule_is_2_with_every_place(start, written):
     assert done(server, "rule", "ls") == ""
 
 
-def test_explain_says_why_a_rule_did_not_fire(start, device):
+def test_explain_reports_why_a_rule_did_not_fire(start, device):
     server = start()
     rule = {"name": "topic-down", "when": {"topic": "com.example.App"}, "do": {"respond": {"status": 503}}}
     done(server, "rule", "add", json.dumps(rule))
@@ -327,19 +319,19 @@ def test_explain_says_why_a_rule_did_not_fire(start, device):
     assert unknown.returncode == UNEXPECTED and "topic-down" in unknown.stderr
 
 
-def test_explain_without_any_rule_says_so(start):
+def test_explain_without_any_rule(start):
     ran = start().command("profile", "explain")
     assert (ran.returncode, ran.stdout) == (DONE, "") and "no rule" in ran.stderr
 
 
-def test_reset_does_what_is_named(start, device):
+def test_reset_of_named_scopes(start, device):
     server = start("--profile", "flaky-503?rate=1")
     status(server, device)
     done(server, "profile", "use", "unregistered-410")
     done(server, "rule", "add", json.dumps(RULE))
     done(server, "clock", "freeze")
     assert done(server, "reset", "--profile", "--clock") == "reset: profile, clock\n"
-    assert (in_force(server)["name"], in_force(server)["params"]["rate"]) == ("flaky-503", 1), "that of the start"
+    assert (active_profile(server)["name"], active_profile(server)["params"]["rate"]) == ("flaky-503", 1), "that of the start"
     assert server.api("GET", "/clock")["mode"] == "real"
     assert len(server.pushes()) == 1 and done(server, "rule", "ls") != ""
     done(server, "reset")
@@ -374,14 +366,14 @@ def test_ls_is_a_table_on_a_terminal_only(binary, server):
     shown = b""
     while b"chaos-mix" not in shown:
         shown += os.read(ours, 65536)
-    process.wait(PATIENCE)
+    process.wait(TIMEOUT)
     assert shown.decode().split()[:4] == ["NAME", "STATE", "PARAMETERS", "ORIGIN"]
 
 
 @pytest.mark.parametrize("command", [["profile", "ls"], ["profile", "show"], ["profile", "show", "healthy"],
                                      ["profile", "use", "healthy"], ["profile", "off"], ["profile", "explain"],
                                      ["rule", "ls"], ["faults", "pause"], ["faults", "resume"], ["reset"]], ids=" ".join)
-def test_a_named_server_that_is_not_there_is_4(binary, command):
+def test_an_unreachable_server_is_4(binary, command):
     ran = run(binary, *command, "--admin", "127.0.0.1:1")
     assert (ran.returncode, ran.stdout) == (UNREACHABLE, "")
     assert len(ran.stderr.splitlines()) == 1 and "127.0.0.1:1" in ran.stderr
@@ -397,7 +389,7 @@ def test_lint_finds_nothing_in_the_built_in_profiles(binary):
     assert len(ran.stdout.splitlines()) == len(files)
 
 
-def test_lint_says_all_problems_of_all_files(binary, written):
+def test_lint_reports_all_problems_of_all_files(binary, written):
     first, second = written("a.yaml", SPOILT), written("b.yaml", SPOILT)
     ran = run(binary, "profile", "lint", first, written("good.yaml", ALWAYS_503), second)
     assert ran.returncode == USAGE
@@ -432,7 +424,7 @@ def test_simulate_is_repeatable(binary, written):
     assert json.loads(certain.stdout)["outcomes"] == {"503 ServiceUnavailable": 10}
 
 
-def test_simulate_knows_the_profiles_of_a_folder(binary, written):
+def test_simulate_finds_the_profiles_of_a_folder(binary, written):
     folder = written("profiles/x.yaml", ALWAYS_503).parent
     ran = run(binary, "profile", "simulate", "mine", "--pushes", "10", "--profiles", folder)
     assert ran.returncode == DONE
@@ -476,12 +468,12 @@ MAGIC = {"4000": (400, "BadDeviceToken"), "4100:24": (410, "Unregistered"), "429
 
 
 @pytest.mark.parametrize("code", MAGIC)
-def test_a_magic_token_does_what_it_says(binary, server, code):
+def test_magic_tokens_have_their_outcome(binary, server, code):
     token = run(binary, "token", "device", "--magic", code).stdout.strip()
     assert re.fullmatch("[0-9a-f]{64}", token)
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, token))
-    assert (answer.status, json.loads(answer.body)["reason"]) == MAGIC[code]
+        response = wire.push(push_headers(server, token))
+    assert (response.status, json.loads(response.body)["reason"]) == MAGIC[code]
 
 
 @pytest.mark.parametrize(("flags", "environment"), [(["--no-magic-tokens"], {}), ([], {"APNS_MOCK_MAGIC_TOKENS": "0"})])
@@ -509,7 +501,7 @@ def test_every_magic_token_is_listed_with_a_token_of_its_own(binary):
     (["--magic", "41"], "4100"), (["--magic", "4100:x"], "9999"), (["--magic", "4100", "--list"], "--list"),
     (["--magic", "4100", "--length", "160"], "--length"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
-def test_a_magic_token_that_cannot_be_is_2(binary, flags, word):
+def test_an_invalid_magic_token_is_2(binary, flags, word):
     ran = run(binary, "token", "device", *flags)
     assert (ran.returncode, ran.stdout) == (USAGE, "") and word in ran.stderr
 

@@ -12,7 +12,7 @@ import uuid
 import pytest
 from hyperframe.frame import RstStreamFrame
 
-from support.server import START_PATIENCE, Server, clean_environment, run, stop_cleanly, wait_until
+from support.server import START_TIMEOUT, Server, clean_environment, run, stop_cleanly, wait_until
 from support.wire import Closed, connect, push_headers
 
 ANSWERED, UNANSWERED = "answered", "unanswered"
@@ -30,7 +30,7 @@ class Viewer:
                 [str(binary), "view", str(path), "--admin", "127.0.0.1:0", "--port-file", str(self.port_file), *flags],
                 stdin=input if input is not None else subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
                 cwd=directory, env=clean_environment())
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT
         while not self.port_file.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
@@ -46,7 +46,7 @@ class Viewer:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=START_PATIENCE)
+        code = self.process.wait(timeout=START_TIMEOUT)
         assert not self.port_file.exists()
         return code
 
@@ -179,7 +179,7 @@ def test_every_kind_of_record_is_there(export):
 
 
 @pytest.mark.parametrize("form", ["ndjson", "json"])
-def test_what_comes_out_is_what_went_in(export, view, tmp_path, form):
+def test_a_view_returns_the_imported_records(export, view, tmp_path, form):
     path, records = export
     if form == "json":
         source = tmp_path / "run.json"
@@ -230,8 +230,8 @@ def test_findings_and_expectations_are_those_of_the_run(export, view, tmp_path):
         began = time.monotonic()
         run = viewer.command("verify", expected)
         assert run.returncode == code
-        assert run.stdout.splitlines()[-1] == "  window complete: yes (0 evicted)", "an export tells no seed"
-        assert time.monotonic() - began < 20, "nothing will come, so nobody waits"
+        assert run.stdout.splitlines()[-1] == "  window complete: yes (0 evicted)", "an export contains no seed"
+        assert time.monotonic() - began < 20, "no push can arrive, so it does not wait"
 
 
 def test_commands_work_on_it(export, view, tmp_path):
@@ -248,7 +248,7 @@ def test_commands_work_on_it(export, view, tmp_path):
     assert viewer.command("wait", "status:418").returncode == 0
     began = time.monotonic()
     done = viewer.command("wait", "status:419", "--timeout", "1m")
-    assert done.returncode == 3 and time.monotonic() - began < 20, "nothing will come, so nobody waits"
+    assert done.returncode == 3 and time.monotonic() - began < 20, "no push can arrive, so it does not wait"
     assert viewer.command("wait", "status:419", "--count", "0", "--settle", "30s", "--timeout", "1m").returncode == 0
     counted = run(
         viewer.binary, "ls", "rule:slowly", "--json", environment={"APNS_MOCK_ADMIN": f"127.0.0.1:{viewer.admin_port}"})
@@ -272,11 +272,11 @@ def test_nothing_can_be_changed(export, view):
     path, _ = export
     viewer = view(path)
     for method, route in CHANGES:
-        answer = viewer.request(method, route, {})
-        assert answer.status == 403, (method, route)
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.json["detail"] == f"this is a view of {path}, read only"
-        assert answer.json["hint"]
+        response = viewer.request(method, route, {})
+        assert response.status == 403, (method, route)
+        assert response.headers["content-type"] == "application/problem+json"
+        assert response.json["detail"] == f"this is a view of {path}, read only"
+        assert response.json["hint"]
     assert viewer.request("GET", "/api/v1/profile").status == 404
     assert viewer.request("GET", "/ca.pem").status == 404
     status = viewer.api("GET", "/status")
@@ -325,7 +325,7 @@ def test_a_bad_line_is_named(binary, export, tmp_path, text, words):
     assert done.stderr.startswith(words.format(path=path)), done.stderr
 
 
-def test_what_cannot_be_viewed(binary, export, tmp_path, server):
+def test_invalid_exports_are_reported(binary, export, tmp_path, server):
     path = str(export[0])
     for arguments, code, words in [
         ([tmp_path / "nowhere"], 2, "nowhere: cannot be read: No such file"), ([tmp_path], 2, "cannot be read"),
@@ -337,7 +337,7 @@ def test_what_cannot_be_viewed(binary, export, tmp_path, server):
         assert done.returncode == code and words in done.stderr, (arguments, done.stderr)
 
 
-def test_an_admin_token_is_asked_for(binary, export, tmp_path):
+def test_an_admin_token_is_required(binary, export, tmp_path):
     port_file = tmp_path / "view.json"
     process = subprocess.Popen(
         [str(binary), "view", str(export[0]), "--admin", "127.0.0.1:0", "--port-file", str(port_file)],

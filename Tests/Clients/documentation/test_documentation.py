@@ -55,7 +55,8 @@ def paste(binary, certs, tmp_path):
 
     def paster(server, text, *command, suffix="", **variables):
         if server is not None:
-            text = text.replace("2197", str(server.port)).replace("8197", str(server.admin_port))
+            ports = {"2197": str(server.port), "8197": str(server.admin_port)}
+            text = re.sub("2197|8197", lambda found: ports[found[0]], text)
             variables["APNS_MOCK_PORT_FILE"] = str(server.port_file)
         script = tmp_path / f"pasted{suffix}"
         script.write_text(text)
@@ -75,7 +76,7 @@ def test_the_first_push_of_the_readme(start, paste):
     (push,) = server.pushes()
     assert push["accepted"] is True
     assert "HTTP/2 200" in words
-    assert words.count(push["apns"]["id"]) >= 2, "the answer and the API show it"
+    assert words.count(push["apns"]["id"]) >= 2, "the response and the API contain it"
     assert words.count(push["request"]["device_token"]) >= 2, "so do `ls` and the API"
 
 
@@ -175,11 +176,11 @@ def test_the_lines_on_the_inbox(start, paste, tmp_path):
 def test_every_query_of_the_page_is_one_and_every_field_is_on_it(server):
     tables = [part for part in (PAGES / "Inbox.md").read_text().split("\n\n") if part.startswith("| ")]
     queries, fields = ([row.split("|")[1:3] for row in table.splitlines()[2:]] for table in tables)
-    asked = [query for row in queries for query in re.findall(r"`([^`]+)`", row[0])]
-    assert len(asked) > 15
-    for query in asked:
-        answer = server.request("GET", "/api/v1/pushes", q=query)
-        assert answer.status == 200, (query, answer.body)
+    documented = [query for row in queries for query in re.findall(r"`([^`]+)`", row[0])]
+    assert len(documented) > 15
+    for query in documented:
+        response = server.request("GET", "/api/v1/pushes", q=query)
+        assert response.status == 200, (query, response.body)
     named = {name.rstrip("…") for row in fields for cell in row for name in re.findall(r"`([^`]+)`", cell)}
     refused = server.request("GET", "/api/v1/pushes", q="nothing:1").json["hint"]
     for field in re.search(r"[Tt]he fields are (.*?)\.(?: |$)", refused).group(1).replace(" and ", ", ").split(", "):
@@ -238,7 +239,7 @@ def test_the_page_on_the_admin_api_lists_every_path(binary):
 
 
 @pytest.mark.parametrize(("page", "library"), LIBRARIES.items(), ids=LIBRARIES)
-def test_every_library_has_a_page_that_says_all(page, library):
+def test_every_library_has_a_complete_page(page, library):
     text = (PAGES / "Clients" / f"{page}.md").read_text()
     assert text.startswith(f"# {library}\n")
     assert [line for line in text.splitlines() if line.startswith("## ")] == [

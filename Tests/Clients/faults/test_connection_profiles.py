@@ -47,7 +47,7 @@ def test_brownout(under):
     pushes = campaign(12)
     time.sleep(1.1)  # the ramp is over: every response is slow
 
-    patient = Naive(server, patience=None)
+    patient = Naive(server, timeout=None)
     with at_work(4) as workers:
         waiting = [workers.submit(patient.deliver, push) for push in pushes]
         wait_until(lambda: len(attempts(server, outcome="pending")) == 4, "four pushes that wait")
@@ -84,7 +84,7 @@ def test_goaway_storm(under):
     flooder.run(pushes)
     assert flooder.delivered == [0, 1, 2, 3]
     assert shown(server) == once(pushes[:4])
-    assert len(attempts(server)) > 5 and len(events(server)) == 1, "it went on where nobody listened"
+    assert len(attempts(server)) > 5 and len(events(server)) == 1, "it continued on the dead connection"
     again(server)
 
     careful = CarefulProvider(server)
@@ -164,7 +164,7 @@ def test_tls_handshake_stall(under):
     pushes = campaign(5)
 
     with at_work() as worker:
-        done = worker.submit(Naive(server, patience=None).run, pushes)
+        done = worker.submit(Naive(server, timeout=None).run, pushes)
         wait_until(lambda: any("fault" in one for one in events(server)), lambda: events(server))
         time.sleep(0.5)
         assert not done.done() and not attempts(server)
@@ -216,7 +216,7 @@ def test_single_stream(under, most):
         hopeful = Hopeful(server)
         with at_work() as worker:
             done = worker.submit(hopeful.run, pushes)
-            wait_until(lambda: hopeful.delivered, "the first answer")
+            wait_until(lambda: hopeful.delivered, "the first response")
             time.sleep(0.5)
             assert attempts(server) == {0: 1} and not done.done()
             end_all_connections(server)
@@ -254,7 +254,7 @@ def test_half_open(under):
     pushes = campaign(25)
 
     with at_work() as worker:
-        done = worker.submit(Naive(server, patience=None).run, pushes)
+        done = worker.submit(Naive(server, timeout=None).run, pushes)
         wait_until(lambda: attempts(server, outcome="pending"), "a push that waits")
         time.sleep(0.5)
         assert set(attempts(server)) == set(range(11)) and not done.done()
@@ -274,13 +274,13 @@ def test_chaos_mix(under):
     server = under("chaos-mix?intensity=0.5")
     pushes = campaign(60)
 
-    careless = Careless(server, patience=0.3)
+    careless = Careless(server, timeout=0.3)
     careless.run(pushes)
     assert careless.failed
     assert len(shown(server)) < 60
     again(server)
 
-    hasty = Hasty(server, patience=0.3)
+    hasty = Hasty(server, timeout=0.3)
     hasty.run(pushes)
     assert max(shown(server).values()) > 1
     again(server)

@@ -30,8 +30,8 @@ def pushing(device):
 
     def made(server, wire):
         def push(**changes):
-            answer = wire.push(push_headers(server, device, **changes))
-            return answer.status, json.loads(answer.body)["reason"] if answer.body else None
+            response = wire.push(push_headers(server, device, **changes))
+            return response.status, json.loads(response.body)["reason"] if response.body else None
 
         return push
 
@@ -52,7 +52,7 @@ def test_every_profile_is_listed_with_its_summary_and_parameters(start):
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_every_parameter_takes_its_default_and_the_ends_of_its_range(under, name):
+def test_every_parameter_accepts_its_default_and_the_limits_of_its_range(under, name):
     server = under(name)
     for parameter in server.api("GET", "/profile")["knobs"]:
         ends = {"probability": [0, 1]}.get(parameter["type"], [])
@@ -74,7 +74,7 @@ def test_a_changed_parameter_applies_at_the_next_push_of_an_open_connection(unde
         assert push() == (200, None)
 
 
-def test_a_changed_parameter_leaves_the_others_as_they_are(under):
+def test_a_changed_parameter_does_not_change_others(under):
     server = under("rate-limited-429?limit=3&burst=4")
     assert change(server, per="2s")["params"] == {"limit": 3, "per": "2s", "burst": 4}
     assert change(server, limit=None)["params"] == {"limit": 5, "per": "2s", "burst": 4}, "null is the default"
@@ -83,7 +83,7 @@ def test_a_changed_parameter_leaves_the_others_as_they_are(under):
     assert chosen["params"] == {"limit": 5, "per": "1s", "burst": 5}, "chosen anew it has its defaults"
 
 
-def test_a_count_that_is_turned(under, pushing):
+def test_a_changed_count(under, pushing):
     server = under("goaway-storm?streams=100&grace=0s")
     with connect(server) as wire:
         push = pushing(server, wire)
@@ -95,7 +95,7 @@ def test_a_count_that_is_turned(under, pushing):
         wire.read_to_end()
 
 
-def test_a_duration_that_is_turned(under, pushing):
+def test_a_changed_duration(under, pushing):
     """`max_age` is used in a condition and in the profile's APNs settings; a change applies to both."""
     server = under("expired-jwt-403?max_age=30s")
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
@@ -107,7 +107,7 @@ def test_a_duration_that_is_turned(under, pushing):
         assert push(authorization=old) == (200, None)
 
 
-def test_a_text_that_is_turned(under, pushing):
+def test_a_changed_string(under, pushing):
     server = under("wrong-environment-key")
     with connect(server) as wire:
         push = pushing(server, wire)
@@ -141,22 +141,22 @@ def test_a_parameter_of_settings_applies_at_the_next_connection(under, device):
     ({"rate": 20}, "rate"), ({"rate": "much"}, "rate"), ({"streak": 0}, "streak"), ({"streak": 1.5}, "streak"),
     ({"rat": 0.5}, 'did you mean "rate"?'),
 ])
-def test_a_parameter_that_cannot_take_the_value_says_why_and_stays(under, pushing, parameters, message):
+def test_an_invalid_value_is_explained_and_changes_nothing(under, pushing, parameters, message):
     server = under("flaky-503?rate=1&streak=2")
     before = server.api("GET", "/profile")["params"]
     for method, path, body in (
         ("PATCH", "/api/v1/profile/params", parameters),
         ("PUT", "/api/v1/profile", {"name": "flaky-503", "params": parameters}),
     ):
-        answer = server.request(method, path, body)
-        assert answer.status == 422, answer.body
-        assert message in json.dumps(answer.json["problems"]).replace('\\"', '"')
+        response = server.request(method, path, body)
+        assert response.status == 422, response.body
+        assert message in json.dumps(response.json["problems"]).replace('\\"', '"')
     assert server.api("GET", "/profile")["params"] == before
     with connect(server) as wire:
         assert pushing(server, wire)() == (503, "ServiceUnavailable")
 
 
-def test_the_flag_takes_a_profile_with_parameters_and_the_status_says_so(start):
+def test_the_flag_accepts_a_profile_with_parameters(start):
     server = start("--profile", "bad-token-400?rate=1", "--seed", "5")
     chosen = server.api("GET", "/profile")
     assert (chosen["name"], chosen["params"], chosen["seed"]) == ("bad-token-400", {"rate": 1}, 5)

@@ -27,7 +27,7 @@ def lints(binary, path):
     return subprocess.run([binary, "profile", "lint", path], capture_output=True).returncode == 0
 
 
-def test_there_are_twenty():
+def test_there_are_twenty_profiles():
     assert len(PROFILES) == 20
 
 
@@ -44,19 +44,19 @@ def test_every_profile_is_valid(validator, binary, path):
     "rules: [{do: {close: {}, delay: {fixed: 1s}}}]",
     "rules: [{trigger: {probability: 20}, do: {close: {}}}]",
     "rules: [{do: {delay: {fixed: 5}}}]",
-    "rules: [{name: no-deed}]",
+    "rules: [{name: no-action}]",
     "rulez: []",
     "rules: [{when: {device_token: 1234}, do: {close: {}}}]",
     "params: {rate: {type: number, default: 1}}",
     "apns: {max_strems: 5}",
 ])
-def test_what_an_editor_marks_the_program_refuses_too(validator, binary, tmp_path, text):
+def test_the_linter_rejects_what_the_schema_rejects(validator, binary, tmp_path, text):
     path = tmp_path / "profile.yaml"
     path.write_text("name: profile\n" + text + "\n")
     assert list(validator.iter_errors(yaml.safe_load(path.read_text()))) != []
     assert not lints(binary, path)
 
 
-def test_a_server_has_the_same_one(server, schema):
+def test_the_server_has_the_same_schema(server, schema):
     response = server.request("GET", "/schema/fault-profile.json")
     assert json.loads(response.body) == schema

@@ -110,7 +110,7 @@ def test_unregistered_410_is_not_sent_to_again(under):
     assert shown(server) == once(push for push in first + second if push.payload["n"] % 20 not in gone)
 
 
-def test_unregistered_410_leaves_what_was_registered_later(under):
+def test_unregistered_410_keeps_later_registrations(under):
     """unregistered-410: a provider drops a token without comparing the timestamp, although the app registered it
     again.
     """
@@ -127,7 +127,7 @@ def test_unregistered_410_leaves_what_was_registered_later(under):
     again(server)
     later = campaign(2, start=2, devices=[0, 1])
     forgetful.run(later)
-    assert shown(server) == {}, "nobody is reached"
+    assert shown(server) == {}, "no device is reached"
     careful.run(later)
     assert shown(server) == {3: 1}
 
@@ -222,7 +222,7 @@ def test_bad_token_400(under):
     purger = Purger(server)
     purger.run(first)
     purger.run(second)
-    assert not set(attempts(server)) & numbers(second), "nobody is reached any more"
+    assert not set(attempts(server)) & numbers(second), "no device is reached any more"
     again(server)
 
     careful = CarefulProvider(server)
@@ -254,7 +254,7 @@ def test_wrong_environment_key(under, spelling):
     refused = served(server)
     assert set(refused) == {(403, spelling)}
     careful.run(campaign(10, start=10))
-    assert served(server) == refused, "nothing goes out before somebody has seen to it"
+    assert served(server) == refused, "nothing is sent until the provider is fixed"
 
     server.api("DELETE", "/profile")
     kept = careful.resume()
@@ -293,7 +293,7 @@ def test_odd_answers(under):
     literal.run(pushes)
     messages = {str(error) for error in literal.surprises.values()}
     assert "'ReasonOfTheFuture' is not a valid KnownReason" in messages
-    assert "'0A1B2C3D-0000-4000-8000-00000000ABCD'" in messages, "an id in capitals is nobody's"
+    assert "'0A1B2C3D-0000-4000-8000-00000000ABCD'" in messages, "an id in capitals is unknown"
     halves = [error.doc for error in literal.surprises.values() if isinstance(error, json.JSONDecodeError)]
     assert "" in halves, "an empty body"
     assert any(half and '{"reason":"ServiceUnavailable"}'.startswith(half) for half in halves), "half a body"

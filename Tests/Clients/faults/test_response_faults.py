@@ -12,8 +12,8 @@ from hyperframe.frame import DataFrame, HeadersFrame
 
 from support import drivers
 from support.faults import (  # noqa: F401 (fixtures)
-    REASONS, Story, answers_in_order, await_story, ending, faults, is_silent, line, mock, new_device,
-    pushed, story, widened,
+    REASONS, FaultSummary, await_fault_summary, ending, fault_summary, faults, is_silent, line, mock, new_device,
+    pushed, responses_in_order, widened,
 )
 from support.server import wait_until
 from support.wire import push_headers
@@ -27,11 +27,11 @@ def answered(server, device, **changes):
         return wire.push(push_headers(server, device, **changes))
 
 
-def error_body(answer):
+def error_body(response):
     """Returns a response body's JSON. The body must be compact JSON in one DATA frame."""
-    assert answer.ended_by == "DATA" and len(answer.data) == 1, answer
-    value = json.loads(answer.body)
-    assert json.dumps(value, separators=(",", ":")).encode() == answer.body
+    assert response.ended_by == "DATA" and len(response.data) == 1, response
+    value = json.loads(response.body)
+    assert json.dumps(value, separators=(",", ":")).encode() == response.body
     return value
 
 
@@ -40,48 +40,48 @@ def error_body(answer):
 @pytest.mark.parametrize(("status", "reason"), REASONS, ids=[reason for _, reason in REASONS])
 def test_respond_with_every_reason(mock, faults, device, status, reason):
     rule = faults.add({"respond": {"status": status, "reason": reason}})
-    answer = answered(mock, device)
-    assert answer.status == status
-    assert answer.names == [":status", "apns-id"]
-    body = error_body(answer)
+    response = answered(mock, device)
+    assert response.status == status
+    assert response.names == [":status", "apns-id"]
+    body = error_body(response)
     assert body.pop("reason") == reason
     assert list(body) == (["timestamp"] if status == 410 else [])
     record = mock.record(device)
-    assert Story.of(record) == Story("respond", status=status, reason=reason)
+    assert FaultSummary.of(record) == FaultSummary("respond", status=status, reason=reason)
     assert record["fault"]["rule"] == rule
     assert record["verdict"]["reason"] is None
-    assert record["apns"]["id"] == answer.header("apns-id")
+    assert record["apns"]["id"] == response.header("apns-id")
     assert len(mock.pushes(device_token=device, status=status, reason=reason)) == 1, "filters mean what went out"
 
 
 @pytest.mark.parametrize(("status", "reason"), REASONS, ids=[reason for _, reason in REASONS])
-def test_respond_with_a_reason_alone_takes_its_status(mock, faults, device, status, reason):
+def test_respond_with_a_reason_has_its_status(mock, faults, device, status, reason):
     faults.add({"respond": {"reason": reason}})
-    answer = answered(mock, device)
-    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
+    response = answered(mock, device)
+    assert (response.status, error_body(response)["reason"]) == (status, reason)
 
 
 @pytest.mark.parametrize(("status", "reason"), [
     (404, "BadPath"), (405, "MethodNotAllowed"), (410, "Unregistered"), (413, "PayloadTooLarge"),
     (429, "TooManyRequests"), (500, "InternalServerError"), (503, "ServiceUnavailable"),
 ])
-def test_respond_with_a_status_alone_takes_its_usual_reason(mock, faults, device, status, reason):
+def test_respond_with_a_status_has_its_usual_reason(mock, faults, device, status, reason):
     faults.add({"respond": {"status": status}})
-    answer = answered(mock, device)
-    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
+    response = answered(mock, device)
+    assert (response.status, error_body(response)["reason"]) == (status, reason)
 
 
 def test_respond_200_accepts(mock, faults, device):
     faults.add({"respond": {"status": 200}})
-    answer = answered(mock, device)
-    assert (answer.status, answer.ended_by, answer.data) == (200, "HEADERS", [])
-    assert answer.header("apns-id") and story(mock, device) == Story("respond", accepted=True, status=200)
+    response = answered(mock, device)
+    assert (response.status, response.ended_by, response.data) == (200, "HEADERS", [])
+    assert response.header("apns-id") and fault_summary(mock, device) == FaultSummary("respond", accepted=True, status=200)
 
 
-def test_respond_200_to_what_apns_rejects_is_not_accepted(mock, faults, device):
+def test_respond_200_to_an_invalid_push_is_not_accepted(mock, faults, device):
     faults.add({"respond": {"status": 200}}, stage="before_validation")
     assert answered(mock, device, apns_priority="7").status == 200
-    assert story(mock, device) == Story("respond", status=200, verdict=400)
+    assert fault_summary(mock, device) == FaultSummary("respond", status=200, verdict=400)
 
 
 def test_respond_echoes_the_clients_id_and_curl_reads_it(mock, faults, device):
@@ -92,7 +92,7 @@ def test_respond_echoes_the_clients_id_and_curl_reads_it(mock, faults, device):
 
 
 @pytest.mark.parametrize("client", ["nghttp", "httpx", "aioapns", "node"])
-def test_respond_real_clients_read_the_answer(mock, faults, device, client):
+def test_respond_is_read_by_real_clients(mock, faults, device, client):
     faults.add({"respond": {"status": 410, "reason": "Unregistered", "timestamp": "2016-02-08T22:26:55.990Z"}})
     apns_id = str(uuid.uuid4())
     reply = drivers.ALL[client](mock, drivers.Push(device, {"aps": {}}, apns_id=apns_id))
@@ -101,9 +101,9 @@ def test_respond_real_clients_read_the_answer(mock, faults, device, client):
 
 def test_respond_with_headers_of_its_own(mock, faults, device):
     faults.add({"respond": {"status": 429, "headers": {"retry-after": "120", "X-Chaos": "yes"}}})
-    answer = answered(mock, device)
-    assert (answer.status, answer.header("retry-after"), answer.header("x-chaos")) == (429, "120", "yes")
-    assert answer.names[:2] == [":status", "apns-id"]
+    response = answered(mock, device)
+    assert (response.status, response.header("retry-after"), response.header("x-chaos")) == (429, "120", "yes")
+    assert response.names[:2] == [":status", "apns-id"]
 
 
 @pytest.mark.parametrize(("body", "expected"), [
@@ -114,37 +114,37 @@ def test_respond_with_headers_of_its_own(mock, faults, device):
 ], ids=["text", "a map", "not ASCII"])
 def test_respond_with_a_body_of_its_own(mock, faults, device, body, expected):
     faults.add({"respond": {"status": 503, "body": body}})
-    answer = answered(mock, device)
-    assert (answer.status, answer.data, answer.ended_by) == (503, [expected], "DATA")
+    response = answered(mock, device)
+    assert (response.status, response.data, response.ended_by) == (503, [expected], "DATA")
 
 
 def test_respond_with_an_empty_body(mock, faults, device):
     faults.add({"respond": {"status": 503, "body": ""}})
-    answer = answered(mock, device)
-    assert (answer.status, answer.body) == (503, b"")
+    response = answered(mock, device)
+    assert (response.status, response.body) == (503, b"")
 
 
-def test_respond_with_what_apns_does_not_have_needs_unreal(mock, faults, device):
+def test_respond_with_reasons_unknown_to_apns_requires_unreal(mock, faults, device):
     refused = mock.request("POST", "/api/v1/rules", {"do": {"respond": {"status": 418, "reason": "Teapot"}}})
     assert refused.status == 422
     refused = mock.request("POST", "/api/v1/rules", {"do": {"respond": {"status": 400, "reason": "Unregistered"}}})
     assert refused.status == 422
     faults.add({"respond": {"status": 418, "reason": "Teapot", "unreal": True}})
-    answer = answered(mock, device)
-    assert (answer.status, error_body(answer)) == (418, {"reason": "Teapot"})
-    assert story(mock, device) == Story("respond", status=418, reason="Teapot")
+    response = answered(mock, device)
+    assert (response.status, error_body(response)) == (418, {"reason": "Teapot"})
+    assert fault_summary(mock, device) == FaultSummary("respond", status=418, reason="Teapot")
 
 
 @pytest.mark.parametrize("status", [201, 204, 301, 404, 418, 502, 504, 599])
 def test_respond_with_unreal_statuses(mock, faults, device, status):
     faults.add({"respond": {"status": status, "reason": "Whatever", "unreal": True}})
-    answer = answered(mock, device)
-    assert answer.status == status
-    assert story(mock, device).status == status
+    response = answered(mock, device)
+    assert response.status == status
+    assert fault_summary(mock, device).status == status
 
 
-def timestamp_of(answer):
-    value = error_body(answer)["timestamp"]
+def timestamp_of(response):
+    value = error_body(response)["timestamp"]
     assert isinstance(value, int)
     return value
 
@@ -152,7 +152,7 @@ def timestamp_of(answer):
 @pytest.mark.parametrize(("timestamp", "offset"), [
     (None, 0), ("now", 0), ("-24h", -24 * HOUR), ("-90m", -1.5 * HOUR), ({"ago": "24h"}, -24 * HOUR),
 ], ids=["absent", "now", "-24h", "-90m", "ago"])
-def test_a_410_says_since_when(mock, faults, device, timestamp, offset):
+def test_a_410_has_a_timestamp(mock, faults, device, timestamp, offset):
     fields = {} if timestamp is None else {"timestamp": timestamp}
     faults.add({"respond": {"status": 410, "reason": "Unregistered", **fields}})
     before = time.time_ns() // 1_000_000
@@ -161,7 +161,7 @@ def test_a_410_says_since_when(mock, faults, device, timestamp, offset):
 
 
 @pytest.mark.parametrize("timestamp", ["2016-02-08T22:26:55.990Z", "2016-02-08T23:26:55.990+01:00"])
-def test_a_410_says_a_time_that_was_given(mock, faults, device, timestamp):
+def test_a_410_has_the_given_timestamp(mock, faults, device, timestamp):
     faults.add({"respond": {"status": 410, "reason": "ExpiredToken", "timestamp": timestamp}})
     assert timestamp_of(answered(mock, device)) == 1454970415990
 
@@ -175,11 +175,11 @@ def test_a_410_follows_the_settable_clock(mock, faults, device):
         mock.api("PUT", "/clock", {"mode": "real"})
 
 
-def test_a_token_update_storm_sticks_to_its_connection(mock, faults, device):
+def test_a_token_update_storm_affects_one_connection(mock, faults, device):
     """429 TooManyProviderTokenUpdates as an injected response."""
     faults.add({"respond": {"status": 429, "reason": "TooManyProviderTokenUpdates"}})
-    answer = answered(mock, device)
-    assert (answer.status, error_body(answer)["reason"]) == (429, "TooManyProviderTokenUpdates")
+    response = answered(mock, device)
+    assert (response.status, error_body(response)["reason"]) == (429, "TooManyProviderTokenUpdates")
 
 
 # Faults do not hide a malformed push
@@ -196,24 +196,24 @@ MALFORMED = [
     {"respond": {"status": 503}}, {"reset_stream": {}}, {"goaway": {}}, {"close": {}}, {"reset_connection": {}},
     {"hang": {}},
 ], ids=lambda do: next(iter(do)))
-def test_a_malformed_push_meets_its_rejection_and_no_fault(mock, faults, device, changes, status, reason, do):
+def test_a_malformed_push_is_rejected_without_a_fault(mock, faults, device, changes, status, reason, do):
     faults.add(do)
     headers = push_headers(mock, device, ("apns-collapse-id", device), **changes)
     with line(mock) as wire:
-        answer = wire.push(headers)
-    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
+        response = wire.push(headers)
+    assert (response.status, error_body(response)["reason"]) == (status, reason)
     record, = mock.pushes(collapse_id=device)
-    assert Story.of(record) == Story(None, "rejected", status=status, reason=reason, verdict=status)
+    assert FaultSummary.of(record) == FaultSummary(None, "rejected", status=status, reason=reason, verdict=status)
 
 
 @pytest.mark.parametrize(("changes", "status", "reason"), MALFORMED, ids=[row[2] for row in MALFORMED])
-def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, changes, status, reason):
+def test_an_outage_precedes_validation(mock, faults, device, changes, status, reason):
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, stage="before_validation")
     with line(mock) as wire:
-        answer = wire.push(push_headers(mock, device, ("apns-collapse-id", device), **changes))
-    assert (answer.status, error_body(answer)["reason"]) == (503, "ServiceUnavailable")
+        response = wire.push(push_headers(mock, device, ("apns-collapse-id", device), **changes))
+    assert (response.status, error_body(response)["reason"]) == (503, "ServiceUnavailable")
     record, = mock.pushes(collapse_id=device)
-    assert Story.of(record) == Story("respond", status=503, reason="ServiceUnavailable", verdict=status)
+    assert FaultSummary.of(record) == FaultSummary("respond", status=503, reason="ServiceUnavailable", verdict=status)
     assert record["verdict"]["reason"] == reason, "what APNs would have said is kept"
 
 
@@ -221,13 +221,13 @@ def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, chang
     {"respond": {"status": 503, "reason": "ServiceUnavailable"}}, {"respond": {"status": 500, "body": "oops"}},
     {"delay": {"fixed": "50ms"}}, {"split_body": {}}, {"garble_body": {}}, {"truncate_body": {}},
 ], ids=lambda action: next(iter(action)))
-def test_the_answer_to_head_has_no_body_whatever_is_done_to_it(mock, faults, device, action):
+def test_the_faulted_response_to_head_has_no_body(mock, faults, device, action):
     """RFC 9110, section 9.3.2."""
     at = "request" if next(iter(action)) in ("respond", "delay") else "response"
     faults.add(action, at=at, stage="before_validation")
-    answer = answered(mock, device, method_="HEAD")
-    assert (answer.data, answer.ended_by) == ([], "HEADERS")
-    assert answer.status == action.get("respond", {"status": 405})["status"]
+    response = answered(mock, device, method_="HEAD")
+    assert (response.data, response.ended_by) == ([], "HEADERS")
+    assert response.status == action.get("respond", {"status": 405})["status"]
 
 
 # delay
@@ -248,10 +248,10 @@ def test_delay(mock, faults, device, moment, delay, least):
         wire.ping()
         pending = mock.record(device)
         assert (pending["outcome"], pending["finished_at"], pending["served"]["status"]) == ("pending", None, None)
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
         assert time.monotonic() - began >= least
     record = mock.record(device)
-    assert Story.of(record) == Story("delay", "accepted", True, 200)
+    assert FaultSummary.of(record) == FaultSummary("delay", "accepted", True, 200)
     assert milliseconds(record["served"]["latency"]) >= 1000 * least
     assert record["finished_at"] > record["received_at"]
 
@@ -268,18 +268,18 @@ def test_lognormal_delays_have_a_long_tail_and_an_end(mock, faults):
     devices = [new_device() for _ in range(200)]
     with widened(mock) as wire:
         streams = [pushed(wire, mock, one) for one in devices]
-        assert {wire.answer(stream).status for stream in streams} == {200}
-        assert sorted(answers_in_order(wire)[1:]) == streams
-        assert answers_in_order(wire)[1:] != streams, "each has a delay of its own"
+        assert {wire.response(stream).status for stream in streams} == {200}
+        assert sorted(responses_in_order(wire)[1:]) == streams
+        assert responses_in_order(wire)[1:] != streams, "each has a delay of its own"
 
 
 def test_a_delayed_rejection_is_delayed_at_the_response(mock, faults, device):
     """Rules that only modify a response apply to every response."""
     faults.add({"delay": {"fixed": "400ms"}}, at="response")
     began = time.monotonic()
-    answer = answered(mock, device, apns_priority="7")
-    assert answer.status == 400 and time.monotonic() - began >= 0.4
-    assert story(mock, device) == Story("delay", "rejected", status=400, reason="BadPriority", verdict=400)
+    response = answered(mock, device, apns_priority="7")
+    assert response.status == 400 and time.monotonic() - began >= 0.4
+    assert fault_summary(mock, device) == FaultSummary("delay", "rejected", status=400, reason="BadPriority", verdict=400)
 
 
 def test_delays_add_up_with_the_outcome_of_another_rule(mock, faults, device):
@@ -290,22 +290,22 @@ def test_delays_add_up_with_the_outcome_of_another_rule(mock, faults, device):
     assert answered(mock, device).status == 503
     assert time.monotonic() - began >= 0.6
     record = mock.record(device)
-    assert Story.of(record) == Story("respond", status=503, reason="ServiceUnavailable")
+    assert FaultSummary.of(record) == FaultSummary("respond", status=503, reason="ServiceUnavailable")
     assert record["fault"]["rule"] == "down"
     assert sorted((one["rule"], one["action"]) for one in record["fault"]["also"]) == [
         ("slow", "delay"), ("slower", "delay")]
 
 
-def test_a_delay_can_stop_the_walk(mock, faults, device):
+def test_a_delay_can_end_the_evaluation(mock, faults, device):
     faults.add({"respond": {"status": 503}})
     faults.add({"delay": {"fixed": "100ms"}}, then="stop")
     assert answered(mock, device).status == 200
-    assert story(mock, device) == Story("delay", "accepted", True, 200)
+    assert fault_summary(mock, device) == FaultSummary("delay", "accepted", True, 200)
 
 
 @pytest.mark.parametrize(("moment", "accepted"), [("request", False), ("response", True)])
 @pytest.mark.parametrize("do", [{"delay": {"fixed": "30s"}}, {"hang": {}}], ids=["delay", "hang"])
-def test_a_client_that_gives_up_a_held_push(mock, faults, device, do, moment, accepted):
+def test_a_client_that_cancels_a_delayed_push(mock, faults, device, do, moment, accepted):
     """At the response APNs has already accepted the push; at the request it has not."""
     faults.add(do, at=moment)
     with line(mock) as wire:
@@ -313,7 +313,7 @@ def test_a_client_that_gives_up_a_held_push(mock, faults, device, do, moment, ac
         wire.ping()
         assert mock.record(device)["outcome"] == "pending"
     wait_until(lambda: mock.record(device)["outcome"] == "aborted", "aborted")
-    assert story(mock, device) == Story(next(iter(do)), "aborted", accepted)
+    assert fault_summary(mock, device) == FaultSummary(next(iter(do)), "aborted", accepted)
 
 
 # Unusual responses
@@ -331,77 +331,77 @@ def test_dribble_sends_the_body_in_pieces_with_time_between(mock, faults, device
     with line(mock) as wire:
         times = [time.monotonic()]
         stream = pushed(wire, mock, device, apns_priority="7")
-        while not wire.answers[stream].finished:
+        while not wire.responses[stream].finished:
             frame = wire.receive()
             if isinstance(frame, (HeadersFrame, DataFrame)):
                 times.append(time.monotonic())
-        answer = wire.answers[stream]
-        assert (answer.status, answer.body, len(answer.data)) == (400, REJECTED, 4)
+        response = wire.responses[stream]
+        assert (response.status, response.body, len(response.data)) == (400, REJECTED, 4)
         assert times[-1] - times[0] >= 1.4
         assert len([1 for earlier, later in zip(times, times[1:]) if later - earlier >= 0.3]) >= 2, times
-    assert story(mock, device) == Story("dribble", "rejected", status=400, reason="BadPriority", verdict=400)
+    assert fault_summary(mock, device) == FaultSummary("dribble", "rejected", status=400, reason="BadPriority", verdict=400)
 
 
-def test_dribble_and_pushes_beside_it(mock, faults, device):
+def test_dribble_does_not_delay_other_pushes(mock, faults, device):
     """Other streams of the connection are not delayed."""
     with widened(mock) as wire:
         faults.add({"dribble": {"chunks": 3, "over": "3s"}}, at="response", when={"device_token": device})
         slow = pushed(wire, mock, device, apns_priority="7")
         assert wire.push(push_headers(mock, new_device())).status == 200
-        assert not wire.answers[slow].finished
-        assert wire.answer(slow).body == REJECTED
+        assert not wire.responses[slow].finished
+        assert wire.response(slow).body == REJECTED
 
 
-def test_dribble_of_an_answer_without_a_body(mock, faults, device):
+def test_dribble_of_a_response_without_a_body(mock, faults, device):
     faults.add({"dribble": {"chunks": 3, "over": "300ms"}}, at="response")
-    answer = answered(mock, device)
-    assert (answer.status, answer.body) == (200, b"")
-    assert story(mock, device) == Story("dribble", "accepted", True, 200)
+    response = answered(mock, device)
+    assert (response.status, response.body) == (200, b"")
+    assert fault_summary(mock, device) == FaultSummary("dribble", "accepted", True, 200)
 
 
 def test_dribble_with_more_pieces_than_bytes(mock, faults, device):
     faults.add({"dribble": {"chunks": 1000, "over": "300ms"}}, at="response")
-    answer = odd(mock, device)
-    assert (answer.status, answer.data) == (400, [bytes([byte]) for byte in REJECTED])
+    response = odd(mock, device)
+    assert (response.status, response.data) == (400, [bytes([byte]) for byte in REJECTED])
 
 
 def test_split_body(mock, faults, device):
     faults.add({"split_body": {}}, at="response")
-    answer = odd(mock, device)
-    assert (answer.status, len(answer.data), answer.body, answer.ended_by) == (400, 2, REJECTED, "DATA")
-    assert all(answer.data)
-    assert story(mock, device) == Story("split_body", "rejected", status=400, reason="BadPriority", verdict=400)
+    response = odd(mock, device)
+    assert (response.status, len(response.data), response.body, response.ended_by) == (400, 2, REJECTED, "DATA")
+    assert all(response.data)
+    assert fault_summary(mock, device) == FaultSummary("split_body", "rejected", status=400, reason="BadPriority", verdict=400)
 
 
 def test_truncate_body(mock, faults, device):
     faults.add({"truncate_body": {}}, at="response")
-    answer = odd(mock, device)
-    assert 0 < len(answer.body) < len(REJECTED) and REJECTED.startswith(answer.body)
+    response = odd(mock, device)
+    assert 0 < len(response.body) < len(REJECTED) and REJECTED.startswith(response.body)
     with pytest.raises(ValueError):
-        json.loads(answer.body)
+        json.loads(response.body)
 
 
 def test_garble_body(mock, faults, device):
     faults.add({"garble_body": {}}, at="response")
-    answer = odd(mock, device)
-    assert answer.body and answer.ended_by == "DATA"
+    response = odd(mock, device)
+    assert response.body and response.ended_by == "DATA"
     with pytest.raises(ValueError):
-        json.loads(answer.body)
+        json.loads(response.body)
 
 
 def test_empty_error_body(mock, faults, device):
     faults.add({"empty_error_body": {}}, at="response")
-    answer = odd(mock, device)
-    assert (answer.status, answer.data, answer.ended_by) == (400, [], "HEADERS")
+    response = odd(mock, device)
+    assert (response.status, response.data, response.ended_by) == (400, [], "HEADERS")
     assert answered(mock, new_device()).status == 200
 
 
 @pytest.mark.parametrize("name", ["apns-id", "apns-unique-id"])
 def test_drop_header(mock, faults, device, name):
     faults.add({"drop_header": {"name": name}}, at="response")
-    answer = answered(mock, device)
-    assert answer.status == 200
-    assert answer.names == [kept for kept in (":status", "apns-id", "apns-unique-id") if kept != name]
+    response = answered(mock, device)
+    assert response.status == 200
+    assert response.names == [kept for kept in (":status", "apns-id", "apns-unique-id") if kept != name]
 
 
 def test_drop_header_in_any_case(mock, faults, device):
@@ -413,8 +413,8 @@ def test_drop_header_in_any_case(mock, faults, device):
 def test_change_id(mock, faults, device, to, change):
     faults.add({"change_id": {"to": to}}, at="response")
     apns_id = "7f7d8b2E-0b1a-4C7d-9a55-0f5b9d9a4d1F"
-    answer = answered(mock, device, apns_id=apns_id)
-    assert answer.header("apns-id") == change(apns_id)
+    response = answered(mock, device, apns_id=apns_id)
+    assert response.header("apns-id") == change(apns_id)
     assert mock.record(device)["apns"]["id"] == apns_id
 
 
@@ -422,9 +422,9 @@ def test_odd_things_add_up(mock, faults, device):
     faults.add({"respond": {"status": 503, "headers": {"x-a": "1"}}})
     for do in ({"split_body": {}}, {"drop_header": {"name": "apns-id"}}, {"delay": {"fixed": "200ms"}}):
         faults.add(do, at="response")
-    answer = answered(mock, device)
-    assert (answer.status, answer.names, len(answer.data)) == (503, [":status", "x-a"], 2)
-    assert answer.body == b'{"reason":"ServiceUnavailable"}'
+    response = answered(mock, device)
+    assert (response.status, response.names, len(response.data)) == (503, [":status", "x-a"], 2)
+    assert response.body == b'{"reason":"ServiceUnavailable"}'
     assert len(mock.record(device)["fault"]["also"]) == 3
 
 
@@ -465,7 +465,7 @@ def test_choose_follows_its_weights(mock, faults):
             assert fault["action"] == "respond"
 
 
-def test_choose_takes_each_part_at_some_time(mock, faults):
+def test_choose_uses_every_part(mock, faults):
     faults.add({"choose": [
         {"weight": 1, "respond": {"status": 503}}, {"weight": 1, "respond": {"status": 429}}, {"weight": 1, "pass": {}},
     ]})
@@ -507,10 +507,10 @@ def test_sequence_of_very_different_things(mock, faults):
         assert wire.push(push_headers(mock, new_device())).status == 410
         stream = pushed(wire, mock, new_device())
         assert ending(wire) == "fin"
-        assert wire.answers[stream].status == 200
+        assert wire.responses[stream].status == 200
 
 
-def test_pass_shields_from_the_rules_below(mock, faults, device):
+def test_pass_skips_the_rules_below(mock, faults, device):
     other = new_device()
     faults.add({"respond": {"status": 503}})
     rule = faults.add({"pass": {}}, when={"device_token": device})
@@ -521,7 +521,7 @@ def test_pass_shields_from_the_rules_below(mock, faults, device):
     assert (record["outcome"], record["accepted"], record["fault"]["rule"]) == ("accepted", True, rule)
 
 
-def test_the_newest_rule_is_asked_first_and_the_first_outcome_wins(mock, faults, device):
+def test_the_newest_rule_is_evaluated_first_and_the_first_outcome_wins(mock, faults, device):
     faults.use([{"name": "profile", "do": {"respond": {"status": 500}}}])
     faults.add({"respond": {"status": 503}}, name="older")
     faults.add({"respond": {"status": 429}}, name="newer")
@@ -551,30 +551,30 @@ MAGIC = [
 
 
 @pytest.mark.parametrize(("code", "status", "reason"), MAGIC, ids=[row[0] for row in MAGIC])
-def test_magic_answers(mock, faults, code, status, reason):
+def test_magic_responses(mock, faults, code, status, reason):
     token = magic(code)
-    answer = answered(mock, token)
-    body = error_body(answer)
-    assert (answer.status, body["reason"]) == (status, reason)
+    response = answered(mock, token)
+    body = error_body(response)
+    assert (response.status, body["reason"]) == (status, reason)
     assert ("timestamp" in body) is (status == 410)
     record = mock.record(token)
-    assert (Story.of(record).action, record["served"]["status"], record["accepted"]) == ("respond", status, False)
+    assert (FaultSummary.of(record).action, record["served"]["status"], record["accepted"]) == ("respond", status, False)
     assert (record["fault"]["profile"], record["fault"]["rule"]) == (None, f"magic-{code}")
 
 
-def test_magic_4100_says_so_many_hours_ago(mock, faults):
+def test_magic_4100_has_a_timestamp_in_the_past(mock, faults):
     for hours in (0, 1, 24, 9999):
         before = time.time_ns() // 1_000_000
         value = timestamp_of(answered(mock, magic("4100", hours)))
         assert before - 1 <= value + hours * HOUR <= time.time_ns() // 1_000_000 + 1
 
 
-def test_magic_5031_ends_the_connection_after_its_answer(mock, faults):
+def test_magic_5031_ends_the_connection_after_its_response(mock, faults):
     token = magic("5031")
     with line(mock) as wire:
         stream = pushed(wire, mock, token)
         assert ending(wire) == "fin"
-        assert (wire.answers[stream].status, wire.answers[stream].data) == (503, [b'{"reason":"Shutdown"}'])
+        assert (wire.responses[stream].status, wire.responses[stream].data) == (503, [b'{"reason":"Shutdown"}'])
         assert wire.goaway().last_stream_id == stream
     assert mock.record(token)["served"]["goaway"]["last_stream"] == stream
 
@@ -607,30 +607,30 @@ def test_magic_0001_is_late(mock, faults):
     assert mock.record(token)["accepted"] is True
 
 
-def test_magic_0900_never_answers(mock, faults):
+def test_magic_0900_never_responds(mock, faults):
     token = magic("0900")
     with line(mock) as wire:
         stream = pushed(wire, mock, token)
         wire.ping()
-        assert is_silent(wire, 1) and not wire.answers[stream].finished
+        assert is_silent(wire, 1) and not wire.responses[stream].finished
         assert mock.record(token)["outcome"] == "pending"
-    await_story(mock, token, Story("hang", "aborted"))
+    await_fault_summary(mock, token, FaultSummary("hang", "aborted"))
 
 
 def test_magic_0901_resets_the_stream(mock, faults):
     token = magic("0901")
     assert answered(mock, token).reset == 2
-    assert story(mock, token) == Story("reset_stream", reset="INTERNAL_ERROR")
+    assert fault_summary(mock, token) == FaultSummary("reset_stream", reset="INTERNAL_ERROR")
 
 
-def test_magic_0902_says_goaway_and_refuses_this_stream(mock, faults):
+def test_magic_0902_sends_goaway_and_refuses_this_stream(mock, faults):
     token = magic("0902")
     with widened(mock) as wire:
         stream = pushed(wire, mock, token)
         assert ending(wire) == "fin"
         assert wire.goaway().last_stream_id == stream - 2
-        assert not wire.answers[stream].finished
-    assert story(mock, token) == Story("goaway", goaway={"code": "NO_ERROR", "last_stream": stream - 2, "debug": ""})
+        assert not wire.responses[stream].finished
+    assert fault_summary(mock, token) == FaultSummary("goaway", goaway={"code": "NO_ERROR", "last_stream": stream - 2, "debug": ""})
 
 
 def test_magic_0903_resets_the_connection(mock, faults):
@@ -638,16 +638,16 @@ def test_magic_0903_resets_the_connection(mock, faults):
     with line(mock) as wire:
         pushed(wire, mock, token)
         assert ending(wire) == "reset"
-    assert story(mock, token) == Story("reset_connection", closed="reset")
+    assert fault_summary(mock, token) == FaultSummary("reset_connection", closed="reset")
 
 
-def test_magic_0904_loses_the_answer(mock, faults):
+def test_magic_0904_loses_the_response(mock, faults):
     token = magic("0904")
     with line(mock) as wire:
         stream = pushed(wire, mock, token)
         wire.ping()
-        assert is_silent(wire) and not wire.answers[stream].finished
-    assert story(mock, token) == Story("lose_answer", accepted=True)
+        assert is_silent(wire) and not wire.responses[stream].finished
+    assert fault_summary(mock, token) == FaultSummary("lose_answer", accepted=True)
 
 
 def test_magic_tokens_in_capital_letters(mock, faults):
@@ -681,7 +681,7 @@ def test_no_magic(start):
             assert wire.push(push_headers(server, magic(code))).status == 200
 
 
-def test_magic_halted(mock, faults):
+def test_magic_tokens_are_paused(mock, faults):
     token = magic("5030")
     mock.api("POST", "/faults/halt")
     assert answered(mock, token).status == 200

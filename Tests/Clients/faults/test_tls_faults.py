@@ -17,7 +17,7 @@ from support.faults import (  # noqa: F401 (fixtures)
     SHORT, Faults, faults, line, mock, new_device, serves,
 )
 from support.server import clean_environment, wait_until
-from support.wire import PATIENCE, Wire, client_context, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, Wire, client_context, connect, push_headers, tls_socket
 
 # RFC 8446, section 6, and those of RFC 5246 that clients still know.
 ALERTS = {
@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersio
 
 
 def plain_socket(server, port=None):
-    return socket.create_connection(("127.0.0.1", port or server.port), timeout=PATIENCE)
+    return socket.create_connection(("127.0.0.1", port or server.port), timeout=TIMEOUT)
 
 
 def greeting(server, name="localhost", **options):
@@ -61,7 +61,7 @@ def is_refused(server, port=None, **options):
     kernel reports the reset.
     """
     try:
-        sock = socket.create_connection(("127.0.0.1", port or server.port), timeout=PATIENCE, **options)
+        sock = socket.create_connection(("127.0.0.1", port or server.port), timeout=TIMEOUT, **options)
         with sock:
             sock.sendall(greeting(server))
             first = sock.recv(1)
@@ -79,7 +79,7 @@ def says_nothing(sock, seconds=SHORT):
     except TimeoutError:
         return True
     finally:
-        sock.settimeout(PATIENCE)
+        sock.settimeout(TIMEOUT)
 
 
 def openssl(server, *flags, name="localhost"):
@@ -131,7 +131,7 @@ def test_a_refused_connection_in_the_timeline(mock, faults):
         ("accepted", "listener=0"), ("fault", f"rule {name}: refuse"), ("reset", "TCP RST"), ("closed", "")]
 
 
-def test_silence_says_nothing_and_then_closes(mock, faults):
+def test_silence_sends_nothing_and_then_closes(mock, faults):
     faults.add({"silence": {"for": "800ms"}}, at="accept")
     began = time.monotonic()
     with plain_socket(mock) as sock:
@@ -141,7 +141,7 @@ def test_silence_says_nothing_and_then_closes(mock, faults):
         assert said == b"" and time.monotonic() - began >= 0.8
 
 
-def test_silence_for_ever_and_clients_that_give_up(mock, faults):
+def test_silence_without_end(mock, faults):
     faults.add({"silence": {}}, at="accept")
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock))
@@ -195,7 +195,7 @@ def test_every_second_connection_is_refused(mock, faults):
     assert [is_refused(mock) for _ in range(6)] == [False, True] * 3
 
 
-def test_an_outage_of_a_second_and_a_half_and_a_client_that_comes_back(mock, faults):
+def test_a_client_reconnects_after_an_outage(mock, faults):
     began = time.monotonic()
     faults.add({"refuse": {}}, at="accept", trigger={"window": {"for": "1500ms"}})
     tries = 0
@@ -237,7 +237,7 @@ def test_alert_by_number_and_without_a_name(mock, faults):
 
 @BOTH
 @pytest.mark.parametrize("name", ["handshake_failure", "internal_error", "certificate_required", "unknown_ca"])
-def test_alert_openssl_prints_its_number(mock, faults, version, name):
+def test_alert_is_printed_by_openssl(mock, faults, version, name):
     faults.add({"alert": {"name": name}}, at="tls")
     code, text = openssl(mock, "-tls1_2" if version == ssl.TLSVersion.TLSv1_2 else "-tls1_3")
     assert code != 0
@@ -249,14 +249,14 @@ def test_alert_openssl_prints_its_number(mock, faults, version, name):
     ("handshake_failure", "SSLV3_ALERT_HANDSHAKE_FAILURE"), ("internal_error", "TLSV1_ALERT_INTERNAL_ERROR"),
     ("access_denied", "TLSV1_ALERT_ACCESS_DENIED"), ("unrecognized_name", "TLSV1_UNRECOGNIZED_NAME"),
 ])
-def test_alert_python_raises_it(mock, faults, version, name, reason):
+def test_alert_is_raised_by_python(mock, faults, version, name, reason):
     faults.add({"alert": {"name": name}}, at="tls")
     with pytest.raises(ssl.SSLError) as raised:
         tls_socket(mock, version=version)
     assert raised.value.reason == reason
 
 
-def test_alert_curl_says_so(mock, faults):
+def test_alert_is_reported_by_curl(mock, faults):
     faults.add({"alert": {"name": "handshake_failure"}}, at="tls")
     done = curl(mock)
     assert done.returncode == 35 and "alert" in done.stderr, done.stderr
@@ -296,16 +296,16 @@ def test_the_first_two_handshakes_fail_and_the_third_works(mock, faults):
     {"topic": "com.example.app"}, {"device_token": "ab"}, {"payload": {"/aps": {"present": True}}}, {"priority": 10},
     {"attempt": 1}, {"jwt": {"age": {"gt": "1s"}}}, {"certificate": "com.example.app"},
 ])
-def test_what_is_not_known_at_the_handshake_cannot_be_asked(mock, faults, when):
-    answer = mock.request("POST", "/api/v1/rules", {"do": {"alert": {}}, "at": "tls", "when": when})
-    assert answer.status == 422, answer.body
-    assert answer.json["problems"][0]["path"].startswith("when." + next(iter(when))), answer.body
+def test_conditions_on_pushes_are_invalid_at_the_handshake(mock, faults, when):
+    response = mock.request("POST", "/api/v1/rules", {"do": {"alert": {}}, "at": "tls", "when": when})
+    assert response.status == 422, response.body
+    assert response.json["problems"][0]["path"].startswith("when." + next(iter(when))), response.body
 
 
 # Stalling
 
 @BOTH
-def test_a_stalled_handshake_says_nothing_and_then_closes(mock, faults, version):
+def test_a_stalled_handshake_sends_nothing_and_then_closes(mock, faults, version):
     faults.add({"stall": {"for": "800ms"}}, at="tls")
     began = time.monotonic()
     with plain_socket(mock) as sock:
@@ -323,7 +323,7 @@ def test_a_stalled_handshake_that_ends_with_nothing(mock, faults):
 
 
 @BOTH
-def test_a_stalled_handshake_that_goes_on_in_the_end(mock, faults, version):
+def test_a_stalled_handshake_that_continues(mock, faults, version):
     """The handshake continues as usual after the stall."""
     faults.add({"stall": {"for": "600ms", "end_with": "answer"}}, at="tls")
     began = time.monotonic()
@@ -332,7 +332,7 @@ def test_a_stalled_handshake_that_goes_on_in_the_end(mock, faults, version):
         assert wire.push(push_headers(mock, new_device())).status == 200
 
 
-def test_a_handshake_that_goes_on_after_a_stall_still_has_a_time_limit(mock, faults):
+def test_a_handshake_that_continues_after_a_stall_still_has_a_time_limit(mock, faults):
     """The server continues after the stall, but the client does not: closed 10 s later."""
     faults.add({"stall": {"for": "300ms", "end_with": "answer"}}, at="tls")
     began = time.monotonic()
@@ -353,7 +353,7 @@ def test_a_stall_ends_with_the_limits_of_the_profile(mock, faults):
         assert time.monotonic() - began >= 0.5
 
 
-def test_a_stall_and_curl_runs_into_its_own_time_limit(mock, faults):
+def test_a_stall_and_the_timeout_of_curl(mock, faults):
     faults.add({"stall": {"for": "30s"}}, at="tls")
     assert curl(mock, "--connect-timeout", "1").returncode == 28
 
@@ -484,7 +484,7 @@ def test_certificate_and_a_provider_certificate_of_the_client(mock, faults, cert
     assert mock.record(device)["auth"]["kind"] == "certificate"
 
 
-def test_real_profiles_do_the_same(mock, faults):
+def test_built_in_profiles_do_the_same(mock, faults):
     """The built-in profiles for the handshake."""
     mock.api("PUT", "/profile", {"name": "tls-bad-certificate", "params": {"use": "wrong_name"}})
     assert curl(mock).returncode == 60
@@ -509,7 +509,7 @@ def test_the_timeline_shows_handshake_faults(mock, faults):
 
 
 def test_a_stall_delays_no_shutdown(start):
-    """Nor do silence and delayed pushes; this server's shutdown time-out is longer than the test."""
+    """Nor do silence and delayed pushes; this server's shutdown timeout is longer than the test."""
     server = start("--shutdown-timeout", "10m")
     mine = Faults(server)
     with line(server) as wire:

@@ -130,7 +130,7 @@ def test_condition(mock, faults, certs, subject, match, meeting, other):
         assert push_with(mock, certs, **other) == 200
 
 
-def test_all_of_a_condition_must_hold(mock, faults, device):
+def test_all_parts_of_a_condition_must_match(mock, faults, device):
     faults.add(DOWN, when={"device_token": device, "priority": 5, "payload": {"/aps/alert": "hello"}})
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device, apns_priority="5")).status == 503
@@ -155,7 +155,7 @@ def test_a_condition_in_the_query_language_of_the_inbox(mock, faults, device):
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"{", b"[1,2", b'{"aps":{"alert":"hel', b"\xff\xfe\x00", b"null", b"7"])
-def test_a_payload_that_is_not_json_meets_no_condition_on_it(mock, faults, device, body):
+def test_a_payload_that_is_not_json_matches_no_condition(mock, faults, device, body):
     faults.add(DOWN, when={"payload": {"/aps/alert": {"present": True}}})
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device), body).status == 200
@@ -169,7 +169,7 @@ def test_attempts_of_a_push(mock, faults, device):
     assert [record["attempt"] for record in mock.pushes(device_token=device)] == [1, 2, 3, 4]
 
 
-def test_explain_tells_why_a_rule_did_not_fire(mock, faults):
+def test_explain_reports_why_a_rule_did_not_fire(mock, faults):
     rule = faults.add(DOWN, when={"topic": "com.example.App", "priority": 5}, name="topic-down")
     with line(mock) as wire:
         statuses(wire, mock, many(3))
@@ -209,7 +209,7 @@ def test_count_for_each_device(mock, faults, trigger, expected):
                 assert wire.push(push_headers(mock, one), body).status == status, (index, status)
 
 
-def test_count_only_what_the_condition_meets(mock, faults, device):
+def test_count_only_matching_pushes(mock, faults, device):
     faults.add(DOWN, trigger={"every": 2}, when={"device_token": device})
     with line(mock) as wire:
         assert statuses(wire, mock, [device, *many(3), device, *many(2), device, device]) == [
@@ -268,7 +268,7 @@ def test_counters_are_reset_and_rules_stay(mock, faults):
     assert faults.fired(rule) == 1
 
 
-def test_a_reset_of_the_counters_begins_anew_with_the_attempts_too(mock, faults, device):
+def test_a_reset_of_the_counters_restarts_attempts(mock, faults, device):
     faults.add(DOWN, trigger={"first": 2, "times_per": "push"})
     with line(mock) as wire:
         assert statuses(wire, mock, [device]) == [503]
@@ -276,7 +276,7 @@ def test_a_reset_of_the_counters_begins_anew_with_the_attempts_too(mock, faults,
         assert statuses(wire, mock, [device] * 3) == [503, 503, 200]
 
 
-def test_a_rule_sent_again_unchanged_goes_on_counting(mock, faults):
+def test_a_rule_sent_again_unchanged_continues_counting(mock, faults):
     with line(mock) as wire:
         for expected in ([503, 503, 200], [200, 200, 200]):
             faults.add(DOWN, name="same", trigger={"first": 2})
@@ -340,8 +340,8 @@ def same_for(key, server, wire, values):
         for value in values:
             device, topic = (value, "com.example.app") if key == "device_token" else (new_device(), value)
             body = b'{"aps":{"badge":%d}}' % index
-            answer = wire.push(push_headers(server, device, apns_topic=topic), body)
-            seen.setdefault(value, set()).add(answer.status)
+            response = wire.push(push_headers(server, device, apns_topic=topic), body)
+            seen.setdefault(value, set()).add(response.status)
     return seen
 
 
@@ -408,8 +408,8 @@ def fates(server, pushes, wires):
         with wire:
             streams = {wire.open(push_headers(server, device), body): (device, body) for device, body in share}
             for stream, push in streams.items():
-                answer = wire.answer(stream)
-                found[push] = answer.status if answer.reset is None else f"reset {answer.reset}"
+                response = wire.response(stream)
+                found[push] = response.status if response.reset is None else f"reset {response.reset}"
         return found
 
     together = {}
@@ -474,7 +474,7 @@ def test_decisions_of_a_rule_do_not_depend_on_the_rules_beside_it(mock, faults):
 
 # Rates
 
-def test_what_is_over_a_rate(mock, faults):
+def test_pushes_over_a_rate(mock, faults):
     faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 5, "per": "1h"}})
     with line(mock) as wire:
         assert statuses(wire, mock, many(8)) == [200] * 5 + [429] * 3
@@ -572,7 +572,7 @@ def test_a_profile_with_a_time_to_live(mock, faults):
     wait_until(lambda: mock.api("GET", "/profile")["name"] == "healthy", "healthy")
 
 
-def test_halt_stops_everything_and_resume_brings_it_back(mock, faults):
+def test_faults_are_paused_and_resumed(mock, faults):
     faults.add(DOWN)
     faults.add({"refuse": {}}, at="accept", when={"listener": {"gt": 0}})
     with line(mock) as wire:
@@ -584,7 +584,7 @@ def test_halt_stops_everything_and_resume_brings_it_back(mock, faults):
         assert statuses(wire, mock, many(1)) == [503]
 
 
-def test_rules_meet_the_next_stream_of_open_connections(mock, faults):
+def test_rules_apply_to_the_next_stream_of_open_connections(mock, faults):
     with line(mock) as wire:
         assert statuses(wire, mock, many(1)) == [200]
         rule = faults.add(DOWN)
@@ -610,10 +610,10 @@ def test_a_connection_is_killed_silently_once_it_is_idle(mock, faults):
         began = time.monotonic()
         wire.read_to_end()
         assert time.monotonic() - began >= 1, "it is silent before it ends"
-        assert len(wire.frames) == frames, "neither an answer nor a PING acknowledgement nor GOAWAY"
+        assert len(wire.frames) == frames, "neither a response nor a PING acknowledgement nor GOAWAY"
 
 
-def test_a_connection_ends_at_its_age_whatever_comes(mock, faults):
+def test_a_connection_ends_at_its_maximum_age(mock, faults):
     faults.add({"goaway": {}}, at="connection", when={"age": {"gt": "1s"}})
     began = time.monotonic()
     with line(mock) as wire:
@@ -628,37 +628,37 @@ def held(server, devices):
     return [one for one in devices if server.record(one)["outcome"] == "pending"]
 
 
-def test_at_most_so_many_held_at_once(mock, faults):
+def test_delayed_pushes_are_limited(mock, faults):
     devices = many(10)
     with widened(mock) as wire:
         faults.add({"hang": {}}, trigger={"max_active": 3})
         streams = [pushed(wire, mock, one) for one in devices]
         for stream in streams[3:]:
-            assert wire.answer(stream).status == 200
+            assert wire.response(stream).status == 200
         assert held(mock, devices) == devices[:3]
         wire.send(RstStreamFrame(streams[0], error_code=CODES.index("CANCEL")))
         wire.ping()
         wait_until(lambda: mock.record(devices[0])["outcome"] == "aborted", "aborted")
         late = many(2)
         first, second = [pushed(wire, mock, one) for one in late]
-        assert wire.answer(second).status == 200
+        assert wire.response(second).status == 200
         assert held(mock, late) == late[:1], "one place was free again"
 
 
-def test_a_connection_that_ends_gives_its_places_back(mock, faults):
+def test_a_closed_connection_frees_its_slots(mock, faults):
     wires = [widened(mock) for _ in range(3)]
     faults.add({"hang": {}}, trigger={"max_active": 2})
     for wire in wires:
         devices = many(4)
         with wire:
             streams = [pushed(wire, mock, one) for one in devices]
-            assert [wire.answer(stream).status for stream in streams[2:]] == [200, 200]
+            assert [wire.response(stream).status for stream in streams[2:]] == [200, 200]
             assert held(mock, devices) == devices[:2]
         wait_until(lambda: not held(mock, devices), "given back")
 
 
-@pytest.mark.parametrize("meanwhile", ["another rule", "the rule changed", "counters reset", "halt and resume"])
-def test_active_pushes_are_counted_correctly_when_rules_change(mock, faults, meanwhile):
+@pytest.mark.parametrize("change", ["another rule", "the rule changed", "counters reset", "halt and resume"])
+def test_active_pushes_are_counted_correctly_when_rules_change(mock, faults, change):
     """Two pushes are held, the rules change, and both are released: then exactly two can be held again."""
     do, trigger = {"hang": {}}, {"max_active": 2}
     devices, again = many(2), many(5)
@@ -668,11 +668,11 @@ def test_active_pushes_are_counted_correctly_when_rules_change(mock, faults, mea
         streams = [pushed(wire, mock, one) for one in devices]
         wire.ping()
         assert held(mock, devices) == devices
-        if meanwhile == "another rule":
+        if change == "another rule":
             faults.add(DOWN, when={"priority": 1})
-        elif meanwhile == "the rule changed":
+        elif change == "the rule changed":
             faults.add(do, name="few", trigger={"max_active": 2, "times": 1000})
-        elif meanwhile == "counters reset":
+        elif change == "counters reset":
             mock.api("POST", "/reset", {"counters": True})
         else:
             mock.api("POST", "/faults/halt")
@@ -682,7 +682,7 @@ def test_active_pushes_are_counted_correctly_when_rules_change(mock, faults, mea
         wire.ping()
         wait_until(lambda: not held(mock, devices), "given back")
         later = [pushed(wire, mock, one) for one in again]
-        assert [wire.answer(stream).status for stream in later[2:]] == [200] * 3
+        assert [wire.response(stream).status for stream in later[2:]] == [200] * 3
         assert held(mock, again) == again[:2]
 
 
@@ -698,7 +698,7 @@ def test_a_profile_limits_all_its_rules_together(mock, faults):
         streams = [pushed(wire, mock, one, apns_priority="5" if index % 2 else "10")
                    for index, one in enumerate(devices)]
         for stream in streams[4:]:
-            assert wire.answer(stream).status == 200
+            assert wire.response(stream).status == 200
         assert held(mock, devices) == devices[:4]
 
 
@@ -707,7 +707,7 @@ def threads(server):
 
 
 @pytest.mark.timeout(240)
-def test_ten_thousand_held_pushes_cost_no_thread_and_little_memory(start):
+def test_ten_thousand_delayed_pushes_use_no_thread_and_little_memory(start):
     """All pushes are held concurrently on ten connections, and all are answered afterwards."""
     server = start()
     wires = [widened(server) for _ in range(10)]
@@ -723,7 +723,7 @@ def test_ten_thousand_held_pushes_cost_no_thread_and_little_memory(start):
         serves_meanwhile(server, rule)
         for wire, opened in zip(wires, streams):
             wire.sock.settimeout(120)
-            assert {wire.answer(stream).status for stream in opened} == {200}
+            assert {wire.response(stream).status for stream in opened} == {200}
     finally:
         for wire in wires:
             wire.close()

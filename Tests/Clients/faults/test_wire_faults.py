@@ -15,8 +15,8 @@ from hyperframe.frame import (
 
 from support import drivers
 from support.faults import (  # noqa: F401 (fixtures)
-    ACCEPTED, BODY, CODES, EVERY_STREAM, Faults, Provider, Story, answers_in_order, await_story, closed,
-    ending, faults, is_silent, line, mock, new_device, pushed, story, timeline, warmed, widened,
+    ACCEPTED, BODY, CODES, EVERY_STREAM, FaultSummary, Faults, Provider, await_fault_summary, closed, ending,
+    fault_summary, faults, is_silent, line, mock, new_device, pushed, responses_in_order, timeline, warmed, widened,
 )
 from support.server import clean_environment, wait_until
 from support.wire import Closed, push_headers
@@ -38,15 +38,15 @@ def goaway_member(code="NO_ERROR", last=0, debug=""):
 
 # GOAWAY
 
-def test_goaway_says_the_stream_before_and_the_push_was_not_accepted(mock, faults, device):
+def test_goaway_names_the_previous_stream_and_the_push_is_not_accepted(mock, faults, device):
     with widened(mock) as wire:
         faults.add({"goaway": {}}, name="goodbye")
         stream = pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, stream - 2, b"")]
-        assert wire.answers[stream].headers is None and wire.answers[stream].reset is None
+        assert wire.responses[stream].headers is None and wire.responses[stream].reset is None
     record = mock.record(device)
-    assert Story.of(record) == Story("goaway", goaway=goaway_member(last=stream - 2))
+    assert FaultSummary.of(record) == FaultSummary("goaway", goaway=goaway_member(last=stream - 2))
     assert record["fault"] == {
         "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0}
 
@@ -61,7 +61,7 @@ def test_goaway_with_every_code_by_name_and_by_number(mock, faults, device, code
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(number, 0, b"")]
-    assert story(mock, device) == Story("goaway", goaway=goaway_member(name))
+    assert fault_summary(mock, device) == FaultSummary("goaway", goaway=goaway_member(name))
 
 
 @pytest.mark.parametrize(("debug", "expected"), [
@@ -75,7 +75,7 @@ def test_goaway_with_debug_data(mock, faults, device, debug, expected):
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, 0, expected.encode())]
-    assert story(mock, device) == Story("goaway", goaway=goaway_member(debug=expected))
+    assert fault_summary(mock, device) == FaultSummary("goaway", goaway=goaway_member(debug=expected))
 
 
 def test_goaway_twice_first_promises_everything(mock, faults, device):
@@ -84,10 +84,10 @@ def test_goaway_twice_first_promises_everything(mock, faults, device):
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, EVERY_STREAM, b""), (0, 1, b"")]
-    assert story(mock, device) == Story("goaway", goaway=goaway_member(last=1))
+    assert fault_summary(mock, device) == FaultSummary("goaway", goaway=goaway_member(last=1))
 
 
-def test_goaway_and_the_connection_goes_on_for_ever(mock, faults, device):
+def test_goaway_without_close(mock, faults, device):
     """A client that ignores the GOAWAY keeps a connection on which only PING is answered."""
     with widened(mock) as wire:
         rule = faults.add({"goaway": {"close_after": "never"}}, trigger={"times": 1})
@@ -98,13 +98,13 @@ def test_goaway_and_the_connection_goes_on_for_ever(mock, faults, device):
         assert wire.ping(b"are you?").opaque_data == b"are you?"
         assert is_silent(wire)
         assert wire.ping(b"still ??").opaque_data == b"still ??"
-        assert [wire.answers[stream].finished for stream in (first, *streams)] == [False] * 4
+        assert [wire.responses[stream].finished for stream in (first, *streams)] == [False] * 4
         assert faults.fired(rule) == 1
         assert [mock.record(one)["accepted"] for one in (device, *later)] == [False] * 4
         assert goaways(wire) == [(0, first - 2, b"")]
 
 
-def test_goaway_closes_after_its_time_and_answers_ping_until_then(mock, faults, device):
+def test_goaway_closes_after_its_delay_and_acknowledges_ping_until_then(mock, faults, device):
     with line(mock) as wire:
         faults.add({"goaway": {"close_after": "600ms"}})
         began = time.monotonic()
@@ -115,7 +115,7 @@ def test_goaway_closes_after_its_time_and_answers_ping_until_then(mock, faults, 
         assert time.monotonic() - began >= 0.6
 
 
-def test_goaway_naming_this_stream_answers_it_and_none_after_it(mock, faults, device):
+def test_goaway_naming_this_stream_responds_to_it_and_to_none_after_it(mock, faults, device):
     after = new_device()
     with widened(mock) as wire:
         faults.add({"goaway": {"last_stream": "this"}}, trigger={"times": 1})
@@ -123,38 +123,38 @@ def test_goaway_naming_this_stream_answers_it_and_none_after_it(mock, faults, de
         ignored = pushed(wire, mock, after)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, stream, b"")]
-        assert (wire.answers[stream].status, wire.answers[stream].ended_by) == (200, "HEADERS")
-        assert not wire.answers[ignored].finished
-    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=goaway_member(last=stream))
+        assert (wire.responses[stream].status, wire.responses[stream].ended_by) == (200, "HEADERS")
+        assert not wire.responses[ignored].finished
+    assert fault_summary(mock, device) == FaultSummary("goaway", accepted=True, status=200, goaway=goaway_member(last=stream))
     assert mock.record(after)["accepted"] is False
 
 
-def test_goaway_naming_all_streams_goes_on_serving_until_it_closes(mock, faults, device):
+def test_goaway_naming_all_streams_serves_until_it_closes(mock, faults, device):
     after = new_device()
     with widened(mock) as wire:
         faults.add({"goaway": {"last_stream": "all", "close_after": "3s"}}, trigger={"times": 1})
         stream = pushed(wire, mock, device)
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
         assert wire.push(push_headers(mock, after)).status == 200
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, EVERY_STREAM, b"")]
-    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=goaway_member(last=EVERY_STREAM))
-    assert story(mock, after) == ACCEPTED
+    assert fault_summary(mock, device) == FaultSummary("goaway", accepted=True, status=200, goaway=goaway_member(last=EVERY_STREAM))
+    assert fault_summary(mock, after) == ACCEPTED
 
 
-def test_goaway_at_the_response_answers_a_push_that_apns_rejects(mock, faults, device):
+def test_goaway_at_the_response_responds_to_a_rejected_push(mock, faults, device):
     """At the response the rejection already exists; if the GOAWAY includes this stream, it is sent with its reason."""
     faults.add({"goaway": {"last_stream": "this"}}, at="response", stage="before_validation")
     with line(mock) as wire:
         stream = pushed(wire, mock, device, apns_priority="7")
         assert ending(wire) == "fin"
-        assert wire.answers[stream].status == 400
+        assert wire.responses[stream].status == 400
         assert goaways(wire) == [(0, stream, b"")]
-    assert story(mock, device) == Story(
+    assert fault_summary(mock, device) == FaultSummary(
         "goaway", status=400, reason="BadPriority", goaway=goaway_member(last=stream), verdict=400)
 
 
-def test_goaway_waits_for_answers_below_the_last_stream(mock, faults, device):
+def test_goaway_waits_for_responses_below_the_last_stream(mock, faults, device):
     """A push that is being delayed when the GOAWAY is sent is below its last stream, so it is answered."""
     slow = new_device()
     with widened(mock) as wire:
@@ -162,11 +162,11 @@ def test_goaway_waits_for_answers_below_the_last_stream(mock, faults, device):
         faults.add({"goaway": {"close_after": "3s"}}, when={"device_token": device})
         held, last = pushed(wire, mock, slow), pushed(wire, mock, device)
         assert wire.goaway().last_stream_id == held
-        assert wire.answer(held).status == 200
+        assert wire.response(held).status == 200
         assert ending(wire) == "fin"
-        assert not wire.answers[last].finished
-    assert story(mock, slow).accepted is True
-    assert story(mock, device).accepted is False
+        assert not wire.responses[last].finished
+    assert fault_summary(mock, slow).accepted is True
+    assert fault_summary(mock, device).accepted is False
 
 
 BATCH = 100
@@ -174,7 +174,7 @@ BATCH = 100
 
 @pytest.mark.parametrize("served", [0, 36, 99])
 @pytest.mark.parametrize("close_after", ["0s", "1s", "never"])
-def test_goaway_in_a_batch_a_client_that_replays_what_is_above_makes_no_duplicate(
+def test_repeating_pushes_above_the_last_stream_makes_no_duplicate(
         mock, faults, served, close_after):
     """The library h2 sends a hundred pushes at once, and afterwards resends those above the GOAWAY's last stream."""
     devices = [new_device() for _ in range(BATCH)]
@@ -225,7 +225,7 @@ def test_an_unprocessed_push_and_its_repetition_are_attempts_of_one_push(mock, f
     report = verified(mock, devices)
     assert not report["passed"], "six are not delivered yet"
     with widened(mock) as wire:
-        assert {wire.answer(pushed(wire, mock, one)).status for one in again} == {200}
+        assert {wire.response(pushed(wire, mock, one)).status for one in again} == {200}
     numbers = {one: [record["attempt"] for record in mock.pushes(device_token=one)] for one in devices}
     assert numbers == {one: [1, 2] if one in again else [1] for one in devices}
     report = verified(mock, devices)
@@ -237,23 +237,23 @@ def test_a_refused_stream_and_its_repetition_are_attempts_of_one_push(mock, faul
     with widened(mock) as wire:
         faults.add({"reset_stream": {"code": "REFUSED_STREAM"}}, when={"device_token": devices[1]}, trigger={"times": 1})
         streams = [pushed(wire, mock, one) for one in devices]
-        assert [wire.answer(stream).reset for stream in streams] == [None, 7, None]
-        assert wire.answer(pushed(wire, mock, devices[1])).status == 200
+        assert [wire.response(stream).reset for stream in streams] == [None, 7, None]
+        assert wire.response(pushed(wire, mock, devices[1])).status == 200
     assert [record["attempt"] for record in mock.pushes(device_token=devices[1])] == [1, 2]
     assert verified(mock, devices)["passed"]
 
 
-def test_a_push_whose_answer_is_overtaken_by_goaway_keeps_its_number(mock, device):
+def test_a_push_whose_response_is_overtaken_by_goaway_keeps_its_number(mock, device):
     """The client does not learn that the push was accepted and sends it again, as attempt 2."""
     with widened(mock) as wire:
         stream, frames = wire.request_frames(push_headers(mock, device), BODY)
         wire.write(b"".join(each.serialize() for each in frames) + bytes([0, 0, 7, 6, 0, 0, 0, 0, 0]) + bytes(7))
         wire.read_to_end()
-        assert not wire.answers[stream].headers
+        assert not wire.responses[stream].headers
     assert mock.record(device)["outcome"] == "aborted"
     with widened(mock) as wire:
-        assert wire.answer(pushed(wire, mock, device)).status == 200
-        assert wire.answer(pushed(wire, mock, device)).status == 200
+        assert wire.response(pushed(wire, mock, device)).status == 200
+        assert wire.response(pushed(wire, mock, device)).status == 200
     assert [record["attempt"] for record in mock.pushes(device_token=device)] == [1, 2, 1]
 
 
@@ -266,12 +266,12 @@ def test_goaway_while_requests_are_half_sent(mock, faults, device):
         assert wire.goaway().last_stream_id == trigger - 2
         for stream in halves:
             wire.send(DataFrame(stream, BODY, flags=["END_STREAM"]))
-            assert wire.answer(stream).status == 200
+            assert wire.response(stream).status == 200
 
 
 @pytest.mark.parametrize("last_stream", ["before_this", "this"])
 @pytest.mark.parametrize("held_back", ["by its body", "by a delay", "by a delay at the response"])
-def test_goaway_of_a_stream_that_was_overtaken_takes_back_nothing_that_was_accepted(
+def test_goaway_for_an_overtaken_stream_revokes_no_accepted_push(
         mock, faults, device, held_back, last_stream):
     """The push that triggers the GOAWAY completes after pushes on later streams were accepted: with a last stream
     below those, a provider would send them twice.
@@ -287,7 +287,7 @@ def test_goaway_of_a_stream_that_was_overtaken_takes_back_nothing_that_was_accep
         else:
             trigger = pushed(wire, mock, device)
         streams = [pushed(wire, mock, one) for one in later]
-        assert {wire.answer(stream).status for stream in streams} == {200}
+        assert {wire.response(stream).status for stream in streams} == {200}
         if held_back == "by its body":
             wire.send(DataFrame(trigger, BODY, flags=["END_STREAM"]))
         last = wire.goaway().last_stream_id
@@ -296,17 +296,17 @@ def test_goaway_of_a_stream_that_was_overtaken_takes_back_nothing_that_was_accep
         assert mock.record(one)["accepted"] is True
         assert stream <= last, "accepted and answered, and then said to be unprocessed"
     # The stream can no longer be above the last stream, so the client must receive the result on the stream itself.
-    told_so = wire.answers[trigger]
+    told_so = wire.responses[trigger]
     assert (told_so.status, told_so.reset) == ((200, None) if mock.record(device)["accepted"] else (None, 7))
 
 
-def test_goaway_at_the_response_takes_the_push_along(mock, faults, device):
+def test_goaway_at_the_response_includes_the_push(mock, faults, device):
     with widened(mock) as wire:
         faults.add({"goaway": {}}, at="response")
         stream = pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, stream - 2, b"")]
-    assert story(mock, device) == Story("goaway", goaway=goaway_member(last=stream - 2))
+    assert fault_summary(mock, device) == FaultSummary("goaway", goaway=goaway_member(last=stream - 2))
 
 
 @pytest.mark.parametrize("again", [
@@ -347,7 +347,7 @@ def test_goaway_and_then_the_server_shuts_down(start, device):
 
 @pytest.mark.parametrize("close_after", ["0s", "300ms", "1s"])
 @pytest.mark.parametrize("seed", range(6))
-def test_goaway_is_true_whatever_is_held_and_overtaken(mock, faults, seed, close_after):
+def test_goaway_is_correct_with_delayed_and_overtaken_pushes(mock, faults, seed, close_after):
     """Pushes with various delays, late bodies, and a GOAWAY triggered by one of them: nothing above the last stream
     is accepted, neither before nor after it; every push below it that was answered with 200 is accepted.
     """
@@ -382,14 +382,14 @@ def test_goaway_is_true_whatever_is_held_and_overtaken(mock, faults, seed, close
         accepted = [record for record in records if record["accepted"]]
         assert "pending" not in {record["outcome"] for record in records}
         if stream > last:
-            assert not accepted and not wire.answers[stream].finished, (stream, last)
-        elif wire.answers[stream].status == 200:
+            assert not accepted and not wire.responses[stream].finished, (stream, last)
+        elif wire.responses[stream].status == 200:
             assert len(accepted) == 1
-        elif wire.answers[stream].reset == 7:
+        elif wire.responses[stream].reset == 7:
             assert not accepted, "refused, so it will be sent again"
 
 
-def test_goaway_real_clients_say_so(mock, faults, device, tmp_path):
+def test_goaway_is_reported_by_real_clients(mock, faults, device, tmp_path):
     """curl reports an HTTP/2 error; nghttp prints the frame."""
     faults.add({"goaway": {"code": "ENHANCE_YOUR_CALM", "debug": {"reason": "Shutdown"}}})
     done = curl(mock, device)
@@ -400,7 +400,7 @@ def test_goaway_real_clients_say_so(mock, faults, device, tmp_path):
         r'opaque_data\(21\)=\[\{"reason":"Shutdown"\}\]', text), text
 
 
-def test_goaway_once_and_aioapns_repeats_by_itself_and_gets_through(mock, faults, device):
+def test_aioapns_repeats_after_one_goaway(mock, faults, device):
     faults.add({"goaway": {}}, trigger={"times": 1})
     push = drivers.Push(device, {"aps": {"alert": "hello"}}, apns_id="7f7d8b2e-0b1a-4c7d-9a55-0f5b9d9a4d11")
     assert drivers.ALL["aioapns"](mock, push).status == 200
@@ -443,30 +443,30 @@ def test_reset_stream_with_every_code_by_name_and_by_number(mock, faults, device
     faults.add({"reset_stream": {"code": code}})
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
-        answer = wire.answer(stream)
-        assert (answer.reset, answer.headers, answer.data) == (number, None, [])
+        response = wire.response(stream)
+        assert (response.reset, response.headers, response.data) == (number, None, [])
         faults.clear()
         assert wire.push(push_headers(mock, new_device())).status == 200, "the connection goes on"
-    assert story(mock, device) == Story("reset_stream", reset=name)
+    assert fault_summary(mock, device) == FaultSummary("reset_stream", reset=name)
 
 
-def test_reset_stream_is_an_internal_error_unless_said_otherwise(mock, faults, device):
+def test_reset_stream_is_an_internal_error_by_default(mock, faults, device):
     faults.add({"reset_stream": {}})
     with Provider(mock) as provider:
         assert provider.push(device) is None
         assert list(provider.resets.values()) == [INTERNAL_ERROR]
-    assert story(mock, device) == Story("reset_stream", reset="INTERNAL_ERROR")
+    assert fault_summary(mock, device) == FaultSummary("reset_stream", reset="INTERNAL_ERROR")
 
 
-def test_reset_stream_at_the_response_comes_after_the_push_was_accepted(mock, faults, device):
+def test_reset_stream_at_the_response_follows_an_accepted_push(mock, faults, device):
     faults.add({"reset_stream": {"code": "CANCEL"}}, at="response")
     with line(mock) as wire:
-        answer = wire.push(push_headers(mock, device))
-        assert (answer.reset, answer.headers) == (CODES.index("CANCEL"), None)
-    assert story(mock, device) == Story("reset_stream", accepted=True, reset="CANCEL")
+        response = wire.push(push_headers(mock, device))
+        assert (response.reset, response.headers) == (CODES.index("CANCEL"), None)
+    assert fault_summary(mock, device) == FaultSummary("reset_stream", accepted=True, reset="CANCEL")
 
 
-def test_reset_stream_real_clients_say_so(mock, faults, device, tmp_path):
+def test_reset_stream_is_reported_by_real_clients(mock, faults, device, tmp_path):
     faults.add({"reset_stream": {"code": "HTTP_1_1_REQUIRED"}}, when={"device_token": device})
     text = nghttp(mock, device, tmp_path)
     assert re.search(r"recv RST_STREAM frame .*\n.*error_code=HTTP_1_1_REQUIRED\(0x0d\)", text), text
@@ -476,14 +476,14 @@ def test_reset_stream_real_clients_say_so(mock, faults, device, tmp_path):
     assert done.returncode == 92 and "INTERNAL_ERROR" in done.stderr, done.stderr
 
 
-def test_refused_stream_makes_curl_try_again_by_itself(mock, faults, device):
+def test_curl_repeats_after_refused_stream(mock, faults, device):
     faults.add({"reset_stream": {"code": "REFUSED_STREAM"}}, trigger={"times": 1})
     done = curl(mock, device, "--write-out", "%{http_code}")
     assert (done.returncode, done.stdout) == (0, "200"), done.stderr
     assert [record["accepted"] for record in mock.pushes(device_token=device)] == [False, True]
 
 
-def test_some_of_many_streams_are_reset_and_the_rest_answered(mock, faults):
+def test_some_of_many_streams_are_reset_and_the_others_get_responses(mock, faults):
     """REFUSED_STREAM on every third of a hundred concurrent streams, as observed with APNs when its stream limit
     drops.
     """
@@ -508,13 +508,13 @@ def test_reset_connection_is_a_tcp_reset(mock, faults, device, after_accepting):
         faults.add({"reset_connection": fields})
         stream = pushed(wire, mock, device)
         assert ending(wire) == "reset"
-        assert not wire.answers[stream].finished and goaways(wire) == []
-    assert story(mock, device) == Story("reset_connection", accepted=bool(after_accepting), closed="reset")
+        assert not wire.responses[stream].finished and goaways(wire) == []
+    assert fault_summary(mock, device) == FaultSummary("reset_connection", accepted=bool(after_accepting), closed="reset")
     assert closed(mock, wire)[-2:] == [("reset", "TCP RST"), ("closed", "")]
 
 
 @pytest.mark.parametrize("do", [{"reset_connection": {}}, {"close": {}}], ids=["reset_connection", "close"])
-def test_what_came_after_the_end_in_one_batch_is_neither_accepted_nor_said_to_be_answered(mock, faults, do):
+def test_pushes_after_the_end_in_one_batch_have_no_result(mock, faults, do):
     before, last, after = [new_device() for _ in range(20)], new_device(), [new_device() for _ in range(20)]
     with warmed(mock) as provider:
         faults.add(do, when={"device_token": last})
@@ -528,7 +528,7 @@ def test_what_came_after_the_end_in_one_batch_is_neither_accepted_nor_said_to_be
     assert {(record["accepted"], record["served"]["status"]) for record in late} <= {(False, None)}
 
 
-def test_reset_connection_curl_says_so(mock, faults, device):
+def test_reset_connection_is_reported_by_curl(mock, faults, device):
     faults.add({"reset_connection": {}})
     done = curl(mock, device)
     # The reset may occur while sending or while receiving.
@@ -541,15 +541,15 @@ def test_close_is_a_fin_without_goaway(mock, faults, device, moment, accepted):
         faults.add({"close": {}}, at=moment)
         stream = pushed(wire, mock, device)
         assert ending(wire) == "fin"
-        assert not wire.answers[stream].finished and goaways(wire) == []
+        assert not wire.responses[stream].finished and goaways(wire) == []
         assert timeline(mock, wire)[0].count(("fault", "closed without GOAWAY")) == 1
-    assert story(mock, device) == Story("close", accepted=accepted, closed="fin")
+    assert fault_summary(mock, device) == FaultSummary("close", accepted=accepted, closed="fin")
 
 
 @pytest.mark.parametrize(("do", "how"), [
     ({"goaway": {"close_after": "0s"}}, "fin"), ({"close": {}}, "fin"), ({"reset_connection": {}}, "reset"),
 ], ids=["goaway", "close", "reset_connection"])
-def test_at_the_moment_connection_it_ends_as_soon_as_it_is_open(mock, faults, do, how):
+def test_close_at_connection_ends_it_as_soon_as_it_is_open(mock, faults, do, how):
     faults.add(do, at="connection")
     with line(mock, preface=False) as wire:
         assert ending(wire) == how
@@ -560,7 +560,7 @@ def test_at_the_moment_connection_it_ends_as_soon_as_it_is_open(mock, faults, do
 @pytest.mark.parametrize(("do", "how"), [
     ({"goaway": {"close_after": "0s"}}, "fin"), ({"close": {}}, "fin"), ({"reset_connection": {}}, "reset"),
 ], ids=["goaway", "close", "reset_connection"])
-def test_at_the_moment_connection_a_rule_meets_connections_that_are_open_already(mock, faults, do, how):
+def test_a_rule_at_connection_applies_to_open_connections(mock, faults, do, how):
     with widened(mock) as wire:
         faults.add(do, at="connection")
         assert ending(wire) == how
@@ -615,21 +615,21 @@ def test_a_hang_is_pending_and_then_resets_the_stream(mock, faults, device):
         record = mock.record(device)
         assert (record["outcome"], record["accepted"], record["finished_at"]) == ("pending", False, None)
         assert record["fault"]["action"] == "hang"
-        assert wire.answer(stream).reset == INTERNAL_ERROR
+        assert wire.response(stream).reset == INTERNAL_ERROR
         assert time.monotonic() - began >= 2
     record = mock.record(device)
-    assert Story.of(record) == Story("hang", reset="INTERNAL_ERROR")
+    assert FaultSummary.of(record) == FaultSummary("hang", reset="INTERNAL_ERROR")
     assert record["finished_at"] is not None
 
 
-def test_a_hang_that_ends_with_an_answer(mock, faults, device):
+def test_a_hang_that_ends_with_a_response(mock, faults, device):
     """The usual response after a delay: the push was accepted."""
     faults.add({"hang": {"for": "400ms", "end_with": "answer"}})
     with line(mock) as wire:
         began = time.monotonic()
         assert wire.push(push_headers(mock, device)).status == 200
         assert time.monotonic() - began >= 0.4
-    assert story(mock, device) == Story("hang", accepted=True, status=200)
+    assert fault_summary(mock, device) == FaultSummary("hang", accepted=True, status=200)
 
 
 def test_a_hang_that_ends_with_a_close(mock, faults, device):
@@ -637,17 +637,17 @@ def test_a_hang_that_ends_with_a_close(mock, faults, device):
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
         assert ending(wire) == "fin"
-        assert not wire.answers[stream].finished and goaways(wire) == []
-    assert story(mock, device) == Story("hang", closed="fin")
+        assert not wire.responses[stream].finished and goaways(wire) == []
+    assert fault_summary(mock, device) == FaultSummary("hang", closed="fin")
 
 
 def test_a_hang_that_ends_with_nothing(mock, faults, device):
     faults.add({"hang": {"for": "300ms", "end_with": "nothing"}})
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
-        await_story(mock, device, Story("hang"))
+        await_fault_summary(mock, device, FaultSummary("hang"))
         wire.ping()
-        assert is_silent(wire) and not wire.answers[stream].finished
+        assert is_silent(wire) and not wire.responses[stream].finished
 
 
 @pytest.mark.parametrize(("moment", "accepted"), [("request", False), ("response", True)])
@@ -655,10 +655,10 @@ def test_a_hang_at_the_response_hides_that_the_push_was_accepted(mock, faults, d
     faults.add({"hang": {"for": "300ms", "end_with": "reset_stream"}}, at=moment)
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device)).reset == INTERNAL_ERROR
-    assert story(mock, device) == Story("hang", accepted=accepted, reset="INTERNAL_ERROR")
+    assert fault_summary(mock, device) == FaultSummary("hang", accepted=accepted, reset="INTERNAL_ERROR")
 
 
-def test_a_hang_without_end_and_a_client_that_gives_up(mock, faults, device):
+def test_a_hang_without_end_and_a_client_that_cancels(mock, faults, device):
     faults.add({"hang": {}})
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
@@ -668,14 +668,14 @@ def test_a_hang_without_end_and_a_client_that_gives_up(mock, faults, device):
         wait_until(lambda: mock.record(device)["outcome"] == "aborted", "aborted")
         faults.clear()
         assert wire.push(push_headers(mock, new_device())).status == 200
-    assert story(mock, device) == Story("hang", outcome="aborted")
+    assert fault_summary(mock, device) == FaultSummary("hang", outcome="aborted")
 
 
-def test_a_hang_and_curl_runs_into_its_own_time_limit(mock, faults, device):
+def test_a_hang_and_the_timeout_of_curl(mock, faults, device):
     faults.add({"hang": {"end_with": "nothing"}})
     done = curl(mock, device, "--max-time", "1")
     assert done.returncode == 28, done.stderr
-    await_story(mock, device, Story("hang", outcome="aborted"))
+    await_fault_summary(mock, device, FaultSummary("hang", outcome="aborted"))
 
 
 def test_a_profile_limits_how_long_anything_hangs(mock, faults, device):
@@ -683,34 +683,34 @@ def test_a_profile_limits_how_long_anything_hangs(mock, faults, device):
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device)).reset == INTERNAL_ERROR
     record = mock.record(device)
-    assert Story.of(record) == Story("hang", reset="INTERNAL_ERROR")
+    assert FaultSummary.of(record) == FaultSummary("hang", reset="INTERNAL_ERROR")
     assert (record["fault"]["profile"], record["fault"]["rule"]) == ("of-a-test", "stuck")
 
 
 @pytest.mark.parametrize("end_with", [None, "nothing", "reset_stream"])
-def test_a_lost_answer_belongs_to_an_accepted_push(mock, faults, device, end_with):
+def test_a_lost_response_of_an_accepted_push(mock, faults, device, end_with):
     faults.add({"lose_answer": {} if end_with is None else {"end_with": end_with}}, at="response")
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
         if end_with == "reset_stream":
-            assert wire.answer(stream).reset == INTERNAL_ERROR
+            assert wire.response(stream).reset == INTERNAL_ERROR
         else:
             wire.ping()
-            assert is_silent(wire) and not wire.answers[stream].finished
-        assert wire.answers[stream].headers is None
+            assert is_silent(wire) and not wire.responses[stream].finished
+        assert wire.responses[stream].headers is None
     reset = "INTERNAL_ERROR" if end_with == "reset_stream" else None
-    await_story(mock, device, Story("lose_answer", accepted=True, reset=reset))
+    await_fault_summary(mock, device, FaultSummary("lose_answer", accepted=True, reset=reset))
 
 
-def test_a_lost_answer_of_a_rejected_push_is_a_rejected_push(mock, faults, device):
+def test_a_lost_response_of_a_rejected_push(mock, faults, device):
     faults.add({"lose_answer": {"end_with": "reset_stream"}}, at="response", stage="before_validation")
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device, apns_priority="7")).reset == INTERNAL_ERROR
-    assert story(mock, device) == Story("lose_answer", reset="INTERNAL_ERROR", verdict=400)
+    assert fault_summary(mock, device) == FaultSummary("lose_answer", reset="INTERNAL_ERROR", verdict=400)
 
 
-def test_half_open_no_answer_and_no_ping(mock, faults, device):
-    """TCP acknowledges the data, but the server answers nothing."""
+def test_half_open_sends_no_response_and_no_ping(mock, faults, device):
+    """TCP acknowledges the data, but the server sends nothing."""
     with widened(mock) as wire:
         faults.add({"hang": {"end_with": "nothing"}})
         faults.add({"ignore_pings": {}}, at="connection")
@@ -748,7 +748,7 @@ def test_pings_are_ignored_and_pushes_served(mock, faults, device):
 
 # SETTINGS
 
-def test_the_first_settings_can_say_one_stream_and_it_stays_so(mock, faults, device):
+def test_the_first_settings_can_limit_streams_to_one_permanently(mock, faults, device):
     faults.add({"settings": {"max_concurrent_streams": 1}}, at="settings")
     with line(mock) as wire:
         first = wire.settings()
@@ -759,7 +759,7 @@ def test_the_first_settings_can_say_one_stream_and_it_stays_so(mock, faults, dev
         assert [frame.settings.get(MAX_CONCURRENT_STREAMS) for frame in wire.own_settings()] == [1]
 
 
-def test_a_client_with_a_certificate_is_held_to_one_stream_as_well(mock, faults, certs):
+def test_a_client_with_a_certificate_is_limited_to_one_stream(mock, faults, certs):
     faults.add({"settings": {"max_concurrent_streams": 1}}, at="settings")
     with Provider(mock, certificate=(certs / "client.pem", certs / "client-key.pem")) as provider:
         assert provider.push(new_device(), authorization=None) == 200
@@ -810,7 +810,7 @@ def test_streams_on_their_way_while_the_limit_drops_are_served(mock, faults):
         faults.add({"settings": {"max_concurrent_streams": 1}}, at="connection")
         wire.until(lambda frame: isinstance(frame, SettingsFrame) and frame.settings == {MAX_CONCURRENT_STREAMS: 1})
         streams = [pushed(wire, mock, new_device()) for _ in range(50)]
-        assert {wire.answer(stream).status for stream in streams} == {200}
+        assert {wire.response(stream).status for stream in streams} == {200}
 
 
 def opened_without_body(provider, mock, device):
@@ -822,7 +822,7 @@ def opened_without_body(provider, mock, device):
     return stream
 
 
-def test_a_window_of_nothing_keeps_bodies_back(mock, faults, device):
+def test_an_empty_window_withholds_bodies(mock, faults, device):
     """h2 opens the stream and cannot send a byte of its body."""
     faults.add({"settings": {"initial_window_size": 0}}, at="settings")
     with Provider(mock) as provider:
@@ -835,7 +835,7 @@ def test_a_window_of_nothing_keeps_bodies_back(mock, faults, device):
         assert not [frame for frame in wire.frames if isinstance(frame, WindowUpdateFrame) and frame.stream_id]
 
 
-def test_a_window_of_nothing_that_opens_later(mock, faults, device):
+def test_an_empty_window_that_opens_later(mock, faults, device):
     """h2 waits for the window, and the push is finally answered."""
     faults.add({"settings": {"initial_window_size": 0}}, at="settings")
     with Provider(mock) as provider:
@@ -845,7 +845,7 @@ def test_a_window_of_nothing_that_opens_later(mock, faults, device):
         provider.h2.send_data(stream, BODY, end_stream=True)
         provider.until(lambda: stream in provider.ended)
         assert provider.statuses[stream] == 200
-    assert story(mock, device) == ACCEPTED
+    assert fault_summary(mock, device) == ACCEPTED
 
 
 def test_the_clients_settings_stay_unacknowledged(mock, faults, device):
@@ -886,7 +886,7 @@ def sent_until_the_window_is_shut(wire, server, limit=200):
 
 
 @pytest.mark.parametrize("moment", ["request", "connection"])
-def test_a_starved_window_shuts_and_opens_again(mock, faults, device, moment):
+def test_a_withheld_window_opens_again(mock, faults, device, moment):
     with widened(mock) as wire:
         faults.add({"starve_window": {"for": "3s"}}, at=moment, trigger={"times": 1})
         if moment == "connection":
@@ -894,19 +894,19 @@ def test_a_starved_window_shuts_and_opens_again(mock, faults, device, moment):
         began = time.monotonic()
         streams = sent_until_the_window_is_shut(wire, mock)
         assert len(streams) <= 65535 // len(BIG), "the window was not renewed"
-        assert {wire.answer(stream).status for stream in streams} == {200}, "what fits is served"
+        assert {wire.response(stream).status for stream in streams} == {200}, "what fits is served"
         assert not [frame for frame in wire.frames if isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0]
         wire.until(lambda frame: isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0)
         assert time.monotonic() - began >= 2.5
         more = [pushed(wire, mock, new_device(), body=BIG) for _ in range(10)]
-        assert {wire.answer(stream).status for stream in more} == {200}
+        assert {wire.response(stream).status for stream in more} == {200}
 
 
-def test_a_starved_window_for_ever(mock, faults):
+def test_a_window_withheld_without_end(mock, faults):
     with widened(mock) as wire:
         faults.add({"starve_window": {}})
         for stream in sent_until_the_window_is_shut(wire, mock):
-            assert wire.answer(stream).status == 200
+            assert wire.response(stream).status == 200
         assert wire._window < len(BIG)
         wire.ping()
         assert is_silent(wire, 1)
@@ -915,46 +915,46 @@ def test_a_starved_window_for_ever(mock, faults):
 
 # Draining
 
-def test_drain_answers_everything_with_shutdown_then_goaway(mock, faults, device):
+def test_drain_responds_with_shutdown_then_sends_goaway(mock, faults, device):
     with widened(mock) as wire:
         rule = faults.add({"drain": {"for": "3s"}}, at="connection", trigger={"times": 1})
         wait_until(lambda: any("drain" in detail for _, detail in timeline(mock, wire)[0]), "drain")
         began = time.monotonic()
-        answer = wire.push(push_headers(mock, device))
-        assert (answer.status, answer.data) == (503, [b'{"reason":"Shutdown"}'])
+        response = wire.push(push_headers(mock, device))
+        assert (response.status, response.data) == (503, [b'{"reason":"Shutdown"}'])
         goaway = wire.goaway()
         assert time.monotonic() - began >= 2.5
         assert (goaway.error_code, goaway.last_stream_id) == (0, 3)
         assert goaway.additional_data == b'{"reason":"Shutdown"}'
         assert ending(wire) == "fin"
     record = mock.record(device)
-    assert Story.of(record) == Story("respond", status=503, reason="Shutdown")
+    assert FaultSummary.of(record) == FaultSummary("respond", status=503, reason="Shutdown")
     assert record["fault"]["rule"] == rule
 
 
-def test_drain_with_an_answer_of_its_own(mock, faults, device):
+def test_drain_with_a_custom_response(mock, faults, device):
     with widened(mock) as wire:
         faults.add({"drain": {"for": "2s", "respond": {"status": 503}}}, at="connection", trigger={"times": 1})
         wait_until(lambda: any("drain" in detail for _, detail in timeline(mock, wire)[0]), "drain")
-        answer = wire.push(push_headers(mock, device))
-        assert (answer.status, answer.data) == (503, [b'{"reason":"ServiceUnavailable"}'])
+        response = wire.push(push_headers(mock, device))
+        assert (response.status, response.data) == (503, [b'{"reason":"ServiceUnavailable"}'])
         assert ending(wire) == "fin"
 
 
 # Order of responses
 
-def test_held_answers_do_not_hold_up_others(mock, faults):
+def test_delayed_responses_do_not_delay_others(mock, faults):
     slow, quick = new_device(), new_device()
     with widened(mock) as wire:
         faults.add({"delay": {"fixed": "1500ms"}}, when={"device_token": slow})
         first, second = pushed(wire, mock, slow), pushed(wire, mock, quick)
-        assert wire.answer(second).status == 200
-        assert not wire.answers[first].finished
-        assert wire.answer(first).status == 200
-        assert answers_in_order(wire)[-2:] == [second, first]
+        assert wire.response(second).status == 200
+        assert not wire.responses[first].finished
+        assert wire.response(first).status == 200
+        assert responses_in_order(wire)[-2:] == [second, first]
 
 
-def test_faults_on_one_connection_leave_its_neighbors_alone(mock, faults, device):
+def test_faults_on_one_connection_do_not_affect_others(mock, faults, device):
     """A GOAWAY, a reset, a close, a hang and a stream reset do not affect another connection."""
     with widened(mock) as neighbor:
         for do in ({"goaway": {}}, {"reset_connection": {}}, {"close": {}}, {"hang": {}}, {"reset_stream": {}}):

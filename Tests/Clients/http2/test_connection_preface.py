@@ -22,7 +22,7 @@ NO_PREFACE = {
 
 
 @pytest.mark.parametrize("words", NO_PREFACE.values(), ids=NO_PREFACE.keys())
-def test_what_is_no_preface_is_a_protocol_error(server, device, words):
+def test_an_invalid_preface_is_a_protocol_error(server, device, words):
     check(server, device, lambda line: words, connection_error("PROTOCOL_ERROR"), preface=False)
 
 
@@ -69,5 +69,5 @@ GOOD_STARTS = {
 
 
 @table(GOOD_STARTS)
-def test_good_starts(server, device, say, right):
+def test_valid_prefaces(server, device, say, right):
     check(server, device, say, right, preface=False)

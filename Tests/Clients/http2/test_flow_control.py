@@ -17,7 +17,7 @@ REASON = b'{"reason":"BadPriority"}'
 
 
 def bodies(line, stream=STREAM):
-    return [len(data) for data in line.answers[stream].data]
+    return [len(data) for data in line.responses[stream].data]
 
 
 def update(stream, increment):
@@ -39,10 +39,10 @@ def test_a_body_is_cut_to_the_streams_window(server, device, size):
         line.write(line.push_on(**REJECTED))
         was_said(line)
         assert bodies(line) == [min(size, 24)]
-        while not line.answers[STREAM].finished:
+        while not line.responses[STREAM].finished:
             line.write(update(STREAM, 1))
             line.receive()
-        assert line.answers[STREAM].body == REASON
+        assert line.responses[STREAM].body == REASON
 
 
 def test_the_initial_window_is_changed_for_streams_that_are_open(server, device):
@@ -55,7 +55,7 @@ def test_the_initial_window_is_changed_for_streams_that_are_open(server, device)
         was_said(line)
         assert (bodies(line, 3), bodies(line, 5)) == ([10], [10])
         line.write(initial_window(24))
-        assert [line.answer(stream).body for stream in (3, 5)] == [REASON, REASON]
+        assert [line.response(stream).body for stream in (3, 5)] == [REASON, REASON]
 
 
 def test_a_window_may_be_negative(server, device):
@@ -71,7 +71,7 @@ def test_a_window_may_be_negative(server, device):
         was_said(line)
         assert bodies(line) == [10, 1]
         line.write(initial_window(100))
-        assert line.answer(STREAM).body == REASON
+        assert line.response(STREAM).body == REASON
 
 
 def test_the_last_of_several_values_counts(server, device):
@@ -83,11 +83,11 @@ def test_the_last_of_several_values_counts(server, device):
         assert bodies(line) == [1]
 
 
-def test_a_window_of_nothing_holds_no_answer_without_a_body(server, device):
+def test_a_response_without_a_body_needs_no_window(server, device):
     """Section 5.2.1: flow control applies only to DATA."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 0)]) as line:
         line.write(line.push_on())
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
 
 
 def test_the_connections_window_is_for_all_streams_together(server, device):
@@ -98,11 +98,11 @@ def test_the_connections_window_is_for_all_streams_together(server, device):
         for start in range(0, len(streams), 200):
             line.write(b"".join(frame(HEADERS, WHOLE, stream, request) for stream in streams[start:start + 200]))
             was_said(line)
-        assert sum(len(line.answers[stream].body) for stream in streams) == 65535
+        assert sum(len(line.responses[stream].body) for stream in streams) == 65535
         line.write(line.push_on(9001))
-        assert line.answer(9001).status == 200, "an answer without a body needs no window"
+        assert line.response(9001).status == 200, "a response without a body needs no window"
         line.write(update(0, 2800 * 24 - 65535))
-        assert {line.answer(stream).body for stream in streams} == {REASON}
+        assert {line.response(stream).body for stream in streams} == {REASON}
 
 
 # The server's window
@@ -182,7 +182,7 @@ def test_the_connections_window_is_given_back_for_data(server, device, how):
         for stream in range(3, 103, 2):
             how(line, sender, stream)
         line.write(line.push_on(1003))
-        assert line.answer(1003).status == 200
+        assert line.response(1003).status == 200
 
 
 OVERRUNS = {
@@ -204,6 +204,6 @@ def test_more_than_the_servers_window(mock, faults, device, say, right):
         line.settings()
         line.ping()
         line.write(line.push_on(1))
-        assert line.answer(1).status == 200
+        assert line.response(1).status == 200
         line.write(say(line))
         assert line.reaction() in right

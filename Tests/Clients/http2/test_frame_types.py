@@ -143,7 +143,7 @@ SETTINGS_FRAMES = {
     "6.5.2 MAX_FRAME_SIZE of 2^24": (settings((MAX_FRAME_SIZE, 0x1000000)), PROTOCOL_ERROR),
     "6.5.2 MAX_FRAME_SIZE of the most": (settings((MAX_FRAME_SIZE, 0xFFFFFFFF)), PROTOCOL_ERROR),
     "6.5.2 MAX_HEADER_LIST_SIZE of 0": (settings((MAX_HEADER_LIST_SIZE, 0)), {GOES_ON}),
-    "6.5.2 identifier 0 and those nobody knows": (settings((0, 1), (7, 1), (0x8888, 1), (0xFFFF, 1)), {GOES_ON}),
+    "6.5.2 identifier 0 and unknown identifiers": (settings((0, 1), (7, 1), (0x8888, 1), (0xFFFF, 1)), {GOES_ON}),
     "6.5.2 one setting often": (settings(*[(MAX_CONCURRENT_STREAMS, n) for n in range(30)]), {GOES_ON}),
     # nghttp2 processes a SETTINGS frame as a whole and applies only the last value of each setting.
     "6.5.3 a wrong value that is corrected in the same frame":
@@ -227,7 +227,7 @@ def test_goaway(server, device, say, right):
     check(server, device, say, right)
 
 
-def test_after_the_clients_goaway_what_is_open_is_finished(server, device):
+def test_open_streams_finish_after_the_clients_goaway(server, device):
     """Section 6.8: also a request that is still being sent, and after a second GOAWAY, because an endpoint may send
     several.
     """
@@ -235,7 +235,7 @@ def test_after_the_clients_goaway_what_is_open_is_finished(server, device):
         line.write(line.request() + frame(GOAWAY, 0, 0, number(0, 8) + b"bye") * 2)
         line.ping()
         line.write(frame(DATA, END_STREAM, STREAM, BODY))
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
         line.read_to_end()
 
 

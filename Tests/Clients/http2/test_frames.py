@@ -58,11 +58,11 @@ def test_frame_format(server, device, say, right):
 
 
 @pytest.mark.parametrize("flags", [0, 0xFE], ids=["4.1 no flags", "4.1 undefined flags"])
-def test_a_ping_is_answered_with_ack_alone(server, device, flags):
+def test_a_ping_gets_only_an_acknowledgement(server, device, flags):
     with Line(server, device) as line:
         line.write(frame(PING, flags, 0, b"question"))
-        answer = line.until(lambda one: one.type == PING)
-        assert (answer.opaque_data, answer.stream_id, list(answer.flags)) == (b"question", 0, ["ACK"])
+        response = line.until(lambda one: one.type == PING)
+        assert (response.opaque_data, response.stream_id, list(response.flags)) == (b"question", 0, ["ACK"])
 
 
 def filler(room):
@@ -174,12 +174,12 @@ THROWN_AWAY = {
 
 
 @pytest.mark.parametrize("say", THROWN_AWAY.values(), ids=THROWN_AWAY.keys())
-def test_a_block_that_is_thrown_away_fills_the_table_all_the_same(server, device, say):
+def test_a_discarded_block_updates_the_table(server, device, say):
     """Otherwise all further header blocks on the connection would be decoded wrongly."""
     with Line(server, device) as line:
         line.write(say(line, b"\x40" + text("apns-collapse-id") + text("remembered")))
         line.write(line.request(STREAM + 2, more=integer(62, 7, 0x80)) + frame(DATA, END_STREAM, STREAM + 2, BODY))
-        assert line.answer(STREAM + 2).status == 200
+        assert line.response(STREAM + 2).status == 200
     assert server.pushes(device_token=device, collapse_id="remembered")
 
 
@@ -188,7 +188,7 @@ EXTENSIONS = {
     "5.5 ORIGIN": (lambda line: frame(0xC, 0, 0, b""), {GOES_ON}),
     "5.5 PRIORITY_UPDATE": (lambda line: frame(0x10, 0, 0, number(STREAM) + b"u=1"), {GOES_ON}),
     "5.5 METADATA": (lambda line: between(line, frame(0x4D, 4, STREAM, b"x")), SERVED),
-    "5.5 a setting nobody knows": (lambda line: frame(SETTINGS, 0, 0, setting((0x7F, 1), (0xFFFF, 2))), {GOES_ON}),
+    "5.5 an unknown setting": (lambda line: frame(SETTINGS, 0, 0, setting((0x7F, 1), (0xFFFF, 2))), {GOES_ON}),
 
 }
 
@@ -199,13 +199,13 @@ def test_extensions(server, device, say, right):
 
 
 @pytest.mark.parametrize("code", [0, 8, 14, 0xFF, 0xFFFFFFFF], ids=lambda code: f"7 code {code}")
-def test_any_error_code_in_rst_stream_ends_the_stream_and_no_more(server, device, code):
+def test_any_error_code_in_rst_stream_ends_only_the_stream(server, device, code):
     check(server, device, lambda line: line.request() + frame(RST_STREAM, 0, STREAM, number(code)), {GOES_ON})
 
 
 @pytest.mark.parametrize("code", [0, 8, 14, 0xFF, 0xFFFFFFFF], ids=lambda code: f"7 code {code}")
-def test_any_error_code_in_goaway_ends_the_connection_after_what_was_asked(server, device, code):
+def test_any_error_code_in_goaway_ends_the_connection_after_open_requests(server, device, code):
     with Line(server, device) as line:
         line.write(line.push_on() + frame(GOAWAY, 0, 0, number(0) + number(code)))
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
         line.read_to_end()

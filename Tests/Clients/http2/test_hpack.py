@@ -70,7 +70,7 @@ NOTATIONS = {
 def test_a_field_is_the_same_in_each_notation(server, device, said):
     with Line(server, device) as line:
         line.write(with_field(said)(line))
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
     assert [push["apns"]["collapse_id"] for push in server.pushes(device_token=device)] == [None, VALUE]
 
 
@@ -82,7 +82,7 @@ def remembering(*bodies):
             before, behind = body if isinstance(body, tuple) else (b"", body)
             line.write(frame(HEADERS, END_HEADERS, stream, before + block(line.fields()) + behind) + frame(
                 DATA, END_STREAM, stream, BODY))
-        assert {line.answer(stream).status for stream in streams} == {200}
+        assert {line.response(stream).status for stream in streams} == {200}
     return say
 
 
@@ -136,7 +136,7 @@ STATIC = {
 def test_the_static_table(server, device):
     with Line(server, device) as line:
         line.write(with_field(b"".join(map(indexed, STATIC)))(line))
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
     headers = server.pushes(device_token=device)[1]["request"]["headers"]
     assert [pair for pair in headers if pair[0] in STATIC.values()] == [[name, ""] for name in STATIC.values()]
 
@@ -179,7 +179,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("say", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_cannot_be_decoded_ends_the_connection(server, device, say):
+def test_invalid_header_blocks_end_the_connection(server, device, say):
     check(server, device, say, BROKEN)
 
 
@@ -195,7 +195,7 @@ READABLE = {
 
 
 @pytest.mark.parametrize("say", READABLE.values(), ids=READABLE.keys())
-def test_what_is_unusual_and_right(server, device, say):
+def test_unusual_valid_header_blocks(server, device, say):
     check(server, device, say, SERVED)
 
 
@@ -210,19 +210,19 @@ def answers_with_table(line, size, count=4):
     line.next_stream += 2 * count
     for stream in range(first, first + 2 * count, 2):
         line.write(line.push_on(stream, **({"apns_priority": "7"} if stream % 4 == 1 else {})))
-        assert line.answer(stream).status in (200, 400)
+        assert line.response(stream).status in (200, 400)
 
 
 @pytest.mark.parametrize("sizes", [[0], [1], [100], [65536], [0, 4096], [4096, 0, 4096], [64, 1 << 24, 32]],
                          ids=lambda sizes: f"4.2 {sizes}")
-def test_the_server_keeps_to_the_clients_table_size(server, device, sizes):
+def test_the_server_respects_the_clients_table_size(server, device, sizes):
     with Line(server, device) as line:
         for size in sizes:
             answers_with_table(line, size)
             assert line._decoder.header_table.maxsize <= size
 
 
-def test_a_table_made_small_for_a_moment_is_emptied(server, device):
+def test_a_table_reduced_temporarily_is_emptied(server, device):
     """Section 4.2: the smallest size between two header blocks is signaled first, then the final one."""
     with Line(server, device) as line:
         line.write(frame(SETTINGS, 0, 0, setting((HEADER_TABLE_SIZE, 0))) + frame(

@@ -56,7 +56,7 @@ FRAMING = {
         (lambda line: line.request() + frame(HEADERS, WHOLE, STREAM, field(":status", "200")), MALFORMED),
     "8.1 trailers with a capital letter":
         (lambda line: line.request() + frame(HEADERS, WHOLE, STREAM, field("X-Y", "z")), MALFORMED),
-    "8.2.1 trailers with a control character, where APNs looks in headers":
+    "8.2.1 trailers with a control character, where APNs checks headers":
         (lambda line: line.request() + frame(DATA, 0, STREAM, BODY) + frame(
             HEADERS, WHOLE, STREAM, field("apns-topic", "a\0")), MALFORMED),
     "8.1 trailers with a connection header":
@@ -89,7 +89,7 @@ FIELDS = {
     "8.2.2 te, empty": malformed(("te", "")),
     "8.2.2 te: trailers": good(("te", "trailers")),
     "8.2.2 te: Trailers": good(("te", "Trailers")),
-    # APNs answers a duplicate header with 400 DuplicateHeaders; that is a response, not a stream error.
+    # APNs responds to a duplicate header with 400 DuplicateHeaders; that is a response, not a stream error.
     "8.2.3 cookies in two fields": good(("cookie", "a=b"), ("cookie", "c=d"), right=SERVED | answered(400)),
 }
 
@@ -128,7 +128,7 @@ CONTROL_DATA = {
         HEADERS, WHOLE, STREAM, block(without(line, name)))), MALFORMED) for name in (":method", ":scheme", ":path")},
     "8.3.1 without all": (listed(("x-y", "z")), MALFORMED),
     "8.3.1 host in place of :authority": good(("host", "localhost"), authority_=None),
-    "8.3.1 host besides :authority": (
+    "8.3.1 host in addition to :authority": (
         lambda line: line.push_on(extra=[("host", line.server.authority)]), SERVED),
     "8.3.1 an :authority with a user": malformed(authority_="me@localhost"),
     # A client must specify its target, but the RFC does not call a request without it malformed.
@@ -149,13 +149,13 @@ CONTROL_DATA = {
     "8.3.1 :path *": good(path_="*", right=MALFORMED | answered(400, 404)),
     "8.3.1 OPTIONS *": good(path_="*", method_="OPTIONS", right=answered(400, 404, 405)),
     "8.3.1 the scheme http": good(scheme_="http", right=SERVED | MALFORMED | answered(400)),
-    "8.3.1 a scheme nobody knows": good(scheme_="gopher", right=SERVED | MALFORMED | answered(400)),
+    "8.3.1 an unknown scheme": good(scheme_="gopher", right=SERVED | MALFORMED | answered(400)),
     **{f"8.3.1 {name} twice": ((lambda line, pair=(name, value): frame(
         HEADERS, WHOLE, STREAM, block([pair, *line.fields()]))), MALFORMED) for name, value in REQUEST},
     **{f"8.3 {name} behind other fields": ((lambda line, pair=(name, value): frame(
         HEADERS, WHOLE, STREAM, block([*without(line, pair[0]), pair]))), MALFORMED) for name, value in REQUEST},
-    "8.3 a pseudo-header nobody knows": malformed_first(":nobody", "1"),
-    "8.3 a pseudo-header of an answer": malformed_first(":status", "200"),
+    "8.3 an unknown pseudo-header": malformed_first(":unknown", "1"),
+    "8.3 a pseudo-header of a response": malformed_first(":status", "200"),
     "8.3 the empty pseudo-header": malformed_first(":", "1"),
     "8.3 a pseudo-header in capitals": malformed_first(":METHOD", "POST"),
     "8.3.1 RFC 8441: :protocol, which was not offered": malformed_first(":protocol", "websocket"),
@@ -179,18 +179,18 @@ def test_control_data(server, device, say, right):
     ([("X-Y", "z")], "the name of a field has a capital letter"),
     ([("content-length", "1")], "content-length is not the length of its body"),
 ])
-def test_the_log_says_what_makes_a_request_malformed(start, device, extra, why):
+def test_the_log_explains_malformed_requests(start, device, extra, why):
     server = start("--log-level", "notice")
     check(server, device, lambda line: line.push_on(extra=extra), MALFORMED)
     assert server.logged(f"stream {STREAM} reset with PROTOCOL_ERROR: its request is not valid HTTP/2: {why}")
 
 
-def test_the_answer_to_head_has_no_body(server, device):
+def test_the_response_to_head_has_no_body(server, device):
     """RFC 9110, section 9.3.2."""
     with Line(server, device) as line:
         line.write(line.request(flags=WHOLE, method_="HEAD"))
-        answer = line.answer(STREAM)
-        assert (answer.status, answer.data, answer.ended_by) == (405, [], "HEADERS")
+        response = line.response(STREAM)
+        assert (response.status, response.data, response.ended_by) == (405, [], "HEADERS")
 
 
 def length(value, *bodies):
@@ -238,7 +238,7 @@ def test_content_length(server, device, say, right):
     check(server, device, say, right)
 
 
-def test_a_malformed_request_is_an_error_before_its_body_came(server, device):
+def test_a_malformed_request_is_an_error_before_its_body(server, device):
     with Line(server, device) as line:
         line.write(line.request(extra=[("connection", "close")]))
         reset = line.until(lambda one: one.type == RST_STREAM)
@@ -250,4 +250,4 @@ def test_expect_100_continue_does_not_delay_others(server, device):
     """Section 8.1: an interim response may be sent, the final one must be."""
     with Line(server, device) as line:
         line.write(line.push_on(extra=[("expect", "100-continue")]))
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200

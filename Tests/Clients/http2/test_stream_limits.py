@@ -27,7 +27,7 @@ def certificate(server):
 
 
 @pytest.mark.parametrize("alpn", [("h2",), ()], ids=["alpn", "no alpn"])
-def test_the_first_frame_is_the_settings_apns_sends_before_the_client_says_anything(server, alpn):
+def test_the_first_frame_is_settings_before_the_client_sends_anything(server, alpn):
     with connect(server, preface=False, alpn=alpn) as wire:
         first = wire.receive()
     assert isinstance(first, SettingsFrame) and "ACK" not in first.flags
@@ -41,7 +41,7 @@ def test_with_a_certificate_all_streams_are_allowed_at_once(server, device):
         assert len(wire.own_settings()) == 1
 
 
-def test_the_second_settings_comes_before_the_first_accepted_answer(server, device):
+def test_the_second_settings_precedes_the_first_accepted_response(server, device):
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         kinds = [
@@ -88,7 +88,7 @@ def test_an_injected_credential_error_leaves_the_limit_at_one(start, device, do)
 
 
 @pytest.mark.parametrize("profile", ["expired-jwt-403", "wrong-environment-key"])
-def test_a_profile_that_refuses_the_credential_leaves_the_limit_at_one(start, device, profile):
+def test_a_profile_that_rejects_the_credential_leaves_the_limit_at_one(start, device, profile):
     server = start("--profile", profile)
     token = "bearer " + server.token(issued_at=int(time.time()) - 1800)
     with connect(server) as wire:
@@ -97,11 +97,11 @@ def test_a_profile_that_refuses_the_credential_leaves_the_limit_at_one(start, de
         assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
 
 
-def test_streams_opened_right_after_the_first_answer_are_served(server, device):
+def test_streams_opened_right_after_the_first_response_are_served(server, device):
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         streams = [wire.open(push_headers(server, device), b"{}") for _ in range(500)]
-        assert {wire.answer(stream).status for stream in streams} == {200}
+        assert {wire.response(stream).status for stream in streams} == {200}
 
 
 def refused_with_text(wire):
@@ -117,7 +117,7 @@ def refused_with_text(wire):
     return goaway
 
 
-def test_what_was_not_judged_when_there_were_too_many_streams_may_be_sent_again(server, device):
+def test_unprocessed_pushes_after_too_many_streams_may_be_sent_again(server, device):
     headers = push_headers(server, device, authorization=None)
     with connect(server) as wire:
         assert wire.push(headers).status == 403
@@ -138,7 +138,7 @@ def test_a_certificate_may_have_a_thousand_streams_open_and_not_one_more(server,
         assert refused_with_text(wire).last_stream_id == 0
 
 
-def test_ping_is_answered_with_its_own_bytes(server):
+def test_ping_is_acknowledged_with_its_bytes(server):
     with connect(server) as wire:
         assert wire.ping(b"\x00\xffabc\r\n\x01").opaque_data == b"\x00\xffabc\r\n\x01"
 
@@ -154,27 +154,27 @@ def test_an_error_body_waits_for_the_clients_window(server, device):
     with connect(server, settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as wire:
         stream = wire.open(push_headers(server, device, apns_priority="7"), b"{}")
         wire.ping()
-        while wire.answers[stream].headers is None:
+        while wire.responses[stream].headers is None:
             wire.receive()
         wire.ping()
-        assert not wire.answers[stream].finished, "there was no window for a body"
+        assert not wire.responses[stream].finished, "there was no window for a body"
         wire.send(WindowUpdateFrame(stream, window_increment=1000))
-        answer = wire.answer(stream)
-        assert (answer.status, answer.data, answer.ended_by) == (400, [b'{"reason":"BadPriority"}'], "DATA")
+        response = wire.response(stream)
+        assert (response.status, response.data, response.ended_by) == (400, [b'{"reason":"BadPriority"}'], "DATA")
 
 
-def test_a_client_that_takes_a_request_back_does_not_hurt_the_next(server, device):
+def test_a_canceled_request_does_not_affect_the_next(server, device):
     with connect(server) as wire:
         stream = wire.open(push_headers(server, device), end_stream=False)
         wire.send(RstStreamFrame(stream, error_code=CANCEL))
         assert wire.push(push_headers(server, device)).status == 200
 
 
-def test_a_client_goodbye_is_followed_by_the_end_of_the_connection(server, device):
+def test_a_clients_goaway_ends_the_connection(server, device):
     with connect(server) as wire:
         stream = wire.open(push_headers(server, device), b"{}")
         wire.send(GoAwayFrame(last_stream_id=0, error_code=NO_ERROR))
-        assert wire.answer(stream).status == 200, "what was asked before the GOAWAY is still answered"
+        assert wire.response(stream).status == 200, "requests before the GOAWAY still get responses"
         wire.read_to_end()
         assert wire.closed
 
@@ -190,7 +190,7 @@ def test_data_on_a_stream_never_opened_is_a_connection_error(server, device):
         assert neighbor.push(push_headers(server, device)).status == 200
 
 
-def test_the_first_settings_can_be_held_back(mock, faults):
+def test_the_first_settings_can_be_delayed(mock, faults):
     """Nothing is sent before them, and what the client sends before them is processed afterwards."""
     faults.add({"settings": {"delay": "1500ms", "max_concurrent_streams": 7}}, at="settings")
     with line(mock) as wire:
@@ -199,10 +199,10 @@ def test_the_first_settings_can_be_held_back(mock, faults):
         first = wire.receive()
         assert time.monotonic() - began >= 1
         assert isinstance(first, SettingsFrame) and first.settings[MAX_CONCURRENT_STREAMS] == 7
-        assert {wire.answer(stream).status for stream in streams} == {200}
+        assert {wire.response(stream).status for stream in streams} == {200}
 
 
-def test_settings_held_back_on_one_connection_do_not_delay_another(mock, faults):
+def test_delayed_settings_on_one_connection_do_not_delay_another(mock, faults):
     faults.add({"settings": {"delay": "50s"}}, at="settings")
     with line(mock) as wire:
         wire.sock.settimeout(0.5)

@@ -86,7 +86,7 @@ def test_half_closed(server, device, say, right):
 def served(line):
     """Ends the stream with a response."""
     line.write(line.push_on())
-    line.answer(STREAM)
+    line.response(STREAM)
 
 
 def taken_back(line):
@@ -102,7 +102,7 @@ def refused(line):
 
 
 def too_large(line):
-    """The server answers and then resets the stream, because the body did not end."""
+    """The server responds and then resets the stream, because the body did not end."""
     half = b"".join(frame(DATA, 0, STREAM, b"x" * 16384) for _ in range(2))
     line.write(line.request() + half)
     # The complete body exceeds the initial window.
@@ -126,7 +126,7 @@ LATECOMERS = {
 @pytest.mark.parametrize("late", ["HEADERS of another request", "trailers", "DATA", "DATA with END_STREAM"],
                          ids=lambda late: f"5.1 closed: {late}")
 @pytest.mark.parametrize("how", [served, taken_back], ids=["answered", "reset by the client"])
-def test_who_has_ended_a_stream_says_nothing_more_on_it(server, device, how, late):
+def test_frames_after_end_stream_are_errors(server, device, how, late):
     """Section 6.1 requires STREAM_CLOSED for DATA. For HEADERS, RFC 9113 leaves the choice to the server; RFC 7540
     required it.
     """
@@ -138,7 +138,7 @@ def test_who_has_ended_a_stream_says_nothing_more_on_it(server, device, how, lat
 
 @pytest.mark.parametrize("late", ["PRIORITY", "RST_STREAM", "WINDOW_UPDATE"], ids=lambda late: f"5.1 closed: {late}")
 @pytest.mark.parametrize("how", [served, taken_back], ids=["answered", "reset by the client"])
-def test_what_may_be_late_on_a_closed_stream_is_ignored(server, device, how, late):
+def test_late_frames_on_a_closed_stream_are_ignored(server, device, how, late):
     with Line(server, device) as line:
         how(line)
         is_ignored(line, LATECOMERS[late](line))
@@ -156,8 +156,8 @@ def is_ignored(line, late):
 @pytest.mark.parametrize("late", [late for late in LATECOMERS if late != "CONTINUATION"],
                          ids=lambda late: f"5.1 closed by the server: {late}")
 @pytest.mark.parametrize("how", [refused, too_large], ids=["reset", "answered and reset"])
-def test_what_comes_on_a_stream_that_the_server_has_reset_is_ignored(server, device, how, late):
-    """The frames may have been sent before the reset arrived, and RST_STREAM must not answer RST_STREAM (section
+def test_frames_on_a_stream_reset_by_the_server_are_ignored(server, device, how, late):
+    """The frames may have been sent before the reset arrived, and RST_STREAM must not follow RST_STREAM (section
     5.4.2).
     """
     with Line(server, device) as line:
@@ -165,7 +165,7 @@ def test_what_comes_on_a_stream_that_the_server_has_reset_is_ignored(server, dev
         is_ignored(line, LATECOMERS[late](line))
 
 
-def test_what_comes_on_many_streams_that_the_server_has_reset_is_ignored(server, device):
+def test_frames_on_many_streams_reset_by_the_server_are_ignored(server, device):
     """For any number of streams: a provider with the same mistake in all pushes may send all bodies before it reads
     the resets.
     """
@@ -174,7 +174,7 @@ def test_what_comes_on_many_streams_that_the_server_has_reset_is_ignored(server,
         line.write(b"".join(line.request(stream, extra=[("Bad", "1")]) for stream in streams))
         line.until(lambda one: one.type == RST_STREAM and one.stream_id == streams[-1])
         line.write(b"".join(frame(DATA, END_STREAM, stream, BODY) for stream in streams) + line.push_on(603))
-        assert line.answer(603).status == 200
+        assert line.response(603).status == 200
         line.ping()
         assert not line.goaways
 
@@ -221,12 +221,12 @@ ORDERS = {
 
 @pytest.mark.parametrize("pieces", [in_one_piece, frame_by_frame, by_seven_bytes])
 @table(ORDERS)
-def test_the_order_of_frames_counts_and_not_how_they_are_packed(server, device, say, right, pieces):
+def test_packing_of_frames_does_not_matter(server, device, say, right, pieces):
     check(server, device, say, right, pieces=pieces)
 
 
 @pytest.mark.parametrize("before", [b"", frame(DATA, 0, STREAM, b"{}")], ids=["", "DATA before"])
-def test_who_takes_a_malformed_request_back_says_nothing_more_on_it(server, device, before):
+def test_frames_after_a_canceled_malformed_request_are_errors(server, device, before):
     """In one write, because otherwise the server would already have reset the stream itself."""
     check(server, device, lambda line: malformed(line) + before + cancel() + more(), ENDED)
 
@@ -263,11 +263,11 @@ def test_identifiers(server, device, say, right):
     check(server, device, say, right, stream=999)
 
 
-def test_the_highest_number_there_is(server, device):
+def test_the_highest_stream_id(server, device):
     """After it no further stream can be opened on the connection; the next lower id was skipped."""
     with Line(server, device) as line:
         line.write(line.push_on(HIGHEST))
-        assert line.answer(HIGHEST).status == 200
+        assert line.response(HIGHEST).status == 200
         line.write(line.push_on(HIGHEST - 2))
         assert line.goaway().error_code == 1
         assert line.goaways[0].last_stream_id == HIGHEST
@@ -292,7 +292,7 @@ def test_a_client_that_does_not_acknowledge_may_open_4000_streams_and_the_next_i
         refused = line.until(lambda one: one.type == RST_STREAM)
         assert (refused.stream_id, code_name(refused.error_code)) == (8001, "REFUSED_STREAM")
         line.write(frame(DATA, END_STREAM, 3, BODY))
-        assert line.answer(3).status == 200
+        assert line.response(3).status == 200
 
 
 def test_streams_that_are_closed_or_idle_do_not_count(server, device):
@@ -304,7 +304,7 @@ def test_streams_that_are_closed_or_idle_do_not_count(server, device):
             line.write(frame(PRIORITY, 0, stream + 1000, priority(0)) + line.request(stream)
                        + frame(RST_STREAM, 0, stream, RST))
         line.write(line.push_on(41))
-        assert line.answer(41).status == 200
+        assert line.response(41).status == 200
 
 
 # Section 5.3: RFC 9113 deprecates priorities, but their frames must be accepted. RFC 7540 made it an error for a
@@ -350,19 +350,19 @@ def test_after_a_connection_error_nothing_is_served_and_the_server_closes(server
     """Section 5.4.1: GOAWAY with the last stream that was processed, then the end."""
     with Line(server, device) as line:
         line.write(line.push_on())
-        assert line.answer(STREAM).status == 200
+        assert line.response(STREAM).status == 200
         line.write(frame(PING, 0, 0, b"short") + line.push_on(STREAM + 2))
         goaway = line.goaway()
         assert (code_name(goaway.error_code), goaway.last_stream_id) == ("FRAME_SIZE_ERROR", STREAM)
         line.read_to_end()
-        assert line.answers[STREAM + 2].status is None
+        assert line.responses[STREAM + 2].status is None
     assert len(server.pushes(device_token=device, accepted="true")) == 2
 
 
-def test_a_stream_error_leaves_the_neighbors_alone(server, device):
+def test_a_stream_error_does_not_affect_other_streams(server, device):
     """Section 5.4.2: streams opened before and after the faulty one are answered."""
     with Line(server, device) as line:
         line.write(line.request(3) + line.request(5, extra=[("Bad", "1")]) + line.request(7))
         line.until(lambda one: one.type == RST_STREAM)
         line.write(b"".join(frame(DATA, END_STREAM, stream, BODY) for stream in (3, 7)))
-        assert [line.answer(stream).status for stream in (3, 7)] == [200, 200]
+        assert [line.response(stream).status for stream in (3, 7)] == [200, 200]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from support.wire import PATIENCE, Closed, Wire, client_context, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, Closed, Wire, client_context, connect, push_headers, tls_socket
 
 BOTH = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
 
@@ -59,7 +59,7 @@ def resumable(server):
             with tls_socket(server, context=context, port=listener.getsockname()[1]) as sock:
                 assert sock.recv(1) == b"."
                 session = sock.session
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
         assert session.has_ticket
         return session
 
@@ -75,7 +75,7 @@ def test_a_ticket_of_another_server_leads_to_a_full_handshake(server, resumable,
         assert wire.push(push_headers(server, device)).status == 200
 
 
-def test_a_name_of_the_users_own(start, tmp_path):
+def test_a_certificate_for_another_name(start, tmp_path):
     server = start("--san", "push.ci.internal", certs=tmp_path / "certs")
     with tls_socket(server, name="push.ci.internal"):
         pass
@@ -83,7 +83,7 @@ def test_a_name_of_the_users_own(start, tmp_path):
         pass
 
 
-def test_strict_verifiers_are_content(server):
+def test_strict_verifiers_accept_the_certificate(server):
     """Python 3.13's default verification, which requires key identifiers and a critical key usage."""
     context = client_context(server.ca)
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -108,7 +108,7 @@ def test_a_certificate_of_a_foreign_authority_is_refused_in_the_handshake(server
     assert [frame for frame in wire.frames if frame.type != 4] == []
 
 
-def test_records_know_their_listener(start, device):
+def test_records_contain_their_listener(start, device):
     server = start(apns=["127.0.0.1:0", "127.0.0.1:0"])
     assert len({port for _, port in server.listeners}) == 2
     for _, port in server.listeners:

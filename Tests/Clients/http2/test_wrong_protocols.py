@@ -14,7 +14,7 @@ from hyperframe.frame import GoAwayFrame, SettingsFrame
 
 from support import drivers
 from support.server import clean_environment
-from support.wire import PATIENCE, PREFACE, PROTOCOL_ERROR, Closed, Wire, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, PREFACE, PROTOCOL_ERROR, Closed, Wire, connect, push_headers, tls_socket
 
 HTTP1 = b"POST /3/device/abcd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -36,7 +36,7 @@ def await_log(server):
     at_start = len(server.log())
 
     def waiter(pattern):
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             lines = server.log()[at_start:].splitlines()
             if any(re.search(pattern, line) for line in lines):
@@ -48,7 +48,7 @@ def await_log(server):
 
 
 def plain_socket(server):
-    return socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
 
 
 def settings_goaway_close(wire):
@@ -71,7 +71,7 @@ def test_http1_over_tls_gets_settings_goaway_close_and_a_line_in_the_log(server,
 
 
 @pytest.mark.parametrize("flag", ["--http1.1", "--http1.0"])
-def test_curl_without_http2_says_what_it_says_of_apns(server, neighbor, flag):
+def test_curl_without_http2_reports_the_same_as_for_apns(server, neighbor, flag):
     done = subprocess.run(
         [drivers.tool("curl"), "-sS", flag, "--cacert", server.ca, "-d", "{}", f"{server.url}/3/device/abcd"],
         capture_output=True, text=True, timeout=30, env=clean_environment())
@@ -159,7 +159,7 @@ def test_incomplete_handshakes_do_not_delay_others(server, neighbor):
         sock.close()
 
 
-def test_a_hello_byte_by_byte_is_a_handshake_all_the_same(server, device):
+def test_a_client_hello_byte_by_byte_is_a_handshake(server, device):
     """A single byte does not identify the protocol; the server must wait for more."""
     sock = plain_socket(server)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -167,7 +167,7 @@ def test_a_hello_byte_by_byte_is_a_handshake_all_the_same(server, device):
     for byte in hello[:16]:
         sock.sendall(bytes([byte]))
     sock.sendall(hello[16:])
-    assert sock.recv(5)[0] == 0x16, "a handshake record answers"
+    assert sock.recv(5)[0] == 0x16, "the server sends a handshake record"
     sock.close()
 
 
@@ -188,7 +188,7 @@ def test_a_preface_in_pieces_is_a_preface(server, device):
 
 
 @pytest.mark.parametrize("cut", [1, 9, 30, 60])
-def test_half_a_request_and_gone(server, neighbor, device, cut):
+def test_half_a_request_and_a_closed_connection(server, neighbor, device, cut):
     for _ in range(20):
         wire = connect(server)
         _, frames = wire.request_frames(push_headers(server, device), b"{}")
@@ -196,7 +196,7 @@ def test_half_a_request_and_gone(server, neighbor, device, cut):
         wire.close()
 
 
-def test_a_client_that_comes_again_and_again_does_not_fill_the_log(start):
+def test_a_client_that_reconnects_does_not_fill_the_log(start):
     server = start("--log-level", "notice")
     for _ in range(130):
         with plain_socket(server) as sock:

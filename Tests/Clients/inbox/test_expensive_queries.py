@@ -15,10 +15,10 @@ from support.server import Server
 NUMBER = 3000
 MANY = 12_000  # With 4 KB each, 100 conditions on text exceed the work budget.
 CLIENTS = 24
-PATIENCE = 60  # seconds for h2load
+TIMEOUT = 60  # seconds for h2load
 # Seconds. On an idle machine it takes milliseconds.
 HEALTH_LIMIT = 1
-# Seconds from SIGTERM to the end, including the export: the shutdown time-out.
+# Seconds from SIGTERM to the end, including the export: the shutdown timeout.
 END_LIMIT = 5
 
 pytestmark = [
@@ -47,7 +47,7 @@ def filled(binary, certs, directory, pinned=False, number=NUMBER):
     subprocess.run(
         ["h2load", "-n", str(number), "-c", "1", "-m", "100", "-d", str(body), "-H", f"authorization: {server.bearer}",
          "-H", "apns-topic: com.example.app", "-H", "apns-push-type: alert", f"{server.url}/3/device/{'ab12' * 16}"],
-        check=True, capture_output=True, timeout=PATIENCE)
+        check=True, capture_output=True, timeout=TIMEOUT)
     return server
 
 
@@ -99,9 +99,9 @@ def test_health_checks_and_signals_do_not_wait_for_queries(binary, certs, tmp_pa
 
 @pytest.mark.parametrize("path", ["pushes", "findings", "stats", "export"])
 def test_a_query_beyond_the_work_budget_is_refused(crowded, path):
-    answer = crowded.request("GET", f"/api/v1/{path}?{conditions(100)}")
-    assert answer.status == 400
-    assert "100 conditions" in answer.json["detail"] and "topic" in answer.json["hint"]
+    response = crowded.request("GET", f"/api/v1/{path}?{conditions(100)}")
+    assert response.status == 400
+    assert "100 conditions" in response.json["detail"] and "topic" in response.json["hint"]
     # With conditions on other fields, or cursors, the query is within the budget.
     for narrow in ["topic=com.example.other", f"after={NUMBER}&before={NUMBER + 3}", "before=3"]:
         assert crowded.request("GET", f"/api/v1/{path}?{conditions(99)}&{narrow}").status == 200

@@ -64,7 +64,7 @@ def test_a_corrected_push_causes_no_finding(scene):
     assert found(scene) == {}
 
 
-def test_an_injected_answer_counts_as_apns_own(scene, faults):
+def test_an_injected_response_counts_as_a_response_of_apns(scene, faults):
     faults.add({"respond": {"status": 400, "reason": "BadTopic"}}, trigger={"times": 1})
     assert again(scene, new_device(), 2, [PAUSE]) == [400, 200]
     assert found(scene) == {"retried-permanent": 1}
@@ -217,7 +217,7 @@ def test_after_goaway(scene):
         assert found(scene) == {"after-goaway": 1}
 
 
-def test_after_a_goaway_of_apns_own(scene, faults):
+def test_after_a_goaway_that_no_fault_injected(scene, faults):
     """An incomplete request keeps the connection open for a while."""
     faults.use([], apns={"errors_before_goaway": 1})
     with connect(scene) as wire:
@@ -257,7 +257,7 @@ def test_excess_streams(scene):
 def test_streams_before_the_settings_were_read_cause_no_finding(scene):
     with connect(scene, acknowledge=False) as wire:
         streams = [wire.open(push_headers(scene, new_device()), b'{"aps":{"alert":"early"}}') for _ in range(5)]
-        assert [wire.answer(stream).status for stream in streams] == [200] * 5
+        assert [wire.response(stream).status for stream in streams] == [200] * 5
     assert found(scene) == {}
 
 
@@ -276,7 +276,7 @@ def test_one_connection_for_all_causes_no_finding(scene):
     assert found(scene) == {}
 
 
-def test_pushes_by_hand_cause_no_finding(scene):
+def test_the_command_send_causes_no_finding(scene):
     """`send` opens a connection and makes a provider token for each push."""
     for _ in range(5):
         assert scene.command("send", new_device(), "--certs", scene.certs).returncode == 0
@@ -293,7 +293,7 @@ def test_pushes_by_hand_cause_no_finding(scene):
     ("would-not-show", {"apns_push_type": "background"}, {"aps": {"content-available": 1}}),
     ("missing-push-type", {"apns_push_type": None}, {"aps": {"alert": "hello"}}),
 ])
-def test_a_push_by_itself(scene, kind, changes, body):
+def test_findings_of_single_pushes(scene, kind, changes, body):
     device = new_device()
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, device, **changes), json.dumps(body).encode()).status == 200
@@ -306,7 +306,7 @@ def test_a_push_by_itself(scene, kind, changes, body):
     ({"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, {"x": "y" * 4000}),
     ({"apns_push_type": "background", "apns_priority": "5"}, {"aps": {"content-available": 1}}),
 ])
-def test_a_good_push_by_itself(scene, changes, body):
+def test_a_valid_push_causes_no_finding(scene, changes, body):
     device = new_device()
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, device, **changes), json.dumps(body).encode()).status == 200
@@ -335,8 +335,8 @@ def test_strict_rules_refuse_es512(start):
     scene, device = start("--rules", "strict"), new_device()
     token = tokens.es512_token(key=scene.key, key_id=scene.key_id, team_id=scene.team_id)
     with connect(scene) as wire:
-        answer = wire.push(push_headers(scene, device, authorization=f"bearer {token}"))
-    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+        response = wire.push(push_headers(scene, device, authorization=f"bearer {token}"))
+    assert (response.status, response.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
     assert found(scene) == {}
 
 
@@ -355,8 +355,8 @@ def test_abandoned(scene, faults):
     scene.api("POST", "/clock/advance", {"by": "1s"})
     assert found(scene) == {"abandoned": 1}
     assert [record["seq"] for record in scene.pushes(finding="abandoned")] == [scene.record(device)["seq"]]
-    story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
-    assert [each["explanation"] for each in story["findings"]] == [
+    fault_summary = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
+    assert [each["explanation"] for each in fault_summary["findings"]] == [
         "attempt 1 was answered 503 ServiceUnavailable, and no further attempt followed within 1m"]
     assert again(scene, device, 1, [], **token) == [200]
     assert "abandoned" not in found(scene), "an attempt followed, though by the machine's time it came at once"
@@ -394,22 +394,22 @@ def test_an_explanation_contains_all_steps(scene, faults):
     device = new_device()
     again(scene, device, 2, [PAUSE])
     seq = scene.pushes(device_token=device)[-1]["seq"]
-    story = scene.api("GET", f"/pushes/{seq}/explain")
-    assert story["seq"] == seq and story["served"]["reason"] == "BadDeviceToken"
-    assert story["verdict"]["status"] == 200 and all(check["ok"] for check in story["verdict"]["checks"])
-    assert [(rule["rule"], rule["result"], rule["action"]) for rule in story["rules"]] == [("wrong", "fired", "respond")]
-    assert [finding["finding"] for finding in story["findings"]] == ["retried-permanent"]
-    assert story["advice"] == story["findings"][0]["advice"]
-    assert "The client was answered 400 BadDeviceToken." in story["text"]
+    fault_summary = scene.api("GET", f"/pushes/{seq}/explain")
+    assert fault_summary["seq"] == seq and fault_summary["served"]["reason"] == "BadDeviceToken"
+    assert fault_summary["verdict"]["status"] == 200 and all(check["ok"] for check in fault_summary["verdict"]["checks"])
+    assert [(rule["rule"], rule["result"], rule["action"]) for rule in fault_summary["rules"]] == [("wrong", "fired", "respond")]
+    assert [finding["finding"] for finding in fault_summary["findings"]] == ["retried-permanent"]
+    assert fault_summary["advice"] == fault_summary["findings"][0]["advice"]
+    assert "The client was answered 400 BadDeviceToken." in fault_summary["text"]
     assert scene.request("GET", "/api/v1/pushes/999999/explain").status == 404
 
 
-def test_an_explanation_walks_through_the_rules(scene, faults):
+def test_an_explanation_contains_the_rules(scene, faults):
     respond = {"respond": {"status": 503, "reason": "ServiceUnavailable"}}
     faults.use([
         {"name": "another-topic", "when": {"topic": "com.example.other"}, "do": respond},
         {"name": "unlikely", "trigger": {"probability": 1e-9}, "do": respond},
-        {"name": "seldom", "trigger": {"after": 5}, "do": respond},
+        {"name": "rare", "trigger": {"after": 5}, "do": respond},
         {"name": "answered-well", "at": "response", "when": {"status": 200}, "do": {"lose_answer": {}}},
         {"name": "answered-badly", "at": "response", "when": {"status": 410}, "do": {"lose_answer": {}}},
     ], seed=7)
@@ -417,13 +417,13 @@ def test_an_explanation_walks_through_the_rules(scene, faults):
     with connect(scene) as wire:
         wire.open(push_headers(scene, device), b'{"aps":{"alert":"hello"}}')
         record = wait_until(lambda: scene.pushes(device_token=device), "the push")[0]
-    story = scene.api("GET", f"/pushes/{record['seq']}/explain")
-    assert [(step["rule"], step["at"], step["result"]) for step in story["rules"]] == [
+    fault_summary = scene.api("GET", f"/pushes/{record['seq']}/explain")
+    assert [(step["rule"], step["at"], step["result"]) for step in fault_summary["rules"]] == [
         ("another-topic", "request", "missed"), ("unlikely", "request", "not-drawn"),
-        ("seldom", "request", "did-not-fire"), ("answered-well", "response", "fired"),
+        ("rare", "request", "did-not-fire"), ("answered-well", "response", "fired"),
         ("answered-badly", "response", "missed"),
     ]
-    missed, drawn = story["rules"][:2]
+    missed, drawn = fault_summary["rules"][:2]
     assert missed["text"] == 'topic must be "com.example.other" and is "com.example.app".'
     assert drawn["draw"] > drawn["p"] == 1e-9
     faults.add(respond, name="later")
@@ -434,10 +434,10 @@ def test_a_rejected_push_is_explained(scene, faults):
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, name="busy")
     device = new_device()
     again(scene, device, 1, [], apns_priority="7")
-    story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
-    assert story["text"].startswith("APNs would respond with 400 BadPriority: ")
-    assert [step["result"] for step in story["rules"]] == ["rejected-by-apns"]
-    assert story["advice"] == "Fix the cause named in the response before sending it again."
+    fault_summary = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
+    assert fault_summary["text"].startswith("APNs would respond with 400 BadPriority: ")
+    assert [step["result"] for step in fault_summary["rules"]] == ["rejected-by-apns"]
+    assert fault_summary["advice"] == "Fix the cause named in the response before sending it again."
 
 
 def test_the_commands(scene):
@@ -454,11 +454,11 @@ def test_the_commands(scene):
     one = scene.command("get", second)
     assert json.loads(one.stdout)["findings"] == ["retried-permanent"]
     assert one.stderr.startswith(f"retried-permanent: push {first} was answered 400 BadPriority")
-    story = json.loads(scene.command("get", second, "--explain").stdout)
-    assert story == scene.api("GET", f"/pushes/{second}/explain")
+    fault_summary = json.loads(scene.command("get", second, "--explain").stdout)
+    assert fault_summary == scene.api("GET", f"/pushes/{second}/explain")
 
 
-def test_findings_change_no_answer_and_a_reset_forgets_them(scene):
+def test_findings_change_no_response_and_a_reset_removes_them(scene):
     device = new_device()
     assert again(scene, device, 4, [0, 0, 0], apns_priority="7") == [400] * 4
     assert found(scene) == {"retried-permanent": 3}
@@ -468,7 +468,7 @@ def test_findings_change_no_answer_and_a_reset_forgets_them(scene):
     assert found(scene) == {}
 
 
-def test_evicted_records_are_owned_up_to(start):
+def test_evicted_records_are_reported(start):
     server = start("--max-records", "2")
     device = new_device()
     assert again(server, device, 2, [0], apns_priority="7") == [400, 400]
@@ -480,8 +480,8 @@ def test_evicted_records_are_owned_up_to(start):
 
 
 def test_a_bad_filter_is_an_error(scene):
-    answer = scene.request("GET", "/api/v1/findings", tpic="x")
-    assert answer.status == 400 and "topic" in answer.json["hint"]
+    response = scene.request("GET", "/api/v1/findings", tpic="x")
+    assert response.status == 400 and "topic" in response.json["hint"]
 
 
 # Complete providers

@@ -49,7 +49,8 @@ FILTERS = [
     ({"outcome": "accepted"}, [1, 2, 3]), ({"outcome": "rejected"}, [4, 5, 6]),
     ({"accepted": "true"}, [1, 2, 3]), ({"accepted": "false"}, [4, 5, 6]),
     ({"push_type": "background"}, [2]), ({"apns_id": "id"}, [5]),
-    ({"after": "2", "order": "desc"}, [6, 5, 4, 3]), ({"after": "4"}, [5, 6]), ({"limit": "2"}, [1, 2]), ({"after": "2", "limit": "2"}, [3, 4]),
+    ({"after": "2", "order": "desc"}, [6, 5, 4, 3]), ({"after": "4"}, [5, 6]), ({"limit": "2"}, [1, 2]),
+    ({"after": "2", "limit": "2"}, [3, 4]),
     ({"accepted": "true", "device_token": "two"}, [3]), ({"status": "200", "reason": "BadPriority"}, []),
     ({"since": "2020-01-01T00:00:00Z"}, [1, 2, 3, 4, 5, 6]), ({"since": "2120-01-01T00:00:00.000Z"}, []),
 ]
@@ -95,7 +96,7 @@ def test_one_record_by_number_and_by_id(inbox):
     assert server.request("GET", "/api/v1/pushes/none").status in (400, 404)
 
 
-def test_the_record_has_the_shape_of_the_contract(inbox):
+def test_the_record_has_the_documented_members(inbox):
     server, names = inbox
     record = server.api("GET", "/pushes/4")
     assert set(record) >= {
@@ -138,9 +139,9 @@ def test_attempts_of_one_push_are_counted(start):
 def test_the_exact_bytes_of_a_body(server, device, body, type):
     with connect(server) as wire:
         wire.push(push_headers(server, device), body)
-    answer = server.request("GET", f"/api/v1/pushes/{server.record(device)['seq']}/payload")
-    assert (answer.body, answer.headers["content-type"]) == (body, type)
-    assert answer.headers["x-content-type-options"] == "nosniff"
+    response = server.request("GET", f"/api/v1/pushes/{server.record(device)['seq']}/payload")
+    assert (response.body, response.headers["content-type"]) == (body, type)
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
 def test_a_query_is_percent_decoded(server, device):
@@ -150,7 +151,7 @@ def test_a_query_is_percent_decoded(server, device):
         assert server.request("GET", f"/api/v1/pushes?device_token={device}&{query}").json["matched"] == 1, query
 
 
-def test_a_push_is_readable_before_its_answer_arrives(server):
+def test_a_push_is_readable_before_its_response_arrives(server):
     """Reads the inbox right after each response, without polling."""
     with connect(server) as wire:
         for _ in range(200):
@@ -197,7 +198,7 @@ def test_a_reset_empties_the_inbox_and_numbers_go_on(start, device):
 
 
 @pytest.mark.parametrize(("flag", "value"), [("--max-records", "10"), ("--max-bytes", "16KiB")])
-def test_the_oldest_records_leave_first_and_are_counted(start, device, flag, value):
+def test_the_oldest_records_are_evicted_first_and_counted(start, device, flag, value):
     server = start(flag, value)
     with connect(server) as wire:
         for _ in range(50):

@@ -93,9 +93,9 @@ PARAMETERS = [
 @pytest.mark.parametrize(("query", "expected"), PARAMETERS, ids=[row[0] for row in PARAMETERS])
 def test_parameters(inbox, query, expected):
     server, _ = inbox
-    answer = server.request("GET", "/api/v1/pushes?" + query)
-    assert answer.status == 200, answer.body
-    assert [record["seq"] for record in answer.json["items"]] == expected
+    response = server.request("GET", "/api/v1/pushes?" + query)
+    assert response.status == 200, response.body
+    assert [record["seq"] for record in response.json["items"]] == expected
 
 
 MISTAKES = [
@@ -115,13 +115,13 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("query", "column", "word", "hint"), MISTAKES, ids=[row[0] for row in MISTAKES])
-def test_an_error_points_at_the_word(inbox, query, column, word, hint):
+def test_an_error_names_the_column(inbox, query, column, word, hint):
     server, _ = inbox
     for method in ("GET", "DELETE"):
-        answer = server.request(method, "/api/v1/pushes", q=query)
-        assert answer.status == 400
-        assert answer.headers["content-type"].startswith("application/problem+json")
-        problem = answer.json
+        response = server.request(method, "/api/v1/pushes", q=query)
+        assert response.status == 400
+        assert response.headers["content-type"].startswith("application/problem+json")
+        problem = response.json
         assert (problem["column"], problem["word"]) == (column, word)
         assert f"column {column}" in problem["detail"] and word in problem["detail"]
         assert hint in problem["hint"], problem["hint"]
@@ -134,18 +134,18 @@ def test_an_error_points_at_the_word(inbox, query, column, word, hint):
 ], ids=["long", "many", "stars", "quotes", "deep", "zero", "negations"])
 def test_hostile_queries_are_refused_at_once(inbox, query):
     server, _ = inbox
-    answer = server.request("GET", "/api/v1/pushes", q=query)
-    assert answer.status == 400
-    assert answer.json["hint"] and len(answer.body) < 3000
+    response = server.request("GET", "/api/v1/pushes", q=query)
+    assert response.status == 400
+    assert response.json["hint"] and len(response.body) < 3000
 
 
-def test_two_hundred_stars_are_no_trouble(inbox):
+def test_two_hundred_wildcards_are_fast(inbox):
     server, _ = inbox
     assert numbers(server, q="text:" + "s*" * 200 + "zzz") == []
     assert numbers(server, q="topic:" + "*" * 200) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_only_these_members(inbox):
+def test_fields_select_members(inbox):
     server, names = inbox
     items = server.pushes(q="status:410", fields="seq,apns.topic,served.status,request.size.bytes,fault.rule")
     assert items == [{
@@ -170,7 +170,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("arguments", "expected"), COMMANDS, ids=[" ".join(row[0]) for row in COMMANDS])
-def test_ls_takes_a_query(inbox, arguments, expected):
+def test_ls_accepts_a_query(inbox, arguments, expected):
     server, _ = inbox
     listed = server.command("ls", "--json", *arguments)
     assert listed.returncode == DONE, listed.stderr
@@ -178,7 +178,7 @@ def test_ls_takes_a_query(inbox, arguments, expected):
 
 
 @pytest.mark.parametrize("command", ["ls", "rm"])
-def test_a_command_points_at_the_word(inbox, command):
+def test_a_command_names_the_column(inbox, command):
     server, _ = inbox
     done = server.command(command, "status:410 topik:x")
     assert done.returncode == USAGE
@@ -194,8 +194,8 @@ def test_removing_by_query(start):
             wire.push(push_headers(server, device), b'{"aps": {"badge": 1}}')
     # An empty query deletes nothing.
     for query in ("q=", "q=%20", "after=0"):
-        answer = server.request("DELETE", "/api/v1/pushes?" + query)
-        assert answer.status == 400 and "all=true" in answer.json["hint"]
+        response = server.request("DELETE", "/api/v1/pushes?" + query)
+        assert response.status == 400 and "all=true" in response.json["hint"]
     for words in ([""], [" ", ""]):
         assert server.command("rm", *words).returncode == USAGE
     assert len(server.pushes()) == 4

@@ -42,10 +42,10 @@ def verify(server, device=None, **document):
     for expectation in document.get("expect", []):
         if device:
             expectation.setdefault("match", {})["device_token"] = device
-    answer = server.request("POST", "/api/v1/verify", document)
-    assert answer.status in (200, 412), answer.body
-    assert answer.json["passed"] == (answer.status == 200)
-    return answer.json
+    response = server.request("POST", "/api/v1/verify", document)
+    assert response.status in (200, 412), response.body
+    assert response.json["passed"] == (response.status == 200)
+    return response.json
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def under(start):
 # Counts and near misses
 
 
-def test_a_welcome_push_that_is_not_quite_it(server, device):
+def test_a_near_miss_is_explained(server, device):
     push(server, device, alert("Hello"), alert("Welcome "), alert("Bye"))
     expectation = {
         "name": "welcome push", "match": {"topic": TOPIC, "payload": {"/aps/alert/title": "Welcome"}},
@@ -75,7 +75,7 @@ def test_a_welcome_push_that_is_not_quite_it(server, device):
     assert verify(server, device, expect=[expectation])["passed"]
 
 
-def test_a_number_is_no_text(server, device):
+def test_a_number_does_not_match_a_string(server, device):
     push(server, device, alert("x", badge="3"))
     for value, passed in [(3, False), ("3", True)]:
         found = verify(server, device, expect=[{"match": {"payload": {"/aps/badge": value}}}])
@@ -86,7 +86,7 @@ def test_a_number_is_no_text(server, device):
     assert "a string, not a number" in hints
 
 
-def test_it_waits_for_what_is_to_come(server, device):
+def test_verification_waits_for_pushes(server, device):
     with concurrent.futures.ThreadPoolExecutor() as threads:
         began = time.monotonic()
         waiting = threads.submit(verify, server, device, expect=[{"count": {"at_least": 2}}], timeout="14s")
@@ -95,7 +95,7 @@ def test_it_waits_for_what_is_to_come(server, device):
         assert time.monotonic() - began < 13, "it does not wait for the end"
 
 
-def test_that_nothing_comes_takes_time(server, device):
+def test_zero_pushes_require_the_full_time(server, device):
     began = time.monotonic()
     assert verify(server, device, expect=[{"count": 0}], timeout="300ms")["passed"]
     assert time.monotonic() - began >= 0.3
@@ -137,7 +137,7 @@ def test_a_provider_that_retries_well(under, device):
     ([0, 0.4], {"retries.min_first_delay"}), ([0.3, 0.1], {"retries.growing"}), ([0.1], {"retries.finally"}),
     ([], {"retries.finally"}),
 ])
-def test_a_provider_that_does_not(under, device, pauses, wrong):
+def test_a_provider_that_does_not_retry_well(under, device, pauses, wrong):
     server = under(ALWAYS)
     retrying(server, device, pauses)
     found = verify(server, expect=[POLICY])
@@ -145,7 +145,7 @@ def test_a_provider_that_does_not(under, device, pauses, wrong):
     assert not found["passed"]
 
 
-def test_a_provider_that_never_gives_up(under, device):
+def test_a_provider_that_retries_without_end(under, device):
     server = under("flaky-503?rate=1&streak=6")
     assert retrying(server, device, [0] * 5) == [503] * 6
     row = criteria(verify(server, expect=[POLICY]))["retries.max"]
@@ -187,7 +187,7 @@ def test_the_clock_of_the_server_does_not_change_delays(under, device):
     assert row["passed"] and "h" not in row["found"], row
 
 
-def test_a_retry_that_comes_late_is_waited_for(under, device):
+def test_verification_waits_for_a_late_retry(under, device):
     server = under("flaky-503?rate=1")
     with concurrent.futures.ThreadPoolExecutor() as threads:
         assert push(server, device, alert("again")) == [503]
@@ -197,7 +197,7 @@ def test_a_retry_that_comes_late_is_waited_for(under, device):
         assert waiting.result()["passed"]
 
 
-def test_findings_that_must_not_be(under, device):
+def test_excluded_findings(under, device):
     server = under("healthy")
     push(server, device, alert("x"), apns_push_type=None)
     assert verify(server, no_findings=["near-limit"])["passed"]
@@ -210,7 +210,7 @@ def test_findings_that_must_not_be(under, device):
 # The window
 
 
-def test_pushes_that_are_gone_leave_it_open(start, device, tmp_path):
+def test_evicted_pushes_make_the_result_inconclusive(start, device, tmp_path):
     server = start("--max-records", "2")
     push(server, device, *[alert(str(number)) for number in range(3)])
     found = verify(server, expect=[{}])
@@ -244,7 +244,7 @@ order: [welcome push]
 """
 
 
-def test_the_command_prints_what_was_found(server, device, tmp_path):
+def test_the_command_prints_the_report(server, device, tmp_path):
     file = tmp_path / "expect.yaml"
     file.write_text(YAML.replace("DEVICE", device))
     push(server, device, alert("Welcome "))

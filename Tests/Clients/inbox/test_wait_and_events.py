@@ -100,44 +100,44 @@ class Events:
 # Waiting
 
 
-def test_a_wait_is_satisfied_by_what_is_there(server, device):
+def test_a_wait_is_satisfied_by_recorded_pushes(server, device):
     push(server, device, 3)
-    answer = wait(server, device_token=device, count=3).json
-    assert answer["satisfied"] and answer["matched"] == 3
-    assert len(answer["items"]) == 3 and answer["nearest"] == []
-    assert (answer["complete"], answer["evicted"]) == (True, 0)
-    assert answer["seq"] >= answer["items"][-1]["seq"]
+    response = wait(server, device_token=device, count=3).json
+    assert response["satisfied"] and response["matched"] == 3
+    assert len(response["items"]) == 3 and response["nearest"] == []
+    assert (response["complete"], response["evicted"]) == (True, 0)
+    assert response["seq"] >= response["items"][-1]["seq"]
 
 
-def test_a_wait_is_satisfied_by_what_comes(server, device):
+def test_a_wait_is_satisfied_by_new_pushes(server, device):
     waiting = later(lambda: wait(server, device_token=device, count=2, timeout="1m").json)
     push(server, device, 2)
-    answer = waiting.result()
-    assert answer["satisfied"]
-    following = wait(server, device_token=device, after=answer["seq"], timeout="0s").json
+    response = waiting.result()
+    assert response["satisfied"]
+    following = wait(server, device_token=device, after=response["seq"], timeout="0s").json
     assert not following["satisfied"] and following["matched"] == 0
 
 
-def test_a_push_that_was_answered_counts_at_once(server, device):
+def test_a_push_counts_as_soon_as_its_response_arrives(server, device):
     with connect(server) as wire:
         for number in range(1, 21):
             assert wire.push(push_headers(server, device)).status == 200
             assert wait(server, device_token=device, timeout="0s", **{"count": f"={number}"}).json["satisfied"]
 
 
-def test_silence_is_asserted(server, device):
+def test_a_wait_for_no_push(server, device):
     assert wait(server, device_token=device, count=0, settle="100ms").json["satisfied"]
     push(server, device)
-    answer = wait(server, device_token=device, count=0, settle="10s", strict=1)
-    assert answer.status == 412
-    assert not answer.json["satisfied"] and answer.json["matched"] == 1
+    response = wait(server, device_token=device, count=0, settle="10s", strict=1)
+    assert response.status == 412
+    assert not response.json["satisfied"] and response.json["matched"] == 1
 
 
 @pytest.mark.parametrize(("count", "satisfied"), [("2", True), ("=2", False), ("=3", True), ("4", False)])
 def test_exactly_and_at_least(server, device, count, satisfied):
     push(server, device, 3)
-    answer = wait(server, device_token=device, count=count, timeout="50ms", settle="20ms").json
-    assert answer["satisfied"] == satisfied, answer["message"]
+    response = wait(server, device_token=device, count=count, timeout="50ms", settle="20ms").json
+    assert response["satisfied"] == satisfied, response["message"]
 
 
 @pytest.mark.parametrize(("query", "status", "satisfied"), [
@@ -146,20 +146,20 @@ def test_exactly_and_at_least(server, device, count, satisfied):
     ({"count": "=0", "settle": "20ms", "strict": "true"}, 200, True),
 ], ids=str)
 def test_a_timeout_is_an_error_only_on_request(server, device, query, status, satisfied):
-    answer = wait(server, device_token=device, **query)
-    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
-    assert answer.json["satisfied"] is satisfied and answer.json["message"]
+    response = wait(server, device_token=device, **query)
+    assert (response.status, response.headers["content-type"]) == (status, "application/json")
+    assert response.json["satisfied"] is satisfied and response.json["message"]
 
 
-def test_a_time_out_names_what_nearly_matched(server, device):
+def test_a_timeout_names_the_nearest_pushes(server, device):
     push(server, device)
-    answer = wait(server, device_token=device, status="410", timeout="0s").json
-    assert not answer["satisfied"]
-    assert answer["nearest"][0]["met"] == ["device_token"]
-    assert answer["nearest"][0]["missed"] == ["status"]
+    response = wait(server, device_token=device, status="410", timeout="0s").json
+    assert not response["satisfied"]
+    assert response["nearest"][0]["met"] == ["device_token"]
+    assert response["nearest"][0]["missed"] == ["status"]
 
 
-def test_a_held_push_counts_as_what_it_ends_as(start, device):
+def test_a_delayed_push_counts_with_its_final_outcome(start, device):
     server = start("--seed", "1")
     rule = {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "300ms"}}}
     server.api("POST", "/rules", rule)
@@ -170,7 +170,7 @@ def test_a_held_push_counts_as_what_it_ends_as(start, device):
     assert waiting.result()["satisfied"]
 
 
-def test_hundreds_wait_at_once(start):
+def test_hundreds_of_concurrent_waits(start):
     server = start()
     devices = [secrets.token_hex(32) for _ in range(200)]
     with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
@@ -178,8 +178,8 @@ def test_hundreds_wait_at_once(start):
         with connect(server) as wire:
             for one in devices:
                 assert wire.push(push_headers(server, one)).status == 200
-        for one, answer in zip(devices, waits):
-            assert [item["request"]["device_token"] for item in answer.result()["items"]] == [one]
+        for one, response in zip(devices, waits):
+            assert [item["request"]["device_token"] for item in response.result()["items"]] == [one]
 
 
 def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
@@ -189,16 +189,16 @@ def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
         with Events(server) as events:
             wait_until(lambda: b"\napns_mock_waits 1\n" in server.request("GET", "/metrics").body, "the wait")
             server.signal(signal.SIGTERM)
-            answer = waiting.result()
-            assert answer.status == 503 and "the server stops" in answer.json["detail"] and answer.json["hint"]
+            response = waiting.result()
+            assert response.status == 503 and "the server stops" in response.json["detail"] and response.json["hint"]
             events.until_event("end", message="the server stops")
         assert server.wait() == 0
     finally:
         server.kill()
 
 
-def test_a_wait_ends_when_its_client_has_gone(start):
-    """Long before its time-out: an aborted test run must not leave waits behind."""
+def test_a_wait_ends_with_its_client(start):
+    """Long before its timeout: an aborted test run must not leave waits behind."""
     server = start()
 
     def waits():
@@ -221,7 +221,7 @@ def test_a_wait_ends_when_its_client_has_gone(start):
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
 def test_a_missing_body_does_not_affect_other_clients(binary, certs, path):
-    """The server answers without the body, continues to serve, and exits with 0 when it is stopped."""
+    """The server responds without the body, continues to serve, and exits with 0 when it is stopped."""
     server = Server(binary, certs)
     try:
         with socket.create_connection((server.admin_host, server.admin_port), timeout=15) as client:
@@ -247,7 +247,7 @@ def test_events_report_pushes(server, device):
         assert ids == sorted(set(ids))
 
 
-def test_a_held_push_causes_two_events(start, device):
+def test_a_delayed_push_causes_two_events(start, device):
     server = start()
     server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "300ms"}}})
     with Events(server) as events:
@@ -276,7 +276,7 @@ def test_events_report_everything_else(start, device):
         events.until_event("reset")
 
 
-def test_a_reader_goes_on_where_it_was(server, device):
+def test_a_reader_resumes_after_the_last_event(server, device):
     with Events(server) as events:
         push(server, device)
         events.until(lambda: len(events.named("push")) >= 1)
@@ -294,17 +294,17 @@ def test_a_reader_goes_on_where_it_was(server, device):
         events.until_event("gap")
 
 
-def test_a_foreign_page_may_not_follow(server):
+def test_foreign_origins_cannot_read_events(server):
     origin = {"Origin": "https://evil.example"}
     for path in ("/api/v1/events", "/api/v1/events?topic=a", "/api/v1/export"):
-        answer = server.request("GET", path, headers=origin)
-        assert answer.status == 403
-        assert "access-control-allow-origin" not in answer.headers
+        response = server.request("GET", path, headers=origin)
+        assert response.status == 403
+        assert "access-control-allow-origin" not in response.headers
     for path in ("/api/v1/events/", "//api/v1/events"):
         assert server.request("GET", path, headers=origin).status in (403, 404)
 
 
-def test_a_client_that_does_not_read_delays_no_other(start, device):
+def test_a_client_that_does_not_read_does_not_delay_others(start, device):
     server = start()
     with Events(server) as stuck:
         stuck.process.send_signal(signal.SIGSTOP)
@@ -322,13 +322,13 @@ def test_a_client_that_does_not_read_delays_no_other(start, device):
 # Export
 
 
-def test_the_inbox_is_taken_away(server, device):
+def test_the_inbox_is_exported(server, device):
     push(server, device, 3)
-    answer = server.request("GET", "/api/v1/export", device_token=device)
-    records = [json.loads(line) for line in answer.body.splitlines()]
+    response = server.request("GET", "/api/v1/export", device_token=device)
+    records = [json.loads(line) for line in response.body.splitlines()]
     assert records == server.pushes(device_token=device)
-    assert answer.headers["content-type"] == "application/x-ndjson"
-    assert answer.headers["transfer-encoding"] == "chunked"
+    assert response.headers["content-type"] == "application/x-ndjson"
+    assert response.headers["transfer-encoding"] == "chunked"
     array = server.request("GET", "/api/v1/export", format="json", device_token=device)
     assert array.json == records and array.headers["content-type"] == "application/json"
 
@@ -353,7 +353,7 @@ def test_a_push_is_sent_again_by_its_curl_command(server, device, tmp_path):
     assert again["apns"]["collapse_id"] == "it's one" and again["apns"]["topic"] == record["apns"]["topic"]
 
 
-def test_a_push_goes_to_the_simulator(server, device):
+def test_a_push_is_a_file_for_the_simulator(server, device):
     push(server, device)
     record = server.record(device)
     done = server.command("get", record["seq"], "--apns")
@@ -400,7 +400,7 @@ def test_an_inbox_that_cannot_be_written_is_a_failure(binary, certs, device, tmp
 # Commands
 
 
-def test_wait_prints_what_came(server, device):
+def test_wait_prints_the_pushes(server, device):
     push(server, device, 2)
     done = server.command("wait", f"device_token={device}", "--count", "2")
     assert done.returncode == 0, done.stderr
@@ -423,7 +423,7 @@ def test_exit_codes_of_wait(server, device, arguments, code):
     assert bool(done.stderr)
 
 
-def test_wait_says_when_the_result_is_unknown(start, device):
+def test_wait_reports_an_inconclusive_result(start, device):
     server = start("--max-records", "2")
     push(server, device, 5)
     done = server.command("wait", "--count", "4", "--timeout", "0s")
@@ -540,7 +540,7 @@ def through(line, tmp_path):
     return types.SimpleNamespace(binary=line.server.binary, port_file=path)
 
 
-def test_tail_goes_on_after_a_lost_connection(start, device, tmp_path):
+def test_tail_reconnects(start, device, tmp_path):
     server = start()
     line = Line(server)
     with Tail(through(line, tmp_path), f"device_token={device}") as tail:
@@ -561,7 +561,7 @@ def test_tail_goes_on_after_a_lost_connection(start, device, tmp_path):
     line.close()
 
 
-def test_tail_gives_up(start, device, tmp_path):
+def test_tail_ends_when_it_cannot_reconnect(start, device, tmp_path):
     server = start()
     line = Line(server)
     with Tail(through(line, tmp_path), "--retry", "500ms") as tail:
@@ -572,7 +572,7 @@ def test_tail_gives_up(start, device, tmp_path):
     assert server.command("tail", "--retry", "soon").returncode == 2
 
 
-def test_tail_finds_a_server_that_was_started_again(binary, certs, device):
+def test_tail_finds_a_restarted_server(binary, certs, device):
     """`tail` finds the new address in the port file, and reports the missed pushes as a gap."""
     server = Server(binary, certs)
     try:

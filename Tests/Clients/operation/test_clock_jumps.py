@@ -70,7 +70,7 @@ def shown_year(server):
     return int(server.api("GET", "/clock")["now"][:4])
 
 
-def test_a_machine_whose_clock_jumps(moved, clock, device):
+def test_clock_jumps(moved, clock, device):
     """Pushes, delayed pushes, waits, an event stream and an idle connection continue unaffected; only tokens are
     stale for a time, as they would be for APNs.
     """
@@ -83,8 +83,8 @@ def test_a_machine_whose_clock_jumps(moved, clock, device):
 
     def wait():
         began = time.monotonic()
-        answer = moved.api("GET", "/pushes/wait", topic="com.example.nobody", timeout="2s")
-        waited.append((answer["satisfied"], time.monotonic() - began))
+        response = moved.api("GET", "/pushes/wait", topic="com.example.unused", timeout="2s")
+        waited.append((response["satisfied"], time.monotonic() - began))
 
     waiting = threading.Thread(target=wait)
     bystander = Bystander(moved)
@@ -98,10 +98,10 @@ def test_a_machine_whose_clock_jumps(moved, clock, device):
         for jump in itertools.chain(JUMPS, JUMPS):
             clock.move(jump)
             before = len(bystander.statuses)
-            wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, f"no answer {jump} s from now")
+            wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, f"no response {jump} s from now")
             time.sleep(0.05)  # time for timers that might depend on this clock
         clock.move(0)
-        assert idle.answer(held).status == 200
+        assert idle.response(held).status == 200
         assert 1.9 < time.monotonic() - began < 20, "it was held by monotonic time"
         idle.ping()
         assert idle.push(push_headers(moved, "ab" * 32)).status == 200
@@ -115,7 +115,7 @@ def test_a_machine_whose_clock_jumps(moved, clock, device):
     assert len({record["received_at"][:4] for record in records}) > 4, "the clock did jump"
 
 
-def test_a_start_and_an_end_in_another_time(binary, shim, clock, tmp_path, device):
+def test_start_and_shutdown_in_another_year(binary, shim, clock, tmp_path, device):
     """Certificates are made and tokens validated by the machine's clock, which then goes back while the server
     stops.
     """
@@ -158,7 +158,7 @@ def assert_that_times_can_be_read(server, device):
 
 
 @pytest.mark.parametrize("edge", [*EDGES, None])
-def test_a_clock_at_the_edge_of_time(start, device, edge):
+def test_clocks_at_the_limits(start, device, edge):
     """Sets the clock and moves it back and forth by thousands of years: it stays within the years that can be
     written.
     """
@@ -179,9 +179,9 @@ def test_a_clock_at_the_edge_of_time(start, device, edge):
 
 
 @pytest.mark.parametrize("now", ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"])
-def test_a_time_whose_zone_leads_out_of_time_is_a_mistake(server, now):
-    answer = server.request("PUT", "/api/v1/clock", {"mode": "frozen", "now": now})
-    assert answer.status == 400 and answer.json["hint"]
+def test_a_time_beyond_the_limits_because_of_its_zone_is_an_error(server, now):
+    response = server.request("PUT", "/api/v1/clock", {"mode": "frozen", "now": now})
+    assert response.status == 400 and response.json["hint"]
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
@@ -195,18 +195,18 @@ def test_a_clock_that_jumps_ends_no_connection_and_no_wait(start, device, tmp_pa
     server.api("POST", "/rules", {"name": "held", "do": {"delay": {"fixed": "1500ms"}}, "when": {"device_token": device}})
     bystander = Bystander(server)
     bystander.start()
-    wait_until(lambda: bystander.statuses or bystander.error, "no answer")
+    wait_until(lambda: bystander.statuses or bystander.error, "no response")
     with connect(server) as wire:
         held = wire.open(push_headers(server, device), b"{}")
         wire.ping()
         for year in ("2001", "2099", "1970", "2038", "9999", "2026"):
             before = len(bystander.statuses)
             server.api("PUT", "/clock", {"mode": "frozen", "now": f"{year}-01-19T03:14:08Z"})
-            wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, f"no answer in {year}")
+            wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, f"no response in {year}")
         server.api("PUT", "/clock", {"mode": "real"})
-        assert wire.answer(held).status == 200, "judged before the first jump, and held by the machine's time"
+        assert wire.response(held).status == 200, "judged before the first jump, and held by the machine's time"
         before = len(bystander.statuses)
-        wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, "no answer")
+        wait_until(lambda: len(bystander.statuses) > before + 2 or bystander.error, "no response")
         assert wire.push(push_headers(server, "ab" * 32)).status == 200
     statuses = bystander.end()
     assert set(statuses) <= {200, 403} and statuses[0] == statuses[-1] == 200
@@ -215,7 +215,7 @@ def test_a_clock_that_jumps_ends_no_connection_and_no_wait(start, device, tmp_pa
 @pytest.mark.parametrize(("time", "code"), [
     (str(-2**63), 2), (str(2**63 - 1), 2), ("-" + FAR, 0), (FAR, 0), ("0", 0), ("-1", 0), ("9" * 30, 2),
 ])
-def test_a_token_of_any_time_is_made_or_refused(server, time, code):
+def test_tokens_for_any_time(server, time, code):
     done = server.command("token", "provider", f"--issued-at={time}")
     assert done.returncode == code, done.stderr
     assert (done.stdout.count(".") == 2) is (code == 0)

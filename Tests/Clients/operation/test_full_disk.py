@@ -55,7 +55,7 @@ def in_shell(text, server, **more):
     "token provider $at", "clock show $at", "verify - $at <<< '{expect: []}'", "verify --json - $at <<< '{expect: []}'",
     "version", "openapi", "token device", "--help", "profile schema",
 ])
-def test_data_that_a_full_disk_does_not_take_is_an_error(filled, command):
+def test_unwritten_data_is_an_error(filled, command):
     """`apns-mock export > file` must not leave an incomplete file with exit code 0."""
     done = in_shell(f'"$mock" {command} > /dev/full', filled)
     assert done.returncode == 1, done.stderr
@@ -65,19 +65,19 @@ def test_data_that_a_full_disk_does_not_take_is_an_error(filled, command):
 
 @full_device
 def test_another_error_keeps_its_exit_code(filled):
-    done = in_shell('"$mock" verify - $at > /dev/full <<< \'{expect: [{match: "topic:com.example.nobody"}]}\'', filled)
+    done = in_shell('"$mock" verify - $at > /dev/full <<< \'{expect: [{match: "topic:com.example.unused"}]}\'', filled)
     assert done.returncode == 1 and "standard output" in done.stderr
-    done = in_shell('"$mock" wait topic:com.example.nobody --timeout 10ms $at > /dev/full', filled)
+    done = in_shell('"$mock" wait topic:com.example.unused --timeout 10ms $at > /dev/full', filled)
     assert done.returncode == 3
 
 
 @pytest.mark.parametrize("command", ["export", "ls"])
-def test_a_reader_that_has_enough_is_no_error(filled, command):
+def test_a_closed_reader_is_no_error(filled, command):
     done = in_shell(f'"$mock" {command} $at | head -1 > /dev/null; exit ${{PIPESTATUS[0]}}', filled)
     assert done.returncode == 0 and "error" not in done.stderr
 
 
-def test_a_pipe_that_does_not_wait_gets_all_data(binary):
+def test_a_nonblocking_pipe_gets_all_data(binary):
     """The pipe may be non-blocking because another program shares it; its reader is slow."""
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
@@ -102,7 +102,7 @@ def test_diagnostics_that_cannot_be_written_change_nothing(filled, streams):
     if "full" in streams and not FULL.exists():
         pytest.skip("no /dev/full")
     assert in_shell(f'"$mock" nonsense {streams}', filled).returncode == 2
-    assert in_shell(f'"$mock" rm topic:com.example.nobody $at {streams}', filled).returncode == (1 if ">&- " in streams else 0)
+    assert in_shell(f'"$mock" rm topic:com.example.unused $at {streams}', filled).returncode == (1 if ">&- " in streams else 0)
 
 
 # Files
@@ -118,13 +118,13 @@ def crowded(binary, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["export --output", "verify - --junit"])
-def test_a_file_that_is_there_stays_whole(filled, crowded, tmp_path, command):
+def test_an_existing_file_stays_complete(filled, crowded, tmp_path, command):
     folder = tmp_path / "out"
     folder.mkdir()
     path = folder / "file"
     path.write_text("what was there before\n")
     expectations = json.dumps({"expect": [
-        {"name": f"{number} " * 40, "match": f"topic:com.example.nobody{number}"} for number in range(50)]})
+        {"name": f"{number} " * 40, "match": f"topic:com.example.unused{number}"} for number in range(50)]})
     done = run(crowded, *command.split(), path, "--port-file", filled.port_file, input=expectations)
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1] == (
@@ -156,7 +156,7 @@ def full_disk(binary, tmp_path):
     return shell
 
 
-def test_a_full_disk_for_the_port_file_is_an_error_that_says_so(full_disk, certs, server, tmp_path):
+def test_a_full_disk_for_the_port_file_is_reported(full_disk, certs, server, tmp_path):
     """`server` has created the certificates."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -168,7 +168,7 @@ def test_a_full_disk_for_the_port_file_is_an_error_that_says_so(full_disk, certs
     assert list(folder.iterdir()) == [], "half a file is left"
 
 
-def test_a_full_disk_for_the_certificates_is_an_error_that_says_so(full_disk, tmp_path):
+def test_a_full_disk_for_the_certificates_is_reported(full_disk, tmp_path):
     done = run(full_disk, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", tmp_path / "certs")
     assert done.returncode in (1, 2), done.stderr
     assert str(tmp_path / "certs") in done.stderr and "too large" in done.stderr, done.stderr
@@ -176,7 +176,7 @@ def test_a_full_disk_for_the_certificates_is_an_error_that_says_so(full_disk, tm
 
 
 @pytest.mark.parametrize("place", ["file/ports.json", "nowhere/ports.json", "."])
-def test_a_port_file_that_cannot_be_is_an_error_at_the_start(binary, certs, server, tmp_path, place):
+def test_an_invalid_port_file_is_an_error_at_the_start(binary, certs, server, tmp_path, place):
     (tmp_path / "file").touch()
     done = run(binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", server.certs,
                "--port-file", tmp_path / place)
@@ -186,7 +186,7 @@ def test_a_port_file_that_cannot_be_is_an_error_at_the_start(binary, certs, serv
 
 
 @pytest.mark.parametrize("command", ["certs", "serve --apns 127.0.0.1:0 --admin 127.0.0.1:0"])
-def test_certificates_that_cannot_be_made_are_an_error(binary, tmp_path, command):
+def test_certificates_that_cannot_be_created_are_an_error(binary, tmp_path, command):
     (tmp_path / "file").touch()
     done = run(binary, *command.split(), "--certs", tmp_path / "file" / "certs")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr

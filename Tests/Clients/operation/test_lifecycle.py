@@ -15,7 +15,7 @@ from support.server import Server, clean_environment, run
 from support.wire import NO_ERROR, connect, push_headers
 
 
-def test_the_port_file_says_where_everything_is(server):
+def test_the_port_file_contains_addresses_and_paths(server):
     facts = server.facts
     assert set(facts) == {
         "pid", "apns", "admin", "ca", "key_id", "team_id", "key", "environment", "seed", "admin_token",
@@ -28,7 +28,7 @@ def test_the_port_file_says_where_everything_is(server):
     assert stat.S_IMODE(server.port_file.stat().st_mode) == 0o600
 
 
-def test_the_first_start_makes_everything_and_the_second_keeps_it(binary, tmp_path):
+def test_the_first_start_creates_the_files_and_the_second_keeps_them(binary, tmp_path):
     certs = tmp_path / "certs"
     contents = []
     for _ in range(2):
@@ -44,14 +44,14 @@ def test_the_first_start_makes_everything_and_the_second_keeps_it(binary, tmp_pa
         assert stat.S_IMODE((certs / name).stat().st_mode) == 0o600, name
 
 
-def test_a_connection_that_never_asked_anything_is_idle_as_well(start, tmp_path):
+def test_a_connection_without_requests_is_idle(start, tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text("apns: {idle_timeout: 1s}\n")
     with connect(start("--config", config)) as wire:
         assert wire.goaway().additional_data == b'{"reason":"IdleTimeout"}'
 
 
-def test_sigterm_says_goodbye_twice_and_ends_with_zero(start, device):
+def test_sigterm_sends_goaway_twice_and_exits_with_zero(start, device):
     server = start()
     with connect(server) as wire:
         for _ in range(3):
@@ -74,7 +74,7 @@ def test_an_open_request_is_finished_before_the_end(start, device):
         assert wire.goaway().last_stream_id == 2**31 - 1
         assert server.request("GET", "/readyz").status == 503
         wire.send(DataFrame(stream, b'{"aps":{"alert":"late"}}', flags=["END_STREAM"]))
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
         wire.read_to_end()
     assert server.wait() == 0
 
@@ -92,12 +92,12 @@ def test_an_open_request_of_a_draining_connection_is_finished_before_the_end(sta
             time.sleep(0.01)
         time.sleep(0.2)
         wire.send(DataFrame(stream, b'{"aps":{"alert":"late"}}', flags=["END_STREAM"]))
-        assert wire.answer(stream).status == 200
+        assert wire.response(stream).status == 200
         wire.read_to_end()
     assert server.wait() == 0
 
 
-def test_patience_with_open_requests_ends(start, device):
+def test_shutdown_does_not_wait_longer_than_its_timeout(start, device):
     server = start("--shutdown-timeout", "300ms")
     with connect(server) as wire:
         wire.open(push_headers(server, device), end_stream=False)
@@ -123,7 +123,7 @@ def test_a_second_signal_ends_at_once(binary, certs, device):
 
 @pytest.mark.serial
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_without_open_requests_the_end_comes_within_a_second(binary, certs, device, number):
+def test_without_open_requests_shutdown_takes_less_than_a_second(binary, certs, device, number):
     """The best of three attempts, so that a busy machine does not fail the test."""
     took = []
     for _ in range(3):
@@ -151,7 +151,7 @@ def test_a_silent_client_does_not_delay_the_end(start):
         assert server.wait(20) == 0
 
 
-def test_a_crash_leaves_no_trap_for_the_next_start(binary, certs, tmp_path):
+def test_a_server_starts_after_a_crash(binary, certs, tmp_path):
     """The port file of a server that was killed is recognized as stale."""
     server = Server(binary, certs)
     server.process.kill()
@@ -161,7 +161,7 @@ def test_a_crash_leaves_no_trap_for_the_next_start(binary, certs, tmp_path):
     assert done.returncode == 4, done.stderr
 
 
-def test_half_a_server_never_writes_its_port_file(server, binary, certs, tmp_path):
+def test_no_port_file_without_the_admin_listener(server, binary, certs, tmp_path):
     """Ready means both listeners: if the admin port is in use, no port file may be written."""
     port_file = tmp_path / "ports.json"
     done = run(

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from support.wire import PATIENCE, Wire, connect, push_headers
+from support.wire import TIMEOUT, Wire, connect, push_headers
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
@@ -21,7 +21,7 @@ def test_the_log_contains_no_secret(start, device, log_format):
         wire.push(push_headers(server, device, ("x-pad", "p" * 9000)))
         wire.push(push_headers(server, device, ("Upper-Case", device)))
     http1 = f"POST /3/device/{device} HTTP/1.1\r\nauthorization: bearer {token}\r\n\r\n".encode()
-    plain = Wire(socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE), preface=False)
+    plain = Wire(socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT), preface=False)
     for wire in (connect(server, preface=False), plain):
         with wire:
             wire.write(http1)

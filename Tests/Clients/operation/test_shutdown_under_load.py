@@ -53,17 +53,17 @@ class Frames(Loader):
     def load(self):
         with connect(self.server) as wire:
             wire.push(push_headers(self.server, self.device, apns_id=str(uuid.uuid4())))
-            asked, count = {}, 0
+            open_streams, count = {}, 0
             while True:
-                while len(asked) < STREAMS:
+                while len(open_streams) < STREAMS:
                     count += 1
                     apns_id, device = str(uuid.uuid4()), self.device if count % 10 else HELD
-                    asked[wire.open(push_headers(self.server, device, apns_id=apns_id), b"{}")] = apns_id
+                    open_streams[wire.open(push_headers(self.server, device, apns_id=apns_id), b"{}")] = apns_id
                 frame = wire.receive()
                 if isinstance(frame, HeadersFrame):
-                    if wire.answers[frame.stream_id].status == 200:
-                        self.acknowledged.add(asked[frame.stream_id])
-                    del asked[frame.stream_id]
+                    if wire.responses[frame.stream_id].status == 200:
+                        self.acknowledged.add(open_streams[frame.stream_id])
+                    del open_streams[frame.stream_id]
 
 
 class Library(Loader):
@@ -73,11 +73,11 @@ class Library(Loader):
         with httpx.Client(http2=True, verify=client_context(self.server.ca), trust_env=False, timeout=20) as client:
             while True:
                 apns_id = str(uuid.uuid4())
-                answer = client.post(
+                response = client.post(
                     f"{self.server.url}/3/device/{self.device}", content=b"{}",
                     headers={"authorization": self.server.bearer, "apns-topic": "com.example.app", "apns-id": apns_id,
                              "apns-push-type": "alert"})
-                if answer.status_code == 200:
+                if response.status_code == 200:
                     self.acknowledged.add(apns_id)
 
 
@@ -132,7 +132,7 @@ def admin_readers(server):
     """Runs an event stream, a wait, and an export request that reads nothing."""
     with contextlib.ExitStack() as stack:
         sockets = []
-        for path in ("/api/v1/events", "/api/v1/pushes/wait?topic=com.example.nobody&timeout=5m", "/api/v1/export"):
+        for path in ("/api/v1/events", "/api/v1/pushes/wait?topic=com.example.unused&timeout=5m", "/api/v1/export"):
             sock = stack.enter_context(socket.socket())
             sock.settimeout(30)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -144,8 +144,8 @@ def admin_readers(server):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_with_held_pushes_and_readers_nothing_is_lost(binary, certs, tmp_path, number):
-    """The rule delays pushes for longer than the shutdown time-out, and a client reads an export slowly."""
+def test_nothing_is_lost_with_delayed_pushes_and_readers(binary, certs, tmp_path, number):
+    """The rule delays pushes for longer than the shutdown timeout, and a client reads an export slowly."""
     export = tmp_path / "inbox.ndjson"
     server = Server(binary, certs, "--export-on-exit", export, "--shutdown-timeout", "300ms")
     server.api("POST", "/rules", {"name": "held", "do": {"delay": {"fixed": "1m"}}, "when": {"device_token": HELD}})
@@ -159,7 +159,7 @@ def test_with_held_pushes_and_readers_nothing_is_lost(binary, certs, tmp_path, n
     assert f"{len(export.read_text().splitlines())} pushes to {export}" in server.log()
 
 
-def test_a_hang_up_while_it_stops_changes_nothing(binary, certs, tmp_path):
+def test_sighup_during_shutdown_changes_nothing(binary, certs, tmp_path):
     """SIGHUP reloads the profiles; during shutdown it must be ignored, and must not kill the process."""
     export = tmp_path / "inbox.ndjson"
     server = Server(binary, certs, "--export-on-exit", export, "--shutdown-timeout", "500ms")
@@ -205,7 +205,7 @@ def test_a_second_signal_while_the_export_is_written_leaves_no_part_of_it(binary
             # Eight at a time always fit: the server renews the window when half of it is used.
             for _ in range(470):
                 for stream in [wire.open(push_headers(server, HELD), b"{%s}" % (b" " * 4_000)) for _ in range(8)]:
-                    wire.answer(stream)
+                    wire.response(stream)
         server.signal(signal.SIGTERM)
         wait_until(lambda: len(list(folder.iterdir())) > 1 or export.stat().st_size > 100, "nothing is written")
         server.signal(signal.SIGTERM)
@@ -217,7 +217,7 @@ def test_a_second_signal_while_the_export_is_written_leaves_no_part_of_it(binary
     assert (code, len(export.read_text().splitlines())) in ((130, 1), (0, 470 * 8 + 1))
 
 
-def test_once_it_has_stopped_a_signal_does_not_change_how_it_ends(binary, certs):
+def test_a_signal_after_shutdown_does_not_change_the_exit_code(binary, certs):
     """Sends signals right after the log says `stopped`, repeatedly because the interval until the process exits is
     short.
     """

@@ -19,7 +19,7 @@ TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_it_stays_text(server, open_page, provider, device, name):
+def test_payloads_stay_text(server, open_page, provider, device, name):
     text = HOSTILE[name]
     payload = {"aps": {"alert": {"title": text}, "thread-id": text[:20]}, "own": 1}
     body = json.dumps(payload, ensure_ascii=False).encode()
@@ -40,7 +40,7 @@ def test_it_stays_text(server, open_page, provider, device, name):
     assert view.page.evaluate("() => document.documentElement.scrollWidth") <= 1440
 
 
-def test_what_cannot_be_seen_is_named(server, open_page, provider, device):
+def test_invisible_characters_are_named(server, open_page, provider, device):
     provider(server).push(device, {"aps": {"alert": "pay\u200bpal \u202egpj.exe"}})
     seq = server.record(device)["seq"]
     view = open_page(server, f"/?q=token:{device}&push={seq}&tab=payload")
@@ -52,7 +52,7 @@ def test_what_cannot_be_seen_is_named(server, open_page, provider, device):
     assert line.locator(".hidden-char").first.get_attribute("title") == "U+200B ZWSP"
 
 
-def test_one_text_does_not_turn_the_next_round(server, open_page, provider, device):
+def test_bidirectional_text_does_not_affect_other_text(server, open_page, provider, device):
     """An unterminated bidirectional override must not affect the text after it."""
     provider(server).push(device, {"aps": {"alert": {"title": "\u202eabc", "body": "\u202exyz"}}})
     seq = server.record(device)["seq"]
@@ -87,7 +87,7 @@ def test_odd_json_is_shown(server, open_page, provider, device, body):
         view.page.locator(".json-line", has_text='"a"').nth(1).wait_for()
 
 
-def test_a_script_from_elsewhere_does_not_run(server, open_page):
+def test_an_injected_script_does_not_run(server, open_page):
     """The browser enforces the page's content security policy: a script does not run even if it is inserted into
     the page.
     """

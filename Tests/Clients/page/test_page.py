@@ -42,9 +42,9 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("type", "suffix", "payload", "row", "words"), KINDS, ids=[f"{kind[0]}-{i}" for i, kind in enumerate(KINDS)])
-def test_each_kind_of_push_says_what_a_device_shows(server, open_page, provider, device, type, suffix, payload, row, words):
-    answer = provider(server).push(device, payload, topic="com.example.app" + suffix, type=type)
-    assert answer.status_code == 200, answer.text
+def test_each_kind_of_push_has_a_preview(server, open_page, provider, device, type, suffix, payload, row, words):
+    response = provider(server).push(device, payload, topic="com.example.app" + suffix, type=type)
+    assert response.status_code == 200, response.text
     seq = server.record(device)["seq"]
     view = open_page(server, f"/?q=token:{device}&push={seq}")
     assert row in view.page.locator(".row .row-title").inner_text()
@@ -65,7 +65,7 @@ def test_device_management_is_shown(server, open_page, device):
     assert "device management" in said and "MAGIC-1" in said and "Nothing is displayed" in said
 
 
-def test_what_apns_refused_is_not_said_to_be_shown(server, open_page, provider, device):
+def test_rejected_pushes_have_no_preview_statement(server, open_page, provider, device):
     provider(server).push(device, {"aps": {"alert": "Hello"}}, topic="not a topic")
     view = open_page(server, f"/?push={server.record(device)['seq']}")
     view.page.locator(".statement").wait_for()
@@ -226,7 +226,7 @@ def test_keys_walk_through_attempts(start, open_page, provider, device):
     view.page.locator(".row .chip", has_text="3 attempts").wait_for()
 
 
-def test_the_size_is_measured_as_it_arrived(server, open_page, provider, device):
+def test_the_size_is_that_of_the_received_bytes(server, open_page, provider, device):
     text = "ä" * 1900
     body = json.dumps({"aps": {"alert": text}}, ensure_ascii=False)
     provider(server).push(device, body)
@@ -297,7 +297,7 @@ def test_programs_get_text_and_browsers_the_page(server):
     assert script.headers["content-type"].startswith("text/javascript")
 
 
-def test_findings_are_shown_with_their_proof(start, open_page, provider, device):
+def test_findings_are_shown_with_their_evidence(start, open_page, provider, device):
     server = start()
     provider(server).push(device, {"aps": {"alert": "Untyped"}}, type=None)
     found = server.api("GET", "/pushes/1/explain")["findings"]

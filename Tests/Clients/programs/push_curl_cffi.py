@@ -11,8 +11,8 @@ if push["address"]:
     options[CurlOpt.RESOLVE] = [f"{push['host']}:{push['port']}:{push['address']}"]
 with requests.Session(verify=push["ca"], curl_options=options) as session:
     certificate = (push["certificate"], push["certificate_key"]) if push["certificate"] else None
-    answer = session.post(
+    response = session.post(
         f"{push['url']}/3/device/{push['device']}", headers=push["headers"], data=push["payload"].encode(),
         cert=certificate)
-assert answer.http_version == CurlHttpVersion.V2_0, answer.http_version
-print(json.dumps({"status": answer.status_code, "apns_id": answer.headers.get("apns-id"), "body": answer.text}))
+assert response.http_version == CurlHttpVersion.V2_0, response.http_version
+print(json.dumps({"status": response.status_code, "apns_id": response.headers.get("apns-id"), "body": response.text}))

@@ -20,7 +20,7 @@ if push["address"]:
     headers = {**headers, "host": push["host"]}
     extensions = {"sni_hostname": push["host"]}
 with httpx.Client(http2=True, verify=context) as client:
-    answer = client.post(
+    response = client.post(
         f"{url}/3/device/{push['device']}", headers=headers, content=push["payload"], extensions=extensions)
-assert answer.http_version == "HTTP/2", answer.http_version
-print(json.dumps({"status": answer.status_code, "apns_id": answer.headers.get("apns-id"), "body": answer.text}))
+assert response.http_version == "HTTP/2", response.http_version
+print(json.dumps({"status": response.status_code, "apns_id": response.headers.get("apns-id"), "body": response.text}))

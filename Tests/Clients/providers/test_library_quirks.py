@@ -42,7 +42,7 @@ def test_trap_02_streams_opened_before_the_limit_was_acknowledged_are_served(ser
     with connect(server, acknowledge=False) as wire:
         requests = [wire.request_frames(push_headers(server, device), b"{}") for _ in range(count)]
         wire.send(*(frame for _, frames in requests for frame in frames))
-        assert [wire.answer(stream).status for stream, _ in requests] == [200] * count
+        assert [wire.response(stream).status for stream, _ in requests] == [200] * count
         wire.send(SettingsFrame(flags=["ACK"]), SettingsFrame(flags=["ACK"]))
         assert wire.push(push_headers(server, device)).status == 200
     assert server.api("GET", "/pushes", device_token=device, limit=1)["matched"] == count + 1
@@ -112,9 +112,9 @@ def test_trap_04_tokens_in_the_wild(server, start, device, make, accepting, rule
     one = server if rules == "apple" else start("--rules", rules)
     token = make({"key": one.key, "key_id": one.key_id, "team_id": one.team_id})
     with connect(one) as wire:
-        answer = wire.push(push_headers(one, device, authorization=f"bearer {token}"))
+        response = wire.push(push_headers(one, device, authorization=f"bearer {token}"))
     expected = (200, []) if rules in accepting.split() else (403, [b'{"reason":"InvalidProviderToken"}'])
-    assert (answer.status, answer.data) == expected
+    assert (response.status, response.data) == expected
 
 
 # 5. aioapns finds its request by the response's `apns-id` and hangs otherwise.
@@ -123,7 +123,7 @@ def test_trap_04_tokens_in_the_wild(server, start, device, make, accepting, rule
                          ids=["accepted", "rejected", "forbidden"])
 @pytest.mark.parametrize("spelling", [str.lower, str.upper, lambda text: text[:18].upper() + text[18:]],
                          ids=["lower", "upper", "mixed"])
-def test_trap_05_an_id_comes_back_byte_for_byte(server, device, changes, spelling):
+def test_trap_05_an_id_is_returned_byte_for_byte(server, device, changes, spelling):
     apns_id = spelling(str(uuid.uuid4()))
     with connect(server) as wire:
         assert wire.push(push_headers(server, device, apns_id=apns_id, **changes)).header("apns-id") == apns_id
@@ -142,9 +142,9 @@ def test_trap_05_a_generated_id_is_upper_case(server, device, changes):
 
 def test_trap_06_an_error_body_is_one_data_frame(server, device):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, apns_priority="7"))
-    assert answer.names == [":status", "apns-id"]
-    assert (answer.ended_by, answer.data) == ("DATA", [b'{"reason":"BadPriority"}'])
+        response = wire.push(push_headers(server, device, apns_priority="7"))
+    assert response.names == [":status", "apns-id"]
+    assert (response.ended_by, response.data) == ("DATA", [b'{"reason":"BadPriority"}'])
 
 
 # 7. PyAPNs2 crashes on a 410 without `timestamp`.
@@ -153,17 +153,17 @@ def test_trap_06_an_error_body_is_one_data_frame(server, device):
 def test_trap_07_a_410_has_a_timestamp_in_whole_milliseconds(server, device, state, reason):
     server.api("PUT", f"/devices/{device}", {"state": state, "since": "2016-02-08T22:26:55.990Z"})
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device))
-    assert (answer.status, answer.data) == (410, [b'{"reason":"%s","timestamp":1454970415990}' % reason.encode()])
+        response = wire.push(push_headers(server, device))
+    assert (response.status, response.data) == (410, [b'{"reason":"%s","timestamp":1454970415990}' % reason.encode()])
 
 
 # 8. The response to an accepted push is HEADERS alone.
 
 def test_trap_08_a_200_has_its_id_no_body_and_ends_with_its_headers(server, device):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device))
-    assert answer.names == [":status", "apns-id", "apns-unique-id"]
-    assert (answer.status, answer.ended_by, answer.data, answer.reset) == (200, "HEADERS", [], None)
+        response = wire.push(push_headers(server, device))
+    assert response.names == [":status", "apns-id", "apns-unique-id"]
+    assert (response.status, response.ended_by, response.data, response.reset) == (200, "HEADERS", [], None)
 
 
 # 9. Requests with unusual or without optional header fields.
@@ -178,8 +178,8 @@ SPARE = [
 @pytest.mark.parametrize(("extra", "changes"), [row[1:] for row in SPARE], ids=[row[0] for row in SPARE])
 def test_trap_09_headers_that_are_not_there(server, device, extra, changes):
     with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, *extra, **changes), BODY)
-    assert answer.status == 200
+        response = wire.push(push_headers(server, device, *extra, **changes), BODY)
+    assert response.status == 200
 
 
 @TLS
@@ -228,7 +228,7 @@ def test_trap_11_device_tokens_have_no_fixed_length_and_no_case(server, device, 
     assert server.record(token)["request"]["device_token"] == token
 
 
-# 12. After a GOAWAY aioapns fails, and apnotic waits for its time-out, until the TCP connection is closed.
+# 12. After a GOAWAY aioapns fails, and apnotic waits for its timeout, until the TCP connection is closed.
 
 @pytest.fixture
 def soon_idle(start, tmp_path):

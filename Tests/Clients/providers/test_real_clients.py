@@ -34,7 +34,7 @@ def pushed(client, server, push, way=None):
 @pytest.mark.parametrize(
     ("payload", "push_type", "priority"),
     [(ALERT, "alert", 10), (BACKGROUND, "background", 5)], ids=["alert", "background"])
-def test_an_accepted_push_is_answered_and_found(server_for, device, client, payload, push_type, priority):
+def test_an_accepted_push_gets_its_response_and_is_recorded(server_for, device, client, payload, push_type, priority):
     apns_id = str(uuid.uuid4())
     server = server_for(client)
     reply = pushed(client, server, Push(device, payload, push_type=push_type, priority=priority, apns_id=apns_id))
@@ -70,7 +70,7 @@ def test_an_accepted_push_is_answered_and_found(server_for, device, client, payl
 
 
 @every_client
-def test_a_push_the_rules_reject_is_answered_and_found(server_for, device, client):
+def test_a_rejected_push_gets_its_response_and_is_recorded(server_for, device, client):
     apns_id = str(uuid.uuid4())
     server = server_for(client)
     reply = pushed(client, server, Push(device, ALERT, apns_id=apns_id, collapse_id="c" * 65))
@@ -87,7 +87,7 @@ def test_a_push_the_rules_reject_is_answered_and_found(server_for, device, clien
 
 
 @every_client
-def test_a_dead_device_is_reported_with_its_time(server_for, device, client):
+def test_an_unregistered_device_is_reported_with_its_time(server_for, device, client):
     server = server_for(client)
     server.api("PUT", f"/devices/{device}", {"state": "unregistered", "since": "2026-01-02T03:04:05.678Z"})
     reply = pushed(client, server, Push(device, ALERT, apns_id=str(uuid.uuid4())))
@@ -224,7 +224,7 @@ def test_doctor_reports_a_ca_that_boringssl_refuses(binary, server, tmp_path, st
 
 
 @pytest.mark.parametrize("topic", ["com.example.app", "com.example.app.voip", "com.example.app.complication"])
-def test_the_default_certificate_is_good_for_the_topics_of_an_app(server, device, topic):
+def test_the_default_certificate_covers_the_topics_of_an_app(server, device, topic):
     folder = pathlib.Path(server.certs)
     kind = topic.removeprefix("com.example.app").lstrip(".") or "alert"
     certificate = (folder / "client.pem", folder / "client-key.pem")
@@ -232,7 +232,7 @@ def test_the_default_certificate_is_good_for_the_topics_of_an_app(server, device
     assert drivers.ALL["curl"](server, push).status == 200
 
 
-def test_the_providers_files_hold_one_certificate_and_one_key(server, certificate):
+def test_the_providers_files_contain_one_certificate_and_one_key(server, certificate):
     for chain in (pathlib.Path(server.certs) / "client.pem", pathlib.Path(certificate[0])):
         leaf, = x509.load_pem_x509_certificates(chain.read_bytes())
         key, found, others = pkcs12.load_key_and_certificates(chain.with_suffix(".p12").read_bytes(), b"mock")

@@ -41,7 +41,7 @@ class Bystander(threading.Thread):
         self._leaving.set()
         self.join()
         if self.error:
-            raise AssertionError(f"the bystander got {len(self.statuses)} answers, then: {self.error!r}")
+            raise AssertionError(f"the bystander got {len(self.statuses)} responses, then: {self.error!r}")
         return self.statuses
 
 
@@ -68,27 +68,27 @@ def peak_bytes(server):
     return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) * 1024
 
 
-def forget_peak(server):
+def reset_peak(server):
     with contextlib.suppress(OSError):  # not allowed everywhere: then the peak is that of the whole life
         pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
 
 
 @contextlib.contextmanager
-def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, answers=3):
+def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, responses=3):
     """Runs an attack (the body) beside a bystander and checks its effects: the bystander gets 200 for every push
-    and at least `answers` responses, the server never uses more than `memory` bytes beyond what it used before,
+    and at least `responses` responses, the server never uses more than `memory` bytes beyond what it used before,
     spends at most `processor` seconds, and has no more descriptors open at the end. The limit in seconds allows
     for a machine a tenth as fast as today's and is still far below what a busy loop takes.
     """
     bystander = Bystander(server)
     bystander.start()
-    wait_until(lambda: bystander.statuses or bystander.error, "the bystander has no answer")
-    forget_peak(server)
+    wait_until(lambda: bystander.statuses or bystander.error, "the bystander has no response")
+    reset_peak(server)
     held, spent, opened = server.resident_bytes(), processor_seconds(server), descriptors(server)
     before = len(bystander.statuses)
     try:
         yield bystander
-        wait_until(lambda: len(bystander.statuses) >= before + answers or bystander.error, "the bystander starves")
+        wait_until(lambda: len(bystander.statuses) >= before + responses or bystander.error, "the bystander gets no more responses")
         if held is not None:
             assert peak_bytes(server) - held < memory, "memory"
             assert processor_seconds(server) - spent < processor, "processor"

@@ -14,7 +14,7 @@ PLACES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-PATIENCE = 20_000  # milliseconds; rendering is slow on a loaded machine
+TIMEOUT = 20_000  # milliseconds; rendering is slow on a loaded machine
 # `--no-sandbox`: the browser's sandbox refuses to run as root, and the browser only shows our own page.
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 
@@ -45,7 +45,7 @@ class View:
     def __init__(self, browser, server, path="/", *, width=1440, height=900, **context):
         context.setdefault("color_scheme", "light")
         self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
-        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_timeout(TIMEOUT)
         self.base = f"http://127.0.0.1:{server.admin_port}"
         self.page = self.context.new_page()
         self.complaints = []

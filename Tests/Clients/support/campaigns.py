@@ -11,7 +11,7 @@ import pytest
 
 from support.drivers import Push
 
-MOST = 1000  # the admin API's largest page size
+PAGE_LIMIT = 1000  # the admin API's largest page size
 SEED = 7
 
 
@@ -46,8 +46,8 @@ def numbers(pushes):
 
 def records(server, **query):
     """Returns all matching records, oldest first, by the number of their push: {n: [record, …]}."""
-    found = server.api("GET", "/pushes", limit=MOST, **query)
-    assert found["matched"] <= MOST, "more than a page"
+    found = server.api("GET", "/pushes", limit=PAGE_LIMIT, **query)
+    assert found["matched"] <= PAGE_LIMIT, "more than a page"
     by_number = collections.defaultdict(list)
     for record in found["items"]:
         by_number[record["request"]["payload"]["n"]].append(record)

@@ -13,10 +13,10 @@ FIRST_PAUSE = 0.02  # seconds; a real provider starts with seconds, and with 15 
 LONGEST_PAUSE = 1
 CONNECT_DEADLINE = 0.5  # doubled after each failed attempt, so that a slow machine can connect
 LONGEST_CONNECT_DEADLINE = 8
-MOST_ATTEMPTS = 40
+ATTEMPT_LIMIT = 40
 
 
-class Berth:
+class ConnectionSlot:
     """A slot for one line at a time, which reconnects independently of the others after its own pause."""
 
     def __init__(self, provider):
@@ -41,11 +41,11 @@ class Berth:
             self._line = await Line.open(self._provider.server, deadline)
             self._provider.connections_opened += 1
         except ssl.SSLCertVerificationError as error:
-            self._provider.halt(f"the server's certificate is not good: {error.verify_message}")
+            self._provider.halt(f"the server's certificate is invalid: {error.verify_message}")
         except (OSError, asyncio.TimeoutError):
             self._line = None
 
-    def proved(self):
+    def succeeded(self):
         """Resets the pauses after a successful push."""
         self._tries = 1
 
@@ -100,15 +100,15 @@ class CarefulProvider:
         asyncio.run(campaign())
 
     async def __aenter__(self):
-        self._berths = [Berth(self) for _ in range(self.connections)]
+        self._berths = [ConnectionSlot(self) for _ in range(self.connections)]
         self._lanes = {}
         self._in_flight = 0
         self._room = asyncio.Event()
         return self
 
     async def __aexit__(self, *_):
-        for berth in self._berths:
-            berth.close()
+        for slot in self._berths:
+            slot.close()
 
     async def deliver(self, pushes):
         """Delivers the pushes; returns when each has its final result."""
@@ -141,7 +141,7 @@ class CarefulProvider:
         # Pushes to one device are serialized: this preserves their order, and a 429 delays only that device.
         async with self._lanes.setdefault(push.device, asyncio.Lock()):
             pauses = []
-            for attempt in range(MOST_ATTEMPTS):
+            for attempt in range(ATTEMPT_LIMIT):
                 if push.device in self.dropped:
                     return
                 done = await self._attempt(push, self._berths[(index + attempt) % len(self._berths)])
@@ -154,18 +154,18 @@ class CarefulProvider:
                     await self.pause(len(pauses), pauses)
             self.failed[push.payload["n"]] = "too many attempts"
 
-    async def _attempt(self, push, berth):
+    async def _attempt(self, push, slot):
         """Returns True if the push has its final result, False to retry at once, and None to retry after a pause."""
         while self._in_flight >= self.limit:
             self._room.clear()
             await self._room.wait()
         self._in_flight += 1
         try:
-            line = await berth.line()
+            line = await slot.line()
             if self.halted:
                 return False
             token = self._token = self._token or self._new_token()
-            answer = await line.push(self._headers(push, token), push.body.encode(), self.deadline)
+            response = await line.push(self._headers(push, token), push.body.encode(), self.deadline)
         except Unprocessed:
             return False
         except Lost:
@@ -177,13 +177,13 @@ class CarefulProvider:
         finally:
             self._in_flight -= 1
             self._room.set()
-        return self._judge(push, answer, line, berth, token)
+        return self._evaluate(push, response, line, slot, token)
 
-    def _judge(self, push, answer, line, berth, token):
-        facts = answer.facts
-        reason, kind = facts.get("reason"), (answer.status, facts.get("reason"))
-        if answer.status == 200:
-            berth.proved()
+    def _evaluate(self, push, response, line, slot, token):
+        facts = response.facts
+        reason, kind = facts.get("reason"), (response.status, facts.get("reason"))
+        if response.status == 200:
+            slot.succeeded()
             self.limit = min(self.width, self.limit + 1)
             self.delivered.append(push.payload["n"])
             return True
@@ -193,23 +193,23 @@ class CarefulProvider:
                 self._token = self._new_token()
             line.retire()
             return False
-        if answer.status == 429 or answer.status >= 500:
+        if response.status == 429 or response.status >= 500:
             if reason == "Shutdown":
                 self.shutdowns += 1
                 line.retire()
             return None
-        if answer.status == 403:
+        if response.status == 403:
             self.halt(f"403 {reason}: the provider's credential is not good here")
             return False
-        self.failed[push.payload["n"]] = f"{answer.status} {reason}"
-        if answer.status == 410:
+        self.failed[push.payload["n"]] = f"{response.status} {reason}"
+        if response.status == 410:
             if self.registered.get(push.device, 0) <= facts.get("timestamp", 0):
                 self.dropped.add(push.device)
         elif kind in ((400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic")):
             self.dropped.add(push.device)
             self.alarms.append(f"400 {reason}: is this the environment that device token {push.device} belongs to?")
         else:
-            self.alarms.append(f"{answer.status} {reason}: unknown, not sent again")
+            self.alarms.append(f"{response.status} {reason}: unknown, not sent again")
         return True
 
     def _new_token(self):

@@ -23,7 +23,7 @@ class Lost(Exception):
     """No response will arrive. The push may have been processed."""
 
 
-class Answer:
+class Response:
     """The response on one stream."""
 
     def __init__(self):
@@ -66,7 +66,7 @@ class Line:
         self.http = Framing(H2Configuration(header_encoding="utf-8"))
         self.usable = True  # for new streams
         self._reader, self._writer = reader, writer
-        self._answers = {}
+        self._responses = {}
         self._settled = False
         self._changed = asyncio.Event()
         self._pong = None
@@ -93,26 +93,26 @@ class Line:
         if not self.usable:
             raise Unprocessed
         stream = self.http.get_next_available_stream_id()
-        answer = self._answers[stream] = Answer()
+        response = self._responses[stream] = Response()
         self.http.send_headers(stream, headers)
         self.http.send_data(stream, body, end_stream=True)
         self._flush()
         try:
-            return await asyncio.wait_for(answer.finished, deadline)
+            return await asyncio.wait_for(response.finished, deadline)
         except asyncio.TimeoutError:
-            if self._answers.pop(stream, None) is None:
+            if self._responses.pop(stream, None) is None:
                 raise Lost("the connection ended") from None
             self.http.reset_stream(stream, ErrorCodes.CANCEL)
             self._flush()
             self._changed.set()
             await self._probe(deadline)
-            raise Lost(f"no answer within {deadline} s") from None
+            raise Lost(f"no response within {deadline} s") from None
 
     def retire(self):
-        """Prevents new streams; open streams may still be answered."""
+        """Prevents new streams; open streams may still get responses."""
         self.usable = False
         self._changed.set()
-        if not self._answers:
+        if not self._responses:
             self.close()
 
     def close(self):
@@ -150,17 +150,17 @@ class Line:
         try:
             while data := await self._reader.read(65536):
                 for event in self.http.receive_data(data):
-                    self._take(event)
+                    self._handle(event)
                 self._flush()
                 self._changed.set()
-                if not self.usable and not self._answers:
+                if not self.usable and not self._responses:
                     break
         except (OSError, ProtocolError) as error:
             why = repr(error)
         self._end(Lost(why))
         self._writer.close()
 
-    def _take(self, event):
+    def _handle(self, event):
         if isinstance(event, RemoteSettingsChanged):
             self._settled = True
         elif isinstance(event, PingAckReceived) and self._pong is not None:
@@ -168,26 +168,26 @@ class Line:
             self._pong = None
         elif isinstance(event, ConnectionTerminated):
             self.usable = False
-            for stream in [stream for stream in self._answers if stream > event.last_stream_id]:
-                self._answers.pop(stream).end(Unprocessed())
-        elif getattr(event, "stream_id", None) in self._answers:
-            self._take_for_stream(event, self._answers[event.stream_id])
+            for stream in [stream for stream in self._responses if stream > event.last_stream_id]:
+                self._responses.pop(stream).end(Unprocessed())
+        elif getattr(event, "stream_id", None) in self._responses:
+            self._handle_stream_event(event, self._responses[event.stream_id])
 
-    def _take_for_stream(self, event, answer):
+    def _handle_stream_event(self, event, response):
         if isinstance(event, ResponseReceived):
-            answer.status = int(dict(event.headers)[":status"])
+            response.status = int(dict(event.headers)[":status"])
         elif isinstance(event, DataReceived):
-            answer.body += event.data
+            response.body += event.data
             self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, StreamEnded):
-            self._answers.pop(event.stream_id).end()
+            self._responses.pop(event.stream_id).end()
         elif isinstance(event, StreamReset):
             refused = event.error_code == ErrorCodes.REFUSED_STREAM
-            self._answers.pop(event.stream_id).end(Unprocessed() if refused else Lost("the stream was reset"))
+            self._responses.pop(event.stream_id).end(Unprocessed() if refused else Lost("the stream was reset"))
 
     def _end(self, error):
         self.usable = False
-        for answer in self._answers.values():
-            answer.end(error)
-        self._answers.clear()
+        for response in self._responses.values():
+            response.end(error)
+        self._responses.clear()
         self._changed.set()

@@ -12,7 +12,7 @@ import pytest
 from h2.errors import ErrorCodes
 from hyperframe.frame import GoAwayFrame, RstStreamFrame
 
-from support.wire import PREFACE, Answer, Closed, Wire, push_headers, tls_socket
+from support.wire import PREFACE, Response, Closed, Wire, push_headers, tls_socket
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 UNKNOWN = 0xBE
@@ -130,14 +130,14 @@ class Line(Wire):
 
     def __init__(self, server, device, *, preface=True, settings=None, fresh=False):
         super().__init__(tls_socket(server), preface=False)
-        self.answers = collections.defaultdict(Answer)
+        self.responses = collections.defaultdict(Response)
         self.server, self.device = server, device
         if preface:
             self.write(PREFACE + frame(SETTINGS, payload=setting(*(settings or []))))
         if preface and not fresh:
             self.next_stream = STREAM
             self.write(self.push_on(OPENED))
-            assert self.answer(OPENED).status == 200
+            assert self.response(OPENED).status == 200
 
     # Requests
 
@@ -170,12 +170,12 @@ class Line(Wire):
         assert not self.goaways, f"{self.goaways}, and the connection goes on"
         resets = {one.stream_id: one.error_code for one in self.frames if isinstance(one, RstStreamFrame)}
         assert set(resets) <= {stream}, f"{resets}: reset for what happened on {stream}"
-        answer = self.answers[stream]
+        response = self.responses[stream]
         self.next_stream = 1001
         assert self.push(self.fields()).status == 200, "the connection lives but does not serve"
-        if stream in resets and answer.ended_by is None:
+        if stream in resets and response.ended_by is None:
             return f"RST_STREAM {code_name(resets[stream])}"
-        return GOES_ON if answer.status is None else f"answered {answer.status}"
+        return GOES_ON if response.status is None else f"answered {response.status}"
 
     @property
     def goaways(self):

@@ -43,7 +43,7 @@ class Push:
         return json.dumps(self.payload)
 
 
-def unsaid():
+def unreported():
     return dataclasses.field(default_factory=lambda: ANY)
 
 
@@ -51,12 +51,12 @@ def unsaid():
 class Reply:
     """What the client reports. A field that the client does not report equals every value."""
 
-    status: int = unsaid()
-    apns_id: str | None = unsaid()
-    reason: str | None = unsaid()
-    timestamp: int | None = unsaid()
-    alpn: str | None = unsaid()
-    statuses: list = unsaid()
+    status: int = unreported()
+    apns_id: str | None = unreported()
+    reason: str | None = unreported()
+    timestamp: int | None = unreported()
+    alpn: str | None = unreported()
+    statuses: list = unreported()
 
     @staticmethod
     def of(status, apns_id, body, **more):

@@ -18,7 +18,7 @@ import pytest
 from hyperframe.frame import GoAwayFrame, HeadersFrame
 
 from support.server import Server, stop_cleanly, wait_until
-from support.wire import PATIENCE, Wire, client_context, push_headers, tls_socket
+from support.wire import TIMEOUT, Wire, client_context, push_headers, tls_socket
 
 BODY = b'{"aps":{"alert":"hello"}}'
 EVERY_STREAM = 2**31 - 1
@@ -114,7 +114,7 @@ def serves(server):
 # Records
 
 @dataclasses.dataclass
-class Story:
+class FaultSummary:
     """The members of a push's record that describe its fault. The defaults are those of a push that an action at
     the request made fail and that APNs would have accepted.
     """
@@ -132,27 +132,27 @@ class Story:
     @staticmethod
     def of(record):
         served, fault, verdict = record["served"], record["fault"], record["verdict"]
-        return Story(
+        return FaultSummary(
             fault and fault["action"], record["outcome"], record["accepted"], served["status"], served["reason"],
             served["reset"], served["goaway"], served["closed"], verdict and verdict["status"])
 
 
-ACCEPTED = Story(None, "accepted", True, 200)
+ACCEPTED = FaultSummary(None, "accepted", True, 200)
 
 
-def story(server, device):
+def fault_summary(server, device):
     """Returns the story of the device's only record."""
-    return Story.of(server.record(device))
+    return FaultSummary.of(server.record(device))
 
 
-def await_story(server, device, expected):
+def await_fault_summary(server, device, expected):
     """Waits until the device has one record and its story is `expected`, for events of which the client is not
     notified.
     """
-    def stories():
-        return [Story.of(record) for record in server.pushes(device_token=device)]
+    def fault_summaries():
+        return [FaultSummary.of(record) for record in server.pushes(device_token=device)]
 
-    wait_until(lambda: stories() == [expected], lambda: f"{expected}, but {stories()}")
+    wait_until(lambda: fault_summaries() == [expected], lambda: f"{expected}, but {fault_summaries()}")
 
 
 def timeline(server, wire):
@@ -262,7 +262,7 @@ def line(server, *, preface=True, acknowledge=True, settings=None, host="127.0.0
          source=None, **options):
     """Connects as `wire.connect`, from the address `source`; afterwards `ending` returns how the connection ended."""
     sock = socket.create_connection(
-        (host, port or server.port), timeout=PATIENCE, source_address=source and (source, 0))
+        (host, port or server.port), timeout=TIMEOUT, source_address=source and (source, 0))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     tls = Line(sock, options.pop("context", None) or client_context(server.ca, **options), name)
     return Wire(tls, preface=preface, acknowledge=acknowledge, settings=settings)
@@ -296,10 +296,10 @@ def is_silent(wire, seconds=SHORT):
     except TimeoutError:
         return not [frame for frame in wire.frames[before:] if frame.stream_id or isinstance(frame, GoAwayFrame)]
     finally:
-        wire.sock.settimeout(PATIENCE)
+        wire.sock.settimeout(TIMEOUT)
 
 
-def answers_in_order(wire):
+def responses_in_order(wire):
     """Returns the streams that were answered, in the order of their HEADERS."""
     return [frame.stream_id for frame in wire.frames if isinstance(frame, HeadersFrame)]
 

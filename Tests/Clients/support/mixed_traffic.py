@@ -18,13 +18,13 @@ import uuid
 from support.wire import Closed, connect, push_headers, tls_socket
 
 BATCH = 20  # concurrent pushes; fewer than the conditions a filter may have
-PATIENCE = 1  # seconds a provider waits for the responses to a batch; some faults delay them longer
+TIMEOUT = 1  # seconds a provider waits for the responses to a batch; some faults delay them longer
 
-TROUBLES = (Closed, OSError, ssl.SSLError)  # what a fault may cause at a client
+CLIENT_ERRORS = (Closed, OSError, ssl.SSLError)  # what a fault may cause at a client
 
 
 class Actor(threading.Thread):
-    """Repeats its `turn`, with a pause after each, until the soak is over."""
+    """Repeats its `step`, with a pause after each, until the soak is over."""
 
     pause = 1.0
 
@@ -33,15 +33,15 @@ class Actor(threading.Thread):
         self.soak = soak
         self.server = soak.server
         self.random = random.Random(f"{soak.seed} {self.name}")
-        self.turns = 0
+        self.steps = 0
 
     def run(self):
         try:
             while not self.soak.over.wait(self.pause):
-                self.turn()
-                self.turns += 1
+                self.step()
+                self.steps += 1
         except Exception as error:  # raised by the soak, in the thread that runs it
-            self.soak.fail(f"{self.name}, turn {self.turns}: {error!r}")
+            self.soak.fail(f"{self.name}, step {self.steps}: {error!r}")
 
 
 class Provider(Actor):
@@ -56,21 +56,21 @@ class Provider(Actor):
         self.wire = None
         self.again = []
 
-    def turn(self):
+    def step(self):
         if self.wire is None or self.random.random() < 0.05:
-            self.leave()
+            self.disconnect()
         resets = self.soak.resets
         try:
             if self.wire is None:
                 self.wire = connect(self.server)
                 self.wire.push(push_headers(self.server, self.random.choice(self.devices)))  # enables 1000 streams
             acknowledged = self.batch()
-        except TROUBLES:
-            self.leave()
+        except CLIENT_ERRORS:
+            self.disconnect()
             return
         self.soak.check(acknowledged, resets)
 
-    def leave(self):
+    def disconnect(self):
         if self.wire is not None:
             self.wire.close()
             self.wire = None
@@ -83,23 +83,23 @@ class Provider(Actor):
         while len(requests) < BATCH:
             requests.append((str(uuid.UUID(int=self.random.getrandbits(128))), 1, self.request()))
         self.again = []
-        answers = []
+        responses = []
         for apns_id, _, (device, changes, body) in requests:
             stream = self.wire.open(push_headers(self.server, device, apns_id=apns_id, **changes), body)
-            answers.append(self.wire.answers[stream])
+            responses.append(self.wire.responses[stream])
         self.soak.pushes += BATCH
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         try:
-            while not all(answer.finished for answer in answers) and time.monotonic() < deadline:
+            while not all(response.finished for response in responses) and time.monotonic() < deadline:
                 select.select([self.wire.sock], [], [], max(0, deadline - time.monotonic()))
                 self.wire.drain()
-        except TROUBLES:
-            self.leave()
+        except CLIENT_ERRORS:
+            self.disconnect()
         acknowledged = {}
-        for (apns_id, sent, request), answer in zip(requests, answers):
-            if answer.status == 200:
+        for (apns_id, sent, request), response in zip(requests, responses):
+            if response.status == 200:
                 acknowledged[apns_id] = sent
-            elif sent < 4 and answer.status in (None, 429, 500, 503):
+            elif sent < 4 and response.status in (None, 429, 500, 503):
                 self.again.append((apns_id, sent + 1, request))
         return acknowledged
 
@@ -119,15 +119,15 @@ class Provider(Actor):
         return device, changes, body
 
 
-class PasserBy(Actor):
+class IncompleteClient(Actor):
     """Connections that end without a served request, of each kind in turn."""
 
     pause = 0.25
 
-    def turn(self):
+    def step(self):
         try:
-            (self.plain, self.half_a_greeting, self.greeting, self.reset_after_a_push)[self.turns % 4]()
-        except TROUBLES:
+            (self.plain, self.half_a_greeting, self.greeting, self.reset_after_a_push)[self.steps % 4]()
+        except CLIENT_ERRORS:
             pass  # faults apply to these connections as well
 
     def tcp(self):
@@ -160,31 +160,31 @@ class Reader(Actor):
 
     pause = 0.3
 
-    def turn(self):
+    def step(self):
         reads = (
             ("/pushes", {"limit": 50, "order": "desc", "q": "status:200 type:alert larger:1K"}),
             ("/pushes", {"payload./aps/badge": 7, "topic": "com.example.*"}), ("/stats", {}), ("/findings", {}),
             ("/connections", {}), ("/status", {}), ("/profiles", {}), ("/rules", {}), ("/devices", {}),
             ("/pushes/wait", {"count": 1, "after": self.soak.newest(), "timeout": "2s"}),
-            ("/pushes/wait", {"topic": "com.example.nobody", "timeout": "300ms"}),
-            ("/pushes/wait", {"count": 0, "topic": "com.example.nobody", "settle": "100ms"}),
+            ("/pushes/wait", {"topic": "com.example.unused", "timeout": "300ms"}),
+            ("/pushes/wait", {"count": 0, "topic": "com.example.unused", "settle": "100ms"}),
             ("/export", {"format": "json"}), ("/export", {"format": "json", "q": "!status:200"}),
         )
-        path, query = reads[self.turns % len(reads)]
+        path, query = reads[self.steps % len(reads)]
         self.server.api("GET", path, **query)
         for path in ("/metrics", "/", "/openapi.json", "/readyz"):
-            answer = self.server.request("GET", path)
-            assert answer.status == 200, f"{path}: {answer.status}"
+            response = self.server.request("GET", path)
+            assert response.status == 200, f"{path}: {response.status}"
         verified = self.server.request(
-            "POST", "/api/v1/verify", {"expect": [{"match": {"topic": "com.example.nobody"}, "count": {"exactly": 0}}]})
+            "POST", "/api/v1/verify", {"expect": [{"match": {"topic": "com.example.unused"}, "count": {"exactly": 0}}]})
         assert verified.status == 200 or verified.json["inconclusive"], verified.body  # inconclusive because pushes were dropped
 
 
 class Follower(Actor):
     """Follows the events for a while and disconnects abruptly, or requests an export and does not read it."""
 
-    def turn(self):
-        path = ("/api/v1/events", "/api/v1/events?status=503", "/api/v1/export")[self.turns % 3]
+    def step(self):
+        path = ("/api/v1/events", "/api/v1/events?status=503", "/api/v1/export")[self.steps % 3]
         with socket.create_connection((self.server.admin_host, self.server.admin_port), timeout=20) as sock:
             sock.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
             assert sock.recv(64).startswith(b"HTTP/1.1 200 "), path
@@ -192,15 +192,15 @@ class Follower(Actor):
             while "events" in path and time.monotonic() < leaving and not self.soak.over.is_set():
                 if select.select([sock], [], [], 0.1)[0] and not sock.recv(65536):
                     raise AssertionError(f"{path} ended")
-            if self.turns % 2:
+            if self.steps % 2:
                 reset(sock)
 
 
 class Changer(Actor):
     """Enables and disables faults and changes everything else that may change while a server runs."""
 
-    def turn(self):
-        api, device = self.server.api, f"{self.turns // 13 % 50 + 1:064x}"  # the same device throughout a round of changes
+    def step(self):
+        api, device = self.server.api, f"{self.steps // 13 % 50 + 1:064x}"  # the same device throughout a round of changes
         changes = (
             lambda: api("PUT", "/profile", {"name": "chaos-mix", "params": {"intensity": 0.3}}),
             lambda: api("POST", "/rules", {"name": "soon-gone", "ttl": "2s", "do": {"respond": {"status": 429}},
@@ -212,12 +212,12 @@ class Changer(Actor):
             lambda: api("PUT", "/clock", {"mode": "real"}),
             lambda: api("DELETE", f"/devices/{device}"),
             lambda: api("POST", "/connections/goaway", {"all": True}),
-            lambda: self.server.request("DELETE", "/api/v1/pushes", topic="com.example.nobody"),
+            lambda: self.server.request("DELETE", "/api/v1/pushes", topic="com.example.unused"),
             lambda: api("POST", "/reset", {"counters": True, "rules": True}),
             lambda: api("POST", "/connections/close", {"all": True}),
             self.reset_the_inbox,
         )
-        changes[self.turns % len(changes)]()
+        changes[self.steps % len(changes)]()
 
     def reset_the_inbox(self):
         with self.soak.resetting():
@@ -229,7 +229,7 @@ class Crowd(Actor):
 
     pause = 10
 
-    def turn(self):
+    def step(self):
         payload = self.server.directory / "payload.json"
         payload.write_bytes(b'{"aps":{"alert":"crowd"}}')
         subprocess.run(
@@ -239,7 +239,7 @@ class Crowd(Actor):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
 
 
-def everybody(soak):
+def all_actors(soak):
     """Returns one actor of each kind available on this machine."""
-    kinds = [Provider, PasserBy, Reader, Follower, Changer]
+    kinds = [Provider, IncompleteClient, Reader, Follower, Changer]
     return [kind(soak) for kind in (kinds + [Crowd] if shutil.which("h2load") else kinds)]

@@ -14,13 +14,13 @@ from support.wire import Closed, client_context, connect
 class Naive:
     """Gives up: every response other than 200 is a failure, and nothing is sent again.
 
-    `clock` dates the provider tokens; `patience` is httpx's time-out in seconds, and None waits indefinitely.
+    `clock` dates the provider tokens; `timeout` is httpx's timeout in seconds, and None waits indefinitely.
     """
 
     tries = 1  # how often a push is sent
     verified = True
 
-    def __init__(self, server, *, clock=time.time, patience=10):
+    def __init__(self, server, *, clock=time.time, timeout=10):
         self.server = server
         self.clock = clock
         self.delivered = []  # the numbers of the pushes answered with 200
@@ -30,7 +30,7 @@ class Naive:
         self._token = None
         self.client = httpx.Client(
             http2=True, verify=client_context(server.ca) if self.verified else False, base_url=server.url,
-            timeout=patience, trust_env=False)
+            timeout=timeout, trust_env=False)
 
     def run(self, pushes):
         for push in pushes:
@@ -40,11 +40,11 @@ class Naive:
     def deliver(self, push):
         """Sends a push and returns whether it was finally answered with 200."""
         for _ in range(self.tries):
-            answer = self.send(push)
-            if answer is not None and answer.status_code == 200:
+            response = self.send(push)
+            if response is not None and response.status_code == 200:
                 return True
-            if answer is not None:
-                self.meet(answer, push)
+            if response is not None:
+                self.react(response, push)
         return False
 
     def send(self, push):
@@ -52,7 +52,7 @@ class Naive:
         headers = {**push.headers(self.server), "authorization": f"bearer {self.token()}"}
         return self.client.post(f"/3/device/{push.device}", headers=headers, content=push.body)
 
-    def meet(self, answer, push):
+    def react(self, response, push):
         """Reacts to a response other than 200."""
 
     def token(self):
@@ -85,7 +85,7 @@ class Careless(Hasty):
 class Minter(Hasty):
     """Attributes every error to its provider token and makes another."""
 
-    def meet(self, answer, push):
+    def react(self, response, push):
         self._token = None
 
     def token(self):
@@ -119,8 +119,8 @@ class Purger(Naive):
 class Forgetful(Naive):
     """Drops a device token on 410 without comparing the timestamp."""
 
-    def meet(self, answer, push):
-        if answer.status_code == 410:
+    def react(self, response, push):
+        if response.status_code == 410:
             self.dropped.add(push.device)
 
 
@@ -148,8 +148,8 @@ class KnownReason(enum.Enum):
 class Listed(Naive):
     """Raises an error for any reason that is not in its list."""
 
-    def meet(self, answer, push):
-        KnownReason(answer.json()["reason"])
+    def react(self, response, push):
+        KnownReason(response.json()["reason"])
 
 
 class Flooder:
@@ -167,7 +167,7 @@ class Flooder:
             try:
                 self._begin(left.pop(0))
                 self._end_one()
-                self._await_leave()
+                self._await_stream_limit()
                 while left or self._open:
                     while left and len(self._open) < self.width:
                         self._begin(left.pop(0))
@@ -175,25 +175,25 @@ class Flooder:
             except Closed:
                 pass  # pushes without a response are lost
 
-    def _await_leave(self):
+    def _await_stream_limit(self):
         """Called after the first response; subclasses override it to wait."""
 
     def _begin(self, push):
         self._open[self._wire.open(frame_headers(self.server, push), push.body.encode())] = push
 
     def _end_one(self):
-        while not (finished := [stream for stream in self._open if self._wire.answers[stream].finished]):
+        while not (finished := [stream for stream in self._open if self._wire.responses[stream].finished]):
             self._wire.receive()
         for stream in finished:
             push = self._open.pop(stream)
-            if self._wire.answers[stream].status == 200:
+            if self._wire.responses[stream].status == 200:
                 self.delivered.append(push.payload["n"])
 
 
 class Hopeful(Flooder):
     """Waits after its first response for SETTINGS that allow more than one stream."""
 
-    def _await_leave(self):
+    def _await_stream_limit(self):
         while max(frame.settings[SettingsFrame.MAX_CONCURRENT_STREAMS] for frame in self._wire.own_settings()) < 2:
             self._wire.receive()
 
@@ -210,14 +210,14 @@ class Literal:
     def run(self, pushes):
         with connect(self.server) as wire:
             for push in pushes:
-                answer = wire.push(frame_headers(self.server, push), push.body.encode())
+                response = wire.push(frame_headers(self.server, push), push.body.encode())
                 try:
-                    self._read(answer, {push.apns_id: push})
+                    self._read(response, {push.apns_id: push})
                 except (KeyError, ValueError) as error:
                     self.surprises[push.payload["n"]] = error
 
-    def _read(self, answer, waiting):
-        waiting.pop(answer.header("apns-id"))
-        if answer.status != 200:
-            for chunk in answer.data or [b""]:
+    def _read(self, response, waiting):
+        waiting.pop(response.header("apns-id"))
+        if response.status != 200:
+            for chunk in response.data or [b""]:
                 KnownReason(json.loads(chunk)["reason"])

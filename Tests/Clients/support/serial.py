@@ -19,7 +19,7 @@ def prepare(config):
 
 
 @contextlib.contextmanager
-def turn(item):
+def exclusive(item):
     """Holds the lock while the block runs: exclusively for a test marked `serial`, otherwise shared. A shared lock is
     not granted while a serial test waits, so that it does not wait forever.
     """

@@ -17,9 +17,9 @@ import urllib.request
 from support import tokens
 from support.way import Way
 
-START_PATIENCE = 30  # seconds until the port file must exist; generating keys is slow on a loaded machine
-STOP_PATIENCE = 15
-LOG_PATIENCE = 15  # seconds until a log line must appear
+START_TIMEOUT = 30  # seconds until the port file must exist; generating keys is slow on a loaded machine
+STOP_TIMEOUT = 15
+LOG_TIMEOUT = 15  # seconds until a log line must appear
 
 
 def clean_environment(**variables):
@@ -47,7 +47,7 @@ def is_sanitized(program):
         return any(content.find(name) >= 0 for name in (b"__asan_init", b"__tsan_init"))
 
 
-class Answer:
+class Response:
     """A response of the admin API."""
 
     def __init__(self, status, headers, body):
@@ -100,12 +100,12 @@ class Server:
         self._bearer = None
 
     def _await_port_file(self):
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT
         while not self.port_file.exists():
             if self.process.poll() is not None:
                 raise AssertionError(f"serve ended with {self.process.returncode} before it was ready:\n{self.log()}")
             if time.monotonic() > deadline:
-                raise AssertionError(f"serve wrote no port file within {START_PATIENCE} s:\n{self.log()}")
+                raise AssertionError(f"serve wrote no port file within {START_TIMEOUT} s:\n{self.log()}")
             time.sleep(0.005)
 
     # Values that clients need
@@ -150,15 +150,15 @@ class Server:
         request = urllib.request.Request(url, data=data, headers=sent, method=method)
         try:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=15) as response:
-                return Answer(response.status, response.headers, response.read())
+                return Response(response.status, response.headers, response.read())
         except urllib.error.HTTPError as error:
-            return Answer(error.code, error.headers, error.read())
+            return Response(error.code, error.headers, error.read())
 
     def api(self, method, path, body=None, **query):
         """Sends a request under /api/v1 that must succeed; returns its JSON."""
-        answer = self.request(method, "/api/v1" + path, body, **query)
-        assert 200 <= answer.status < 300, f"{method} {path}: {answer.status} {answer.body!r}"
-        return answer.json if answer.body else None
+        response = self.request(method, "/api/v1" + path, body, **query)
+        assert 200 <= response.status < 300, f"{method} {path}: {response.status} {response.body!r}"
+        return response.json if response.body else None
 
     def pushes(self, **query):
         """Returns the matching records, oldest first."""
@@ -185,7 +185,7 @@ class Server:
         """Returns the log lines with all of `words` once there are `count`. The server logs asynchronously, so a
         line may appear after the event it reports.
         """
-        deadline = time.monotonic() + LOG_PATIENCE
+        deadline = time.monotonic() + LOG_TIMEOUT
         while True:
             lines = [line for line in self.log().splitlines() if all(word in line for word in words)]
             if len(lines) >= count:
@@ -200,8 +200,8 @@ class Server:
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
 
-    def wait(self, patience=STOP_PATIENCE):
-        return self.process.wait(timeout=patience)
+    def wait(self, timeout=STOP_TIMEOUT):
+        return self.process.wait(timeout=timeout)
 
     def stop(self):
         """Sends SIGTERM and returns the exit code. The port file must be removed."""
@@ -248,9 +248,9 @@ def wait_until(condition, message, timeout=30):
     return found
 
 
-def run(binary, *arguments, input=None, environment=None, cwd=None, patience=30):
+def run(binary, *arguments, input=None, environment=None, cwd=None, timeout=30):
     """Runs one command of the program to its end; returns a `CompletedProcess` with text."""
     return subprocess.run(
-        [str(binary), *map(str, arguments)], input=input, capture_output=True, text=True, timeout=patience, cwd=cwd,
+        [str(binary), *map(str, arguments)], input=input, capture_output=True, text=True, timeout=timeout, cwd=cwd,
         env=clean_environment(**(environment or {})),
     )

@@ -16,22 +16,22 @@ import threading
 import time
 
 from support.attack import MEBIBYTE, descriptors
-from support.mixed_traffic import everybody
+from support.mixed_traffic import all_actors
 from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
 RECORDS = 3_000  # few, so that records are continuously dropped for newer ones
-KEPT = 200  # how many of the latest acknowledged pushes must be in the export at the end
+CHECKED_AT_END = 200  # how many of the latest acknowledged pushes must be in the export at the end
 
 
 class Soak:
-    """A soak of `seconds` against a new server. `rate`: pushes per second. `tell(text)` is called with the progress
+    """A soak of `seconds` against a new server. `rate`: pushes per second. `report_progress(text)` is called with the progress
     twice a second.
     """
 
-    def __init__(self, binary, certs, *, seconds, rate=80, seed=None, growth=16 * MEBIBYTE, most=192 * MEBIBYTE,
-                 tell=lambda text: None):
-        self.seconds, self.rate, self.growth, self.most, self.tell = seconds, rate, growth, most, tell
+    def __init__(self, binary, certs, *, seconds, rate=80, seed=None, growth=16 * MEBIBYTE, limit=192 * MEBIBYTE,
+                 report_progress=lambda text: None):
+        self.seconds, self.rate, self.growth, self.limit, self.report_progress = seconds, rate, growth, limit, report_progress
         self.seed = random.getrandbits(32) if seed is None else seed
         self.folder = tempfile.TemporaryDirectory(prefix="apns-mock-soak-")
         self.export = f"{self.folder.name}/inbox.ndjson"
@@ -41,9 +41,9 @@ class Soak:
         self.over = threading.Event()
         self.failures = []
         self.pushes = self.checked = self.resets = 0
-        self.acknowledged = collections.deque(maxlen=KEPT)  # (id, how often it was sent), verified to be in the inbox
+        self.acknowledged = collections.deque(maxlen=CHECKED_AT_END)  # (id, how often it was sent), verified to be in the inbox
         self.samples = []  # (seconds, resident bytes, descriptors)
-        self.memory = "memory: nobody counts it here"
+        self.memory = "memory: not measured on this machine"
         self.warnings = collections.Counter()
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class Soak:
 
     def report(self):
         """Yields the lines of the report, apart from the failures."""
-        yield f"{self.pushes} pushes by the provider that looks for them, {self.checked} acknowledged ones found"
+        yield f"{self.pushes} pushes by the provider that checks them, {self.checked} acknowledged ones found"
         yield self.memory
         for message, count in self.warnings.most_common():
             yield f"{count} x warning: {message}"
@@ -74,11 +74,11 @@ class Soak:
         with self._lock:
             if resets % 2 or self.resets != resets:
                 return
-            self.look_for(acknowledged.items(), found, "inbox")
+            self.find_missing(acknowledged.items(), found, "inbox")
             self.checked += len(acknowledged)
             self.acknowledged.extend(acknowledged.items())
 
-    def look_for(self, acknowledged, found, place):
+    def find_missing(self, acknowledged, found, place):
         wrong = [f"{apns_id} sent {sent}, there {found[apns_id]} times" for apns_id, sent in acknowledged
                  if not 1 <= found[apns_id] <= sent]
         if wrong:
@@ -98,7 +98,7 @@ class Soak:
 
     def run(self):
         """Runs the soak and returns the failures."""
-        actors = everybody(self)
+        actors = all_actors(self)
         try:
             self.fill()
             for actor in actors:
@@ -109,9 +109,9 @@ class Soak:
                 actor.join(60)
                 if actor.is_alive():
                     self.failures.append(f"{actor.name} hangs")
-            self.failures += [f"{actor.name} did nothing" for actor in actors if actor.turns == 0 and actor.pause < 10]
+            self.failures += [f"{actor.name} did nothing" for actor in actors if actor.steps == 0 and actor.pause < 10]
             if not self.failures:
-                self.judge()
+                self.evaluate()
             self.end()
         finally:
             self.over.set()
@@ -125,7 +125,7 @@ class Soak:
             for _ in range(RECORDS // 100 + 1):
                 wire.push(push_headers(self.server, "ef" * 32))
                 for stream in [wire.open(push_headers(self.server, "ef" * 32), b"{}") for _ in range(99)]:
-                    wire.answer(stream)
+                    wire.response(stream)
 
     def sample(self):
         began = time.monotonic()
@@ -137,9 +137,9 @@ class Soak:
             if memory is not None:
                 self.samples.append((at, memory, opened))
             shown = f", {memory / MEBIBYTE:.1f} MiB, {opened} descriptors" if memory else ""
-            self.tell(f"{clock(at)} of {clock(self.seconds)}, {self.pushes} pushes, {self.checked} looked for{shown}")
+            self.report_progress(f"{clock(at)} of {clock(self.seconds)}, {self.pushes} pushes, {self.checked} checked{shown}")
 
-    def judge(self):
+    def evaluate(self):
         """Checks memory and descriptors with a regression line through the last two thirds, when tables and buffers
         have reached their full size.
         """
@@ -147,15 +147,15 @@ class Soak:
             return
         counted = [sample for sample in self.samples if sample[0] >= self.seconds / 3]
         slope, _ = statistics.linear_regression(*zip(*((at, memory) for at, memory, _ in counted)))
-        grown, most = slope * self.seconds * 2 / 3, max(memory for _, memory, _ in self.samples)
+        grown, limit = slope * self.seconds * 2 / 3, max(memory for _, memory, _ in self.samples)
         self.memory = (
             f"memory: {counted[0][1] / MEBIBYTE:.1f} to {counted[-1][1] / MEBIBYTE:.1f} MiB over {clock(self.seconds * 2 / 3)} "
-            f"(a line through it grows by {grown / MEBIBYTE:+.1f}), at most {most / MEBIBYTE:.1f} MiB and "
+            f"(a line through it grows by {grown / MEBIBYTE:+.1f}), at most {limit / MEBIBYTE:.1f} MiB and "
             f"{max(opened for _, _, opened in self.samples)} descriptors")
         if grown > self.growth:
             self.failures.append(f"{self.memory}; it may grow by {self.growth / MEBIBYTE:.0f} MiB")
-        if most > self.most:
-            self.failures.append(f"{self.memory}; {self.most / MEBIBYTE:.0f} MiB are the most there may be")
+        if limit > self.limit:
+            self.failures.append(f"{self.memory}; {self.limit / MEBIBYTE:.0f} MiB are the most there may be")
 
     def end(self):
         """Checks after the last client has disconnected: descriptors are as before, the server exits with 0, and no
@@ -181,7 +181,7 @@ class Soak:
         with open(self.export) as lines:
             kept = collections.Counter(
                 record["apns"]["id"] for record in map(json.loads, lines) if record["served"]["status"] == 200)
-        self.look_for(self.acknowledged, kept, "export")
+        self.find_missing(self.acknowledged, kept, "export")
 
 
 def clock(seconds):

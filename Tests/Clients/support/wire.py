@@ -15,7 +15,7 @@ from hyperframe.frame import (
 )
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-PATIENCE = 20  # seconds for anything that must arrive
+TIMEOUT = 20  # seconds for anything that must arrive
 
 NO_ERROR = 0
 PROTOCOL_ERROR = 1
@@ -28,7 +28,7 @@ class Closed(Exception):
     """The server closed the connection before the expected frame arrived."""
 
 
-class Answer:
+class Response:
     """The response on one stream."""
 
     def __init__(self):
@@ -57,7 +57,7 @@ class Answer:
         return b"".join(self.data)
 
     def __repr__(self):
-        return f"Answer({self.headers}, {self.data}, ended_by={self.ended_by}, reset={self.reset})"
+        return f"Response({self.headers}, {self.data}, ended_by={self.ended_by}, reset={self.reset})"
 
 
 def client_context(ca, *, alpn=("h2",), version=None, certificate=None):
@@ -77,7 +77,7 @@ def tls_socket(server, *, alpn=("h2",), version=None, certificate=None, host="12
                context=None, session=None):
     """Returns a TLS connection to the server on which no HTTP/2 frame has been sent."""
     context = context or client_context(server.ca, alpn=alpn, version=version, certificate=certificate)
-    plain = socket.create_connection((host, port or server.port), timeout=PATIENCE)
+    plain = socket.create_connection((host, port or server.port), timeout=TIMEOUT)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return context.wrap_socket(plain, server_hostname=name, session=session)
 
@@ -90,9 +90,9 @@ class Wire:
         self.acknowledge = acknowledge
         self.frames = []  # all received frames, in order
         self.closed = False
-        self.answers = {}
+        self.responses = {}
         self.next_stream = 1
-        self._goaways_taken = 0
+        self._goaways_returned = 0
         self._buffer = b""
         self._encoder = hpack.Encoder()
         self._decoder = hpack.Decoder()
@@ -133,15 +133,15 @@ class Wire:
         frames[-1].flags.add("END_HEADERS")
         return frames
 
-    def take_stream(self):
+    def next_stream_id(self):
         stream, self.next_stream = self.next_stream, self.next_stream + 2
-        self.answers[stream] = Answer()
+        self.responses[stream] = Response()
         self._windows[stream] = self._initial_window
         return stream
 
     def request_frames(self, headers, body=b"", *, end_stream=True):
         """Returns a stream id and the frames of a request whose body fits the flow-control window."""
-        stream = self.take_stream()
+        stream = self.next_stream_id()
         frames = self.header_frames(stream, headers, end_stream=end_stream and not body)
         pieces = [body[i:i + 16384] for i in range(0, len(body), 16384)]
         for index, piece in enumerate(pieces):
@@ -161,14 +161,14 @@ class Wire:
 
     def push(self, headers, body=b'{"aps":{"alert":"hello"}}'):
         """Sends a request and waits for its response."""
-        return self.answer(self.open(headers, body))
+        return self.response(self.open(headers, body))
 
     def upload(self, headers, body):
         """Sends a long body as flow control allows, and stops as soon as the server has responded."""
-        stream = self.take_stream()
+        stream = self.next_stream_id()
         self.send(*self.header_frames(stream, headers, end_stream=False))
         at = 0
-        while at < len(body) and not self.answers[stream].finished:
+        while at < len(body) and not self.responses[stream].finished:
             room = min(self._window, self._windows[stream], 16384, len(body) - at)
             if room <= 0 or self._readable():
                 self.receive()
@@ -180,7 +180,7 @@ class Wire:
             self.send(frame)
             self._window -= room
             self._windows[stream] -= room
-        return self.answer(stream)
+        return self.response(stream)
 
     def _readable(self):
         if self._buffer or (isinstance(self.sock, ssl.SSLSocket) and self.sock.pending()):
@@ -230,18 +230,18 @@ class Wire:
             elif frame.stream_id in self._windows:
                 self._windows[frame.stream_id] += frame.window_increment
         elif isinstance(frame, HeadersFrame):
-            assert "END_HEADERS" in frame.flags, "an answer's header block is one frame"
-            answer = self.answers[frame.stream_id]
-            answer.headers = [(str(name), str(value)) for name, value in self._decoder.decode(frame.data)]
+            assert "END_HEADERS" in frame.flags, "a response's header block is one frame"
+            response = self.responses[frame.stream_id]
+            response.headers = [(str(name), str(value)) for name, value in self._decoder.decode(frame.data)]
             if "END_STREAM" in frame.flags:
-                answer.ended_by = "HEADERS"
+                response.ended_by = "HEADERS"
         elif isinstance(frame, DataFrame):
-            answer = self.answers[frame.stream_id]
-            answer.data.append(bytes(frame.data))
+            response = self.responses[frame.stream_id]
+            response.data.append(bytes(frame.data))
             if "END_STREAM" in frame.flags:
-                answer.ended_by = "DATA"
-        elif isinstance(frame, RstStreamFrame) and frame.stream_id in self.answers:
-            self.answers[frame.stream_id].reset = frame.error_code
+                response.ended_by = "DATA"
+        elif isinstance(frame, RstStreamFrame) and frame.stream_id in self.responses:
+            self.responses[frame.stream_id].reset = frame.error_code
 
     def until(self, wanted):
         """Receives frames until one satisfies `wanted`, and returns it."""
@@ -250,19 +250,19 @@ class Wire:
             if wanted(frame):
                 return frame
 
-    def answer(self, stream):
+    def response(self, stream):
         """Waits for the response on a stream to be complete and returns it."""
-        while not self.answers[stream].finished:
+        while not self.responses[stream].finished:
             self.receive()
-        return self.answers[stream]
+        return self.responses[stream]
 
     def goaway(self):
         """Returns the next GOAWAY, including one received while waiting for something else."""
         while True:
             received = [frame for frame in self.frames if isinstance(frame, GoAwayFrame)]
-            if len(received) > self._goaways_taken:
-                self._goaways_taken += 1
-                return received[self._goaways_taken - 1]
+            if len(received) > self._goaways_returned:
+                self._goaways_returned += 1
+                return received[self._goaways_returned - 1]
             self.receive()
 
     def settings(self):
