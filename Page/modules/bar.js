@@ -1,6 +1,6 @@
 // The top bar: the active profile, the connection state, theme and keyboard shortcuts; and the banner about active faults.
 import { post } from "./api.js";
-import { say, sayError } from "./copy.js";
+import { showMessage, showError } from "./copy.js";
 import { countdown } from "./countdown.js";
 import { button, h, replace } from "./dom.js";
 import { count } from "./format.js";
@@ -58,6 +58,6 @@ export class Bar {
   }
 
   send(path, message) {
-    post(path).then(() => say(message), sayError).then(() => this.actions.reload());
+    post(path).then(() => showMessage(message), showError).then(() => this.actions.reload());
   }
 }

@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 
 /** Shows a temporary notification, also to screen readers. */
-export function say(message, isError = false) {
+export function showMessage(message, isError = false) {
   const note = h("p", { class: isError ? "toast is-error" : "toast" }, message);
   document.getElementById("toasts").append(note);
   setTimeout(() => note.remove(), isError ? 8000 : 2500);
@@ -12,13 +12,13 @@ export function say(message, isError = false) {
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
-    say(`Copied ${what}`);
+    showMessage(`Copied ${what}`);
   } catch {
-    say(`The browser does not allow this page to copy. Use localhost or https.`, true);
+    showMessage(`The browser does not allow this page to copy. Use localhost or https.`, true);
   }
 }
 
 /** Shows the error of an action. */
-export function sayError(error) {
-  say([error.message, error.hint].filter(Boolean).join(" — "), true);
+export function showError(error) {
+  showMessage([error.message, error.hint].filter(Boolean).join(" — "), true);
 }

@@ -1,7 +1,7 @@
 // The details of one push: title, attempts and six tabs.
 import { get, text } from "./api.js";
 import { attemptsStrip } from "./attempts.js";
-import { copy, sayError } from "./copy.js";
+import { copy, showError } from "./copy.js";
 import { button, h, replace } from "./dom.js";
 import { clockTime, fullTime } from "./format.js";
 import { icon } from "./icons.js";
@@ -144,7 +144,7 @@ export class Detail {
   }
 
   copyText(what, name) {
-    text(`/pushes/${this.record.seq}/${what}`).then((content) => copy(content, name), sayError);
+    text(`/pushes/${this.record.seq}/${what}`).then((content) => copy(content, name), showError);
   }
 
   tabs() {

@@ -16,5 +16,5 @@ export function gauge(size) {
       class: "gauge-bar", role: "meter", "aria-label": "Payload size", "aria-valuemin": "0", "aria-valuemax": size.limit,
       "aria-valuenow": Math.min(size.bytes, size.limit), "aria-valuetext": description + more,
     }, h("div", { class: "gauge-fill", style: { width: `${Math.min(100, share * 100)}%` } })),
-    h("span", { class: "gauge-words" }, description, more));
+    h("span", { class: "gauge-text" }, description, more));
 }

@@ -98,7 +98,7 @@ export class Inbox {
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error instanceof ApiError && error.status === 400) this.search.showError(error);
-      else this.list.say(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
+      else this.list.showNotice(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
     }
     this.callbacks.onPause();
     this.callbacks.onNew();
@@ -108,7 +108,7 @@ export class Inbox {
     const { length, total, evicted } = this.records;
     replace(this.count, length === total || !this.query ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
       evicted > 0 && `, ${count(evicted)} older ones were evicted`);
-    this.list.say(length ? null : this.emptyNotice());
+    this.list.showNotice(length ? null : this.emptyNotice());
     if (shown.fold) this.loadAttempts();
     this.list.draw();
   }

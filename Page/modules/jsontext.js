@@ -1,4 +1,4 @@
-// Formats JSON text in lines without decoding it: numbers keep their digits, duplicate names are kept.
+// Formats JSON text in lines without decoding it: numbers keep their digits, duplicate names remain.
 
 /**
  * The lines of a JSON text. A line is `{depth, pointer, name, kind, text, after}`: `name` is the raw name with its

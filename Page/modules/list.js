@@ -90,9 +90,9 @@ export class List {
     if (drawn.isFilled && drawn.row === row && drawn.attempts === attempts) return;
     Object.assign(drawn, { row, attempts, isFilled: true });
     if (!row) {
-      const isGone = seq !== null && this.records.gone.has(seq);
-      element.setAttribute("aria-label", isGone ? "evicted from the inbox" : "loading");
-      replace(element, h("span", { class: "row-empty" }, isGone ? "evicted from the inbox" : ""));
+      const isMissing = seq !== null && this.records.missing.has(seq);
+      element.setAttribute("aria-label", isMissing ? "evicted from the inbox" : "loading");
+      replace(element, h("span", { class: "row-empty" }, isMissing ? "evicted from the inbox" : ""));
       return;
     }
     element.id = `push-${seq}`;
@@ -170,7 +170,7 @@ export class List {
   }
 
   /** Shows a message instead of rows; null removes it. */
-  say(content) {
+  showNotice(content) {
     this.note.hidden = content === null;
     replace(this.note, content);
   }

@@ -13,7 +13,7 @@ import { ConnectionsPanel } from "./panels/connections.js";
 import { DevicesPanel } from "./panels/devices.js";
 import { FaultsPanel } from "./panels/faults.js";
 import { go, onChange, shown, start as startRoute, TABS } from "./route.js";
-import { say } from "./copy.js";
+import { showMessage } from "./copy.js";
 import * as theme from "./theme.js";
 
 api.takeToken();
@@ -69,7 +69,7 @@ onChange((now, before) => {
 });
 
 function changeTheme() {
-  say(`Theme: ${theme.next()}`);
+  showMessage(`Theme: ${theme.next()}`);
 }
 
 // Events

@@ -26,7 +26,7 @@ export class Records {
     this.newer = [];
     this.expected = 0;
     this.rows = new Map();
-    this.gone = new Set();
+    this.missing = new Set();
     this.total = 0;
     this.evicted = 0;
   }
@@ -71,8 +71,8 @@ export class Records {
     const { signal } = (this.loading = new AbortController());
     // Pushes that arrive over the stream during the request.
     this.arrivedDuringLoad = [];
-    const asked = q ? { q } : {};
-    const page = await get("/pushes", { ...asked, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
+    const filter = q ? { q } : {};
+    const page = await get("/pushes", { ...filter, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
     const arrivedDuringLoad = this.arrivedDuringLoad;
     this.clear();
     this.q = q;
@@ -85,12 +85,12 @@ export class Records {
     this.evicted = page.evicted;
     for (const record of arrivedDuringLoad) this.add(record);
     this.onChange();
-    if (page.matched > page.items.length) this.index(asked, signal).catch(() => {});
+    if (page.matched > page.items.length) this.index(filter, signal).catch(() => {});
   }
 
   /** Loads the seq numbers of all other pushes, unless they are contiguous. */
-  async index(asked, signal) {
-    const oldest = await get("/pushes", { ...asked, order: "asc", limit: 1, fields: "seq" }, { signal });
+  async index(filter, signal) {
+    const oldest = await get("/pushes", { ...filter, order: "asc", limit: 1, fields: "seq" }, { signal });
     const first = oldest.items[0]?.seq ?? 0;
     const newest = this.older[0];
     if (newest - first + 1 === this.expected) {
@@ -99,7 +99,7 @@ export class Records {
     }
     while (this.older.length < this.expected) {
       const before = this.older.at(-1);
-      const page = await get("/pushes", { ...asked, order: "desc", limit: INDEX_PAGE, before, fields: "seq" }, { signal });
+      const page = await get("/pushes", { ...filter, order: "desc", limit: INDEX_PAGE, before, fields: "seq" }, { signal });
       if (!page.items.length) break;
       for (const item of page.items) this.older.push(item.seq);
       this.onChange();
@@ -113,7 +113,7 @@ export class Records {
     const seqs = [];
     for (let index = first; index <= last; index += 1) {
       const seq = this.seqAt(index);
-      if (seq !== null && !this.rows.has(seq) && !this.gone.has(seq)) seqs.push(seq);
+      if (seq !== null && !this.rows.has(seq) && !this.missing.has(seq)) seqs.push(seq);
     }
     if (!seqs.length) return;
     this.fetching?.abort();
@@ -129,7 +129,7 @@ export class Records {
       return; // The next draw of the list retries.
     }
     for (const item of page.items) this.keep(item);
-    for (const seq of seqs) if (!this.rows.has(seq)) this.gone.add(seq);
+    for (const seq of seqs) if (!this.rows.has(seq)) this.missing.add(seq);
     this.onChange();
   }
 
@@ -149,7 +149,7 @@ export class Records {
       this.arrivedDuringLoad.push(record);
       return false;
     }
-    this.gone.delete(record.seq);
+    this.missing.delete(record.seq);
     const isNew = this.indexOf(record.seq) < 0 && record.seq > (this.older[0] ?? 0);
     if (isNew) {
       let index = this.newer.length;

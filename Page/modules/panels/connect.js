@@ -68,7 +68,7 @@ export class ConnectPanel {
     topic.value = TOPIC;
     const payload = h("textarea", { id: "test-payload", class: "mono", rows: "7", spellcheck: "false" });
     const kind = h("select", { id: "test-kind" }, SAMPLES.map((sample, index) => h("option", { value: index }, sample.name)));
-    const result = h("p", { role: "status", class: "test-answer" });
+    const result = h("p", { role: "status", class: "test-result" });
     const fill = () => { payload.value = JSON.stringify(SAMPLES[kind.value].payload(), null, 2); };
     kind.addEventListener("change", fill);
     fill();

@@ -1,6 +1,6 @@
 // All connections as timelines, which show failures that have a common cause.
 import { get, post } from "../api.js";
-import { sayError, say } from "../copy.js";
+import { showError, showMessage } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { LANE_FIELDS, lanes } from "../lanes.js";
 
@@ -22,7 +22,7 @@ export class ConnectionsPanel {
   }
 
   send(path, message) {
-    post(path, { all: true }).then((result) => say(`${message}: ${result.connections?.length ?? 0} connections`), sayError).then(() => this.load());
+    post(path, { all: true }).then((result) => showMessage(`${message}: ${result.connections?.length ?? 0} connections`), showError).then(() => this.load());
   }
 
   async load() {

@@ -1,6 +1,6 @@
 // Device tokens: their state, the notifications on the screen, and controls to register and unregister them.
 import { get, put, remove } from "../api.js";
-import { say, sayError } from "../copy.js";
+import { showMessage, showError } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { agoWords, fullTime, tail } from "../format.js";
 import { display } from "../preview/display.js";
@@ -65,7 +65,7 @@ export class DevicesPanel {
   }
 
   change(done, message) {
-    done.then(() => say(message), sayError).then(() => this.load());
+    done.then(() => showMessage(message), showError).then(() => this.load());
   }
 }
 

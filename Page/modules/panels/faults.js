@@ -1,6 +1,6 @@
 // The active faults: the profile, its parameters, the counters of its rules, added rules, and pausing all of them.
 import { get, patch, post, put, remove, request } from "../api.js";
-import { say, sayError } from "../copy.js";
+import { showMessage, showError } from "../copy.js";
 import { countdown } from "../countdown.js";
 import { button, h, replace, settled, throttled } from "../dom.js";
 import { count } from "../format.js";
@@ -86,7 +86,7 @@ export class FaultsPanel {
     const isSame = this.parameters.dataset.profile === profile.name && this.parameters.contains(document.activeElement);
     if (isSame) return;
     this.parameters.dataset.profile = profile.name;
-    const onChange = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), sayError), 150);
+    const onChange = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), showError), 150);
     replace(this.parameters, h("h3", {}, "Parameters"), parameters.map((parameter) => parameterRow(parameter, onChange)));
   }
 
@@ -123,7 +123,7 @@ export class FaultsPanel {
       replace(problems);
       try {
         await request("POST", "/rules", { body: text.value });
-        say("Rule added");
+        showMessage("Rule added");
       } catch (error) {
         replace(problems, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""),
           error.problems.length > 0 && h("ul", {}, error.problems.map((one) => h("li", {}, visible(`${one.path ?? ""} ${one.message ?? ""} ${one.hint ?? ""}`.trim())))));
@@ -144,7 +144,7 @@ export class FaultsPanel {
   change(done, message) {
     this.picker.blur();
     this.duration.blur();
-    done.then(() => say(message), sayError).then(() => this.load());
+    done.then(() => showMessage(message), showError).then(() => this.load());
   }
 }
 

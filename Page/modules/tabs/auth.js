@@ -51,7 +51,7 @@ function ageBar(age) {
     h("div", { class: "gauge-fill", style: { width: `${Math.min(100, Math.max(0, minutes / 0.6))}%` } }),
     h("div", { class: "gauge-mark", title: "20 minutes" })),
     h("span", { class: "gauge-scale", "aria-hidden": "true" }, h("span", {}, "0"), h("span", { class: "at-mark" }, "20 min"), h("span", {}, "60 min")),
-    h("span", { class: "gauge-words" }, description));
+    h("span", { class: "gauge-text" }, description));
 }
 
 function part(title, value) {

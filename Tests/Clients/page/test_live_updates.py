@@ -27,7 +27,7 @@ def test_the_first_push_appears_without_reload(start, open_page, provider, devic
     view.until("() => document.querySelector('[data-group=accepted] .group-count')?.textContent === '1'")
 
 
-def test_the_empty_page_says_how_to_connect_a_client(start, open_page):
+def test_the_empty_page_explains_how_to_connect_a_client(start, open_page):
     server = start()
     view = open_page(server).live()
     view.page.get_by_role("button", name="Connect a client").last.click()
@@ -49,15 +49,15 @@ def test_a_test_push_is_sent_through_the_apns_listener(start, open_page):
     kinds = view.page.get_by_label("Kind").locator("option").all_inner_texts()
     for name in kinds:
         view.page.get_by_label("Kind").select_option(name)
-        view.page.locator(".test-answer").evaluate("(place) => place.replaceChildren()")
+        view.page.locator(".test-result").evaluate("(place) => place.replaceChildren()")
         view.page.get_by_role("button", name="Send a test push").click()
-        view.page.locator(".test-answer", has_text="200").wait_for()
+        view.page.locator(".test-result", has_text="200").wait_for()
     assert len(server.pushes()) == len(kinds)
     view.page.get_by_role("link", name="apns-mock").click()
     view.until("(number) => document.querySelectorAll('.row').length === number", len(kinds))
 
 
-def test_a_held_push_is_pending_and_then_answered(start, open_page, provider, device):
+def test_a_delayed_push_is_pending_and_then_complete(start, open_page, provider, device):
     server = start()
     server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "3s"}}})
     view = open_page(server).live()
@@ -72,7 +72,7 @@ def test_a_held_push_is_pending_and_then_answered(start, open_page, provider, de
     assert view.page.locator(".row .is-pending").count() == 0
 
 
-def test_pause_holds_what_comes(start, open_page, provider, device):
+def test_pause_withholds_new_pushes(start, open_page, provider, device):
     server = start()
     one = provider(server)
     one.alert(device, "Before")
@@ -108,7 +108,7 @@ def test_the_row_under_the_pointer_stays(start, open_page, provider, device):
     assert not view.page.locator(".pill").is_visible()
 
 
-def test_a_reset_is_followed(start, open_page, provider, device):
+def test_a_reset_empties_the_page(start, open_page, provider, device):
     """A scrolled list keeps its position and shows the number of new pushes, unless the inbox was emptied."""
     server = start()
     one, view = with_rows(60, server, open_page, provider, device)
@@ -126,14 +126,14 @@ def test_a_reset_is_followed(start, open_page, provider, device):
     view.row("A new beginning").wait_for()
 
 
-def test_at_the_top_the_newest_are_in_sight(start, open_page, provider, device):
+def test_the_newest_push_is_visible_at_the_top(start, open_page, provider, device):
     server = start()
     one, view = with_rows(40, server, open_page, provider, device)
     one.alert(device, "Newest")
     view.until("() => document.querySelector('.row[aria-posinset=\"1\"] .row-title')?.textContent === 'Newest'")
 
 
-def test_it_goes_on_after_the_server_was_away(start, open_page, provider, device):
+def test_the_page_reconnects(start, open_page, provider, device):
     """The page reconnects to a server that was restarted at the same address."""
     first = start()
     address = f"127.0.0.1:{first.admin_port}"
@@ -147,7 +147,7 @@ def test_it_goes_on_after_the_server_was_away(start, open_page, provider, device
     view.complaints.clear()  # The browser logs each refused connection.
 
 
-def test_faults_are_seen_turned_and_halted(start, open_page, provider, device):
+def test_faults_are_shown_changed_and_paused(start, open_page, provider, device):
     """Changes made on the page affect the responses to an independent client."""
     server = start()
     one = provider(server)
@@ -200,7 +200,7 @@ def test_a_rule_is_added_explained_and_removed(start, open_page, provider, devic
     assert provider(server).alert(device, "In time") == 200
 
 
-def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, open_page, provider, device):
+def test_a_profile_with_a_ttl_counts_down_and_its_rules_are_explained(start, open_page, provider, device):
     server = start()
     view = open_page(server, "/?view=faults").live()
     view.page.get_by_label("Duration").select_option("for 5 minutes")
@@ -215,7 +215,7 @@ def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, op
     view.page.locator(".code", has_text="evaluated").wait_for()
 
 
-def test_devices_show_their_screens_and_can_be_uninstalled(start, open_page, provider, device):
+def test_devices_show_their_screens_and_can_be_unregistered(start, open_page, provider, device):
     server = start()
     one = provider(server)
     one.push(device, {"aps": {"alert": "On the screen", "badge": 4}}, apns_collapse_id="same")
@@ -247,7 +247,7 @@ def test_connections_have_lanes(start, open_page, provider, device):
 
 
 @pytest.mark.parametrize("way", ["address", "question"])
-def test_a_token_is_taken_from_the_address_or_asked_for(start, open_page, provider, device, way):
+def test_a_token_is_read_from_the_address_or_requested(start, open_page, provider, device, way):
     server = start("--admin-token", "open-sesame")
     provider(server).alert(device, "Secret")
     view = open_page(server, "/#token=open-sesame" if way == "address" else "/")
