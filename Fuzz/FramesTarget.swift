@@ -58,7 +58,7 @@ private struct Conversation {
       }
     }
     if let first = held.first, !release(first) { held.removeFirst() }
-    session.drain(into: &output)
+    session.appendOutput(to: &output)
     expect(output.count < 64 << 20, "a session wrote \(output.count) bytes")
     return !session.isFinished
   }
@@ -94,7 +94,7 @@ private struct Conversation {
   mutating func end() {
     for stream in session.unansweredStreams { session.reset(stream, code: .cancel) }
     while let first = held.popLast() { while release(first) {} }
-    session.drain(into: &output)
+    session.appendOutput(to: &output)
     _ = session.hasPendingWork
   }
 }

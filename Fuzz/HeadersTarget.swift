@@ -56,7 +56,7 @@ private struct Reader {
       }
     }
     var output: [UInt8] = []
-    session.drain(into: &output)
+    session.appendOutput(to: &output)
     observed.append("\(output)")
     return observed
   }

@@ -112,7 +112,7 @@ package final class HTTP2ClientSession {
   }
 
   /// Appends all bytes to send to the server.
-  package func drain(into output: inout [UInt8]) {
+  package func appendOutput(to output: inout [UInt8]) {
     while true {
       var frame: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(session, &frame)

@@ -7,7 +7,7 @@ extension HTTP2ServerSession {
   /// frame. The last frame carries END_STREAM.
   package func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
-      stream.isAnswered = true
+      stream.state.isAnswered = true
       submit(headers, on: stream.id, body: nil)
     } else {
       submit(ResponseBodyParts(body), to: stream, headers: headers)
@@ -38,22 +38,22 @@ extension HTTP2ServerSession {
   /// - Returns: Whether more of the response is held.
   @discardableResult
   package func releasePart(of stream: RequestStream) -> Bool {
-    guard stream.answer?.isHeld == true else { return false }
-    stream.answer?.release()
+    guard stream.isHoldingResponse else { return false }
+    stream.state.responseBody?.release()
     // Fails if nghttp2 is not waiting, because HEADERS are not sent yet or the window is exhausted. It then asks
     // for data later.
     nghttp2_session_resume_data(session, stream.id)
-    return stream.answer?.isHeld == true
+    return stream.isHoldingResponse
   }
 
-  /// Resets a stream. A submitted response that is not drained yet is dropped.
+  /// Resets a stream. A submitted response that is not in the output yet is dropped.
   package func reset(_ stream: RequestStream, code: HTTP2ErrorCode) {
     reset(stream, rawCode: code.rawValue)
   }
 
-  /// Resets a stream with any error code. A submitted response that is not drained yet is dropped.
+  /// Resets a stream with any error code. A submitted response that is not in the output yet is dropped.
   package func reset(_ stream: RequestStream, rawCode: UInt32) {
-    stream.isAnswered = true
+    stream.state.isAnswered = true
     nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
@@ -71,20 +71,20 @@ extension HTTP2ServerSession {
   /// - Returns: The refused streams whose requests `nextEvent` had already returned. Each of the others causes an
   ///   event `reset`.
   package func refuseStreams(except answered: RequestStream) -> [RequestStream] {
-    let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.breach == nil }
+    let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.violation == nil }
     for stream in refused {
-      stream.isRefused = true
-      if !stream.isComplete { closedStreams.refuse(stream.id) }
+      stream.state.isRefused = true
+      if !stream.isComplete { closedStreams.didRefuse(stream.id) }
       nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.refusedStream.rawValue)
     }
-    var taken = refused.filter(\.isReported)
-    for stream in taken { stream.isAnswered = true }
-    for index in events.indices {
-      guard case .request(let stream)? = events[index], stream.isRefused else { continue }
-      events[index] = .reset(stream, .refusedStream)
-      taken.removeAll { $0 === stream }
+    var reported = refused.filter(\.isReported)
+    for stream in reported { stream.state.isAnswered = true }
+    events.replaceRequests { stream in
+      guard stream.isRefused else { return nil }
+      reported.removeAll { $0 === stream }
+      return .reset(stream, .refusedStream)
     }
-    return taken
+    return reported
   }
 
   /// Sends a SETTINGS frame unless `settings` is empty.
@@ -109,7 +109,7 @@ extension HTTP2ServerSession {
     nghttp2_submit_shutdown_notice(session)
   }
 
-  /// Sends GOAWAY without nghttp2's knowledge, after all other frames of the next `drain`. nghttp2's state does not
+  /// Sends GOAWAY without nghttp2's knowledge, after all other frames of the next `appendOutput`. nghttp2's state does not
   /// change: streams continue, new streams are reported, and `isFinished` keeps its value. The caller ignores
   /// streams that must not be processed.
   ///
@@ -117,25 +117,25 @@ extension HTTP2ServerSession {
   ///   - rawCode: Any error code.
   ///   - debugData: Truncated to 16 376 bytes.
   package func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
-    pendingGoAways.append((lastStream, rawCode, debugData))
+    pending.goAways.append((lastStream, rawCode, debugData))
   }
 
-  private func submit(_ answer: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
-    stream.isAnswered = true
-    stream.answer = answer
+  private func submit(_ body: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
+    stream.state.isAnswered = true
+    stream.state.responseBody = body
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()
     provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
     provider.read_callback = { _, _, buffer, length, flags, source, user in
       guard let buffer, let flags, let pointer = source?.pointee.ptr, let user else { return 0 }
       let stream = Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
-      switch stream.answer?.copyNext(to: UnsafeMutableBufferPointer(start: buffer, count: length)) {
+      switch stream.state.responseBody?.copyNext(to: UnsafeMutableBufferPointer(start: buffer, count: length)) {
       case .bytes(let count, let isLast)?:
-        stream.overdueChecks = 0
+        stream.state.overdueChecks = 0
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
-      case .cutShort(let code)?:
-        HTTP2ServerSession.with(user) { $0.pendingResets.append((stream.id, code)) }
+      case .reset(let code)?:
+        HTTP2ServerSession.with(user) { $0.pending.resets.append((stream.id, code)) }
         return APNS_DATA_DEFERRED
       case .held?, nil:
         return APNS_DATA_DEFERRED
@@ -150,8 +150,8 @@ extension HTTP2ServerSession {
     let (session, count) = (session, headers.count)
     // The values of `apns-…` fields differ in each response, and indexing them would evict other entries from the
     // peer's table. Those of the first responses are indexed for their names, which are then not sent as literals.
-    let areIDsLeftOut = answersIndexed >= Self.answersWithIndexedIDs
-    if !areIDsLeftOut { answersIndexed += 1 }
+    let indexesIDs = indexedResponses < Self.maxIndexedResponses
+    if indexesIDs { indexedResponses += 1 }
     headers.bytes.withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress else { return }
       // nghttp2 declares name and value as mutable but does not write to them; it copies both before the call
@@ -160,7 +160,7 @@ extension HTTP2ServerSession {
       withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { pairs in
         var filled = 0
         HeaderList.forEachField(in: bytes) { name, value in
-          let flags = areIDsLeftOut && start[Int(name.offset)] == UInt8(ascii: "a") ? APNS_NV_NO_INDEX : APNS_NV_NONE
+          let flags = indexesIDs || start[Int(name.offset)] != UInt8(ascii: "a") ? APNS_NV_NONE : APNS_NV_NO_INDEX
           pairs.initializeElement(
             at: filled,
             to: nghttp2_nv(
@@ -180,14 +180,14 @@ extension HTTP2ServerSession {
   /// Resets the streams on which the client has owed something for more than `HTTP2Limits.maxOverdueChecks` calls:
   /// the rest of a request, or the window for a response. These streams become `isOverdue`, and an incomplete request
   /// is reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
-  /// window is held.
+  /// window is withheld.
   ///
-  /// - Returns: The streams that were reset; valid until `drain` closes them.
+  /// - Returns: The streams that were reset; valid until `appendOutput` closes them.
   /// - Throws: `HTTP2Failure` if a header block or the connection preface is overdue, which ends the session.
   package func endOverdueStreams() throws -> [RequestStream] {
-    resets = 0
+    resetCount = 0
     let seconds = HTTP2Limits.overdueCheckInterval.components.seconds * Int64(HTTP2Limits.maxOverdueChecks)
-    if !hasBegun {
+    if !hasReceivedPreface {
       overdueChecks += 1
       if overdueChecks > HTTP2Limits.maxOverdueChecks {
         throw HTTP2Failure(kind: .fatal, description: "no HTTP/2 client preface within \(seconds) s")
@@ -195,13 +195,13 @@ extension HTTP2ServerSession {
     }
     var overdue: [RequestStream] = []
     for stream in openStreams where isOwed(on: stream) {
-      stream.overdueChecks += 1
-      guard stream.overdueChecks > HTTP2Limits.maxOverdueChecks else { continue }
-      if !stream.hasHeaders {
+      stream.state.overdueChecks += 1
+      guard stream.state.overdueChecks > HTTP2Limits.maxOverdueChecks else { continue }
+      if !stream.state.hasHeaders {
         throw HTTP2Failure(
           kind: .fatal, description: "the header block of stream \(stream.id) did not end within \(seconds) s")
       }
-      stream.isOverdue = true
+      stream.state.isOverdue = true
       overdue.append(stream)
     }
     // Outside of the loop above, which iterates over `open`.
@@ -211,7 +211,7 @@ extension HTTP2ServerSession {
 
   private func isOwed(on stream: RequestStream) -> Bool {
     if stream.isOverdue { return false }
-    if stream.isAnswered { return stream.answer?.isHeld != true }
+    if stream.isAnswered { return !stream.isHoldingResponse }
     return !stream.isComplete && !isWindowWithheld
   }
 }

@@ -4,7 +4,7 @@ internal import CNghttp2
 /// to send. It performs no I/O.
 ///
 /// Use it in this order: pass received bytes to `receive`, read the events with `nextEvent`, issue commands
-/// (`respond`, `goAway`, …), then call `drain` and send the bytes it appends. Events are queued inside nghttp2's
+/// (`respond`, `goAway`, …), then call `appendOutput` and send the bytes it appends. Events are queued inside nghttp2's
 /// callbacks and handled after they return, because nghttp2 must not be re-entered from a callback.
 ///
 /// Not Sendable: a session is confined to one event loop.
@@ -35,12 +35,12 @@ package final class HTTP2ServerSession {
   // only inside calls that this object makes, hence only while it is alive.
   let session: OpaquePointer
 
-  // Exclusivity is not checked at run time: callbacks run inside calls of this object on the same thread, and no
-  // method accesses one of these properties across a call into nghttp2. The checks would be expensive and find
-  // nothing.
-  /// The queued events. A slot is nil once `nextEvent` has returned its event.
-  @exclusivity(unchecked) var events: [Event?] = []
-  @exclusivity(unchecked) private var eventsTaken = 0
+  // The properties that each push uses have no run-time exclusivity checks. The checks would find nothing: callbacks
+  // run inside calls of this object on the same thread, and no method accesses one of these properties across a call
+  // into nghttp2. In a release build the optimizer removes the checks of internal properties that are only read and
+  // assigned, so those need no attribute.
+
+  @exclusivity(unchecked) var events = EventQueue()
   @exclusivity(unchecked) var streamLimits = StreamLimits()
   /// The streams that nghttp2 has open; nghttp2's user data for a stream points to the same object. Each object is
   /// retained once for this array, until `removeOpenStream` or `deinit`, and stores its index here.
@@ -48,42 +48,33 @@ package final class HTTP2ServerSession {
   /// The stream nghttp2 used last, cached to avoid a lookup for each field and frame. It is always an element of
   /// `open` and is cleared before the element is removed.
   @exclusivity(unchecked) var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
-  @exclusivity(unchecked) var excessReported = false
-  /// Streams to reset with RST_STREAM after the frames queued for them have been drained.
-  @exclusivity(unchecked) var pendingResets: [(stream: Int32, code: UInt32)] = []
-  /// GOAWAY frames to send without nghttp2's knowledge.
-  @exclusivity(unchecked) var pendingGoAways: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
   @exclusivity(unchecked) var closedStreams = ClosedStreamTracker()
   @exclusivity(unchecked) var ignoredFrames = IgnoredFrameScanner()
-  /// Whether nghttp2 is processing received bytes.
-  @exclusivity(unchecked) var isReceiving = false
-  /// Streams that were closed while nghttp2 processed the current bytes.
-  @exclusivity(unchecked) var closedWhileReceiving: [Int32] = []
-  /// The length of nghttp2's outbound queue before a SETTINGS frame of the client that is still incomplete; nil if
-  /// there is none.
-  @exclusivity(unchecked) var waitingBeforeSettings: Int?
-  /// The error code for a protocol violation of the client that nghttp2 does not detect.
-  @exclusivity(unchecked) var violation: HTTP2ErrorCode?
-  /// Why a callback ended the session.
-  @exclusivity(unchecked) var refusal: String?
-  /// Whether the client's connection preface, including its SETTINGS frame, has been received.
-  @exclusivity(unchecked) var hasBegun = false
-  /// The number of `endOverdueStreams` calls before the preface was received.
-  @exclusivity(unchecked) var overdueChecks: UInt8 = 0
-  /// Streams reset since the last call of `endOverdueStreams`, by the client or because they violate HTTP/2.
-  @exclusivity(unchecked) var resets = 0
+  @exclusivity(unchecked) var receiving = ReceiveState()
+  @exclusivity(unchecked) var pending = PendingFrames()
   /// The header block being received.
   @exclusivity(unchecked) var fields: FieldBuffer
-  /// The bytes of fields in the current header block that exceed the limit.
-  @exclusivity(unchecked) var headerExcess = 0
-  /// The number of responses whose `apns-…` fields were indexed in the peer's HPACK table, counted up to
-  /// `answersWithIndexedIDs`.
-  @exclusivity(unchecked) var answersIndexed = 0
-  /// Enough for an accepted and a rejected push.
-  static let answersWithIndexedIDs = 4
   /// The size of all reported requests in bytes: their header lists, counted as in SETTINGS_MAX_HEADER_LIST_SIZE,
   /// and their bodies.
   @exclusivity(unchecked) package internal(set) var requestByteCount = 0
+  /// The last GOAWAY frame of the output, whether sent by a command or by nghttp2 after a protocol error of the peer.
+  @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
+
+  /// The error code for a protocol violation of the client that nghttp2 does not detect.
+  var connectionError: HTTP2ErrorCode?
+  /// Why a callback ended the session.
+  var failureReason: String?
+  /// Whether the client's connection preface, including its SETTINGS frame, has been received.
+  var hasReceivedPreface = false
+  /// The number of `endOverdueStreams` calls before the preface was received.
+  var overdueChecks: UInt8 = 0
+  /// Streams reset since the last call of `endOverdueStreams`, by the client or because they violate HTTP/2.
+  var resetCount = 0
+  /// The number of responses whose `apns-…` fields were indexed in the peer's HPACK table, up to
+  /// `maxIndexedResponses`.
+  var indexedResponses = 0
+  /// Enough for an accepted and a rejected push.
+  static let maxIndexedResponses = 4
   let pool: RequestStreamPool
   private let memory: SessionMemory
 
@@ -120,7 +111,7 @@ package final class HTTP2ServerSession {
     nghttp2_option_set_no_auto_window_update(options, 1)
     var made: OpaquePointer?
     let memory = SessionMemory(pool: pool)
-    let code = memory.lend { nghttp2_session_server_new3(&made, callbacks, nil, options, &$0) }
+    let code = memory.withAllocator { nghttp2_session_server_new3(&made, callbacks, nil, options, &$0) }
     guard code == 0, let made else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
@@ -151,44 +142,46 @@ package final class HTTP2ServerSession {
   /// Processes decrypted bytes from the peer. The resulting events are available from `nextEvent`.
   ///
   /// - Throws: `HTTP2Failure` if the session cannot continue. nghttp2 answers ordinary protocol errors of the peer
-  ///   with GOAWAY; `isFinished` becomes true once `drain` has appended it.
+  ///   with GOAWAY; `isFinished` becomes true once `appendOutput` has appended it.
   package func receive(_ bytes: UnsafeRawBufferPointer) throws {
-    var taken = 0
-    var place = ignoredFrames.beginning ?? bytes.count
-    while let frame = IgnoredFrameScanner.wholeFrame(at: place, in: bytes) {
-      if frame[3] == APNS_FRAME_HEADERS, let plain = pool.huffmanExpander.frame(for: frame) {
-        if taken < place, try !passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[taken..<place])) { return }
-        guard try passToNghttp2(plain) else { return }
-        taken = place + frame.count
+    var processed = 0
+    var offset = ignoredFrames.nextFrameOffset ?? bytes.count
+    while let frame = IgnoredFrameScanner.wholeFrame(at: offset, in: bytes) {
+      if frame[3] == APNS_FRAME_HEADERS, let expanded = pool.huffmanExpander.expand(frame) {
+        if processed < offset, try !passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[processed..<offset])) {
+          return
+        }
+        guard try passToNghttp2(expanded) else { return }
+        processed = offset + frame.count
       }
-      place += frame.count
+      offset += frame.count
     }
-    if taken < bytes.count { _ = try passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
+    if processed < bytes.count { _ = try passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[processed...])) }
   }
 
   /// Passes bytes to nghttp2.
   ///
   /// - Returns: Whether nghttp2 may receive the bytes that follow.
   private func passToNghttp2(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
-    if waitingBeforeSettings != nil { beginsSettings() }
-    isReceiving = true
+    if receiving.queueBeforeSettings != nil { didBeginSettings() }
+    receiving.isActive = true
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
-    isReceiving = false
+    receiving.isActive = false
     flushFields()
-    if consumed < 0, let violation {
-      nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
+    if consumed < 0, let connectionError {
+      nghttp2_session_terminate_session2(session, lastProcessedStream, connectionError.rawValue)
       return false
     }
     if consumed < 0 {
       let code = Int32(consumed)
       throw HTTP2Failure(
         kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,
-        description: refusal ?? String(cString: nghttp2_strerror(code)))
+        description: failureReason ?? String(cString: nghttp2_strerror(code)))
     }
-    if let start = ignoredFrames.took(bytes) { checkIgnoredFrames(in: bytes, from: start) }
-    if !closedWhileReceiving.isEmpty { closedWhileReceiving = [] }
-    if resets > HTTP2Limits.maxResets {
+    if let start = ignoredFrames.didProcess(bytes) { checkIgnoredFrames(in: bytes, from: start) }
+    if !receiving.closedStreams.isEmpty { receiving.closedStreams = [] }
+    if resetCount > HTTP2Limits.maxResets {
       let seconds = HTTP2Limits.overdueCheckInterval.components.seconds
       throw HTTP2Failure(
         kind: .fatal, description: "more than \(HTTP2Limits.maxResets) streams reset within \(seconds) s")
@@ -197,20 +190,15 @@ package final class HTTP2ServerSession {
   }
 
   /// Whether any events are queued.
-  package var hasEvents: Bool { eventsTaken < events.count }
+  package var hasEvents: Bool { !events.isEmpty }
 
   /// Returns the next event, or nil if there is none.
   package func nextEvent() -> Event? {
-    while eventsTaken < events.count {
-      // Moved out, which saves a retain and a release per push.
-      let event = events[eventsTaken].take()
-      eventsTaken += 1
+    while let event = events.removeFirst() {
       // Skip the event if the request was answered before the cancellation was noticed.
-      if case .cancelled(let stream) = event, stream.isAnswered, stream.answer?.isHeld != true { continue }
+      if case .cancelled(let stream) = event, stream.isAnswered, !stream.isHoldingResponse { continue }
       return event
     }
-    events.removeAll(keepingCapacity: true)
-    eventsTaken = 0
     return nil
   }
 
@@ -218,15 +206,15 @@ package final class HTTP2ServerSession {
   ///
   /// - Returns: Whether nothing is left to send.
   @discardableResult
-  package func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
+  package func appendOutput(to output: inout [UInt8], upTo limit: Int = .max) -> Bool {
     creditConnection()
     guard appendFrames(to: &output, upTo: limit) else { return false }
     // Only after the response: nghttp2 would send RST_STREAM first and then drop the response.
-    while let reset = pendingResets.popLast() {
+    while let reset = pending.resets.popLast() {
       nghttp2_submit_rst_stream(session, 0, reset.stream, reset.code)
       _ = appendFrames(to: &output, upTo: .max)
     }
-    if !pendingGoAways.isEmpty { appendGoAways(to: &output) }
+    if !pending.goAways.isEmpty { appendGoAways(to: &output) }
     return true
   }
 
@@ -253,25 +241,21 @@ package final class HTTP2ServerSession {
   }
 
   private func appendGoAways(to output: inout [UInt8]) {
-    for due in pendingGoAways {
+    for frame in pending.goAways {
       goAwaySent = GoAway(
-        lastStream: due.lastStream, rawCode: due.code, debugData: due.debugData, appendingTo: &output)
+        lastStream: frame.lastStream, rawCode: frame.code, debugData: frame.debugData, appendingTo: &output)
     }
-    pendingGoAways = []
+    pending.goAways = []
   }
-
-  /// The last GOAWAY frame that was drained, whether sent by a command or by nghttp2 after a protocol error of the
-  /// peer.
-  @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
 
   // MARK: - Suppressed acknowledgements and window updates
 
   /// Whether the client's SETTINGS frames are acknowledged. Acknowledgements are discarded, not deferred, while
   /// this is false.
-  @exclusivity(unchecked) package var acknowledgesSettings = true
+  package var acknowledgesSettings = true
 
   /// Whether the client's PING frames are acknowledged. A PING received while this is false is never acknowledged.
-  @exclusivity(unchecked) package var acknowledgesPings = true
+  package var acknowledgesPings = true
 
   /// Whether window updates are withheld for DATA received from now on. They are sent once this is false again. A
   /// client that sends more than its window allows violates the protocol.
@@ -280,18 +264,18 @@ package final class HTTP2ServerSession {
     set {
       guard newValue != isWindowWithheld else { return }
       isWindowWithheld = newValue
-      if !newValue { openWindows() }
+      if !newValue { creditWithheldBytes() }
     }
   }
-  @exclusivity(unchecked) var isWindowWithheld = false
+  var isWindowWithheld = false
   /// Body bytes received and not yet credited to the connection's flow-control window.
-  @exclusivity(unchecked) var uncredited = 0
+  var uncreditedBytes = 0
   /// Body bytes withheld from the connection's flow-control window.
-  @exclusivity(unchecked) var withheldBytes = 0
+  var withheldBytes = 0
 
   // MARK: - State
 
-  /// Whether neither side has anything more to send: close the connection once the drained bytes are sent.
+  /// Whether neither side has anything more to send: close the connection once the output is sent.
   package var isFinished: Bool {
     nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
   }
@@ -317,4 +301,56 @@ package final class HTTP2ServerSession {
 
   /// The highest stream whose request was processed, as reported in GOAWAY.
   package var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
+}
+
+extension HTTP2ServerSession {
+  /// The events that callbacks have queued, in order.
+  struct EventQueue {
+    /// A slot is nil once its event was removed.
+    private var slots: [Event?] = []
+    private var next = 0
+
+    var isEmpty: Bool { next == slots.count }
+
+    mutating func append(_ event: Event) { slots.append(event) }
+
+    /// Removes and returns the first event; nil if there is none.
+    mutating func removeFirst() -> Event? {
+      guard next < slots.count else {
+        slots.removeAll(keepingCapacity: true)
+        next = 0
+        return nil
+      }
+      defer { next += 1 }
+      // Moved out, which saves a retain and a release per push.
+      return slots[next].take()
+    }
+
+    /// Replaces each queued request for which `replacement` returns an event.
+    mutating func replaceRequests(_ replacement: (RequestStream) -> Event?) {
+      for index in slots.indices {
+        guard case .request(let stream)? = slots[index], let event = replacement(stream) else { continue }
+        slots[index] = event
+      }
+    }
+  }
+
+  /// The state of the current call of nghttp2 with received bytes.
+  struct ReceiveState {
+    /// Whether nghttp2 is processing received bytes.
+    var isActive = false
+    /// Streams that were closed while nghttp2 processed the current bytes.
+    var closedStreams: [Int32] = []
+    /// The length of nghttp2's outbound queue before a SETTINGS frame of the client that is still incomplete; nil if
+    /// there is none.
+    var queueBeforeSettings: Int?
+  }
+
+  /// Frames to send after those that nghttp2 has queued.
+  struct PendingFrames {
+    /// Streams to reset with RST_STREAM.
+    var resets: [(stream: Int32, code: UInt32)] = []
+    /// GOAWAY frames to send without nghttp2's knowledge.
+    var goAways: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
+  }
 }

@@ -29,7 +29,7 @@ package struct HTTP2Settings: Sendable, Equatable {
     var entries: [nghttp2_settings_entry] = []
     if maxConcurrentStreams != nil {
       // nghttp2 always gets the hard limit: it refuses streams above a limit that the peer has not acknowledged
-      // yet, which APNs does not do. `drain` writes the announced number into the frame.
+      // yet, which APNs does not do. `appendOutput` writes the announced number into the frame.
       entries.append(
         nghttp2_settings_entry(settings_id: APNS_SETTING_MAX_CONCURRENT_STREAMS, value: HTTP2Limits.hardStreamLimit))
     }
@@ -88,7 +88,15 @@ struct StreamLimits {
   private var acknowledgedLimit: UInt32?
 
   /// The largest number of open streams that is allowed now; nil before the first acknowledgement.
-  private(set) var enforced: UInt32?
+  private var enforced: UInt32?
+  private var isExcessReported = false
+
+  /// Returns the limit that `count` open streams exceed, the first time that this happens; otherwise nil.
+  mutating func exceededLimit(by count: Int) -> UInt32? {
+    guard let enforced, count > enforced, !isExcessReported else { return nil }
+    isExcessReported = true
+    return enforced
+  }
 
   /// Records that a SETTINGS frame will be sent, with this limit if it contains one.
   mutating func announce(_ limit: UInt32?) {
@@ -98,7 +106,7 @@ struct StreamLimits {
   }
 
   /// Records a SETTINGS acknowledgement, which applies to the oldest unacknowledged frame.
-  mutating func acknowledged() {
+  mutating func didReceiveAcknowledgement() {
     guard !unacknowledged.isEmpty else { return }
     acknowledgedLimit = unacknowledged.removeFirst() ?? acknowledgedLimit
     update()

@@ -180,7 +180,7 @@ import Testing
     session.respond(to: stream, headers: HeaderList([(":status", "200")]))
     var bytes: [UInt8] = []
     // Everything except the RST_STREAM that follows the response.
-    #expect(!session.drain(into: &bytes, upTo: 1))
+    #expect(!session.appendOutput(to: &bytes, upTo: 1))
     let unknown = Frame.bytes(type: 0xBE)
     _ = try session.feed(unknown + Frame.data(1, count: 2, endStream: true))
     #expect(goAway(of: session) == nil)

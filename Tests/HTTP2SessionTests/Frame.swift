@@ -92,7 +92,7 @@ extension HTTP2ServerSession {
   /// Returns the frames that are ready to be sent.
   func drained() -> [Frame] {
     var bytes: [UInt8] = []
-    drain(into: &bytes)
+    appendOutput(to: &bytes)
     return Frame.all(in: bytes)
   }
 }

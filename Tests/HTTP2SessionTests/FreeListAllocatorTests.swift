@@ -7,13 +7,13 @@ import Testing
   @Test func freedBlockIsReused() throws {
     let blocks = FreeListAllocator()
     let block = try #require(blocks.allocate(100))
-    blocks.giveBack(block)
-    #expect(blocks.kept == 128)
+    blocks.deallocate(block)
+    #expect(blocks.freeBytes == 128)
     let larger = try #require(blocks.allocate(200))
     let same = try #require(blocks.allocate(128))
     #expect(larger != block && same == block)
-    #expect(blocks.kept == 0)
-    for block in [larger, same] { blocks.giveBack(block) }
+    #expect(blocks.freeBytes == 0)
+    for block in [larger, same] { blocks.deallocate(block) }
   }
 
   @Test(arguments: [1, 31, 32, 33, 1023, 1024, 1025, 100_000])
@@ -26,10 +26,10 @@ import Testing
       block.initializeMemory(as: UInt8.self, repeating: byte)
       held.append(block)
       // Every second block reuses the memory of one that was returned.
-      if byte % 2 == 0 { blocks.giveBack(try #require(held.remove(at: 0).baseAddress)) }
+      if byte % 2 == 0 { blocks.deallocate(try #require(held.remove(at: 0).baseAddress)) }
     }
     for (byte, block) in zip(UInt8(11)...20, held) { #expect(block.allSatisfy { $0 == byte }) }
-    for block in held { blocks.giveBack(try #require(block.baseAddress)) }
+    for block in held { blocks.deallocate(try #require(block.baseAddress)) }
   }
 
   @Test(arguments: [(10, 20), (10, 40), (100, 3000), (3000, 50), (3000, 9000)])
@@ -43,22 +43,22 @@ import Testing
     for offset in 0..<min(from, to) {
       #expect(resized.load(fromByteOffset: offset, as: UInt8.self) == UInt8(truncatingIfNeeded: offset))
     }
-    blocks.giveBack(resized)
+    blocks.deallocate(resized)
   }
 
   @Test func keptMemoryIsBoundedAfterABurst() throws {
     let blocks = FreeListAllocator()
     let held = try (0..<2000).map { _ in try #require(blocks.allocate(1024)) }
-    for block in held { blocks.giveBack(block) }
-    #expect(blocks.kept == FreeListAllocator.limit)
+    for block in held { blocks.deallocate(block) }
+    #expect(blocks.freeBytes == FreeListAllocator.limit)
   }
 
   @Test func emptyBlockCanBeAllocated() throws {
     let blocks = FreeListAllocator()
     let block = try #require(blocks.allocate(0))
-    blocks.giveBack(block)
+    blocks.deallocate(block)
     let another = try #require(blocks.allocate(1))
     #expect(another == block)
-    blocks.giveBack(another)
+    blocks.deallocate(another)
   }
 }

@@ -12,7 +12,7 @@ import Testing
     _ block: [UInt8], flags: UInt8 = endHeaders, from headers: HuffmanExpander = HuffmanExpander()
   ) -> [UInt8]? {
     Frame.bytes(type: 1, flags: flags, stream: 1, payload: block).withUnsafeBytes { frame in
-      headers.frame(for: frame).map { Array($0) }
+      headers.expand(frame).map { Array($0) }
     }
   }
 

@@ -74,35 +74,36 @@ import Testing
       ("8.1.1 content-length of nothing", usual + [("content-length", "")], .contentLength),
       ("8.1.1 content-length that does not fit", usual + [("content-length", "99999999999999999999")], .contentLength),
     ] as [(String, [(String, String)], MessageViolation?)])
-  func fields(_ what: String, _ fields: [(String, String)], _ breach: MessageViolation?) {
-    var check = MessageValidator()
-    let found = Self.take(fields, isTrailer: false, by: &check)
-    #expect(found ?? check.endFields(isTrailer: false, endsStream: true) == breach, "\(what)")
+  func fields(_ what: String, _ fields: [(String, String)], _ violation: MessageViolation?) {
+    var validator = MessageValidator()
+    let found = Self.validate(fields, isTrailer: false, by: &validator)
+    #expect(found ?? validator.validateHeaderBlock(isTrailer: false, endsStream: true) == violation, "\(what)")
   }
 
   @Test func bodies() {
-    for (length, size, isWhole, breach) in [
+    for (length, size, isComplete, violation) in [
       (nil, 7, true, nil), ("7", 7, true, nil), ("7", 7, false, nil), ("7", 6, false, nil), ("0", 0, true, nil),
       ("7", 6, true, .contentLength), ("7", 8, false, .contentLength), ("0", 1, false, .contentLength),
     ] as [(String?, Int, Bool, MessageViolation?)] {
-      var check = MessageValidator()
+      var validator = MessageValidator()
       let fields = Self.usual + (length.map { [("content-length", $0)] } ?? [])
-      #expect(Self.take(fields, isTrailer: false, by: &check) == nil)
-      #expect(check.checkBody(ofSize: size, isWhole: isWhole) == breach, "\(length ?? "none"), \(size) bytes")
+      #expect(Self.validate(fields, isTrailer: false, by: &validator) == nil)
+      #expect(
+        validator.validateBody(size: size, isComplete: isComplete) == violation, "\(length ?? "none"), \(size) bytes")
     }
   }
 
   @Test func trailers() {
-    for (fields, endsStream, breach) in [
+    for (fields, endsStream, violation) in [
       ([("x-y", "z")], true, nil), ([], true, nil), ([("x-y", "z")], false, .endlessTrailers),
       ([(":path", "/")], true, .latePseudoField), ([("X", "z")], true, .fieldName),
       ([("connection", "close")], true, .connectionField), ([("apns-topic", "a\0")], true, .fieldValue),
     ] as [([(String, String)], Bool, MessageViolation?)] {
-      var check = MessageValidator()
-      #expect(Self.take(Self.usual, isTrailer: false, by: &check) == nil)
-      #expect(check.endFields(isTrailer: false, endsStream: false) == nil)
-      let found = Self.take(fields, isTrailer: true, by: &check)
-      #expect(found ?? check.endFields(isTrailer: true, endsStream: endsStream) == breach, "\(fields)")
+      var validator = MessageValidator()
+      #expect(Self.validate(Self.usual, isTrailer: false, by: &validator) == nil)
+      #expect(validator.validateHeaderBlock(isTrailer: false, endsStream: false) == nil)
+      let found = Self.validate(fields, isTrailer: true, by: &validator)
+      #expect(found ?? validator.validateHeaderBlock(isTrailer: true, endsStream: endsStream) == violation, "\(fields)")
     }
   }
 
@@ -130,14 +131,14 @@ import Testing
     usual.map { usual in fields.first { $0.0 == usual.0 } ?? usual }
   }
 
-  private static func take(
-    _ fields: [(String, String)], isTrailer: Bool, by check: inout MessageValidator
+  private static func validate(
+    _ fields: [(String, String)], isTrailer: Bool, by validator: inout MessageValidator
   ) -> MessageViolation? {
     for (name, value) in fields {
-      let breach = Array(name.utf8).withUnsafeBytes { name in
-        Array(value.utf8).withUnsafeBytes { check.take(name, $0, isTrailer: isTrailer) }
+      let violation = Array(name.utf8).withUnsafeBytes { name in
+        Array(value.utf8).withUnsafeBytes { validator.validateField(name, $0, isTrailer: isTrailer) }
       }
-      if let breach { return breach }
+      if let violation { return violation }
     }
     return nil
   }
@@ -145,7 +146,8 @@ import Testing
   private static func passes(_ name: String, _ value: [UInt8]) -> Bool { passes(Array(name.utf8), value) }
 
   private static func passes(_ name: [UInt8], _ value: [UInt8]) -> Bool {
-    var check = MessageValidator()
-    return name.withUnsafeBytes { name in value.withUnsafeBytes { check.take(name, $0, isTrailer: false) } } == nil
+    var validator = MessageValidator()
+    return name.withUnsafeBytes { name in value.withUnsafeBytes { validator.validateField(name, $0, isTrailer: false) }
+    } == nil
   }
 }

@@ -22,11 +22,11 @@ final class Pair {
     var moved = true
     while moved {
       var up: [UInt8] = []
-      client.drain(into: &up)
+      client.appendOutput(to: &up)
       try up.withUnsafeBytes { try server.receive($0) }
       while let event = server.nextEvent() { serve(event) }
       var down: [UInt8] = []
-      server.drain(into: &down)
+      server.appendOutput(to: &down)
       fromServer += down
       clientEvents += try down.withUnsafeBytes { try client.receive($0) }
       moved = !up.isEmpty || !down.isEmpty

@@ -6,7 +6,7 @@ import Testing
   @Test func firstSettingsAreThoseOfAPNs() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var bytes: [UInt8] = []
-    server.drain(into: &bytes)
+    server.appendOutput(to: &bytes)
     #expect(
       bytes == [
         0, 0, 24, 4, 0, 0, 0, 0, 0,
@@ -81,7 +81,7 @@ import Testing
   @Test func moreStreamsThanTheAcknowledgedLimitAreReportedOnce() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     _ = try server.feed(Frame.preface + Frame.settings + Frame.request(1, endStream: false))
     #expect(try server.feed(Frame.request(3, endStream: false)).isEmpty)
     let events = try server.feed(
@@ -96,11 +96,11 @@ import Testing
   @Test func raisedLimitAppliesImmediatelyAndIsAnnounced() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     _ = try server.feed(Frame.preface + Frame.settings + Frame.settingsAck)
     server.announce(maxConcurrentStreams: 1000)
     sent = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     let raised = Frame.all(in: sent).first { $0.type == 4 && $0.flags == 0 }
     #expect(raised?.payload == [0, 3, 0, 0, 0x03, 0xE8])
     let events = try server.feed(Frame.request(1, endStream: false) + Frame.request(3, endStream: false))
@@ -165,13 +165,13 @@ import Testing
   @Test func upperCaseNameIsResetWithProtocolError() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     let upperCase: [UInt8] = [0x83, 0x87, 0x84, 0x01, 0x01, 0x61, 0x00, 0x01, UInt8(ascii: "X"), 0x01, 0x61]
     let events = try server.feed(
       Frame.preface + Frame.settings + Frame.bytes(type: 1, flags: 5, stream: 1, payload: upperCase))
     #expect(!events.contains { if case .request = $0 { true } else { false } })
     sent = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     #expect(Frame.all(in: sent).contains(Frame(type: 3, flags: 0, stream: 1, payload: [0, 0, 0, 1])))
     guard case .reset(let stream, .protocolError)? = server.nextEvent() else {
       Issue.record("the reset is not reported")
@@ -183,7 +183,7 @@ import Testing
   @Test func clientGoAwayIsReported() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     _ = try server.feed(Frame.preface + Frame.settings + Frame.request(1, endStream: false))
     let events = try server.feed(Frame.bytes(type: 3, stream: 1, payload: [0, 0, 0, 8]))
     guard case .aborted(let stream)? = events.first else {
@@ -198,7 +198,7 @@ import Testing
   func invalidPrefaceIsReported(beginning: String) throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     let failure = #expect(throws: HTTP2Failure.self) {
       try Array(beginning.utf8).withUnsafeBytes { try server.receive($0) }
     }
@@ -206,7 +206,7 @@ import Testing
     // It can still send a GOAWAY.
     server.goAway(lastStream: 0, code: .protocolError, debugData: Array("why".utf8))
     sent = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     let goAway = Frame.all(in: sent).last
     #expect(goAway?.type == 7)
     #expect(goAway?.payload == [0, 0, 0, 0, 0, 0, 0, 1] + Array("why".utf8))
@@ -215,10 +215,10 @@ import Testing
   @Test func pingIsAnswered() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     _ = try server.feed(Frame.preface + Frame.settings + Frame.bytes(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]))
     sent = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     #expect(Frame.all(in: sent).contains(Frame(type: 6, flags: 1, stream: 0, payload: [1, 2, 3, 4, 5, 6, 7, 8])))
   }
 
@@ -242,7 +242,7 @@ import Testing
   @Test func oversizedHeaderBlockEndsTheConnection() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     // Literal without indexing, name "x", value length 100 000 as an integer with a 7-bit prefix, then the value.
     let field: [UInt8] = [0x83, 0x87, 0x84, 0x00, 0x01, 0x78, 0x7F, 0xA1, 0x8C, 0x06]
     var bytes = Frame.preface + Frame.settings
@@ -253,7 +253,7 @@ import Testing
     bytes += Frame.bytes(type: 9, flags: 4, stream: 1, payload: [UInt8](repeating: 97, count: 4000))
     _ = try server.feed(bytes)
     sent = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     let goAway = try #require(Frame.all(in: sent).last { $0.type == 7 })
     #expect(goAway.payload[4..<8] == [0, 0, 0, 9], "COMPRESSION_ERROR")
     #expect(String(decoding: goAway.payload[8...], as: UTF8.self).contains("header field over 65536 bytes"))
@@ -263,7 +263,7 @@ import Testing
   @Test func endlessContinuationIsFatal() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
-    server.drain(into: &sent)
+    server.appendOutput(to: &sent)
     var bytes = Frame.preface + Frame.settings + Frame.bytes(type: 1, flags: 1, stream: 1, payload: [0x83, 0x87, 0x84])
     for _ in 0..<1000 { bytes += Frame.bytes(type: 9, stream: 1) }
     let failure = #expect(throws: HTTP2Failure.self) { try server.feed(bytes) }

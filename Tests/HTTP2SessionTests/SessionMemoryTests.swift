@@ -17,7 +17,7 @@ import Testing
       try pair.pump()
       try pair.push()
       var up: [UInt8] = []
-      pair.client.drain(into: &up)
+      pair.client.appendOutput(to: &up)
       try up.withUnsafeBytes { try pair.server.receive($0) }
       while let event = pair.server.nextEvent() {
         if case .request(let stream) = event { pair.server.respond(to: stream, headers: longAnswer(letter)) }
@@ -39,7 +39,7 @@ import Testing
     while isDrained.contains(false) {
       for (index, pair) in pairs.enumerated() {
         var down: [UInt8] = []
-        isDrained[index] = pair.server.drain(into: &down, upTo: 1)
+        isDrained[index] = pair.server.appendOutput(to: &down, upTo: 1)
         if !down.isEmpty { frames += 1 }
         pair.clientEvents += try down.withUnsafeBytes { try pair.client.receive($0) }
       }

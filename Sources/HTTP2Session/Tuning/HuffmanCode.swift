@@ -111,28 +111,28 @@ struct HuffmanCode: Sendable {
   func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
     entries.withUnsafeBufferPointer { entries in
       var next = target
-      var place = 0
+      var offset = 0
       // The next bits, from the highest on. The bits below the first `valid` ones are zeros or later bits of the
       // string.
       var window: UInt64 = 0
       var valid = 0
-      func take(_ entry: Entry) {
+      func append(_ entry: Entry) {
         next.storeBytes(of: entry.bytes.littleEndian, as: UInt16.self)
         next += Int(entry.count)
         window &<<= UInt64(entry.bits)
         valid &-= Int(entry.bits)
       }
       while true {
-        window |= Self.word(at: place, of: coded) &>> UInt64(valid)
-        let taken = min((63 &- valid) &>> 3, coded.count &- place)
-        place &+= taken
-        valid &+= taken &* 8
+        window |= Self.word(at: offset, of: coded) &>> UInt64(valid)
+        let loaded = min((63 &- valid) &>> 3, coded.count &- offset)
+        offset &+= loaded
+        valid &+= loaded &* 8
         // At least 56 bits are valid unless the string ends.
         let most = valid
         for _ in 0..<4 {
           let entry = entries[Int(window &>> UInt64(64 &- Self.width))]
           if Int(entry.bits) > valid { break }
-          take(entry)
+          append(entry)
         }
         if valid < most { continue }
         // A long code or the end of the string. The padding is all ones, and so is no valid code.
@@ -141,22 +141,22 @@ struct HuffmanCode: Sendable {
         var entry = entries[Int(padded &>> UInt64(64 &- Self.width))]
         if entry.count == 0 { entry = longCode(at: padded) }
         guard Int(entry.bits) <= valid else { return nil }
-        take(entry)
+        append(entry)
       }
     }
   }
 
-  /// Returns the eight bytes from `place`, the first one highest, padded with zeros beyond the end.
+  /// Returns the eight bytes from `offset`, the first one highest, padded with zeros beyond the end.
   @inline(__always)
-  private static func word(at place: Int, of bytes: UnsafeRawBufferPointer) -> UInt64 {
-    let beyond = place &+ 8 &- bytes.count
-    if beyond <= 0 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)) }
+  private static func word(at offset: Int, of bytes: UnsafeRawBufferPointer) -> UInt64 {
+    let beyond = offset &+ 8 &- bytes.count
+    if beyond <= 0 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) }
     if beyond >= 8 { return 0 }
     if bytes.count >= 8 {
       let last = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self))
       return last &<< UInt64(8 &* beyond)
     }
-    return bytes[place...].reduce(0) { $0 &<< 8 | UInt64($1) } &<< UInt64(8 &* beyond)
+    return bytes[offset...].reduce(0) { $0 &<< 8 | UInt64($1) } &<< UInt64(8 &* beyond)
   }
 
   /// Decodes the code of more than `width` bits at the top of `window`.

@@ -27,8 +27,8 @@ final class SessionMemory {
   private let block: UnsafeMutableRawPointer
   /// Whether the session is being created. The shared block is handed out only then, and once: buffers for larger
   /// frames keep their content between calls.
-  @exclusivity(unchecked) private var isBlockFree = false
-  @exclusivity(unchecked) private var table: UnsafeMutableRawPointer?
+  private var isBlockFree = false
+  private var table: UnsafeMutableRawPointer?
 
   /// - Parameter pool: Shared by the sessions of one thread.
   init(pool: RequestStreamPool) {
@@ -38,19 +38,19 @@ final class SessionMemory {
   }
 
   /// Calls `make` with this allocator; `make` must create one session.
-  func lend<Result>(_ make: (inout nghttp2_mem) -> Result) -> Result {
+  func withAllocator<Result>(_ make: (inout nghttp2_mem) -> Result) -> Result {
     var memory = nghttp2_mem(
       mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
       malloc: { size, user in SessionMemory.with(user) { $0.small.allocate(size) } },
       free: { pointer, user in
         guard let pointer else { return }
-        SessionMemory.with(user) { $0.takeBack(pointer) }
+        SessionMemory.with(user) { $0.deallocate(pointer) }
       },
-      calloc: { count, size, user in SessionMemory.with(user) { $0.zeros(count, size) } },
+      calloc: { count, size, user in SessionMemory.with(user) { $0.allocateZeroed(count, size) } },
       // nghttp2 allocates its buffers by calling realloc with a null pointer.
       realloc: { pointer, size, user in
         SessionMemory.with(user) { memory in
-          guard let pointer else { return memory.takeBlock(size) ?? memory.small.allocate(size) }
+          guard let pointer else { return memory.claimBlock(size) ?? memory.small.allocate(size) }
           return memory.resize(pointer, to: size)
         }
       })
@@ -65,13 +65,13 @@ final class SessionMemory {
     return Unmanaged<SessionMemory>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
   }
 
-  private func takeBlock(_ size: Int) -> UnsafeMutableRawPointer? {
+  private func claimBlock(_ size: Int) -> UnsafeMutableRawPointer? {
     guard isBlockFree, size >= 16 << 10, size <= Self.frameSize else { return nil }
     isBlockFree = false
     return block
   }
 
-  private func takeTable(_ size: Int) -> UnsafeMutableRawPointer? {
+  private func claimTable(_ size: Int) -> UnsafeMutableRawPointer? {
     guard isBlockFree, table == nil, size == Self.tableSize, Self.arePagesSmall else { return nil }
     if let spare = pool.spareTable {
       pool.spareTable = nil
@@ -89,21 +89,21 @@ final class SessionMemory {
     munmap(page, tableSize)
   }
 
-  private func zeros(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
-    let (whole, isTooMuch) = count.multipliedReportingOverflow(by: size)
-    guard !isTooMuch else { return nil }
-    if let table = takeTable(whole) { return table }
-    let block = small.allocate(whole)
-    block?.initializeMemory(as: UInt8.self, repeating: 0, count: whole)
+  private func allocateZeroed(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
+    let (total, overflows) = count.multipliedReportingOverflow(by: size)
+    guard !overflows else { return nil }
+    if let table = claimTable(total) { return table }
+    let block = small.allocate(total)
+    block?.initializeMemory(as: UInt8.self, repeating: 0, count: total)
     return block
   }
 
-  private func takeBack(_ pointer: UnsafeMutableRawPointer) {
+  private func deallocate(_ pointer: UnsafeMutableRawPointer) {
     if pointer == table {
       if pool.spareTable == nil { pool.spareTable = pointer } else { Self.unmapTable(pointer) }
       table = nil
     } else if pointer != block {
-      small.giveBack(pointer)
+      small.deallocate(pointer)
     }
   }
 
@@ -111,7 +111,7 @@ final class SessionMemory {
     guard pointer == table || pointer == block else { return small.resize(pointer, to: size) }
     guard let moved = small.allocate(size) else { return nil }
     moved.copyMemory(from: pointer, byteCount: min(size, pointer == table ? Self.tableSize : Self.frameSize))
-    takeBack(pointer)
+    deallocate(pointer)
     return moved
   }
 }
@@ -134,7 +134,7 @@ final class FreeListAllocator {
   // deinit.
   private let lists: UnsafeMutablePointer<UnsafeMutableRawPointer?>
   /// The number of bytes in the free lists.
-  @exclusivity(unchecked) private(set) var kept = 0
+  private(set) var freeBytes = 0
 
   init() {
     lists = .allocate(capacity: Self.listCount)
@@ -157,18 +157,18 @@ final class FreeListAllocator {
     let list = (size &+ (Self.step - 1)) / Self.step &- 1
     guard list >= 0, list < Self.listCount, let block = lists[list] else { return make(size, list) }
     lists[list] = block.load(as: UnsafeMutableRawPointer?.self)
-    kept &-= (list &+ 1) &* Self.step
+    freeBytes &-= (list &+ 1) &* Self.step
     return block
   }
 
-  /// Takes back a block that this allocator returned.
+  /// Deallocates a block that this allocator returned.
   @inline(__always)
-  func giveBack(_ block: UnsafeMutableRawPointer) {
+  func deallocate(_ block: UnsafeMutableRawPointer) {
     let list = Self.list(of: block)
-    guard list < Self.listCount, kept < Self.limit else { return free(block - Self.headSize) }
+    guard list < Self.listCount, freeBytes < Self.limit else { return free(block - Self.headSize) }
     block.storeBytes(of: lists[list], as: UnsafeMutableRawPointer?.self)
     lists[list] = block
-    kept &+= (list &+ 1) &* Self.step
+    freeBytes &+= (list &+ 1) &* Self.step
   }
 
   /// Returns a block of another size with the same content; nil, leaving the old block unchanged, if there is no
@@ -182,7 +182,7 @@ final class FreeListAllocator {
     if size <= room { return block }
     guard let larger = allocate(size) else { return nil }
     larger.copyMemory(from: block, byteCount: room)
-    giveBack(block)
+    deallocate(block)
     return larger
   }
 

@@ -100,7 +100,7 @@ final class PushClientHandler: ChannelInboundHandler {
       }
     }
     var frames: [UInt8] = []
-    session.drain(into: &frames)
+    session.appendOutput(to: &frames)
     try frames.withUnsafeBytes { try tls.write($0) }
     write(context)
     let isAllKnown = probeResult.isTrusted ? !probeResult.outcomes.contains { $0 == nil } : true

@@ -21,7 +21,7 @@ extension ConnectionHandler {
     }
     session.goAway(closeReason, lastStream: 0)
     var frames: [UInt8] = []
-    session.drain(into: &frames)
+    session.appendOutput(to: &frames)
     frames.withUnsafeBytes { put($0, context) }
     endOutput(context)
   }

@@ -67,7 +67,7 @@ extension ConnectionHandler {
   func logReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
     let cause =
       !stream.isOverdue
-      ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
+      ? "its request is not valid HTTP/2" + (stream.violation.map { ": \($0)" } ?? "")
       : stream.isAnswered ? "its response is not read" : "its request is incomplete"
     let message = "stream \(stream.id) reset with \(code.name): \(cause)"
     if hasLoggedReset {

@@ -104,7 +104,7 @@ extension ConnectionHandler {
     of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
   ) -> Bool {
     resources.frames.removeAll(keepingCapacity: true)
-    let isComplete = limit > 0 && session.drain(into: &resources.frames, upTo: limit)
+    let isComplete = limit > 0 && session.appendOutput(to: &resources.frames, upTo: limit)
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
     // among the frames, and its push is recorded as aborted.
     commitRecords(of: session, context)
