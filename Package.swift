@@ -49,11 +49,14 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CMemory"),
+    // Darwin, Musl or Glibc, so that other files need no conditional imports.
+    .target(name: "PlatformLibc", swiftSettings: strict),
     .target(
       name: "Notation", dependencies: [.product(name: "Yams", package: "Yams")], swiftSettings: strict),
-    .target(name: "HTTPMessage", swiftSettings: strict),
-    .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
-    .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
+    .target(name: "HTTPMessage", dependencies: ["PlatformLibc"], swiftSettings: strict),
+    .target(name: "TLSEngine", dependencies: ["COpenSSL", "Notation", "PlatformLibc"], swiftSettings: strict),
+    .target(
+      name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage", "PlatformLibc"], swiftSettings: strict),
     .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
     // The built-in profiles. In a folder of their own at the top level, because users copy them.
     .target(
@@ -67,23 +70,26 @@ let package = Package(
       ], swiftSettings: strict),
     .target(name: "PushQuery", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
     .target(
-      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PushQuery"], swiftSettings: strict),
+      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery"],
+      swiftSettings: strict),
     .target(
       name: "Faults",
       dependencies: [
-        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "PushQuery", "TLSEngine",
+        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "PlatformLibc",
+        "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "PushQuery", "TLSEngine",
+        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "PlatformLibc",
+        "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -108,7 +114,7 @@ let package = Package(
       name: "APNSMockCommand",
       dependencies: [
         "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
-        "TLSEngine",
+        "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -143,7 +149,9 @@ let package = Package(
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TestSupport", "TLSEngine",
+        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "PlatformLibc",
+        "TestSupport",
+        "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),

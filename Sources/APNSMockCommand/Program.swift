@@ -1,12 +1,5 @@
 import ArgumentParser
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// The entry point: parses the arguments, runs the command and exits with its code.
 @main

@@ -53,53 +53,6 @@ package enum DeviceToken {
   }
 }
 
-/// Limits the rate of pushes per device token, for row 19 of Protocol.md, section 8.2. Shared by all connections,
-/// so its owner protects it with a lock. Times are nanoseconds of the monotonic clock.
-///
-/// Each device token needs one number: the time at which its bucket will be full again (generic cell rate
-/// algorithm). Memory is bounded: beyond `capacity` tokens the least recently used ones are discarded, as if they
-/// had waited.
-package struct DeviceRateLimiter: Sendable {
-  /// The maximum rate.
-  package let rate: DeviceRate
-  private let interval: Int64
-  private let tolerance: Int64
-  private let generation: Int
-  private var recent: [Int: Int64] = [:]
-  private var older: [Int: Int64] = [:]
-
-  /// Creates empty buckets.
-  ///
-  /// - Parameters:
-  ///   - rate: The maximum rate; a count below 1 is treated as 1.
-  ///   - capacity: The maximum number of device tokens that are stored.
-  package init(rate: DeviceRate, capacity: Int = 65_536) {
-    self.rate = rate
-    let count = Int64(max(rate.count, 1))
-    interval = rate.per.nanoseconds / count
-    tolerance = interval * (count - 1)
-    generation = max(capacity / 2, 1)
-  }
-
-  /// Counts a push to `deviceToken`, whose digits may have either case.
-  ///
-  /// - Returns: false if the push exceeds the rate; it is then not counted.
-  package mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: Int64) -> Bool {
-    var hasher = Hasher()
-    for byte in deviceToken { hasher.combine(byte | 0x20) }
-    let key = hasher.finalize()
-    let full = max(recent[key] ?? older[key] ?? now, now)
-    guard full - now <= tolerance else { return false }
-    if recent.count >= generation, recent[key] == nil {
-      older = recent
-      recent = [:]
-    }
-    let (next, isNever) = full.addingReportingOverflow(interval)
-    recent[key] = isNever ? .max : next
-    return true
-  }
-}
-
 /// The registered devices. A value type: the server copies, changes and replaces it.
 package struct DeviceTable: Sendable {
   /// The maximum number of devices that may be registered with the admin API.
@@ -141,7 +94,7 @@ package struct DeviceTable: Sendable {
 
   /// Adds a device or replaces the one with the same token.
   package mutating func set(_ device: Device) {
-    take(device.token)
+    removeEntry(device.token)
     let key = Self.key(of: device.token)
     byKey[key] = Entry(device, next: byKey[key])
     count += 1
@@ -153,20 +106,20 @@ package struct DeviceTable: Sendable {
   /// - Returns: The removed device; nil if the table does not contain it.
   @discardableResult
   package mutating func remove(_ token: String) -> Device? {
-    guard let gone = take(token.lowercased()) else { return nil }
+    guard let removed = removeEntry(token.lowercased()) else { return nil }
     version += 1
-    return gone
+    return removed
   }
 
   /// Removes the device with this lower-case token from its key's list.
   @discardableResult
-  private mutating func take(_ token: String) -> Device? {
+  private mutating func removeEntry(_ token: String) -> Device? {
     let key = Self.key(of: token)
     let same = Self.devices(byKey[key])
-    guard let gone = same.first(where: { $0.token == token }) else { return nil }
+    guard let removed = same.first(where: { $0.token == token }) else { return nil }
     byKey[key] = same.filter { $0.token != token }.reduce(nil) { Entry($1, next: $0) }
     count -= 1
-    return gone
+    return removed
   }
 
   /// Removes all devices.
@@ -188,7 +141,7 @@ package struct DeviceTable: Sendable {
   func entry(_ token: UnsafeRawBufferPointer) -> Entry? {
     if count == 0 { return nil }
     var entry = byKey[PushKey(deviceToken: token).number]
-    while let found = entry, !Self.names(token, found.device) { entry = found.next }
+    while let found = entry, !Self.matches(token, found.device) { entry = found.next }
     return entry
   }
 
@@ -197,9 +150,9 @@ package struct DeviceTable: Sendable {
     return token.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
   }
 
-  private static func names(_ token: UnsafeRawBufferPointer, _ device: Device) -> Bool {
-    var known = device.token
-    return known.withUTF8 { token.equalsHexadecimal($0) }
+  private static func matches(_ token: UnsafeRawBufferPointer, _ device: Device) -> Bool {
+    var expected = device.token
+    return expected.withUTF8 { token.equalsHexadecimal($0) }
   }
 
   /// The devices of an entry and of those linked to it.

@@ -1,4 +1,5 @@
 package import HTTPMessage
+internal import Notation
 
 /// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body.
 ///
@@ -164,7 +165,7 @@ extension PushKey {
   /// Creates the key with this text, whose letters may have either case; nil if the text is invalid.
   package init?(text: String) {
     let digits = text.utf8
-    guard digits.count == Self.length, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+    guard digits.count == Self.length, digits.allSatisfy(Hexadecimal.isDigit),
       let number = UInt64(text, radix: 16)
     else { return nil }
     self.init(number: number)

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// An IP address as bytes in network order: 4 for IPv4, 16 for IPv6. An IPv4-mapped IPv6 address (RFC 4291, section
 /// 2.5.5.2) is stored as IPv4.

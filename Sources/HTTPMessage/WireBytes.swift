@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
+internal import PlatformLibc
 
 /// Tests and conversions of received bytes without creating a `String`. Most process eight bytes at a time.
 extension UnsafeRawBufferPointer {

@@ -1,12 +1,6 @@
 internal import COpenSSL
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
+internal import Notation
+internal import PlatformLibc
 
 /// A subject alternative name of a server certificate (RFC 5280 section 4.2.1.6).
 package enum CertificateName: Hashable, Sendable, CustomStringConvertible {

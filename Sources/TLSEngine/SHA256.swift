@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Notation
 
 /// The SHA-256 hash (FIPS 180-4), computed by OpenSSL.
 package enum SHA256 {
@@ -45,21 +46,5 @@ package enum SignatureHash: Sendable {
     case .sha256: Self.sha256Algorithm
     case .sha512: Self.sha512Algorithm
     }
-  }
-}
-
-/// Conversion of bytes to hexadecimal text.
-enum Hexadecimal {
-  private static let digits = [UInt8]("0123456789abcdef".utf8)
-
-  /// Returns two lower-case digits per byte.
-  static func text(_ bytes: [UInt8]) -> String {
-    var text: [UInt8] = []
-    text.reserveCapacity(bytes.count * 2)
-    for byte in bytes {
-      text.append(digits[Int(byte >> 4)])
-      text.append(digits[Int(byte & 15)])
-    }
-    return String(decoding: text, as: UTF8.self)
   }
 }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Notation
 
 /// An X.509 certificate (RFC 5280), parsed from PEM or DER or issued by a `CertificateAuthority`.
 ///

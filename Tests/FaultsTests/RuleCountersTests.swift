@@ -1,3 +1,4 @@
+import APNSRules
 import HTTPMessage
 import Testing
 
@@ -123,7 +124,7 @@ import Testing
       traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
       _ = plan.decide(traffic, at: .request, now: 0)
     }
-    let limit = BoundedTable<Int>.generationLimit
+    let limit = RuleCounter.keyLimit
     #expect((4 * limit...8 * limit).contains(plan.ruleCounters.keyCount))
   }
 
@@ -136,13 +137,13 @@ import Testing
       traffic.connection.number = UInt64(number)
       _ = plan.decide(traffic, at: .connection, now: 0)
     }
-    let limit = BoundedTable<Int>.generationLimit
+    let limit = RuleCounter.keyLimit
     #expect((2 * limit...4 * limit).contains(plan.ruleCounters.keyCount))
   }
 
   @Test func keyedTable() {
-    var table = BoundedTable<Int>()
-    let limit = BoundedTable<Int>.generationLimit
+    let limit = 32_768
+    var table = GenerationalCache<Int, Int>(limit: limit)
     for key in 0..<10 * limit {
       table[key] = key
       // Used in each round, so never dropped.

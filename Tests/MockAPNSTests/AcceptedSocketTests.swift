@@ -1,16 +1,9 @@
 import MockAPNS
 import NIOCore
 import NIOPosix
+import PlatformLibc
 import TestSupport
 import Testing
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// Socket options of the connections that providers open.
 @Suite struct AcceptedSocketTests {

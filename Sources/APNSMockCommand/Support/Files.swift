@@ -1,12 +1,5 @@
 import MockAPNS
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// Reads and writes the files of the commands by path. Errors are `CommandFailure`s with the path and the system's
 /// reason.

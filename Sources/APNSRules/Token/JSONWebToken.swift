@@ -61,7 +61,7 @@ struct JSONWebToken {
 private protocol JSONWebTokenPart {
   init()
   /// Reads a known member; ignores others.
-  mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem)
+  mutating func readMember(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem)
 }
 
 extension JSONWebTokenPart {
@@ -69,7 +69,7 @@ extension JSONWebTokenPart {
     self.init()
     if let problem = JSONText.problem(in: bytes) { throw problem }
     var json = JSONReader(bytes)
-    try json.object { name, value throws(JSONText.Problem) in try take(name, &value) }
+    try json.object { name, value throws(JSONText.Problem) in try readMember(name, &value) }
   }
 }
 
@@ -79,11 +79,11 @@ extension JSONWebToken {
     var algorithm: String?
     var keyID: String?
 
-    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+    fileprivate mutating func readMember(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
       // Apple's own sample token has no alg, so nil is kept apart from an alg that is not a string.
-      case "alg": algorithm = value.textIfAny() ?? "(not a string)"
-      case "kid": keyID = value.textIfAny()
+      case "alg": algorithm = value.stringIfPresent() ?? "(not a string)"
+      case "kid": keyID = value.stringIfPresent()
       default: break
       }
     }
@@ -94,9 +94,9 @@ extension JSONWebToken {
     var issuer: String?
     var issuedAt: IssuedAt?
 
-    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+    fileprivate mutating func readMember(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
-      case "iss": issuer = value.textIfAny()
+      case "iss": issuer = value.stringIfPresent()
       case "iat": issuedAt = try IssuedAt(&value)
       default: break
       }
@@ -112,7 +112,7 @@ extension JSONWebToken {
 
     /// - Returns: nil if the value is neither a number nor a string.
     fileprivate init?(_ value: inout JSONReader) throws(JSONText.Problem) {
-      if let text = value.textIfAny() {
+      if let text = value.stringIfPresent() {
         self = .text(text)
         return
       }
@@ -126,52 +126,10 @@ extension JSONWebToken {
 
 extension JSONReader {
   /// Reads the next value if it is a string; otherwise returns nil and does not advance.
-  fileprivate mutating func textIfAny() -> String? {
+  fileprivate mutating func stringIfPresent() -> String? {
     let before = self
     if let text = try? string() { return text }
     self = before
     return nil
-  }
-}
-
-/// A decoded part of a JWT, and whether its encoding was unusual.
-struct Base64URL {
-  /// The decoded bytes.
-  private(set) var bytes: [UInt8] = []
-  /// Whether it uses `+` or `/`, or `=` padding, which RFC 7515 section 2 forbids and APNs was observed to accept.
-  private(set) var isStandardBase64 = false
-
-  /// Decodes `text`; nil if it has a character of neither alphabet, or an impossible length.
-  init?(_ text: UnsafeRawBufferPointer) {
-    var end = text.count
-    while end > 0, text.count - end < 2, text[end - 1] == 0x3d { end -= 1 }
-    isStandardBase64 = end < text.count
-    guard end % 4 != 1 else { return nil }
-    bytes.reserveCapacity(end / 4 * 3 + 2)
-    var bits: UInt32 = 0
-    var count = 0
-    for character in text[..<end] {
-      let value: UInt8
-      switch character {
-      case 0x41...0x5a: value = character - 0x41
-      case 0x61...0x7a: value = character - 0x61 + 26
-      case 0x30...0x39: value = character - 0x30 + 52
-      case 0x2d: value = 62
-      case 0x5f: value = 63
-      case 0x2b:
-        value = 62
-        isStandardBase64 = true
-      case 0x2f:
-        value = 63
-        isStandardBase64 = true
-      default: return nil
-      }
-      bits = bits << 6 | UInt32(value)
-      count += 6
-      if count >= 8 {
-        count -= 8
-        bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-      }
-    }
   }
 }

@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import Notation
 
 /// The decoded names and values of a request's query string, in order.
 struct QueryParameters {
@@ -36,31 +37,11 @@ struct QueryParameters {
   }
 
   private static func decoded(_ text: Substring) throws(Problem) -> String {
-    guard let bytes = bytes(text.utf8), let decoded = String(validating: bytes, as: UTF8.self) else {
+    guard let decoded = PercentEncoding.decode(text, plusIsSpace: true) else {
       throw .badRequest(
         "the query has \"\(text)\", which is not percent-encoded UTF-8",
         hint: "Encode each name and value, a percent sign as %25.")
     }
     return decoded
-  }
-
-  /// Returns the percent-decoded bytes; nil if a percent sign is not followed by two hexadecimal digits.
-  private static func bytes(_ text: Substring.UTF8View) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    var rest = text
-    while let byte = rest.popFirst() {
-      switch byte {
-      case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
-      case UInt8(ascii: "%"):
-        guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else { return nil }
-        bytes.append(high << 4 | low)
-      default: bytes.append(byte)
-      }
-    }
-    return bytes
-  }
-
-  private static func digit(_ character: UInt8) -> UInt8? {
-    Character(Unicode.Scalar(character)).hexDigitValue.map(UInt8.init)
   }
 }

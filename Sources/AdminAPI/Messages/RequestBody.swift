@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import NIOCore
+internal import Notation
 
 /// Reads the body of a request and its content type.
 enum RequestBody {
@@ -88,8 +89,7 @@ enum DocumentBody {
       if let high = unit(bytes, at: position), (0xD800...0xDBFF).contains(high), let low = unit(bytes, at: position + 6)
       {
         let scalar = 0x10000 + (high - 0xD800) << 10 + (low - 0xDC00)
-        let digits = String(scalar, radix: 16)
-        joined += "\\U\(String(repeating: "0", count: 8 - digits.utf8.count))\(digits)".utf8
+        joined += "\\U\(Hexadecimal.text(UInt32(scalar), digits: 8))".utf8
         position += 12
       } else {
         joined += bytes[position..<min(position + 2, bytes.count)]

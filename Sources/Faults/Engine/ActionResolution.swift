@@ -23,7 +23,7 @@ struct ActionResolution {
   ///   - path: The path to `action` in the rule's action, which gives each sequence its own position.
   ///   - depth: The nesting depth of choices.
   mutating func resolve(
-    _ action: Action, _ positions: BoundedTable<Int>, _ context: inout EvaluationContext, path: [Int] = [],
+    _ action: Action, _ positions: GenerationalCache<Int, Int>, _ context: inout EvaluationContext, path: [Int] = [],
     depth: Int = 1
   ) throws(TriggerPart) -> Action {
     switch action {

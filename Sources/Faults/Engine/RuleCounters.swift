@@ -1,3 +1,4 @@
+internal import APNSRules
 package import FaultModel
 internal import NIOConcurrencyHelpers
 
@@ -12,7 +13,7 @@ package final class RuleCounters: Sendable {
     /// The number of pushes currently delayed.
     var delayedPushes = 0
     /// The number of pushes for each magic device token that acts only on the first attempts.
-    var magic = BoundedTable<Int>()
+    var magic = GenerationalCache<Int, Int>(limit: RuleCounter.keyLimit)
     /// The counters of each kind of magic device token.
     var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
@@ -64,7 +65,7 @@ package final class RuleCounters: Sendable {
   package func reset() {
     state.withLockedValue { state in
       for slot in state.order { state.counters[slot]?.reset() }
-      state.magic = BoundedTable()
+      state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
     }
   }
@@ -214,11 +215,14 @@ struct RuleCounter {
   /// The number of pushes that the rule currently delays.
   var active = 0
 
-  private var matched = BoundedTable<Int>()
-  private var injected = BoundedTable<Int>()
-  private var buckets = RateBuckets()
-  private var positions = BoundedTable<Int>()
-  private var openings = BoundedTable<Int64>()
+  /// The maximum number of keys in each generation of a table.
+  static let keyLimit = 32_768
+
+  private var matched = GenerationalCache<Int, Int>(limit: keyLimit)
+  private var injected = GenerationalCache<Int, Int>(limit: keyLimit)
+  private var buckets = TokenBuckets(limit: keyLimit)
+  private var positions = GenerationalCache<Int, Int>(limit: keyLimit)
+  private var openings = GenerationalCache<Int, Int64>(limit: keyLimit)
 
   /// The counts that an explanation shows.
   struct Count {

@@ -1,6 +1,5 @@
 package import FaultModel
 internal import APNSRules
-internal import Foundation
 internal import HTTPMessage
 package import Notation
 
@@ -190,8 +189,7 @@ private struct SimulationRun {
     let devices = max(traffic.devices, 1)
     let index = number / connections.count % devices
     // APNs rejects a device token of 64 zeros, so the first device has the number after the last.
-    let device = String(index == 0 ? devices : index, radix: 16)
-    let token = String(repeating: "0", count: 64 - device.utf8.count) + device
+    let token = Hexadecimal.text(UInt64(index == 0 ? devices : index), digits: 64)
     let request = HTTPRequest(
       headers: HeaderList([
         (":method", "POST"), (":scheme", "https"), (":authority", Self.serverName), (":path", "/3/device/\(token)"),
@@ -212,12 +210,9 @@ private struct SimulationRun {
   private mutating func renewToken(at now: Int64) {
     let issuedAt = Self.startTime / 1000 + now / 1_000_000_000
     authorization =
-      "bearer " + Self.base64URL(#"{"alg":"ES256","kid":"MOCKKEY001"}"#) + "."
-      + Self.base64URL(#"{"iss":"MOCKTEAM01","iat":\#(issuedAt)}"#) + "." + String(repeating: "A", count: 86)
-  }
-
-  private static func base64URL(_ text: String) -> String {
-    Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+      "bearer " + Base64URL.text(Array(#"{"alg":"ES256","kid":"MOCKKEY001"}"#.utf8)) + "."
+      + Base64URL.text(Array(#"{"iss":"MOCKTEAM01","iat":\#(issuedAt)}"#.utf8)) + "."
+      + String(repeating: "A", count: 86)
   }
 }
 

@@ -53,3 +53,22 @@ extension Trigger.Window {
 
   private var period: Int64? { every.flatMap { $0 > .zero ? $0.nanoseconds : nil } }
 }
+
+extension TokenBuckets {
+  /// Removes a token from a bucket for one push, for `over_limit`.
+  ///
+  /// - Parameter now: Monotonic nanoseconds.
+  /// - Returns: `false` if the bucket was empty; the push then removes no token.
+  mutating func admit(_ key: Int, rate: Trigger.Rate, now: Int64) -> Bool {
+    let interval = Int64.nanoseconds(Double(max(rate.per.nanoseconds, 1)) / rate.limit)
+    return takeToken(key, interval: interval, tolerance: .nanoseconds(Double(interval) * (rate.burst - 1)), now: now)
+  }
+}
+
+extension Int64 {
+  /// Converts a number to nanoseconds: zero for a negative number, `Int64.max` for one that is too large or not a
+  /// number.
+  static func nanoseconds(_ value: Double) -> Int64 {
+    value < 0 ? 0 : Int64(exactly: value.rounded()) ?? .max
+  }
+}

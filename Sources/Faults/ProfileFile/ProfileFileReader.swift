@@ -1,14 +1,7 @@
-import FaultModel
 internal import APNSRules
+import FaultModel
 internal import Notation
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
+internal import PlatformLibc
 
 /// Reads profile files completely, with bounded size, and without blocking on special files such as pipes.
 enum ProfileFileReader {

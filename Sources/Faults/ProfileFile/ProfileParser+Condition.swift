@@ -284,7 +284,7 @@ extension ProfileParser {
       return text
     case .deviceToken:
       guard let text = text(place, pluralName: subject.pluralName) else { return nil }
-      if !text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
+      if !text.utf8.allSatisfy(Hexadecimal.isDigit) {
         reportUnmatchable(place, text, "device tokens are hexadecimal digits", isJudged)
       }
       return subject.folded(text)

@@ -100,7 +100,8 @@ package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
     guard parts.count == 2 else { return }
     for pair in parts[1].split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard sides.count == 2, let key = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !key.isEmpty,
+      guard sides.count == 2, let key = PercentEncoding.decode(sides[0]), let value = PercentEncoding.decode(sides[1]),
+        !key.isEmpty,
         parameters.updateValue(value, forKey: key) == nil
       else {
         throw InvalidSettingValue(
@@ -116,39 +117,10 @@ package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
       case .name(let name), .file(let name): name
       }
     for (index, pair) in parameters.sorted(by: { $0.key < $1.key }).enumerated() {
-      text += (index == 0 ? "?" : "&") + Self.encoded(pair.key) + "=" + Self.encoded(pair.value)
+      text +=
+        (index == 0 ? "?" : "&") + PercentEncoding.encode(pair.key, except: ":/") + "="
+        + PercentEncoding.encode(pair.value, except: ":/")
     }
     return text
-  }
-
-  private static func decoded(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      let digits = rest.prefix(2)
-      guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
-        let value = UInt8(String(Substring(digits)), radix: 16)
-      else { return nil }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
-  }
-
-  private static func encoded(_ text: String) -> String {
-    var encoded = ""
-    for byte in text.utf8 {
-      if byte.isLetterOrDigit || "-._~:/".utf8.contains(byte) {
-        encoded.unicodeScalars.append(Unicode.Scalar(byte))
-      } else {
-        let digits = String(byte, radix: 16, uppercase: true)
-        encoded += "%" + (digits.count == 1 ? "0" : "") + digits
-      }
-    }
-    return encoded
   }
 }

@@ -1,12 +1,5 @@
 internal import CNghttp2
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
+internal import PlatformLibc
 
 /// The memory allocator of one nghttp2 session: uses the thread's small blocks, except for two large buffers that
 /// an idle connection need not own. Must outlive the session.

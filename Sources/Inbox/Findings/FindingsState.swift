@@ -101,9 +101,9 @@ struct FindingsState: Sendable {
       self.current = nil
       return current
     }
-    if let former = current { connections.set(ObjectIdentifier(former.facts), former) }
+    if let former = current { connections[ObjectIdentifier(former.facts)] = former }
     current = nil
-    if let known = connections.remove(ObjectIdentifier(facts)) { return known }
+    if let known = connections.removeValue(forKey: ObjectIdentifier(facts)) { return known }
     if hosts.count == Self.hostLimit {
       // Connections refer to hosts by number, so both are dropped together.
       hosts = ClientHosts()

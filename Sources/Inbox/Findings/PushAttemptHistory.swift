@@ -55,12 +55,12 @@ struct PushAttemptHistory: Sendable {
   ///   before.
   mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
     guard let end = AttemptEnd(record) else { return [] }
-    let former = sequences.remove(push).flatMap { sequence in
+    let former = sequences.removeValue(forKey: push).flatMap { sequence in
       record.arrivedAt &- sequence.last.endedAt < FindingThreshold.silence ? sequence : nil
     }
     if let former, record.seq < former.last.seq {
       // The attempt was pending for so long that the next attempt ended before it.
-      sequences.set(push, former)
+      sequences[push] = former
       return lateDuplicate(record, former)
     }
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
@@ -79,7 +79,7 @@ struct PushAttemptHistory: Sendable {
     if case .delivered = end, pending[push] == nil { return evidence }
     sequence.last = Attempt(record, end)
     sequence.seqs = sequence.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
-    sequences.set(push, sequence)
+    sequences[push] = sequence
     return evidence
   }
 

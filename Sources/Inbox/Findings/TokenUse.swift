@@ -73,7 +73,7 @@ struct StaleTokens: Sendable {
     guard let refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
       if record.served.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
-        refusals.set(token, Refusal(seq: record.seq, endedAt: record.endedAt, push: push))
+        refusals[token] = Refusal(seq: record.seq, endedAt: record.endedAt, push: push)
       }
       return nil
     }
@@ -87,35 +87,5 @@ extension Record {
   /// Whether the response requires another provider token.
   fileprivate var refusesToken: Bool {
     served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
-  }
-}
-
-/// A bounded dictionary with two generations. When the younger one is full, the older one is dropped as a whole.
-///
-/// Setting an entry moves it to the younger generation, so at least the last `limit` entries are present.
-struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private var young: [Key: Value] = [:]
-  private var old: [Key: Value] = [:]
-  private let limit: Int
-
-  /// - Parameter limit: The maximum number of entries in each generation.
-  init(limit: Int) { self.limit = limit }
-
-  /// Whether there are no entries.
-  var isEmpty: Bool { young.isEmpty && old.isEmpty }
-
-  subscript(key: Key) -> Value? { young[key] ?? old[key] }
-
-  /// Removes an entry and returns its value.
-  mutating func remove(_ key: Key) -> Value? { young.removeValue(forKey: key) ?? old.removeValue(forKey: key) }
-
-  /// Sets the value of an entry.
-  mutating func set(_ key: Key, _ value: Value) {
-    if !old.isEmpty { old[key] = nil }
-    if young.count >= limit, young[key] == nil {
-      old = young
-      young = [:]
-    }
-    young[key] = value
   }
 }

@@ -33,24 +33,22 @@ struct UnregisteredDevices: Sendable {
     let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
     guard let response = responses[device] else {
       guard isGone else { return nil }
-      responses.set(
-        device,
-        UnregisteredResponse(
-          seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
-          isFromRegistry: record.verdict?.status == 410))
+      responses[device] = UnregisteredResponse(
+        seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
+        isFromRegistry: record.verdict?.status == 410)
       return nil
     }
     let isAcceptedAgain = record.verdict?.isAccepted == true
     if response.isFromRegistry && isAcceptedAgain {
       // The device was registered again.
-      _ = responses.remove(device)
+      responses[device] = nil
       return nil
     }
     // A retry of the same push shows that the client read its response.
     guard record.arrivedAt >= response.endedAt, push == response.push || !isUnderWay(response.endedAt) else {
       return nil
     }
-    if record.served.status == 200 { _ = responses.remove(device) }
+    if record.served.status == 200 { responses[device] = nil }
     return FindingEvidence(
       .retried410, with: [response.seq],
       .unregistered(answer: response.answer, after: record.arrivedAt &- response.endedAt))

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  internal import Glibc
-#else
-  internal import Darwin
-#endif
+internal import PlatformLibc
 
 /// The machine's monotonic clock, which changes of the system time do not affect.
 package enum MachineTime {

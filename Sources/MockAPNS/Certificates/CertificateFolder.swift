@@ -1,13 +1,6 @@
 package import APNSRules
+internal import PlatformLibc
 internal import TLSEngine
-
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
 
 /// A complete, consistent folder of certificates and keys (`Certs/`).
 ///

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
+internal import PlatformLibc
 
 /// A file that is read or replaced as a whole.
 package struct WholeFile: Sendable {

@@ -29,19 +29,7 @@ package struct ProviderTokenRequest: Sendable {
       writer.member("iss", teamID)
       writer.member("iat", issuedAt)
     }
-    let message = Self.base64URL(header.bytes) + "." + Self.base64URL(claims.bytes)
-    return message + "." + Self.base64URL(try key.sign(Array(message.utf8)))
-  }
-
-  /// Returns base64url without padding (RFC 7515 section 2).
-  private static func base64URL(_ bytes: [UInt8]) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    var text: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = bytes[start..<min(start + 3, bytes.count)]
-      let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-      for digit in 0...group.count { text.append(alphabet[bits >> (18 - 6 * digit) & 63]) }
-    }
-    return String(decoding: text, as: UTF8.self)
+    let message = Base64URL.text(header.bytes) + "." + Base64URL.text(claims.bytes)
+    return message + "." + Base64URL.text(try key.sign(Array(message.utf8)))
   }
 }

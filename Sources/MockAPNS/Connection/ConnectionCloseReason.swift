@@ -1,5 +1,6 @@
 package import APNSRules
 import HTTP2Session
+import Notation
 
 /// The reason for which the server ends a connection. Determines the error code and debug data of the GOAWAY and the
 /// log message.
@@ -52,7 +53,7 @@ package enum ConnectionCloseReason: Sendable {
     case .wrongEnvironment: Reason.badCertificateEnvironment.json
     case .excessStreams(let limit): "more active streams than this endpoint allows: \(limit)"
     case .notHTTP2(let bytes):
-      "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"
+      "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Hexadecimal.text(bytes))"
     case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.quotedPrefix(bytes))"
     case .flood(let bytes, let ofRequests): "a flood: of \(bytes) bytes only \(ofRequests) belong to requests"
     case .keyUpdates(let count): "a flood: \(count) TLS key updates"
@@ -96,9 +97,5 @@ package enum ConnectionCloseReason: Sendable {
   private static func quotedPrefix(_ bytes: [UInt8]) -> String {
     let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
     return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""
-  }
-
-  private static func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }

@@ -4,15 +4,8 @@ import HTTP2Session
 import Inbox
 import Logging
 import NIOCore
+import PlatformLibc
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// Application of fault decisions to whole connections: handshakes, SETTINGS, GOAWAY, resets, silence.
 extension ConnectionHandler {

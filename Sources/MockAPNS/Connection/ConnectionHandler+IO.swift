@@ -3,15 +3,8 @@ import Faults
 import HTTP2Session
 import Logging
 import NIOCore
+import PlatformLibc
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// Reading from the socket.
 extension ConnectionHandler {

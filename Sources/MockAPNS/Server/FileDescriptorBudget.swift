@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// The division of the process's file descriptors among its listeners, so that many connections to one cannot
 /// exhaust the others' share.

@@ -2,15 +2,8 @@ public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
+import PlatformLibc
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// A mock of APNs that listens for provider connections.
 ///

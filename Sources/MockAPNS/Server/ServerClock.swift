@@ -1,12 +1,7 @@
 import NIOConcurrencyHelpers
 import Notation
+import PlatformLibc
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#else
-  import Darwin
-#endif
 
 /// The server's own clock, which tests can freeze and advance. It determines the age of provider tokens, update
 /// intervals, 410 timestamps and record times. Events on the wire are timed by the machine's clock.

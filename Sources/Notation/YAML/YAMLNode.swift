@@ -213,7 +213,7 @@ package enum YAMLScalarKind: Equatable, Sendable {
     if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest.removeFirst() }
     guard let first = rest.first, isDigit(first) || first == UInt8(ascii: ".") else { return false }
     if rest.count > 2, first == UInt8(ascii: "0"), "xob".utf8.contains(rest[rest.startIndex + 1]) {
-      return rest.dropFirst(2).allSatisfy { Character(Unicode.Scalar($0)).isHexDigit || $0 == UInt8(ascii: "_") }
+      return rest.dropFirst(2).allSatisfy { Hexadecimal.isDigit($0) || $0 == UInt8(ascii: "_") }
     }
     let parts = rest.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     if parts.count > 1 {

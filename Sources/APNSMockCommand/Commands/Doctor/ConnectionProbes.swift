@@ -2,15 +2,9 @@ import APNSRules
 import MockAPNS
 import NIOHTTP1
 import NIOPosix
+import Notation
+import PlatformLibc
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 // MARK: - DNS and TCP
 
@@ -121,7 +115,7 @@ extension Diagnosis {
         repair: "enable TLS 1.2 or 1.3 with common cipher suites on the server")
     }
     if !first.isEmpty {
-      let bytes = first.prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+      let bytes = first.prefix(8).map { Hexadecimal.text([$0]) }.joined(separator: " ")
       return .failed(
         "the response is not TLS and begins with \(bytes)",
         repair: "another service uses this port: connect to the address that apns-mock prints at its start (--apns)")

@@ -1,5 +1,6 @@
 import MockAPNS
 import NIOHTTP1
+import Notation
 import TLSEngine
 
 #if canImport(FoundationEssentials)
@@ -101,9 +102,8 @@ struct DecodedToken: Sendable, Equatable {
   }
 
   private static func object<Value: Decodable>(_ type: Value.Type, _ part: Substring) -> Value? {
-    var base64 = part.replacing("-", with: "+").replacing("_", with: "/")
-    while base64.utf8.count % 4 != 0 { base64 += "=" }
-    return Data(base64Encoded: String(base64)).flatMap { try? JSONDecoder().decode(type, from: $0) }
+    let decoded = Array(part.utf8).withUnsafeBytes { Base64URL($0) }
+    return decoded.flatMap { try? JSONDecoder().decode(type, from: Data($0.bytes)) }
   }
 }
 

@@ -2,19 +2,12 @@ import ArgumentParser
 import Logging
 import MockAPNS
 import Notation
+import PlatformLibc
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
   import Foundation
-#endif
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
 #endif
 
 /// `apns-mock exec`

@@ -1,13 +1,6 @@
 import Inbox
 import MockAPNS
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// The export of the inbox when the server stops.
 struct ExportOnExit: Sendable {

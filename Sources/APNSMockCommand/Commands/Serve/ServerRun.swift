@@ -1,15 +1,8 @@
 import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
+import PlatformLibc
 import UnixSignals
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// The run of `serve`: starts the server, reports its addresses, waits for a signal and shuts down.
 struct ServerRun: Sendable {

@@ -2,15 +2,9 @@ import APNSRules
 import AdminAPI
 import Logging
 import MockAPNS
+import Notation
+import PlatformLibc
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// A running server with its admin listener and port file.
 struct StartedServer: Sendable {
@@ -85,10 +79,7 @@ struct StartedServer: Sendable {
 
   /// Returns an admin token of 128 random bits.
   private static func randomAdminToken() -> String {
-    (0..<4).map { _ in
-      let digits = String(UInt32.random(in: 0...UInt32.max), radix: 16)
-      return String(repeating: "0", count: 8 - digits.count) + digits
-    }.joined()
+    Hexadecimal.text((0..<16).map { _ in UInt8.random(in: 0...UInt8.max) })
   }
 }
 

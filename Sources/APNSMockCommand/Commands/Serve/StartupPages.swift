@@ -1,12 +1,5 @@
 import MockAPNS
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// The memory pages of the program and its libraries that only startup needs: loading, relocation, certificates,
 /// profiles.

@@ -2,14 +2,7 @@ import MockAPNS
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// A client of a running server's admin listener. Each request uses its own connection.
 struct AdminClient: Sendable {

@@ -1,13 +1,6 @@
 import NIOConcurrencyHelpers
+import PlatformLibc
 import Synchronization
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// The program's output streams: data goes to standard output, diagnostics to standard error.
 ///

@@ -1,3 +1,5 @@
+import Notation
+
 extension String {
   /// The string without white space at both ends.
   var trimmed: String {
@@ -16,14 +18,7 @@ extension String {
   }
 
   /// The string with all characters except the unreserved ones as `%XX` (RFC 3986 section 2.3).
-  var percentEncoded: String {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var encoded: [UInt8] = []
-    for byte in utf8 {
-      encoded += byte.isUnreserved ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-    }
-    return String(decoding: encoded, as: UTF8.self)
-  }
+  var percentEncoded: String { PercentEncoding.encode(self) }
 }
 
 extension String {
@@ -31,16 +26,6 @@ extension String {
   static func randomDeviceToken(digits count: Int) -> String {
     let digits = Array("0123456789abcdef")
     return String((0..<count).map { _ in digits[Int.random(in: 0..<16)] })
-  }
-}
-
-extension UInt8 {
-  /// Whether the byte is a letter, a digit or one of `-._~` (RFC 3986 section 2.3).
-  fileprivate var isUnreserved: Bool {
-    switch self {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-    default: "-._~".utf8.contains(self)
-    }
   }
 }
 
@@ -78,8 +63,7 @@ struct TerminalText {
       rest.removeFirst()
       if scalar.changesOtherText {
         for unit in String(scalar).utf16 {
-          let digits = String(unit, radix: 16, uppercase: true)
-          escaped += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
+          escaped += ("\\u" + Hexadecimal.text(unit, digits: 4, uppercase: true)).utf8
         }
       } else {
         escaped += String(scalar).utf8

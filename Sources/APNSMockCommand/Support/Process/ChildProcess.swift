@@ -1,19 +1,4 @@
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
-
-// `environ` is a C variable that is not annotated for concurrency; it is read only before the child starts.
-#if canImport(Darwin)
-  @preconcurrency import Darwin
-#elseif canImport(Musl)
-  @preconcurrency import Musl
-#else
-  @preconcurrency import Glibc
-#endif
+import PlatformLibc
 
 /// A child process with this program's process group, standard streams, working directory and limits, as `env` would
 /// start it.
@@ -79,11 +64,9 @@ struct ChildProcess: Sendable {
   /// Returns this program's environment, byte for byte, with the changes applied.
   private static func environment(changing variables: [String: String?]) -> [UnsafeMutablePointer<CChar>?] {
     var kept: [UnsafeMutablePointer<CChar>?] = []
-    var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = environ
-    while let entry = next?.pointee {
+    for entry in environmentStrings() {
       let name = String(decoding: UnsafeRawBufferPointer(start: entry, count: strcspn(entry, "=")), as: UTF8.self)
       if variables[name] == nil { kept.append(strdup(entry)) }
-      next = next?.advanced(by: 1)
     }
     for (name, value) in variables.sorted(by: { $0.key < $1.key }) {
       if let value { kept.append(strdup("\(name)=\(value)")) }

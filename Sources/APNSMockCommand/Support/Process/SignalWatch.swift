@@ -1,12 +1,5 @@
 import Dispatch
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
+import PlatformLibc
 
 /// A stream of arriving signals that also reports whether a terminal sent them. A terminal signals its whole foreground
 /// group, so a child already has such a signal. Dispatch sources do not report this.
