@@ -25,7 +25,7 @@ struct QueriesTarget: FuzzTarget {
         [(":method", "POST"), (":path", "/3/device/" + String(repeating: "ab12", count: 16))] + push.fields)
       let request = HTTPRequest(stream: Int32(2 * index + 1), headers: headers, body: Array(push.body.utf8))
       var authentication = ConnectionAuthentication()
-      let verdict = rulebook.judge(
+      let verdict = rulebook.validate(
         request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
         now: Self.now)
       let end = Record.End(

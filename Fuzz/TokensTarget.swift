@@ -47,11 +47,11 @@ struct TokensTarget: FuzzTarget {
       let known = try? JSONWebToken(UnsafeRawBufferPointer(rebasing: text.dropFirst(text.bearerTokenStart ?? 0)))
       expect(token.signature != .valid || known != nil, "a token is valid that is none")
     }
-    judge(authorization, mode)
+    validate(authorization, mode)
   }
 
   /// Validates a push twice, because the token is cached the second time.
-  private func judge(_ authorization: [UInt8], _ mode: RuleMode) {
+  private func validate(_ authorization: [UInt8], _ mode: RuleMode) {
     var headers = HeaderList([
       (":method", "POST"), (":scheme", "https"), (":path", "/3/device/" + String(repeating: "ab12", count: 16)),
       ("apns-topic", "com.example.app"), ("apns-push-type", "alert"),
@@ -63,7 +63,7 @@ struct TokensTarget: FuzzTarget {
     let rulebook = Rulebook(mode: mode)
     var authentication = ConnectionAuthentication()
     let verdicts = [0, 1000].map { later in
-      rulebook.judge(
+      rulebook.validate(
         request, authentication: &authentication, keys: ring, devices: DeviceTable(), now: Self.now + later)
     }
     expect(verdicts[0].status == verdicts[1].status, "\(verdicts[0].status), and then \(verdicts[1].status)")

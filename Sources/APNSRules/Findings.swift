@@ -6,7 +6,7 @@ internal import Notation
 /// differently are findings in `apple` only.
 extension Rulebook {
   /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5).
-  package func misses(pushType facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
+  package func lacksPushType(_ facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
 
   /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
   ///
@@ -20,8 +20,8 @@ extension Rulebook {
     if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }
     let payload: PayloadSummary
     do throws(JSONText.Problem) {
-      guard let sketch = try PayloadSummary(body) else { return .notObject }
-      payload = sketch
+      guard let summary = try PayloadSummary(body) else { return .notObject }
+      payload = summary
     } catch {
       return mode == .apple ? .notJSON("\(error)") : nil
     }
@@ -57,15 +57,15 @@ extension PayloadSummary {
     var problem: DisplayProblem?
     for name in [Name.alert, .badge, .sound] {
       guard let content = apple(name) else { continue }
-      guard let wrong = wrong(content, as: name) else { return nil }
-      problem = problem ?? .unusable(member: name.text.description, problem: wrong)
+      guard let text = self.problem(of: content, as: name) else { return nil }
+      problem = problem ?? .unusable(member: name.text.description, problem: text)
     }
     if let problem { return problem }
     return isTrue(.contentAvailable) ? .silentWithoutType(hasType: hasType) : .nothingToShow
   }
 
   /// Returns why a device cannot show a member; nil if it can.
-  private func wrong(_ content: Content, as name: Name) -> String? {
+  private func problem(of content: Content, as name: Name) -> String? {
     switch (name, content) {
     case (.alert, .emptyText), (.sound, .emptyText): "is an empty string"
     case (.alert, .text), (.sound, .text): nil

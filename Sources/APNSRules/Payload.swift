@@ -153,7 +153,7 @@ extension Rulebook {
   }
   private static let largePayload = Rejection(
     .payloadSize, .payloadTooLarge,
-    words: .ofBody { facts, bodySize in
+    detail: .ofBody { facts, bodySize in
       "the body has \(bodySize) bytes, at most \(facts.payloadLimit) are allowed for "
         + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
     })

@@ -7,8 +7,8 @@ struct PushFactsReader {
   private let packed: UnsafeRawBufferPointer
   private let defaultTopic: UnsafeRawBufferPointer?
   private let comparesOtherNames: Bool
-  private var seen: Known = []
-  /// A Bloom filter of names outside `Known`: a name whose bit is not set has not occurred before.
+  private var seen: KnownField = []
+  /// A Bloom filter of names outside `KnownField`: a name whose bit is not set has not occurred before.
   private var otherNames: UInt64 = 0
 
   /// Reads all fields in `packed`.
@@ -26,9 +26,9 @@ struct PushFactsReader {
   }
 
   private mutating func read(_ name: ByteRange, _ value: ByteRange) {
-    let known = Known(packed.part(name.indices))
+    let known = KnownField(packed.part(name.indices))
     guard !known.isEmpty else {
-      if comparesOtherNames { noteOther(name) }
+      if comparesOtherNames { checkRepetition(of: name) }
       return
     }
     if seen.contains(known) {
@@ -54,7 +54,7 @@ struct PushFactsReader {
 
   /// Checks a field with no meaning to the rules for repetition. If its bit is already set, the name is compared
   /// with all previous names.
-  private mutating func noteOther(_ name: ByteRange) {
+  private mutating func checkRepetition(of name: ByteRange) {
     let text = packed.part(name.indices)
     let (first, middle, last) = text.isEmpty ? (0, 0, 0) : (text[0], text[text.count / 2], text[text.count - 1])
     let hash = text.count &* 7 &+ Int(first) &* 5 &+ Int(middle) &* 3 &+ Int(last)
@@ -94,19 +94,19 @@ struct PushFactsReader {
 }
 
 /// The fields known to the rules, identified by length and then by bytes.
-private struct Known: OptionSet {
+private struct KnownField: OptionSet {
   var rawValue: UInt16
 
-  static let method = Known(rawValue: 1 << 0)
-  static let path = Known(rawValue: 1 << 1)
-  static let authorization = Known(rawValue: 1 << 2)
-  static let topic = Known(rawValue: 1 << 3)
-  static let apnsID = Known(rawValue: 1 << 4)
-  static let collapseID = Known(rawValue: 1 << 5)
-  static let expiration = Known(rawValue: 1 << 6)
-  static let priority = Known(rawValue: 1 << 7)
-  static let pushType = Known(rawValue: 1 << 8)
-  static let cookie = Known(rawValue: 1 << 9)
+  static let method = KnownField(rawValue: 1 << 0)
+  static let path = KnownField(rawValue: 1 << 1)
+  static let authorization = KnownField(rawValue: 1 << 2)
+  static let topic = KnownField(rawValue: 1 << 3)
+  static let apnsID = KnownField(rawValue: 1 << 4)
+  static let collapseID = KnownField(rawValue: 1 << 5)
+  static let expiration = KnownField(rawValue: 1 << 6)
+  static let priority = KnownField(rawValue: 1 << 7)
+  static let pushType = KnownField(rawValue: 1 << 8)
+  static let cookie = KnownField(rawValue: 1 << 9)
 
   init(rawValue: UInt16) { self.rawValue = rawValue }
 

@@ -4,11 +4,11 @@ package import HTTPMessage
 /// `ConnectionAuthentication`.
 package struct Rulebook: Sendable {
   /// How to respond where the evidence about APNs is not conclusive.
-  package var mode: RuleMode { didSet { digest() } }
+  package var mode: RuleMode { didSet { updateDerivedValues() } }
   /// The environment of the server.
   package let environment: PushEnvironment
   /// The parameters of the rules.
-  package var settings: APNSSettings { didSet { digest() } }
+  package var settings: APNSSettings { didSet { updateDerivedValues() } }
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
@@ -32,7 +32,7 @@ package struct Rulebook: Sendable {
     self.mode = mode
     self.environment = environment
     self.settings = settings
-    digest()
+    updateDerivedValues()
   }
 
   /// The maximum number of fields: more do not fit into the advertised list size of 8000, at 32 bytes or more each
@@ -40,7 +40,7 @@ package struct Rulebook: Sendable {
   private static let fieldLimit = 250
 
   /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 18. Row 19, the
-  /// rate per device token, is checked by `DeviceRateLimiter` and `Verdict.refuse(over:)`.
+  /// rate per device token, is checked by `DeviceRateLimiter` and `Verdict.reject(over:)`.
   ///
   /// - Parameters:
   ///   - request: The complete request.
@@ -48,29 +48,29 @@ package struct Rulebook: Sendable {
   ///   - keys: The trusted provider keys.
   ///   - devices: The registered devices; any other device token is online.
   ///   - now: The server's clock, in milliseconds since 1970.
-  package func judge(
+  package func validate(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
     now: Int64
   ) -> Verdict {
     var verdict = Verdict()
-    judge(request, authentication: &authentication, keys: keys, devices: devices, now: now, into: &verdict)
+    validate(request, authentication: &authentication, keys: keys, devices: devices, now: now, into: &verdict)
     return verdict
   }
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
-  package func judge(
+  package func validate(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
     now: Int64,
     into verdict: inout Verdict
   ) {
     request.headers.bytes.withUnsafeBytes { packed in
       guard let topic = authentication.defaultTopic else {
-        return judge(
+        return validate(
           request, packed, defaultTopic: nil, authentication: &authentication, keys: keys, devices: devices, now: now,
           into: &verdict)
       }
       topic.withUnsafeBytes { topic in
-        judge(
+        validate(
           request, packed, defaultTopic: topic.isEmpty ? nil : topic, authentication: &authentication, keys: keys,
           devices: devices,
           now: now, into: &verdict)
@@ -83,7 +83,7 @@ package struct Rulebook: Sendable {
   /// - Parameters:
   ///   - packed: The bytes of the request's header list.
   ///   - defaultTopic: The topic of a push without `apns-topic`.
-  private func judge(
+  private func validate(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
     authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable, now: Int64,
     into verdict: inout Verdict
@@ -95,7 +95,7 @@ package struct Rulebook: Sendable {
     do throws(Rejection) {
       if isTooLarge { throw Self.headerListTooLarge }
       verdict.credential = credential(facts, packed, authentication: authentication)
-      verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
+      verdict.applicableChecks = verdict.credential == .certificate ? certificateChecks : tokenChecks
       try checkRequest(facts, packed)
       try checkCredential(facts, packed, authentication: &authentication, keys: keys, now: now, verdict: &verdict)
       try checkIsPush(facts)
@@ -116,7 +116,7 @@ package struct Rulebook: Sendable {
   }
 
   /// Derives the properties that depend only on mode and settings.
-  private mutating func digest() {
+  private mutating func updateDerivedValues() {
     let hour: Int64 = 3_600_000
     let future: Int64 =
       switch mode {
@@ -134,10 +134,10 @@ package struct Rulebook: Sendable {
     if settings.deviceRate == nil { both.remove(.deviceRate) }
     certificateChecks = CheckSet(
       both.subtracting([
-        .tokenUpdateLatch, .providerToken, .providerTokenAge, .keyEnvironment, .connectionTeam, .relatedKey,
+        .tokenUpdatesBlocked, .providerToken, .providerTokenAge, .keyEnvironment, .connectionTeam, .relatedKey,
         .tokenUpdates,
       ]))
-    if mode == .lenient { both.subtract([.tokenUpdateLatch, .tokenUpdates]) }
+    if mode == .lenient { both.subtract([.tokenUpdatesBlocked, .tokenUpdates]) }
     tokenChecks = CheckSet(both.subtracting([.certificate]))
   }
 }

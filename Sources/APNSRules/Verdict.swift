@@ -18,20 +18,6 @@ package struct Verdict: Sendable {
   package var reason: Reason? { rejection?.reason }
   /// The failed check; nil with 200.
   package var failed: Check? { rejection?.check }
-  /// Returns an explanation for people: the value, the rule and how to fix it. Contains no provider token. Created
-  /// on demand, because most are never read.
-  ///
-  /// - Parameters:
-  ///   - headers: The packed header fields of the request, or a copy of them without signatures. Values missing in
-  ///     it are shown as empty.
-  ///   - bodySize: The received body size in bytes.
-  package func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
-    switch rejection?.words {
-    case .ofHeaders(let words)?: words(facts, headers)
-    case .ofBody(let words)?: words(facts, bodySize)
-    case nil: "accepted"
-    }
-  }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   package var timestamp: Int64? { rejection?.timestamp }
   /// The body of the response; empty with 200 and 431.
@@ -41,13 +27,13 @@ package struct Verdict: Sendable {
   /// The kind of credential of the request.
   package internal(set) var credential = Credential.none
   /// The checks that apply to such a request under the active rules, whether they were made or not.
-  var planned = CheckSet()
-  /// The provider token, if one was parsed; unchecked if the connection was latched.
+  var applicableChecks = CheckSet()
+  /// The provider token, if one was parsed; unchecked if token updates were blocked.
   package internal(set) var token: ProviderToken?
   /// The failure; nil if the push is accepted. A reference, because most pushes have none.
   private(set) var rejection: Rejection?
 
-  /// Creates an unevaluated verdict without facts, for `Rulebook.judge` to overwrite.
+  /// Creates an unevaluated verdict without facts, for `Rulebook.validate` to overwrite.
   package init() { facts = PushFacts() }
 
   /// Creates an unevaluated verdict with parsed facts.
@@ -60,7 +46,7 @@ package struct Verdict: Sendable {
   mutating func begin(_ facts: PushFacts) {
     self.facts = facts
     credential = .none
-    planned = CheckSet()
+    applicableChecks = CheckSet()
     token = nil
     rejection = nil
   }
@@ -68,11 +54,26 @@ package struct Verdict: Sendable {
   /// Whether the push is accepted.
   package var isAccepted: Bool { rejection == nil }
 
+  /// Returns an explanation for people: the value, the rule and how to fix it. Contains no provider token. Created
+  /// on demand, because most are never read.
+  ///
+  /// - Parameters:
+  ///   - headers: The packed header fields of the request, or a copy of them without signatures. Values missing in
+  ///     it are shown as empty.
+  ///   - bodySize: The received body size in bytes.
+  package func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
+    switch rejection?.detail {
+    case .ofHeaders(let text)?: text(facts, headers)
+    case .ofBody(let text)?: text(facts, bodySize)
+    case nil: "accepted"
+    }
+  }
+
   /// The checks that were made, in order, up to the failed one.
   package var checks: [(check: Check, ok: Bool)] {
     if failed == .headerListSize { return [(.headerListSize, false)] }
     var made: [(check: Check, ok: Bool)] = []
-    for check in Check.allCases where planned.contains(check) {
+    for check in Check.allCases where applicableChecks.contains(check) {
       made.append((check, check != failed))
       if check == failed { break }
     }
@@ -80,9 +81,9 @@ package struct Verdict: Sendable {
   }
 
   /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateLimiter` did not admit: row 19 of
-  /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.judge` because its state is shared by
+  /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.validate` because its state is shared by
   /// all connections.
-  package mutating func refuse(over rate: DeviceRate) {
+  package mutating func reject(over rate: DeviceRate) {
     reject(
       Rejection(.deviceRate, .tooManyRequests) { _, _ in
         "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"
@@ -106,7 +107,7 @@ extension Verdict {
     begin(facts)
     self.credential = credential
     self.token = token
-    planned = CheckSet(passed + (failed.map { [$0.check] } ?? []))
+    applicableChecks = CheckSet(passed + (failed.map { [$0.check] } ?? []))
     if let failed { reject(Rejection(failed.check, failed.reason) { _, _ in failed.detail }) }
   }
 }
@@ -121,10 +122,10 @@ final class Rejection: Error {
   let timestamp: Int64?
   /// The body of the response.
   let body: [UInt8]
-  let words: Words
+  let detail: Detail
 
   /// The closure that creates the explanation.
-  enum Words: Sendable {
+  enum Detail: Sendable {
     /// From the facts and the packed header fields.
     case ofHeaders(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String)
     /// From the facts and the body size.
@@ -133,18 +134,18 @@ final class Rejection: Error {
 
   convenience init(
     _ check: Check, _ reason: Reason?, timestamp: Int64? = nil,
-    _ words: @escaping @Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String
+    _ detail: @escaping @Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String
   ) {
-    self.init(check, reason, timestamp: timestamp, words: .ofHeaders(words))
+    self.init(check, reason, timestamp: timestamp, detail: .ofHeaders(detail))
   }
 
-  init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, words: Words) {
+  init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, detail: Detail) {
     self.check = check
     self.reason = reason
     status = reason?.status ?? 431
     self.timestamp = timestamp
     body = reason?.body(timestamp: timestamp) ?? []
-    self.words = words
+    self.detail = detail
   }
 }
 
@@ -169,7 +170,7 @@ struct CheckSet: Sendable, Equatable {
 package struct PackedVerdict: Sendable {
   /// The facts of the request.
   package let facts: PushFacts
-  private let planned: CheckSet
+  private let applicableChecks: CheckSet
   private let credential: Verdict.Credential
   private let rejection: Unmanaged<Rejection>?
   private let provider: Unmanaged<ProviderToken>?
@@ -177,7 +178,7 @@ package struct PackedVerdict: Sendable {
   /// Packs a verdict.
   package init(_ verdict: borrowing Verdict) {
     facts = verdict.facts
-    planned = verdict.planned
+    applicableChecks = verdict.applicableChecks
     credential = verdict.credential
     rejection = verdict.rejection.map { .passUnretained($0) }
     provider = verdict.token.map { .passUnretained($0) }
@@ -192,7 +193,7 @@ package struct PackedVerdict: Sendable {
   /// The unpacked verdict.
   package var verdict: Verdict {
     var verdict = Verdict(facts: facts)
-    verdict.planned = planned
+    verdict.applicableChecks = applicableChecks
     verdict.credential = credential
     verdict.token = token
     if let rejection { verdict.reject(rejection.takeUnretainedValue()) }

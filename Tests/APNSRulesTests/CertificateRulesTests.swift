@@ -5,7 +5,7 @@ import Testing
 /// Provider certificates (Protocol.md, section 4.2), as far as they affect a request.
 struct CertificateRulesTests {
   @Test(arguments: rows) func certificate(_ row: Row) {
-    let verdict = row.judge()
+    let verdict = row.validate()
     expect(verdict, row.reason)
     #expect(verdict.credential == .certificate)
     #expect(verdict.token == nil)
@@ -104,7 +104,7 @@ struct CertificateRulesTests {
     push.useCertificate()
     for age: Int64 in 0..<10 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - age)")
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
     #expect(!push.authentication.providerTokenAccepted)
   }
@@ -117,14 +117,14 @@ struct CertificateRulesTests {
     push["apns-topic"] = nil
     push["apns-push-type"] = nil
     push.body = [UInt8](repeating: 0x20, count: 5120)
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, nil)
     #expect(verdict.facts.topic == nil)
     #expect(verdict.facts.topicIsFromCertificate)
     #expect(push.authentication.certificate?.defaultTopic == "com.example.app.voip")
     #expect(verdict.facts.payloadLimit == 5120)
     push["apns-topic"] = "com.example.app.voip"
-    #expect(!push.judge().facts.topicIsFromCertificate)
+    #expect(!push.validate().facts.topicIsFromCertificate)
   }
 
   /// The device's topic is compared with the certificate's own topic as well.
@@ -133,20 +133,20 @@ struct CertificateRulesTests {
     push.useCertificate()
     push["apns-topic"] = nil
     push.devices.set(Device(token: TestPush.deviceToken, topic: "com.example.other", since: 0))
-    expect(push.judge(), .deviceTokenNotForTopic)
+    expect(push.validate(), .deviceTokenNotForTopic)
     push.devices.set(Device(token: TestPush.deviceToken, topic: TestPush.topic, since: 0))
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// A certificate that is set after the connection was made.
   @Test func certificateSetLater() {
     var push = TestPush()
     push["authorization"] = nil
-    expect(push.judge(), .missingProviderToken)
+    expect(push.validate(), .missingProviderToken)
     push.useCertificate()
     push["apns-topic"] = nil
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.authentication.certificate = nil
-    expect(push.judge(), .missingProviderToken)
+    expect(push.validate(), .missingProviderToken)
   }
 }

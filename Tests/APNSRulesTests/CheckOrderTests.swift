@@ -15,7 +15,7 @@ struct CheckOrderTests {
     var earlierTopics: [String]?
     var isRelated = true
 
-    mutating func judge() -> Verdict {
+    mutating func validate() -> Verdict {
       // A topic-specific key needs an earlier related key, unless the test breaks that relation.
       if key.topics != nil, isRelated {
         earlierTopics = key.topics
@@ -30,13 +30,13 @@ struct CheckOrderTests {
       for age in 0..<earlierPushes {
         push.token = TestToken(
           kid: "EARLIERKEY", iss: earlierTeam, iat: "\(TestPush.nowSeconds - Int64(age))")
-        _ = push.judge()
+        _ = push.validate()
       }
       push.fields = fields
       push.token = token
       push["authorization"] = authorization
       push.devices.set(device)
-      return push.judge()
+      return push.validate()
     }
   }
 
@@ -50,7 +50,7 @@ struct CheckOrderTests {
       .certificate, .badCertificate,
       { $0.push.useCertificate(development: false, production: false) }
     ),
-    (.tokenUpdateLatch, .tooManyProviderTokenUpdates, { $0.earlierPushes = 3 }),
+    (.tokenUpdatesBlocked, .tooManyProviderTokenUpdates, { $0.earlierPushes = 3 }),
     (.providerToken, .invalidProviderToken, { $0.push.token.signature = FakeSignature.wrong }),
     (
       .providerTokenAge, .expiredProviderToken,
@@ -132,13 +132,13 @@ struct CheckOrderTests {
 
   /// Each check alone and with each later one, for pushes with a provider token.
   @Test(arguments: withToken) func tokenOrder(_ earlier: Check) {
-    judge(earlier, among: Self.withToken) { _ in }
+    validate(earlier, among: Self.withToken) { _ in }
   }
 
   /// Each check alone and with each later one, for pushes with a certificate, which skip the checks of provider
   /// tokens.
   @Test(arguments: withCertificate) func certificateOrder(_ earlier: Check) {
-    judge(earlier, among: Self.withCertificate) {
+    validate(earlier, among: Self.withCertificate) {
       $0.push.useCertificate(topics: [TestPush.topic, "com.example.third"])
     }
   }
@@ -149,10 +149,10 @@ struct CheckOrderTests {
     var broken = BrokenPush()
     broken.push.useCertificate(development: false, production: false)
     breaker.break(&broken)
-    #expect(broken.judge().failed == min(other, .certificate))
+    #expect(broken.validate().failed == min(other, .certificate))
   }
 
-  private func judge(_ earlier: Check, among checks: [Check], prepare: (inout BrokenPush) -> Void) {
+  private func validate(_ earlier: Check, among checks: [Check], prepare: (inout BrokenPush) -> Void) {
     guard let first = Self.breakers.first(where: { $0.check == earlier }) else { return }
     for second in Self.breakers where checks.contains(second.check) && second.check >= earlier {
       var broken = BrokenPush()
@@ -160,14 +160,14 @@ struct CheckOrderTests {
       // Break the earlier check last: where both set the same value, the earlier one stays broken.
       second.break(&broken)
       first.break(&broken)
-      let verdict = broken.judge()
+      let verdict = broken.validate()
       #expect(verdict.failed == earlier, "\(earlier) and \(second.check): \(verdict.rule)")
       expect(verdict, first.reason)
     }
   }
 
   /// The requests of section 8.1, as far as one listener sees them.
-  @Test(arguments: probes) func probe(_ row: Row) { expect(row.judge(), row.reason) }
+  @Test(arguments: probes) func probe(_ row: Row) { expect(row.validate(), row.reason) }
 
   static let probes: [Row] = [
     Row.always("HEAD / without credentials", .methodNotAllowed) {

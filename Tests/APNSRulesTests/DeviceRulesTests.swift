@@ -17,7 +17,7 @@ struct DeviceRulesTests {
   }
 
   @Test(arguments: rows) func device(_ row: Row) {
-    let verdict = row.judge()
+    let verdict = row.validate()
     expect(verdict, row.reason)
     #expect(verdict.timestamp == (verdict.status == 410 ? Self.since : nil))
   }
@@ -67,15 +67,15 @@ struct DeviceRulesTests {
     var push = TestPush()
     push.settings.unregisteredAfter = .seconds(60)
     push.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: push.now))
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.now += 59_999
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.now += 1
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, .unregistered)
     #expect(verdict.timestamp == TestPush.nowSeconds * 1000)
     push.devices.set(Device(token: TestPush.deviceToken, state: .expired, since: push.now))
-    expect(push.judge(), .expiredToken)
+    expect(push.validate(), .expiredToken)
   }
 
   @Test func table() {

@@ -45,7 +45,7 @@ struct ExplanationTests {
     ("the body has 4097 bytes, at most 4096", { $0.body = [UInt8](repeating: 1, count: 4097) }),
     ("send the payload as JSON", { $0.body = [] }),
     (
-      "device token 0123…ef is unregistered since 2023-11-14T22:13:20Z",
+      "device token 0123…ef has been unregistered since 2023-11-14T22:13:20Z",
       { $0.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: $0.now)) }
     ),
     (
@@ -84,7 +84,7 @@ struct ExplanationTests {
       "bearer eyAia2lkIjogIjhZTDNHM1JSWDciIH0."
       + "eyAiaXNzIjogIkM4Nk5WOUpYM0QiLCAiaWF0IjogIjE0NTkxNDM1ODA2NTAiIH0."
       + "MEYCIQDzqyahmH1rz1s-LFNkylXEa2lZ_aOCX4daxxTZkVEGzwIhALvkClnx5m5eAT6Lxw7LZtEQcH6JENhJTMArwLf3sXwi"
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, .invalidProviderToken)
     #expect(push.explanation(of: verdict).contains("sample token of Apple's documentation"))
     // A token of one's own that only lacks alg gets the ordinary explanation.
@@ -116,7 +116,7 @@ struct ExplanationTests {
         var push = TestPush(mode: mode)
         push[name] = value
         if name == "x-token" { push.fields.append((name, value)) }
-        let verdict = push.judge()
+        let verdict = push.validate()
         let shown = push.explanation(of: verdict) + (verdict.token?.problem ?? "")
         #expect(!shown.contains(signature.prefix(10)), "\(shown)")
         #expect(!shown.contains(jwt.prefix(30)), "\(shown)")

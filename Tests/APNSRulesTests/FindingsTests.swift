@@ -6,7 +6,7 @@ import Testing
 struct FindingsTests {
   private func displayProblem(_ push: TestPush) -> DisplayProblem? {
     var push = push
-    let facts = push.judge().facts
+    let facts = push.validate().facts
     return push.request.headers.bytes.withUnsafeBytes { headers in
       push.body.withUnsafeBytes { push.rulebook.displayProblem(facts, headers: headers, body: $0) }
     }
@@ -14,7 +14,7 @@ struct FindingsTests {
 
   private func missesType(_ push: TestPush) -> Bool {
     var push = push
-    return push.rulebook.misses(pushType: push.judge().facts)
+    return push.rulebook.lacksPushType(push.validate().facts)
   }
 
   /// Whether a device shows a payload, by push type; nil if the push is shown.

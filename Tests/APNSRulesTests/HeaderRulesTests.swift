@@ -4,7 +4,7 @@ import Testing
 
 /// The syntax of a request (Protocol.md, section 2), each row in each mode.
 struct HeaderRulesTests {
-  @Test(arguments: rows) func header(_ row: Row) { expect(row.judge(), row.reason) }
+  @Test(arguments: rows) func header(_ row: Row) { expect(row.validate(), row.reason) }
 
   static let rows: [Row] = [
     Row.always("the good push", nil) { _ in },

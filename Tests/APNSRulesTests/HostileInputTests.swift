@@ -8,7 +8,7 @@ struct HostileInputTests {
   @Test func headerListTooLarge() {
     var push = TestPush()
     push.headersTooLarge = true
-    let verdict = push.judge()
+    let verdict = push.validate()
     #expect(verdict.status == 431)
     #expect(verdict.reason == nil)
     #expect(verdict.failed == .headerListSize)
@@ -23,9 +23,9 @@ struct HostileInputTests {
     var push = TestPush()
     push.fields += (0..<239).map { ("x\($0)", "") }
     #expect(push.fields.count == 250)
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.fields += (0..<5000).map { ("y\($0)", "") }
-    #expect(push.judge().status == 431)
+    #expect(push.validate().status == 431)
   }
 
   /// 200 unusual fields whose names all fall into one bin, without and with a repeated name at the end.
@@ -33,9 +33,9 @@ struct HostileInputTests {
     var push = TestPush()
     let names = (0..<200).map { "x-\(String(repeating: "a", count: $0 % 50))-\($0)-x" }
     push.fields += names.map { ($0, "v") }
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.fields.append((names[0], "w"))
-    expect(push.judge(), .duplicateHeaders)
+    expect(push.validate(), .duplicateHeaders)
   }
 
   /// A valid request with each byte of each value replaced always gets a response.
@@ -50,7 +50,7 @@ struct HostileInputTests {
         name.withBytes { name in value.withUnsafeBytes { _ = headers.append(name: name, value: $0) }
         }
         var authentication = ConnectionAuthentication()
-        let verdict = push.rulebook.judge(
+        let verdict = push.rulebook.validate(
           HTTPRequest(headers: headers, body: push.body), authentication: &authentication, keys: push.keys,
           devices: push.devices,
           now: push.now)
@@ -73,7 +73,7 @@ struct HostileInputTests {
       push["authorization"] = String(whole.prefix(size))
       // An empty value and the word bearer alone count as no token.
       let isMissing = [0, 6, 7].contains(size)
-      expect(push.judge(), isMissing ? .missingProviderToken : .invalidProviderToken)
+      expect(push.validate(), isMissing ? .missingProviderToken : .invalidProviderToken)
     }
   }
 
@@ -89,7 +89,7 @@ struct HostileInputTests {
       push.now = now
       for iat in ["1699999999", "1699999998", "99999999999999", "-99999999999999"] {
         push.token = TestToken(iat: iat)
-        #expect([200, 403, 410, 429].contains(push.judge().status))
+        #expect([200, 403, 410, 429].contains(push.validate().status))
       }
     }
   }
@@ -102,9 +102,9 @@ struct HostileInputTests {
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     for number in 0..<2000 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - Int64(number))")
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     #expect(counter.value == 2000)
   }
 }

@@ -35,12 +35,12 @@ struct KeyBindingTests {
   func secondKey(_ first: String, _ second: String, _ reason: Reason?) {
     var push = connection()
     push.token = Self.token(first)
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.token = Self.token(second)
-    expect(push.judge(), reason)
+    expect(push.validate(), reason)
     // The first key stays valid in either case.
     push.token = Self.token(first)
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   static let secondKeys: [(String, String, Reason?)] = [
@@ -70,11 +70,11 @@ struct KeyBindingTests {
     var push = connection(settings)
     for kid in ["TOPICKEY01", "TOPICKEY02"] {
       push.token = Self.token(kid)
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
     // Related to the last key, but not to the first.
     push.token = Self.token("TOPICKEY05")
-    expect(push.judge(), .unrelatedKeyIdInToken)
+    expect(push.validate(), .unrelatedKeyIdInToken)
   }
 
   /// The key, the server's environment and whether the key is accepted, with both spellings of the reason.
@@ -90,7 +90,7 @@ struct KeyBindingTests {
       var push = connection(settings)
       push.environment = environment
       push.token = Self.token(kid)
-      let verdict = push.judge()
+      let verdict = push.validate()
       expect(verdict, isGood ? nil : reason)
       #expect(push.authentication.providerTokenAccepted == isGood)
     }
@@ -100,9 +100,9 @@ struct KeyBindingTests {
   @Test func refusedKeyDoesNotBind() {
     var push = connection()
     push.token = Self.token("TEAMKEY003")
-    expect(push.judge(), .badEnvironmentKeyInToken)
+    expect(push.validate(), .badEnvironmentKeyInToken)
     push.token = Self.token("OTHERTEAM1")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// The topic, the push type and the result for a topic-specific key; a listed topic includes the suffixes of push
@@ -113,7 +113,7 @@ struct KeyBindingTests {
     push.token = Self.token("TOPICKEY01")
     push["apns-topic"] = topic
     push["apns-push-type"] = type
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, reason)
     if reason != nil { #expect(verdict.failed == .topicPermitted) }
   }
@@ -132,21 +132,21 @@ struct KeyBindingTests {
   @Test func topicsOfTheSecondKey() {
     var push = connection()
     push.token = Self.token("TOPICKEY01")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push["apns-topic"] = "com.example.other"
-    expect(push.judge(), .topicDisallowed)
+    expect(push.validate(), .topicDisallowed)
     push.token = Self.token("TOPICKEY02")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// A key whose list of topics changes is checked against the new list.
   @Test func changedTopics() {
     var push = connection()
     push.token = Self.token("TOPICKEY03")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.trustedKeys = [
       FakeSignature.key("TOPICKEY03", environment: .sandbox, topics: ["com.example.other"])
     ]
-    expect(push.judge(), .topicDisallowed)
+    expect(push.validate(), .topicDisallowed)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 /// Results of the three modes where the evidence about APNs is open. Upper-case header names are rejected before the
 /// rules run.
 struct ModeTableTests {
-  @Test(arguments: rows) func mode(_ row: Row) { expect(row.judge(), row.reason) }
+  @Test(arguments: rows) func mode(_ row: Row) { expect(row.validate(), row.reason) }
 
   /// Returns one row of the table for each of `apple`, `strict` and `lenient`.
   static func modes(
@@ -86,7 +86,7 @@ struct ModeTableTests {
       "a new token after an expired one", apple: .expiredProviderToken, strict: .expiredProviderToken, lenient: nil
     ) {
       $0.token = TestToken(iat: "1600000000")
-      _ = $0.judge()
+      _ = $0.validate()
       $0.token = TestToken()
     },
     // Documented: 10 or 5 for both (Protocol.md, section 5). No published log shows a rejection.
@@ -157,14 +157,14 @@ struct ModeTableTests {
     ) {
       for iat in ["1699999990", "1699999991"] {
         $0.token = TestToken(iat: iat)
-        _ = $0.judge()
+        _ = $0.validate()
       }
       $0.token = TestToken(iat: "1699999992")
     },
     modes("two quick changes to tokens that do not verify", apple: nil, strict: nil, lenient: nil) {
       for iat in ["1699999990", "1699999991", "1699999992"] {
         $0.token = TestToken(kid: "UNKNOWNKEY", iat: iat)
-        _ = $0.judge()
+        _ = $0.validate()
       }
       $0.token = TestToken()
     },
@@ -175,8 +175,8 @@ struct ModeTableTests {
     var push = TestPush(mode: mode)
     push.settings.tokenFuture = .seconds(10)
     push.token = TestToken(iat: "1700000010")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.token = TestToken(iat: "1700000011")
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
   }
 }

@@ -9,13 +9,13 @@ struct PayloadRulesTests {
       if type == .mdm { push.useCertificate() }
       push.use(type)
       push.body = body(of: type.payloadLimit)
-      let accepted = push.judge()
+      let accepted = push.validate()
       expect(accepted, nil)
       #expect(accepted.facts.payloadLimit == type.payloadLimit)
       push.body = body(of: type.payloadLimit + 1)
-      expect(push.judge(), .payloadTooLarge)
+      expect(push.validate(), .payloadTooLarge)
       push.body = []
-      expect(push.judge(), .payloadEmpty)
+      expect(push.validate(), .payloadEmpty)
     }
   }
 
@@ -25,15 +25,15 @@ struct PayloadRulesTests {
     push.use(type)
     push["apns-push-type"] = nil
     push.body = body(of: type.payloadLimit)
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.body.append(0x20)
-    expect(push.judge(), .payloadTooLarge)
+    expect(push.validate(), .payloadTooLarge)
   }
 
   @Test func farTooLarge() {
     var push = TestPush()
     push.body = body(of: 1 << 20)
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, .payloadTooLarge)
     #expect(push.explanation(of: verdict).contains("1048576 bytes"))
   }
@@ -44,7 +44,7 @@ struct PayloadRulesTests {
     for mode in RuleMode.allCases {
       var push = TestPush(mode: mode)
       push.body = Array(text.utf8)
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
   }
 

@@ -6,7 +6,7 @@ import Testing
 /// between the modes.
 struct ProviderTokenRulesTests {
   @Test(arguments: rows) func shape(_ row: Row) {
-    let verdict = row.judge()
+    let verdict = row.validate()
     expect(verdict, row.reason)
     #expect(verdict.credential == .token)
     if row.reason != nil { #expect(verdict.failed == .providerToken) }
@@ -128,7 +128,7 @@ struct ProviderTokenRulesTests {
   /// The facts that a record shows about a token.
   @Test func factsOfAGoodToken() throws {
     var push = TestPush()
-    let token = try #require(push.judge().token)
+    let token = try #require(push.validate().token)
     #expect(token.keyID == "MOCKKEY001")
     #expect(token.teamID == "MOCKTEAM01")
     #expect(token.algorithm == "ES256")
@@ -140,15 +140,15 @@ struct ProviderTokenRulesTests {
   @Test func factsOfABadToken() throws {
     var push = TestPush()
     push.token = TestToken(kid: String(repeating: "K", count: 2000), iat: "1699999990")
-    let unknown = try #require(push.judge().token)
+    let unknown = try #require(push.validate().token)
     #expect(unknown.signature == .unchecked)
     #expect(unknown.keyID == String(repeating: "K", count: 64))
     #expect(unknown.issuedAt == 1_699_999_990_000)
     push.token = TestToken()
     push.token.signature = FakeSignature.wrong
-    #expect(push.judge().token?.signature == .invalid)
+    #expect(push.validate().token?.signature == .invalid)
     push["authorization"] = "Basic dXNlcjpwYXNz"
-    #expect(push.judge().token?.keyID == nil)
+    #expect(push.validate().token?.keyID == nil)
   }
 
   /// Each message names the error and the remedy.
@@ -188,14 +188,14 @@ struct ProviderTokenRulesTests {
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     push.token.signature = signature
-    let first = push.judge().token
-    for _ in 1...5 { #expect(push.judge().token === first) }
+    let first = push.validate().token
+    for _ in 1...5 { #expect(push.validate().token === first) }
     #expect(counter.value == 1)
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
-    _ = push.judge()
+    _ = push.validate()
     #expect(counter.value == 2)
     push.authentication = ConnectionAuthentication()
-    _ = push.judge()
+    _ = push.validate()
     #expect(counter.value == 3)
   }
 
@@ -205,25 +205,25 @@ struct ProviderTokenRulesTests {
     var push = TestPush()
     push.settings.expiredTokenCloses = false
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
-    let first = push.judge().token
+    let first = push.validate().token
     var known = ProviderTokenCache()
     known.learn(from: push.authentication)
     push.authentication = ConnectionAuthentication(certificate: nil, known: known)
     #expect(!push.authentication.providerTokenAccepted)
-    #expect(push.judge().token === first)
+    #expect(push.validate().token === first)
     #expect(push.authentication.providerTokenAccepted)
     #expect(counter.value == 1)
     push.authentication = ConnectionAuthentication(certificate: nil, known: known)
     push.now += 3_601_000
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     push.now = TestPush.nowSeconds * 1000
     // It counts toward its connection's token updates like any other.
     for iat in ["1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
     push.token = TestToken()
-    expect(push.judge(), .tooManyProviderTokenUpdates)
+    expect(push.validate(), .tooManyProviderTokenUpdates)
   }
 
   /// Only accepted tokens are handed to other connections, and none after the keys, the mode or the environment
@@ -234,19 +234,19 @@ struct ProviderTokenRulesTests {
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     push.token.signature = FakeSignature.wrong
     var known = ProviderTokenCache()
-    expect(push.judge(), .invalidProviderToken)
+    expect(push.validate(), .invalidProviderToken)
     known.learn(from: push.authentication)
     push.authentication = ConnectionAuthentication(certificate: nil, known: known)
-    expect(push.judge(), .invalidProviderToken)
+    expect(push.validate(), .invalidProviderToken)
     #expect(counter.value == 2)
     push.token = TestToken()
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     known.learn(from: push.authentication)
     push.trustedKeys = []
     push.authentication = ConnectionAuthentication(certificate: nil, known: known)
-    expect(push.judge(), .invalidProviderToken)
+    expect(push.validate(), .invalidProviderToken)
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     #expect(counter.value == 4)
   }
 
@@ -259,14 +259,14 @@ struct ProviderTokenRulesTests {
     for number in Int64(0)..<100 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
       push.authentication = ConnectionAuthentication(certificate: nil, known: known)
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
       known.learn(from: push.authentication)
     }
     #expect(counter.value == 100)
     for number in [Int64(99), 98, 97, 0] {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
       push.authentication = ConnectionAuthentication(certificate: nil, known: known)
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
     #expect(counter.value == 101)
   }
@@ -276,35 +276,35 @@ struct ProviderTokenRulesTests {
     let counter = Counter()
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     let good = push["authorization"]
     for number in 0..<100 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - Int64(number))")
       push["authorization"]?.removeLast()
-      expect(push.judge(), .invalidProviderToken)
+      expect(push.validate(), .invalidProviderToken)
     }
     let before = counter.value
     push["authorization"] = good
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     #expect(counter.value == before)
   }
 
   /// A key that is no longer trusted, on a connection that has used it.
   @Test func revokedKey() {
     var push = TestPush()
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.trustedKeys = []
-    expect(push.judge(), .invalidProviderToken)
+    expect(push.validate(), .invalidProviderToken)
     push.trustedKeys = [FakeSignature.key()]
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// A change of mode on an open connection discards earlier results.
   @Test func changedMode() {
     var push = TestPush(mode: .strict)
     push.token.signature = FakeSignature.der
-    expect(push.judge(), .invalidProviderToken)
+    expect(push.validate(), .invalidProviderToken)
     push.mode = .apple
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 }

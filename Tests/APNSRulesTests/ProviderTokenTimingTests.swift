@@ -10,7 +10,7 @@ struct ProviderTokenTimingTests {
   func age(_ milliseconds: Int64, _ reason: Reason?) {
     var push = TestPush()
     push.now += milliseconds
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, reason)
     if reason != nil { #expect(verdict.failed == .providerTokenAge) }
     #expect(verdict.token?.signature == .valid)
@@ -27,25 +27,25 @@ struct ProviderTokenTimingTests {
   /// observed).
   @Test func tokenExpiresOnAnOpenConnection() {
     var push = TestPush()
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.now += 3_600_000
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.now += 1000
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     push.token = TestToken(iat: "\(push.now / 1000)")
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, .expiredProviderToken)
     #expect(verdict.failed == .providerTokenAge)
     #expect(verdict.token?.issuedAt == push.now)
     #expect(push.explanation(of: verdict).contains("expired_token_closes"))
     push["authorization"] = nil
-    expect(push.judge(), .missingProviderToken)
+    expect(push.validate(), .missingProviderToken)
     push["authorization"] = "bearer a.b.c"
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     // Another connection is unaffected.
     push.authentication = ConnectionAuthentication()
     push.token = TestToken(iat: "\(push.now / 1000)")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// `expired_token_closes` overrides the mode's default, also on an open connection.
@@ -53,20 +53,20 @@ struct ProviderTokenTimingTests {
     var push = TestPush(mode: mode)
     push.settings.expiredTokenCloses = true
     push.token = TestToken(iat: "1600000000")
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     push.token = TestToken()
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     push.settings.expiredTokenCloses = false
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   @Test func maximumAgeIsASetting() {
     var push = TestPush()
     push.settings.tokenMaxAge = .seconds(30)
     push.now += 30_000
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.now += 1000
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
   }
 
   /// An expired token neither binds the connection nor counts as an update.
@@ -75,10 +75,10 @@ struct ProviderTokenTimingTests {
     push.settings.expiredTokenCloses = false
     push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01", team: "OTHERTEAM1")]
     push.token = TestToken(kid: "OTHERKEY01", iss: "OTHERTEAM1", iat: "1699990000")
-    expect(push.judge(), .expiredProviderToken)
+    expect(push.validate(), .expiredProviderToken)
     #expect(!push.authentication.providerTokenAccepted)
     push.token = TestToken()
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     #expect(push.authentication.providerTokenAccepted)
   }
 
@@ -113,7 +113,7 @@ struct ProviderTokenTimingTests {
     for step in timeline.steps {
       push.now = (TestPush.nowSeconds + step.second) * 1000
       push.token = TestToken(iat: "\(TestPush.nowSeconds + step.token)")
-      let verdict = push.judge()
+      let verdict = push.validate()
       #expect(
         verdict.reason == step.reason, "at \(step.second) s, token \(step.token): \(verdict.rule)"
       )
@@ -181,11 +181,11 @@ struct ProviderTokenTimingTests {
   @Test func updatesOfAllKeysCountTogether() {
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01")]
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.token = TestToken(kid: "OTHERKEY01")
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
     push.token = TestToken(iat: "1699999999")
-    expect(push.judge(), Self.tooMany)
+    expect(push.validate(), Self.tooMany)
   }
 
   /// Another signature over the same claims is the same token: ECDSA signatures differ each time.
@@ -193,7 +193,7 @@ struct ProviderTokenTimingTests {
     var push = TestPush()
     for byte in UInt8(0)..<20 {
       push.token.signature = [UInt8](repeating: byte, count: 63) + [1]
-      expect(push.judge(), nil)
+      expect(push.validate(), nil)
     }
   }
 
@@ -202,21 +202,21 @@ struct ProviderTokenTimingTests {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
-      _ = push.judge()
+      _ = push.validate()
     }
     push.token.signature = FakeSignature.wrong
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, Self.tooMany)
-    #expect(verdict.failed == .tokenUpdateLatch)
+    #expect(verdict.failed == .tokenUpdatesBlocked)
     #expect(verdict.token?.keyID == "MOCKKEY001")
     #expect(verdict.token?.signature == .unchecked)
     push["authorization"] = "Basic dXNlcjpwYXNz"
-    expect(push.judge(), Self.tooMany)
+    expect(push.validate(), Self.tooMany)
     push["authorization"] = nil
-    expect(push.judge(), .missingProviderToken)
+    expect(push.validate(), .missingProviderToken)
     push.authentication = ConnectionAuthentication()
     push.token = TestToken()
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// `lenient` ignores a latch that was set before the mode changed.
@@ -224,11 +224,11 @@ struct ProviderTokenTimingTests {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
-      _ = push.judge()
+      _ = push.validate()
     }
-    expect(push.judge(), Self.tooMany)
+    expect(push.validate(), Self.tooMany)
     push.mode = .lenient
-    expect(push.judge(), nil)
+    expect(push.validate(), nil)
   }
 
   /// A token counts as used even if a later check rejects the push.
@@ -237,9 +237,9 @@ struct ProviderTokenTimingTests {
     push["apns-topic"] = nil
     for iat in ["1700000000", "1699999999"] {
       push.token = TestToken(iat: iat)
-      expect(push.judge(), .missingTopic)
+      expect(push.validate(), .missingTopic)
     }
     push.token = TestToken(iat: "1699999998")
-    expect(push.judge(), Self.tooMany)
+    expect(push.validate(), Self.tooMany)
   }
 }

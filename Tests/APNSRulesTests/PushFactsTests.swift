@@ -8,7 +8,7 @@ struct PushFactsTests {
   @Test func allFields() {
     var push = TestPush()
     push["apns-collapse-id"] = "c1"
-    let facts = push.judge().facts
+    let facts = push.validate().facts
     let headers = push.request.headers
     func text(_ range: ByteRange?) -> String? { range.map(headers.string) }
     #expect(text(facts.method) == "POST")
@@ -33,7 +33,7 @@ struct PushFactsTests {
   @Test func emptyRequestHasNoFacts() {
     var push = TestPush()
     push.fields = []
-    let facts = push.judge().facts
+    let facts = push.validate().facts
     #expect(
       facts.method == nil && facts.path == nil && facts.deviceToken == nil && facts.topic == nil)
     #expect(
@@ -53,7 +53,7 @@ struct PushFactsTests {
         var push = TestPush()
         push["apns-id"] = String(decoding: id, as: UTF8.self)
         let isGood = [8, 13, 18, 23].contains(index) ? byte == 0x2d : Character(Unicode.Scalar(byte)).isHexDigit
-        #expect(push.judge().facts.apnsIDIsUUID == isGood, "\(byte) at \(index)")
+        #expect(push.validate().facts.apnsIDIsUUID == isGood, "\(byte) at \(index)")
       }
     }
   }
@@ -65,7 +65,7 @@ struct PushFactsTests {
     push["apns-push-type"] = "voip"
     push["apns-priority"] = "9"
     push["apns-id"] = "x"
-    let verdict = push.judge()
+    let verdict = push.validate()
     expect(verdict, .methodNotAllowed)
     #expect(verdict.facts.pushType == .voip)
     #expect(verdict.facts.payloadLimit == 5120)
@@ -105,7 +105,7 @@ struct PushFactsTests {
   }
 
   private func blank(_ push: inout TestPush) -> [String] {
-    let facts = push.judge().facts
+    let facts = push.validate().facts
     var packed = push.request.headers.bytes
     packed.withUnsafeMutableBytes { facts.blankSignatures(in: $0) }
     var values: [String] = []
@@ -124,7 +124,7 @@ struct PushFactsTests {
     var push = TestPush()
     push.settings.deviceRate = DeviceRate(count: 1, per: .seconds(1))
     #expect(
-      push.judge().checks.map(\.check.name) == [
+      push.validate().checks.map(\.check.name) == [
         "method", "path", "duplicate_headers", "credential", "token_update_latch", "provider_token",
         "provider_token_age", "key_environment", "connection_team", "related_key", "token_updates",
         "apns_id",
@@ -135,17 +135,17 @@ struct PushFactsTests {
         "device_rate",
       ])
     push.mode = .strict
-    #expect(push.judge().checks.contains { $0.check == .payloadSyntax })
+    #expect(push.validate().checks.contains { $0.check == .payloadSyntax })
     push.mode = .lenient
-    #expect(!push.judge().checks.contains { $0.check == .tokenUpdates })
+    #expect(!push.validate().checks.contains { $0.check == .tokenUpdates })
     push["authorization"] = nil
     #expect(
-      push.judge().checks.map { "\($0.check.name) \($0.ok)" }.suffix(2) == [
+      push.validate().checks.map { "\($0.check.name) \($0.ok)" }.suffix(2) == [
         "duplicate_headers true", "credential false",
       ])
     push.useCertificate()
     #expect(
-      push.judge().checks.map(\.check.name).prefix(6).suffix(3) == [
+      push.validate().checks.map(\.check.name).prefix(6).suffix(3) == [
         "credential", "certificate", "apns_id",
       ])
   }
@@ -155,8 +155,8 @@ struct PushFactsTests {
     var push = TestPush()
     let rate = DeviceRate(count: 2, per: .seconds(60))
     push.settings.deviceRate = rate
-    var verdict = push.judge()
-    verdict.refuse(over: rate)
+    var verdict = push.validate()
+    verdict.reject(over: rate)
     expect(verdict, .tooManyRequests)
     #expect(verdict.failed == .deviceRate)
   }

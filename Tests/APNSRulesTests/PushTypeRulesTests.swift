@@ -34,7 +34,7 @@ struct PushTypeRulesTests {
       for priority in [10, 5, 1] {
         push["apns-priority"] = "\(priority)"
         let isRefused = mode == .strict && !row.priorities.contains(priority)
-        expect(push.judge(), isRefused ? .badPriority : nil)
+        expect(push.validate(), isRefused ? .badPriority : nil)
       }
     }
   }
@@ -52,14 +52,14 @@ struct PushTypeRulesTests {
       let expected: Reason? =
         type.topicSuffix == other.topicSuffix
         ? nil : other.topicSuffix.isEmpty ? .topicDisallowed : .invalidPushType
-      let verdict = push.judge()
+      let verdict = push.validate()
       expect(verdict, expected)
       if expected != nil { #expect(verdict.failed == .topicForType) }
     }
   }
 
   /// Cases observed in section 5, and edge cases of the suffixes.
-  @Test(arguments: rows) func mismatch(_ row: Row) { expect(row.judge(), row.reason) }
+  @Test(arguments: rows) func mismatch(_ row: Row) { expect(row.validate(), row.reason) }
 
   static let rows: [Row] = [
     Row.always(".voip topic with type alert", .invalidPushType) {

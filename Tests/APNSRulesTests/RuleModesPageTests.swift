@@ -80,13 +80,13 @@ struct RuleModesPageTests {
       { $0.token = TestToken(secondsAhead: 1_000_000_000) }),
     ModeRule("New provider token on a connection after a 403 `ExpiredProviderToken`") {
       $0.token = TestToken(secondsAhead: -3601)
-      _ = $0.judge()
+      _ = $0.validate()
       $0.token = TestToken()
     },
     ModeRule("Third provider token on a connection within 20 minutes") {
       for age in [-2, -1] {
         $0.token = TestToken(secondsAhead: Int64(age))
-        _ = $0.judge()
+        _ = $0.validate()
       }
       $0.token = TestToken()
     },
@@ -136,9 +136,9 @@ struct RuleModesPageTests {
     case .expiredTokenCloses:
       var push = TestPush(mode: mode)
       push.token = TestToken(secondsAhead: -3601)
-      _ = push.judge()
+      _ = push.validate()
       push.token = TestToken()
-      #expect(cell == (push.judge().isAccepted ? "off" : "on"))
+      #expect(cell == (push.validate().isAccepted ? "off" : "on"))
     default:
       var settings = APNSSettings()
       try settings.set(setting, to: cell)
@@ -151,16 +151,16 @@ struct RuleModesPageTests {
     var push = TestPush(mode: mode)
     guard cell != "no limit" else {
       push.token = TestToken(secondsAhead: 50_000_000_000)
-      #expect(push.judge().isAccepted)
+      #expect(push.validate().isAccepted)
       return
     }
     var settings = APNSSettings()
     try settings.set(.tokenFuture, to: cell)
     let limit = try #require(settings.tokenFuture).components.seconds
     push.token = TestToken(secondsAhead: limit)
-    #expect(push.judge().isAccepted)
+    #expect(push.validate().isAccepted)
     push.token = TestToken(secondsAhead: limit + 1)
-    #expect(push.judge().reason == .expiredProviderToken)
+    #expect(push.validate().reason == .expiredProviderToken)
   }
 }
 
@@ -183,10 +183,10 @@ extension TestPush {
 
   /// The response as the page writes it: the status, then the reason or the findings.
   fileprivate mutating func response() -> String {
-    let verdict = judge()
+    let verdict = validate()
     if let reason = verdict.reason { return "\(verdict.status) `\(reason.text)`" }
     var findings: [String] = []
-    if rulebook.misses(pushType: verdict.facts) { findings.append("missing-push-type") }
+    if rulebook.lacksPushType(verdict.facts) { findings.append("missing-push-type") }
     let displayProblem = request.headers.bytes.withUnsafeBytes { headers in
       body.withUnsafeBytes { rulebook.displayProblem(verdict.facts, headers: headers, body: $0) }
     }

@@ -78,12 +78,12 @@ struct TestPush {
   var rulebook: Rulebook { Rulebook(mode: mode, environment: environment, settings: settings) }
 
   /// Returns the verdict of the rules and updates the connection's state.
-  mutating func judge() -> Verdict {
-    rulebook.judge(request, authentication: &authentication, keys: keys, devices: devices, now: now)
+  mutating func validate() -> Verdict {
+    rulebook.validate(request, authentication: &authentication, keys: keys, devices: devices, now: now)
   }
 
   /// Returns the explanation of the push's verdict.
-  mutating func explain() -> String { explanation(of: judge()) }
+  mutating func explain() -> String { explanation(of: validate()) }
 
   /// Returns the explanation of a verdict, from the header fields as a record keeps them.
   func explanation(of verdict: Verdict) -> String {
@@ -128,9 +128,9 @@ struct Row: Sendable, CustomTestStringConvertible {
     }
   }
 
-  func judge() -> Verdict {
+  func validate() -> Verdict {
     var push = TestPush(mode: mode)
     change(&push)
-    return push.judge()
+    return push.validate()
   }
 }

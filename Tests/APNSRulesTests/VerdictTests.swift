@@ -25,14 +25,14 @@ import Testing
   }
 
   @Test(arguments: changes, changes) func reusedVerdictIsReset(first: Row, second: Row) {
-    var verdict = first.judge()
+    var verdict = first.validate()
     var push = TestPush()
     second.change(&push)
     let rulebook = push.rulebook
-    rulebook.judge(
+    rulebook.validate(
       push.request, authentication: &push.authentication, keys: push.keys, devices: push.devices, now: push.now,
       into: &verdict)
-    let alone = second.judge()
+    let alone = second.validate()
     #expect(verdict.isAccepted == alone.isAccepted)
     #expect(verdict.status == alone.status)
     #expect(verdict.reason == second.reason)

@@ -41,7 +41,7 @@ struct EngineFixture: Sendable {
   var push: Traffic.Push {
     var authentication = ConnectionAuthentication(certificate: certificate)
     let request = request
-    let verdict = Self.rulebook.judge(
+    let verdict = Self.rulebook.validate(
       request, authentication: &authentication, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
     return Traffic.Push(
       request: request, verdict: verdict,

@@ -157,7 +157,7 @@ import Testing
       }
     }
     var authentication = ConnectionAuthentication(certificate: nil)
-    let verdict = PushFixture.rulebook.judge(
+    let verdict = PushFixture.rulebook.validate(
       request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
       now: PushFixture.noon)
     return Record(

@@ -60,7 +60,7 @@ struct PushFixture {
     }
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let request = request
-    let verdict = Self.rulebook.judge(
+    let verdict = Self.rulebook.validate(
       request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys), devices: DeviceTable(),
       now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)

@@ -132,7 +132,7 @@ package struct TestServer: Sendable {
       headers: HeaderList(fields + (id.map { [("apns-id", $0)] } ?? [])), body: Array(body.utf8))
     if let bodySize { request.bodySize = bodySize }
     var authentication = ConnectionAuthentication(certificate: nil)
-    let verdict = state.rulebook.judge(
+    let verdict = state.rulebook.validate(
       request, authentication: &authentication, keys: state.keys.load(), devices: state.devices.load(),
       now: state.clock.now)
     return state.inbox.append(

@@ -5,7 +5,7 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
   /// Row 6: a credential is present, and a client certificate is a provider certificate.
   case credential, certificate
   /// Rows 7 to 13: the provider token and the credential the connection is bound to.
-  case tokenUpdateLatch, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
+  case tokenUpdatesBlocked, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
   /// Row 14: the syntax of the `apns-` headers.
   case apnsID, expiration, priority, collapseID, pushType
   /// Row 15: the syntax of the device token.
@@ -40,7 +40,7 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
     case .duplicateHeaders: "duplicate_headers"
     case .credential: "credential"
     case .certificate: "certificate"
-    case .tokenUpdateLatch: "token_update_latch"
+    case .tokenUpdatesBlocked: "token_update_latch"
     case .providerToken: "provider_token"
     case .providerTokenAge: "provider_token_age"
     case .keyEnvironment: "key_environment"

@@ -23,11 +23,12 @@ extension Rulebook {
       throw Self.noCredential
     }
     let authorization = packed.part(range.indices)
-    authentication.known.rest(on: ProviderTokenCache.Basis(keys: keys.version, mode: mode, environment: environment))
+    authentication.known.invalidate(
+      unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode, environment: environment))
     verdict.token = authentication.known.find(authorization)
-    if mode != .lenient, let end = authentication.updates.latchedUntil(now: now, interval: times.updateInterval) {
+    if mode != .lenient, let end = authentication.updates.blockedUntil(now: now, interval: times.updateInterval) {
       if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
-      throw latched(until: end, now: now)
+      throw updatesBlocked(until: end, now: now)
     }
     if authentication.hasExpiredToken, closesOnExpiredToken {
       // Applies also to a token accepted on other connections: its own age does not matter here.
@@ -70,7 +71,7 @@ extension Rulebook {
     try checkEnvironment(key)
     try checkBinding(key, to: authentication.binding)
     if authentication.binding == nil { authentication.binding = key }
-    try noteUpdate(key: key, issuedAt: issuedAt, authentication: &authentication, now: now)
+    try checkUpdate(key: key, issuedAt: issuedAt, authentication: &authentication, now: now)
     authentication.known.accept(token)
     authentication.providerTokenAccepted = true
   }
@@ -124,7 +125,7 @@ extension Rulebook {
   }
 
   /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
-  private func noteUpdate(
+  private func checkUpdate(
     key: TrustedKey, issuedAt: Int64, authentication: inout ConnectionAuthentication, now: Int64
   ) throws(Rejection) {
     guard mode != .lenient else { return }
@@ -139,8 +140,8 @@ extension Rulebook {
     }
   }
 
-  private func latched(until end: Int64, now: Int64) -> Rejection {
-    Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _, _ in
+  private func updatesBlocked(until end: Int64, now: Int64) -> Rejection {
+    Rejection(.tokenUpdatesBlocked, .tooManyProviderTokenUpdates) { _, _ in
       "the connection changed its provider token too often and is refused until \(Explanation.timestamp(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
     }

@@ -150,12 +150,12 @@ extension Device {
     case .online: nil
     case .expired:
       Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown, since] _, _ in
-        "\(shown) expired at \(Explanation.timestamp(since)): forget it, unless the app registered it again since"
+        "\(shown) expired at \(Explanation.timestamp(since)). Delete it unless the app has registered it again."
       }
     case .unregistered:
       Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown, since] _, _ in
-        "\(shown) is unregistered since \(Explanation.timestamp(since)): forget it, unless the app registered it again "
-          + "since"
+        "\(shown) has been unregistered since \(Explanation.timestamp(since)). Delete it unless the app has registered it "
+          + "again."
       }
     }
   }

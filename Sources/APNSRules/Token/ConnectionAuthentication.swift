@@ -22,8 +22,8 @@ package struct ConnectionAuthentication: Sendable {
 
   /// Rejects all pushes with 429 `TooManyProviderTokenUpdates` for the update interval that begins at `now`
   /// (milliseconds since 1970). Used by a fault.
-  package mutating func latchTokenUpdates(now: Int64) {
-    updates.latch(now: now)
+  package mutating func blockTokenUpdates(now: Int64) {
+    updates.block(now: now)
   }
 
   /// Creates the state of a new connection.

@@ -37,9 +37,9 @@ package final class ProviderToken: Sendable {
     problem: String? = nil, key: TrustedKey? = nil
   ) {
     self.identity = identity
-    keyID = jwt?.header.keyID.map(Self.cut)
-    teamID = jwt?.claims.issuer.map(Self.cut)
-    algorithm = jwt?.header.algorithm.map(Self.cut)
+    keyID = jwt?.header.keyID.map(Self.truncated)
+    teamID = jwt?.claims.issuer.map(Self.truncated)
+    algorithm = jwt?.header.algorithm.map(Self.truncated)
     self.issuedAt = issuedAt
     self.signature = signature
     self.problem = problem
@@ -68,7 +68,7 @@ package final class ProviderToken: Sendable {
   }
 
   /// Key and team ids have ten characters; longer values of a hostile token must not fill the records.
-  private static func cut(_ text: String) -> String { String(text.prefix(64)) }
+  private static func truncated(_ text: String) -> String { String(text.prefix(64)) }
 }
 
 /// The accepted signature algorithms of provider tokens.
@@ -119,18 +119,18 @@ package struct TrustedKey: Sendable {
   }
 }
 
-/// An immutable set of trusted keys. Each change creates a new ring with another `version`, which invalidates the
+/// An immutable set of trusted keys. Each change creates a new set with another `version`, which invalidates the
 /// verification results that connections have cached.
 package struct TrustedKeySet: Sendable {
   /// The maximum number of trusted keys.
   package static let limit = 1000
 
-  /// A number that is unique among the rings of a server.
+  /// A number that is unique among the sets of a server.
   package let version: UInt64
   /// The keys by key id.
   package let keys: [String: TrustedKey]
 
-  /// Creates a ring; of keys with equal ids the last one counts.
+  /// Creates a set; of keys with equal ids the last one counts.
   package init(version: UInt64, keys: [TrustedKey]) {
     self.version = version
     self.keys = Dictionary(keys.map { ($0.keyID, $0) }, uniquingKeysWith: { _, later in later })

@@ -26,8 +26,8 @@ package struct ProviderTokenCache: Sendable {
   private var basis: Basis?
   // The index of the entry added or found last.
   private var latest = 0
-  /// The token that last passed all checks of the credential. If it is used again, only its age and the update
-  /// latch can change the result.
+  /// The token that last passed all checks of the credential. If it is used again, the result can change
+  /// only by its age and by blocked token updates.
   private(set) var current: ProviderToken?
 
   /// The maximum number of entries, and the maximum size of one in bytes: 33 KiB in total.
@@ -37,8 +37,8 @@ package struct ProviderTokenCache: Sendable {
   /// Creates an empty cache.
   package init() {}
 
-  /// Discards all entries if they were verified on another basis.
-  mutating func rest(on basis: Basis) {
+  /// Discards all entries if they were verified with other keys or under other rules.
+  mutating func invalidate(unlessVerifiedWith basis: Basis) {
     if self.basis == basis { return }
     self = ProviderTokenCache()
     self.basis = basis
@@ -58,10 +58,10 @@ package struct ProviderTokenCache: Sendable {
   mutating func remember(_ token: ProviderToken, _ authorization: UnsafeRawBufferPointer) {
     // A longer token was rejected by its length alone, which is cheap to repeat.
     guard authorization.count <= Self.sizeLimit else { return }
-    take(Entry(authorization: Array(authorization), token: token))
+    insert(Entry(authorization: Array(authorization), token: token))
   }
 
-  private mutating func take(_ entry: Entry) {
+  private mutating func insert(_ entry: Entry) {
     if entries.count < Self.capacity {
       latest = entries.count
       entries.append(entry)
@@ -79,17 +79,17 @@ package struct ProviderTokenCache: Sendable {
   /// connection are made again there; only the signature check is skipped.
   package mutating func learn(from connection: borrowing ConnectionAuthentication) {
     guard let token = connection.known.current, let basis = connection.known.basis else { return }
-    rest(on: basis)
+    invalidate(unlessVerifiedWith: basis)
     if latest < entries.count, entries[latest].token === token { return }
     if let known = entries.firstIndex(where: { $0.token === token }) {
       latest = known
     } else if let entry = connection.known.entries.first(where: { $0.token === token }) {
-      take(entry)
+      insert(entry)
     }
   }
 }
 
-/// Counts the changes of one connection's provider token and latches after too many: rows 7 and 13 of Protocol.md,
+/// Counts the changes of one connection's provider token and blocks further pushes after too many: rows 7 and 13 of Protocol.md,
 /// section 8.2, with the timing of section 3.2.
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
@@ -97,35 +97,35 @@ struct TokenUpdates: Sendable {
     var issuedAt: Int64
   }
 
-  /// The tokens used on this connection, at most `memory`; the oldest one is replaced.
+  /// The tokens used on this connection, at most `capacity`; the oldest one is replaced.
   private var seen: [Seen] = []
   private var oldest = 0
   /// When a token was last accepted that was not in `seen`.
   private var lastChange: Int64?
   /// The number of consecutive changes that were too fast.
   private(set) var fastChanges = 0
-  private var isLatched = false
+  private var isBlocked = false
 
   /// Enough for a day with a change every 20 minutes.
-  private static let memory = 72
+  private static let capacity = 72
 
-  /// Returns when the latch opens if it is closed at `now`; otherwise nil.
-  mutating func latchedUntil(now: Int64, interval: Int64) -> Int64? {
-    guard isLatched, let change = lastChangeNotAfter(now) else { return nil }
+  /// Returns until when pushes are blocked; nil if they are not.
+  mutating func blockedUntil(now: Int64, interval: Int64) -> Int64? {
+    guard isBlocked, let change = lastChangeNotAfter(now) else { return nil }
     if now &- change < interval { return change.addingReportingOverflow(interval).partialValue }
-    isLatched = false
+    isBlocked = false
     return nil
   }
 
   /// Records the token in use.
   ///
-  /// - Returns: false, with the latch closed, if it is one change too many within `interval`.
+  /// - Returns: false if it is one change too many within `interval`; pushes are then blocked.
   mutating func admit(keyID: String, issuedAt: Int64, now: Int64, interval: Int64, free: Int) -> Bool {
     let token = Seen(keyID: keyID, issuedAt: issuedAt)
     if seen.contains(token) { return true }
     if let change = lastChangeNotAfter(now), now &- change < interval {
       guard fastChanges < free else {
-        isLatched = true
+        isBlocked = true
         return false
       }
       fastChanges += 1
@@ -137,10 +137,10 @@ struct TokenUpdates: Sendable {
     return true
   }
 
-  /// Closes the latch as if a change had been too fast.
-  mutating func latch(now: Int64) {
+  /// Blocks pushes as if a change had been too fast.
+  mutating func block(now: Int64) {
     lastChange = now
-    isLatched = true
+    isBlocked = true
   }
 
   /// Moves a change that is in the future to `now`: a clock that was set back must not block a connection for
@@ -151,11 +151,11 @@ struct TokenUpdates: Sendable {
   }
 
   private mutating func remember(_ token: Seen) {
-    if seen.count < Self.memory {
+    if seen.count < Self.capacity {
       seen.append(token)
     } else {
       seen[oldest] = token
-      oldest = (oldest + 1) % Self.memory
+      oldest = (oldest + 1) % Self.capacity
     }
   }
 }

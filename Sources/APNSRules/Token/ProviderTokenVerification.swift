@@ -18,9 +18,9 @@ struct ProviderTokenVerification {
       return ProviderToken(nil, identity: identity, problem: error.problem)
     }
     let issuedAt = jwt.claims.issuedAt?.milliseconds(mode: mode)
-    do throws(Refusal) {
+    do throws(Failure) {
       let (key, algorithm) = try claimedKey(jwt)
-      guard issuedAt != nil else { throw Refusal(problem: problemOfIssuedAt(jwt)) }
+      guard issuedAt != nil else { throw Failure(problem: problemOfIssuedAt(jwt)) }
       try checkEncoding(jwt)
       try checkSignature(jwt, signed: text.part(0..<jwt.signedCount), key: key, algorithm: algorithm)
       return ProviderToken(jwt, identity: identity, issuedAt: issuedAt, signature: .valid, key: key)
@@ -48,51 +48,51 @@ struct ProviderTokenVerification {
 }
 
 extension ProviderTokenVerification {
-  private struct Refusal: Error {
+  private struct Failure: Error {
     var problem: String
     var signature = ProviderToken.Signature.unchecked
   }
 
   /// Checks `alg`, `kid` and `iss` (Protocol.md, section 3.1, documented).
-  private func claimedKey(_ jwt: JSONWebToken) throws(Refusal) -> (TrustedKey, SigningAlgorithm) {
+  private func claimedKey(_ jwt: JSONWebToken) throws(Failure) -> (TrustedKey, SigningAlgorithm) {
     if mode != .lenient, jwt.isAppleSample {
-      throw Refusal(
+      throw Failure(
         problem: "this is the sample token of Apple's documentation, or similar to it: it has no alg, and its iat is a "
           + "string of milliseconds. Sign a token with alg ES256 and iat in seconds, as a number")
     }
     let algorithm = try algorithm(jwt.header.algorithm)
     guard let keyID = jwt.header.keyID else {
-      throw Refusal(problem: "the JWT's header has no kid: set it to the key id, ten characters")
+      throw Failure(problem: "the JWT's header has no kid: set it to the key id, ten characters")
     }
     guard let key = keys.keys[keyID] else {
       let issuerIsKey = jwt.claims.issuer.map { keys.keys[$0] != nil } ?? false
       if issuerIsKey || keys.keys.values.contains(where: { $0.teamID == keyID }) {
-        throw Refusal(
+        throw Failure(
           problem: "iss and kid look swapped: kid \(Explanation.quoted(keyID)) must be the key id, iss the team id")
       }
-      throw Refusal(
+      throw Failure(
         problem: "kid \(Explanation.quoted(keyID)) is not among the trusted keys "
           + "(\(Explanation.list(keys.keys.keys))): add its public key to provider.yaml")
     }
     guard let issuer = jwt.claims.issuer else {
-      throw Refusal(problem: "the JWT's claims have no iss: set it to the team id (\(key.teamID))")
+      throw Failure(problem: "the JWT's claims have no iss: set it to the team id (\(key.teamID))")
     }
     guard issuer == key.teamID else {
-      throw Refusal(
+      throw Failure(
         problem: "iss \(Explanation.quoted(issuer)) is not the team of key \(key.keyID): it must be \(key.teamID)")
     }
     return (key, algorithm)
   }
 
-  private func algorithm(_ name: String?) throws(Refusal) -> SigningAlgorithm {
+  private func algorithm(_ name: String?) throws(Failure) -> SigningAlgorithm {
     switch (name, mode) {
     case ("ES256", _): return .es256
     // Inferred: pushok has signed so since 2019 (Protocol.md, section 3.1).
     case ("ES512", .apple), ("ES512", .lenient): return .es512
     // Apple's own sample token has no alg (Protocol.md, section 3.1).
     case (nil, .lenient): return .es256
-    case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it must be ES256")
-    case (let name?, _): throw Refusal(problem: "alg \(Explanation.quoted(name)) is not accepted: sign with ES256")
+    case (nil, _): throw Failure(problem: "the JWT's header has no alg: it must be ES256")
+    case (let name?, _): throw Failure(problem: "alg \(Explanation.quoted(name)) is not accepted: sign with ES256")
     }
   }
 
@@ -107,15 +107,15 @@ extension ProviderTokenVerification {
   }
 
   /// Checks encoding rules of RFC 7515 and 7518 that APNs was observed not to enforce.
-  private func checkEncoding(_ jwt: JSONWebToken) throws(Refusal) {
-    guard !jwt.signature.isEmpty else { throw Refusal(problem: "the JWT is not signed: sign it with ES256") }
+  private func checkEncoding(_ jwt: JSONWebToken) throws(Failure) {
+    guard !jwt.signature.isEmpty else { throw Failure(problem: "the JWT is not signed: sign it with ES256") }
     guard mode == .strict else { return }
     if jwt.isStandardBase64 {
-      throw Refusal(
+      throw Failure(
         problem: "the JWT uses padding or the characters + and /, which rules \"strict\" refuse: use base64url")
     }
     if jwt.signature.count != 64 {
-      throw Refusal(
+      throw Failure(
         problem: "the JWT's signature has \(jwt.signature.count) bytes, rules \"strict\" demand the 64 of r and s: "
           + "convert it from DER")
     }
@@ -123,9 +123,9 @@ extension ProviderTokenVerification {
 
   private func checkSignature(
     _ jwt: JSONWebToken, signed: UnsafeRawBufferPointer, key: TrustedKey, algorithm: SigningAlgorithm
-  ) throws(Refusal) {
+  ) throws(Failure) {
     guard jwt.signature.withUnsafeBytes({ key.verifies(algorithm, signed, $0) }) else {
-      throw Refusal(
+      throw Failure(
         problem: "the signature does not verify with key \(key.keyID): is this .p8 the one with that key id?",
         signature: .invalid)
     }

@@ -197,11 +197,11 @@ private struct SimulationRun {
         ("apns-priority", traffic.priority),
       ]), body: Array("{\(traffic.payloadMembers),\"number\":\(number)}".utf8))
     let time = Self.startTime + now / 1_000_000
-    var verdict = rulebook.judge(
+    var verdict = rulebook.validate(
       request, authentication: &connection.authentication, keys: keys, devices: DeviceTable(), now: time)
     if verdict.isAccepted, let rate = buckets?.rate {
       let isAdmitted = Array(token.utf8).withUnsafeBytes { buckets?.admit($0, now: now) ?? true }
-      if !isAdmitted { verdict.refuse(over: rate) }
+      if !isAdmitted { verdict.reject(over: rate) }
     }
     return Traffic.Push(
       request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), now: time)

@@ -63,7 +63,7 @@ extension Record {
     isTaken && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
 
-  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }
+  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.lacksPushType(facts) }
 
   private borrowing func displayProblem(by rulebook: Rulebook) -> DisplayProblem? {
     guard isTaken else { return nil }

@@ -113,7 +113,7 @@ extension PushProcessor {
     _ session: HTTP2ServerSession
   ) {
     if !(exchange.isAnswered && exchange.response.status == 403) { announceStreams(before: nil, on: stream, session) }
-    if exchange.repeatsUntilUpdateInterval { authentication.latchTokenUpdates(now: batch.now) }
+    if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.now) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }
 

@@ -135,7 +135,7 @@ final class PushProcessor {
     counts.requests += 1
     let request = stream.takeRequest()
     var verdict = Verdict()
-    policy.activePolicy.rulebook.judge(
+    policy.activePolicy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.now,
       into: &verdict)
     if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
@@ -420,6 +420,6 @@ final class PushProcessor {
     let admitted = request.headers.bytes.withUnsafeBytes { bytes in
       rate.admit(UnsafeRawBufferPointer(rebasing: bytes[token.indices]))
     }
-    if !admitted { verdict.refuse(over: rate.rate) }
+    if !admitted { verdict.reject(over: rate.rate) }
   }
 }
