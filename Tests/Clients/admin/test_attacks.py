@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from support.wire import connect, push_headers
+from support.wire import connect, push_headers, read_until_closed
 
 EVIL = "evil.example"
 JSON = b"content-type: application/json\r\n"
@@ -28,11 +28,7 @@ def raw(server, data, timeout=10):
     with socket.create_connection((server.admin_host, server.admin_port), timeout=timeout) as sock:
         with contextlib.suppress(ConnectionError):  # it may close before it has read everything
             sock.sendall(data)
-        response = b""
-        with contextlib.suppress(ConnectionResetError):
-            while piece := sock.recv(65536):
-                response += piece
-    return response
+        return read_until_closed(sock)[0]
 
 
 def heads(response):

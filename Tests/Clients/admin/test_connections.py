@@ -15,7 +15,7 @@ from support.faults import (  # noqa: F401 (fixtures)
     EVERY_STREAM, Provider, closed, ending, faults, is_silent, line, mock, new_device, pushed, timeline, widened,
 )
 from support.server import wait_until
-from support.wire import TIMEOUT, Closed, client_context, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, Closed, client_context, connect, push_headers, read_until_closed, tls_socket
 
 
 def id_of(server, wire):
@@ -345,14 +345,7 @@ def test_connections_before_the_handshake(mock, faults, what, end):
         wait_until(lambda: any(one["client"].endswith(f":{port}")
                                for one in mock.api("GET", "/connections", state="open")["items"]), "accepted")
         command(mock, what, all=True)
-        said = b""
-        try:
-            while chunk := sock.recv(65536):
-                said += chunk
-            how = "fin"
-        except ConnectionResetError:
-            how = "reset"
-        assert how == end
+        assert read_until_closed(sock)[1] == end
 
 
 def test_a_stalled_handshake_is_ended_by_a_command(mock, faults):

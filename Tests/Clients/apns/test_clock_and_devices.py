@@ -158,7 +158,7 @@ def test_devices_over_the_api(noon):
 
 def test_a_device_belongs_to_a_topic(server, device):
     server.api("PUT", f"/devices/{device}", {"topic": "com.example.app"})
-    assert server.api("GET", f"/devices/{device}")["state"] == "online", "unless said otherwise"
+    assert server.api("GET", f"/devices/{device}")["state"] == "online", "by default"
     assert push_once(server, device).status == 200
     response = push_once(server, device, apns_topic="com.example.other")
     assert status_and_reason(response) == (400, "DeviceTokenNotForTopic")

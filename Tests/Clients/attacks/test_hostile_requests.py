@@ -311,4 +311,4 @@ def test_a_response_overtaken_by_the_end_of_the_connection_is_not_recorded_as_se
     served = record["served"]
     assert (served["status"], served["reason"], served["goaway"]["code"]) == (None, None, "FRAME_SIZE_ERROR")
     assert served["goaway"]["last_stream"] == stream
-    assert record["verdict"]["status"] == (400 if headers else 200), "what APNs would have said is kept"
+    assert record["verdict"]["status"] == (400 if headers else 200), "the verdict of APNs' rules is recorded"

@@ -220,8 +220,8 @@ def test_renegotiation_is_refused(server, device):
         try:
             client.stdin.write(b"R\n")
             client.stdin.flush()
-            said = client.stdout.read().decode(errors="replace")
-            assert "RENEGOTIATING" in said and "no renegotiation" in said
+            output = client.stdout.read().decode(errors="replace")
+            assert "RENEGOTIATING" in output and "no renegotiation" in output
         finally:
             client.kill()
             client.wait()
@@ -237,15 +237,15 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
              "-CAfile", server.ca, "-tls1_3", "-alpn", "h2"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        sent, said = 0, b""
+        sent, output = 0, b""
         try:
             client.stdin.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize())
             client.stdin.flush()
             # Wait for the acknowledgement: s_client would send a "k" that it reads together with the preface.
-            while SettingsFrame(0, flags=["ACK"]).serialize() not in said:
+            while SettingsFrame(0, flags=["ACK"]).serialize() not in output:
                 part = os.read(client.stdout.fileno(), 65536)
-                assert part, said
-                said += part
+                assert part, output
+                output += part
             while sent < 1000 and client.poll() is None:
                 time.sleep(0.005)  # s_client only reads the first character of each read
                 client.stdin.write(b"k\n")
@@ -255,7 +255,7 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             pass
         finally:
             client.kill()
-            said += client.communicate()[0]
+            output += client.communicate()[0]
     assert 32 < sent < 1000, f"{sent} key updates were sent"
-    assert b"TLS key updates" in said, said[-500:]
+    assert b"TLS key updates" in output, output[-500:]
     assert server.logged("TLS key updates")

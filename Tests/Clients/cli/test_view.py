@@ -291,13 +291,13 @@ def test_events_are_silent_and_end_with_the_view(export, view):
     viewer = view(export[0])
     connection = socket.create_connection((viewer.admin_host, viewer.admin_port), timeout=20)
     connection.sendall(b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
-    said = b""
-    while b": apns-mock events" not in said:
-        said += connection.recv(4096)
+    output = b""
+    while b": apns-mock events" not in output:
+        output += connection.recv(4096)
     assert viewer.stop() == 0
     while piece := connection.recv(4096):
-        said += piece
-    assert b"event: end" in said and b"event: push" not in said
+        output += piece
+    assert b"event: end" in output and b"event: push" not in output
 
 
 def test_standard_input_can_be_viewed(export, view):

@@ -214,7 +214,7 @@ def test_an_outage_precedes_validation(mock, faults, device, changes, status, re
     assert (response.status, error_body(response)["reason"]) == (503, "ServiceUnavailable")
     record, = mock.pushes(collapse_id=device)
     assert FaultSummary.of(record) == FaultSummary("respond", status=503, reason="ServiceUnavailable", verdict=status)
-    assert record["verdict"]["reason"] == reason, "what APNs would have said is kept"
+    assert record["verdict"]["reason"] == reason, "the verdict of APNs' rules is recorded"
 
 
 @pytest.mark.parametrize("action", [

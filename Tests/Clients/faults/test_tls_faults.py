@@ -17,7 +17,7 @@ from support.faults import (  # noqa: F401 (fixtures)
     SHORT, Faults, faults, line, mock, new_device, serves,
 )
 from support.server import clean_environment, wait_until
-from support.wire import TIMEOUT, Wire, client_context, connect, push_headers, tls_socket
+from support.wire import TIMEOUT, Wire, client_context, connect, push_headers, read_until_closed, tls_socket
 
 # RFC 8446, section 6, and those of RFC 5246 that clients still know.
 ALERTS = {
@@ -43,17 +43,6 @@ def greeting(server, name="localhost", **options):
     with pytest.raises(ssl.SSLWantReadError):
         tls.do_handshake()
     return outgoing.read()
-
-
-def end_of(sock):
-    """Reads a plain socket to its end; returns the data, and "fin" or "reset"."""
-    said = b""
-    try:
-        while chunk := sock.recv(65536):
-            said += chunk
-    except ConnectionResetError:
-        return said, "reset"
-    return said, "fin"
 
 
 def is_refused(server, port=None, **options):
@@ -137,8 +126,8 @@ def test_silence_sends_nothing_and_then_closes(mock, faults):
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock))
         assert says_nothing(sock)
-        said, end = end_of(sock)
-        assert said == b"" and time.monotonic() - began >= 0.8
+        data, end = read_until_closed(sock)
+        assert data == b"" and time.monotonic() - began >= 0.8
 
 
 def test_silence_without_end(mock, faults):
@@ -216,15 +205,15 @@ def alert_on_the_wire(server, **options):
     """Returns the only record sent in response to a ClientHello, and how the connection ends."""
     with plain_socket(server) as sock:
         sock.sendall(greeting(server, **options))
-        return end_of(sock)
+        return read_until_closed(sock)
 
 
 @pytest.mark.parametrize(("name", "number"), ALERTS.items(), ids=list(ALERTS))
 def test_alert_by_name(mock, faults, name, number):
     faults.add({"alert": {"name": name}}, at="tls")
-    said, end = alert_on_the_wire(mock)
-    assert (said[0], said[1], said[3:5], said[6:]) == (21, 3, b"\x00\x02", bytes([number])), said.hex()
-    assert said[5] == 2, "fatal"
+    data, end = alert_on_the_wire(mock)
+    assert (data[0], data[1], data[3:5], data[6:]) == (21, 3, b"\x00\x02", bytes([number])), data.hex()
+    assert data[5] == 2, "fatal"
     assert end == "fin"
 
 
@@ -311,7 +300,7 @@ def test_a_stalled_handshake_sends_nothing_and_then_closes(mock, faults, version
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock, version=version))
         assert says_nothing(sock)
-        assert end_of(sock) == (b"", "fin")
+        assert read_until_closed(sock) == (b"", "fin")
         assert time.monotonic() - began >= 0.8
 
 
@@ -339,8 +328,8 @@ def test_a_handshake_that_continues_after_a_stall_still_has_a_time_limit(mock, f
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock))
         sock.settimeout(25)
-        said, _ = end_of(sock)
-        assert said, "the server's part of the handshake is missing"
+        data, _ = read_until_closed(sock)
+        assert data, "the server's part of the handshake is missing"
         assert 10 <= time.monotonic() - began < 20
 
 
@@ -349,7 +338,7 @@ def test_a_stall_ends_with_the_limits_of_the_profile(mock, faults):
     began = time.monotonic()
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock))
-        assert end_of(sock) == (b"", "fin")
+        assert read_until_closed(sock) == (b"", "fin")
         assert time.monotonic() - began >= 0.5
 
 
@@ -379,7 +368,7 @@ def test_a_stalled_greeting_in_pieces(mock, faults):
         for index in range(0, len(hello), 50):
             sock.sendall(hello[index:index + 50])
             time.sleep(0.002)
-        assert end_of(sock)[0][5:] == bytes([2, 40])
+        assert read_until_closed(sock)[0][5:] == bytes([2, 40])
 
 
 # Certificates
@@ -492,7 +481,7 @@ def test_built_in_profiles_do_the_same(mock, faults):
     with plain_socket(mock) as sock:
         sock.sendall(greeting(mock))
         assert says_nothing(sock)
-        assert end_of(sock)[0] == b""
+        assert read_until_closed(sock)[0] == b""
 
 
 # Records of these faults
@@ -525,5 +514,5 @@ def test_a_stall_delays_no_shutdown(start):
         assert says_nothing(silent)
         assert server.stop() == 0
         for sock in (stalled, silent):
-            end_of(sock)
+            read_until_closed(sock)
             sock.close()

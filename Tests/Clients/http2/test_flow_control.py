@@ -28,16 +28,16 @@ def initial_window(size):
     return frame(SETTINGS, 0, 0, setting((INITIAL_WINDOW_SIZE, size)))
 
 
-def was_said(line):
+def synchronize(line):
     line.ping(b"was read")
-    line.ping(b"was said")
+    line.ping(b"was sent")
 
 
 @pytest.mark.parametrize("size", [1, 2, 23, 24, 25], ids=lambda size: f"6.9.1 {size} bytes")
 def test_a_body_is_cut_to_the_streams_window(server, device, size):
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, size)]) as line:
         line.write(line.push_on(**REJECTED))
-        was_said(line)
+        synchronize(line)
         assert bodies(line) == [min(size, 24)]
         while not line.responses[STREAM].finished:
             line.write(update(STREAM, 1))
@@ -49,10 +49,10 @@ def test_the_initial_window_is_changed_for_streams_that_are_open(server, device)
     """Section 6.9.2: an increase."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 0)]) as line:
         line.write(line.push_on(3, **REJECTED) + line.push_on(5, **REJECTED))
-        was_said(line)
+        synchronize(line)
         assert (bodies(line, 3), bodies(line, 5)) == ([], [])
         line.write(initial_window(10))
-        was_said(line)
+        synchronize(line)
         assert (bodies(line, 3), bodies(line, 5)) == ([10], [10])
         line.write(initial_window(24))
         assert [line.response(stream).body for stream in (3, 5)] == [REASON, REASON]
@@ -62,13 +62,13 @@ def test_a_window_may_be_negative(server, device):
     """Section 6.9.2: data already sent counts against the smaller window."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 10)]) as line:
         line.write(line.push_on(**REJECTED))
-        was_said(line)
+        synchronize(line)
         assert bodies(line) == [10]
         line.write(initial_window(0) + update(STREAM, 10))
-        was_said(line)
+        synchronize(line)
         assert bodies(line) == [10], "the window is of 0 bytes now, it was of -10"
         line.write(update(STREAM, 1))
-        was_said(line)
+        synchronize(line)
         assert bodies(line) == [10, 1]
         line.write(initial_window(100))
         assert line.response(STREAM).body == REASON
@@ -79,7 +79,7 @@ def test_the_last_of_several_values_counts(server, device):
     with Line(server, device) as line:
         line.write(frame(SETTINGS, 0, 0, setting((INITIAL_WINDOW_SIZE, 100), (INITIAL_WINDOW_SIZE, 1)))
                    + line.push_on(**REJECTED))
-        was_said(line)
+        synchronize(line)
         assert bodies(line) == [1]
 
 
@@ -97,7 +97,7 @@ def test_the_connections_window_is_for_all_streams_together(server, device):
         streams = range(3, 3 + 2 * 2800, 2)
         for start in range(0, len(streams), 200):
             line.write(b"".join(frame(HEADERS, WHOLE, stream, request) for stream in streams[start:start + 200]))
-            was_said(line)
+            synchronize(line)
         assert sum(len(line.responses[stream].body) for stream in streams) == 65535
         line.write(line.push_on(9001))
         assert line.response(9001).status == 200, "a response without a body needs no window"
@@ -156,7 +156,7 @@ def of_a_wrong_length(line, sender, stream):
 def of_a_stream_that_was_reset(line, sender, stream):
     line.write(line.request(stream, extra=[("content-length", "1")]))
     sender.send(frame(DATA, 0, stream, b"xx"))
-    was_said(line)
+    synchronize(line)
     sender.send(frame(DATA, END_STREAM, stream, b"x" * 4000))
 
 

@@ -211,7 +211,7 @@ def test_the_acknowledgement_of_a_ping_is_not_acknowledged(server, device):
     with Line(server, device) as line:
         line.write(frame(PING, ACK, 0, b"answered") + frame(PING, 0, 0, b"question"))
         line.reaction()
-        assert [one.opaque_data for one in line.frames if one.type == PING] == [b"question", b"was read", b"was said"]
+        assert [one.opaque_data for one in line.frames if one.type == PING] == [b"question", b"was read", b"was sent"]
 
 
 GOAWAY_FRAMES = {

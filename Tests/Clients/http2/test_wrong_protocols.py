@@ -14,7 +14,9 @@ from hyperframe.frame import GoAwayFrame, SettingsFrame
 
 from support import drivers
 from support.server import clean_environment
-from support.wire import TIMEOUT, PREFACE, PROTOCOL_ERROR, Closed, Wire, connect, push_headers, tls_socket
+from support.wire import (
+    PREFACE, PROTOCOL_ERROR, TIMEOUT, Closed, Wire, connect, push_headers, read_until_closed, tls_socket,
+)
 
 HTTP1 = b"POST /3/device/abcd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -89,17 +91,6 @@ def test_plain_text_gets_settings_goaway_close_in_the_clear_and_a_line_in_the_lo
     await_log(r"(?i)plain|without TLS|clear")
 
 
-def drained(sock):
-    """Reads until the server closes; returns the data."""
-    said = b""
-    try:
-        while chunk := sock.recv(65536):
-            said += chunk
-    except ConnectionResetError:
-        pass
-    return said
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_garbage_inside_tls_ends_that_connection(server, neighbor, seed):
     noise = random.Random(seed).randbytes(4096)
@@ -134,7 +125,7 @@ def test_garbage_instead_of_tls_ends_that_connection(server, neighbor, noise):
         except (BrokenPipeError, ConnectionResetError):
             return
         sock.shutdown(socket.SHUT_WR)
-        drained(sock)
+        read_until_closed(sock)
 
 
 def client_hello(server):

@@ -283,8 +283,8 @@ def test_the_command_reports_every_mistake_with_its_line(server, tmp_path, text,
     file.write_text(text)
     done = server.command("verify", file)
     assert done.returncode == USAGE and done.stdout == ""
-    said = done.stderr.replace(str(file), "FILE").splitlines()
-    assert len(said) == len(lines) and all(line.startswith(start) for line, start in zip(said, lines)), said
+    reported = done.stderr.replace(str(file), "FILE").splitlines()
+    assert len(reported) == len(lines) and all(line.startswith(start) for line, start in zip(reported, lines)), reported
 
 
 def test_the_command_needs_file_and_server(server, binary, tmp_path):

@@ -85,9 +85,9 @@ def test_a_nonblocking_pipe_gets_all_data(binary):
         os.close(theirs)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)  # it has filled the pipe and waits
-        said = pipe.read()
+        output = pipe.read()
         assert process.wait(30) == 0
-    assert json.loads(said)["openapi"]
+    assert json.loads(output)["openapi"]
 
 
 def test_a_closed_standard_output_is_an_error(filled):
@@ -310,14 +310,14 @@ def test_log_lines_wait_for_a_reader_that_pauses(unread_log):
     for _ in range(300):
         push(server)
     time.sleep(0.5)
-    said = []
+    output = []
 
     def is_complete():
-        said.append(read_all(reading))
-        return b"".join(said).count(b", open connection=") == 300
+        output.append(read_all(reading))
+        return b"".join(output).count(b", open connection=") == 300
 
     wait_until(is_complete, "lines are missing", 10)
-    assert b"dropped" not in b"".join(said) and len(b"".join(said)) > 2 * 8192
+    assert b"dropped" not in b"".join(output) and len(b"".join(output)) > 2 * 8192
     assert server.stop() == 0
 
 
@@ -329,15 +329,15 @@ def test_a_server_whose_log_is_not_read_continues_to_serve(unread_log):
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
     push(server)
-    said = []
+    output = []
 
     def is_logged():
-        said.append(read_all(reading))
-        return b" log lines were dropped because standard error was not read" in b"".join(said)
+        output.append(read_all(reading))
+        return b" log lines were dropped because standard error was not read" in b"".join(output)
 
     wait_until(is_logged, "the gap is not logged")
-    lines = b"".join(said).splitlines()
-    assert len(b"".join(said)) > 1 << 20
+    lines = b"".join(output).splitlines()
+    assert len(b"".join(output)) > 1 << 20
     plain = [line for line in lines if b"plain text" in line]
     assert len(plain) > 5000
     assert all(re.fullmatch(rb"\S+ (debug|notice) +127.*connection=c\d+", line) for line in plain), "a line is torn"

@@ -229,9 +229,9 @@ def test_a_signal_after_shutdown_does_not_change_the_exit_code(binary, certs):
             env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             for line in process.stderr:
-                said = json.loads(line)["message"]
-                if said in ("ready", "stopped"):
-                    for _ in range(1 if said == "ready" else 3):
+                message = json.loads(line)["message"]
+                if message in ("ready", "stopped"):
+                    for _ in range(1 if message == "ready" else 3):
                         process.send_signal(signal.SIGTERM)
             codes[process.wait(30)] += 1
         finally:

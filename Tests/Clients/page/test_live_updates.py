@@ -33,9 +33,9 @@ def test_the_empty_page_explains_how_to_connect_a_client(start, open_page):
     view.page.get_by_role("button", name="Connect a client").last.click()
     settings = view.page.locator(".settings")
     settings.get_by_text(server.ca).wait_for()
-    said = settings.inner_text()
+    text = settings.inner_text()
     for value in (server.authority, server.ca, server.key_path, server.key_id, server.team_id):
-        assert value in said
+        assert value in text
     for name in ("curl", "Pushy (Java)", "node-apn (Node)", "apns2 (Go)", "APNSwift", "aioapns (Python)", "apnotic (Ruby)"):
         view.page.get_by_role("button", name=name, exact=True).click()
         lines = view.page.get_by_label("Code example").inner_text()

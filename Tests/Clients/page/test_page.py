@@ -49,9 +49,9 @@ def test_each_kind_of_push_has_a_preview(server, open_page, provider, device, ty
     view = open_page(server, f"/?q=token:{device}&push={seq}")
     assert row in view.page.locator(".row .row-title").inner_text()
     view.page.locator(".statement").wait_for()
-    said = view.page.locator(".tab-panel").inner_text()
+    text = view.page.locator(".tab-panel").inner_text()
     for word in words:
-        assert word in said, f"{word!r} is not said in:\n{said}"
+        assert word in text, f"{word!r} is missing in:\n{text}"
 
 
 def test_device_management_is_shown(server, open_page, device):
@@ -61,8 +61,8 @@ def test_device_management_is_shown(server, open_page, device):
                     "apns-push-type": "mdm"}, content='{"mdm":"MAGIC-1"}')
     view = open_page(server, f"/?push={server.record(device)['seq']}")
     view.page.locator(".statement").wait_for()
-    said = view.page.locator(".tab-panel").inner_text()
-    assert "device management" in said and "MAGIC-1" in said and "Nothing is displayed" in said
+    text = view.page.locator(".tab-panel").inner_text()
+    assert "device management" in text and "MAGIC-1" in text and "Nothing is displayed" in text
 
 
 def test_rejected_pushes_have_no_preview_statement(server, open_page, provider, device):
@@ -98,8 +98,8 @@ def test_the_six_tabs(server, open_page, provider, device):
     assert "same" in row.inner_text() and "valid" in row.inner_text()
 
     view.page.get_by_role("tab", name="Auth").click()
-    said = panel.inner_text()
-    assert "valid" in said and "MOCKKEY001" in said and "MOCKTEAM01" in said and '"alg": "ES256"' in said
+    text = panel.inner_text()
+    assert "valid" in text and "MOCKKEY001" in text and "MOCKTEAM01" in text and '"alg": "ES256"' in text
     signature = server.bearer.rsplit(".", 1)[1]
     assert signature not in view.page.content()
 

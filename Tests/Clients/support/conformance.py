@@ -164,7 +164,7 @@ class Line(Wire):
         """
         try:
             self.ping(b"was read")
-            self.ping(b"was said")
+            self.ping(b"was sent")
         except Closed:
             return self._end()
         assert not self.goaways, f"{self.goaways}, and the connection goes on"
@@ -196,22 +196,22 @@ def code_name(code):
     return ErrorCodes(code).name
 
 
-def in_one_piece(said):
-    return [said]
+def in_one_piece(data):
+    return [data]
 
 
-def frame_by_frame(said):
+def frame_by_frame(data):
     pieces = []
-    while said:
-        size = 9 + int.from_bytes(said[:3], "big")
-        pieces.append(said[:size])
-        said = said[size:]
+    while data:
+        size = 9 + int.from_bytes(data[:3], "big")
+        pieces.append(data[:size])
+        data = data[size:]
     return pieces
 
 
-def by_seven_bytes(said):
+def by_seven_bytes(data):
     """Cuts the bytes so that each frame header arrives in two or three pieces."""
-    return [said[at:at + 7] for at in range(0, len(said), 7)]
+    return [data[at:at + 7] for at in range(0, len(data), 7)]
 
 
 def check(server, device, say, right, *, stream=STREAM, pieces=in_one_piece, **how):

@@ -82,6 +82,17 @@ def tls_socket(server, *, alpn=("h2",), version=None, certificate=None, host="12
     return context.wrap_socket(plain, server_hostname=name, session=session)
 
 
+def read_until_closed(sock):
+    """Reads a socket until the server closes it; returns the data, and "fin" or "reset"."""
+    data = b""
+    try:
+        while chunk := sock.recv(65536):
+            data += chunk
+    except ConnectionResetError:
+        return data, "reset"
+    return data, "fin"
+
+
 class Wire:
     """A connection. Receiving acknowledges SETTINGS and PING as HTTP/2 requires, unless `acknowledge` is false."""
 
