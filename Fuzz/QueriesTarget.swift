@@ -28,14 +28,14 @@ struct QueriesTarget: FuzzTarget {
       let verdict = rulebook.validate(
         request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
         now: Self.now)
-      let end = Record.End(
+      let end = Record.Result(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
         finishedAt: Self.now)
       inbox.append(
         Record(
           request: request, verdict: verdict, generatedID: [],
           connection: ConnectionFacts(id: "c\(index)", listener: 0, client: "127.0.0.1:1", sni: nil, tls: "TLSv1.3"),
-          attempt: Int32(index), receivedAt: Self.now, arrivedAt: 0, end: end))
+          attempt: Int32(index), receivedAt: Self.now, arrivedAt: 0, result: result))
     }
   }
 

@@ -34,10 +34,10 @@ import Testing
     (.teamID, "MOCKTEAM01", { _ in }), (.keyID, "MOCKKEY001", { _ in }), (.client, "127.0.0.1", { _ in }),
     (.serverName, "localhost", { $0.connection.serverName = "localhost" }),
     (.certificate, "com.acme.shop", { $0.connection.certificateUID = "com.acme.shop" }),
-    (.reason, "Unregistered", { $0.answer = Traffic.Answer(status: 410, reason: "Unregistered") }),
+    (.reason, "Unregistered", { $0.response = Traffic.Response(status: 410, reason: "Unregistered") }),
     (.priority, "5", { $0.fields[2].1 = "5" }), (.size, "22", { _ in }),
     (.listener, "3", { $0.connection.listener = 3 }),
-    (.attempt, "3", { $0.attempt = 3 }), (.status, "410", { $0.answer = Traffic.Answer(status: 410) }),
+    (.attempt, "3", { $0.attempt = 3 }), (.status, "410", { $0.response = Traffic.Response(status: 410) }),
   ]
 
   static let textRows = texts.flatMap { subject, value, change in
@@ -70,7 +70,7 @@ import Testing
   static let numbers: [(subject: Condition.Subject, value: Double, change: @Sendable (inout EngineFixture) -> Void)] = [
     (.priority, 10, { _ in }), (.priority, 10, { $0.fields.remove(at: 2) }), (.size, 22, { _ in }),
     (.size, 90_000, { $0.bodySize = 90_000 }), (.tokenAge, 90, { $0.tokenAge = 90 }), (.attempt, 3, { $0.attempt = 3 }),
-    (.listener, 1, { $0.connection.listener = 1 }), (.status, 503, { $0.answer = Traffic.Answer(status: 503) }),
+    (.listener, 1, { $0.connection.listener = 1 }), (.status, 503, { $0.response = Traffic.Response(status: 503) }),
     (.payload(pointer: "/n"), 2.5, { $0.body = #"{"n":2.5}"# }),
     (.payload(pointer: "/n"), 1000, { $0.body = #"{"n":1e3}"# }),
     (.header(name: "x-n"), 4, { $0.fields.append(("x-n", "4")) }),
@@ -121,7 +121,7 @@ import Testing
   @Test(arguments: textRows + absentRows + numberRows + oddRows)
   func conditionMatches(_ row: Row) {
     let stage = Rule.Stage.beforeValidation
-    let injectionPoint: InjectionPoint = row.fixture.answer == nil ? .request : .response
+    let injectionPoint: InjectionPoint = row.fixture.response == nil ? .request : .response
     let rule = Rule(
       name: "rule", injectionPoint: injectionPoint, condition: Condition([row.test]),
       action: .delay(.fixed(.seconds(1))), stage: stage)

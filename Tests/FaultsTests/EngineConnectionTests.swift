@@ -83,7 +83,7 @@ import Testing
     }
     #expect(
       FaultPlan(rules).nextEvaluation(after: .seconds(now), for: Self.connection) == expected.map { .seconds($0) })
-    #expect(FaultPlan(rules, halted: true).nextEvaluation(after: .seconds(now), for: Self.connection) == nil)
+    #expect(FaultPlan(rules, isPaused: true).nextEvaluation(after: .seconds(now), for: Self.connection) == nil)
     let requests = rules.map { rule in
       var rule = rule
       rule.injectionPoint = .request

@@ -69,12 +69,12 @@ import Testing
       #expect(plan.fires(at: other) == (other == injectionPoint))
     }
     #expect(FaultPlan([], adHoc: [rule]).isActive(at: injectionPoint))
-    let halted = FaultPlan([rule], adHoc: [rule], magicTokens: true, halted: true)
+    let isPaused = FaultPlan([rule], adHoc: [rule], magicTokens: true, isPaused: true)
     for other in InjectionPoint.allCases {
-      #expect(!halted.isActive(at: other))
-      #expect(!halted.fires(at: other))
+      #expect(!isPaused.isActive(at: other))
+      #expect(!isPaused.fires(at: other))
     }
-    #expect(!halted.concerns(deviceToken: nil))
+    #expect(!isPaused.concerns(deviceToken: nil))
   }
 
   @Test func inactiveWithoutRules() {
@@ -119,7 +119,7 @@ import Testing
         rule.injectionPoint = .response
         return rule
       })
-    let traffic = EngineFixture { $0.answer = Traffic.Answer(status: 503) }.traffic
+    let traffic = EngineFixture { $0.response = Traffic.Response(status: 503) }.traffic
     #expect(Self.names(plan.decide(traffic, at: .response, now: 0)) == ["split", "|", "gone"])
     #expect(Self.names(plan.decide(traffic, at: .response, now: 0, excludingOutcomes: true)) == ["split", "late", "|"])
   }

@@ -20,7 +20,7 @@ struct EngineFixture: Sendable {
   var connection = Traffic.Connection(number: 7, client: "127.0.0.1", streamsOpened: 1)
   /// The client certificate; if there is one, the push has no provider token.
   var certificate: ProviderCertificate?
-  var answer: Traffic.Answer?
+  var response: Traffic.Response?
 
   init(_ change: (inout EngineFixture) -> Void = { _ in }) { change(&self) }
 
@@ -49,7 +49,7 @@ struct EngineFixture: Sendable {
       defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
   }
 
-  var traffic: Traffic { Traffic(connection: connection, push: push, answer: answer) }
+  var traffic: Traffic { Traffic(connection: connection, push: push, response: response) }
 
   /// The connection alone, before its first push.
   var connecting: Traffic { Traffic(connection: connection) }
@@ -78,12 +78,12 @@ extension FaultPlan {
   /// Creates a plan of a profile with these rules, activated at time 0.
   convenience init(
     _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
-    pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, halted: Bool = false,
+    pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, isPaused: Bool = false,
     ruleCounters: RuleCounters = RuleCounters()
   ) {
     self.init(
       profile: Profile(name: "test", limits: limits, pushIdentity: pushIdentity, rules: rules), adHoc: adHoc,
-      seed: seed, magicTokens: magicTokens, halted: halted, activatedAt: 0, ruleCounters: ruleCounters)
+      seed: seed, magicTokens: magicTokens, isPaused: isPaused, activatedAt: 0, ruleCounters: ruleCounters)
   }
 
   /// Returns whether any fault applies to a push.

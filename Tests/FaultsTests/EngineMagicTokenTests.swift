@@ -93,7 +93,7 @@ import Testing
     }
     #expect(asks(FaultPlan([], magicTokens: true)) == isConcerned)
     #expect(!asks(FaultPlan([], magicTokens: false)))
-    #expect(!asks(FaultPlan([], magicTokens: true, halted: true)))
+    #expect(!asks(FaultPlan([], magicTokens: true, isPaused: true)))
     #expect(asks(FaultPlan([.unavailable()], magicTokens: false)))
   }
 

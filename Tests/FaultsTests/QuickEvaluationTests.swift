@@ -25,7 +25,7 @@ import Testing
     var traffic = (number % 5 == 0 ? rejected : EngineFixture()).traffic
     traffic.push?.key = PushKey(number: UInt64(number / 4))
     traffic.push?.attempt = number % 4 + 1
-    traffic.answer = Traffic.Answer(status: number % 5 == 0 ? 400 : 200)
+    traffic.response = Traffic.Response(status: number % 5 == 0 ? 400 : 200)
     return traffic
   }
 
@@ -135,7 +135,7 @@ import Testing
     ] as [(Action.Answer, String?)])
   func constantResponses(answer: Action.Answer, body: String?) {
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
-    func fire(_ rule: Rule) -> (by: Injection, response: ConstantResponse)? {
+    func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])
       let fired = plan.fireConstantResponse(plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0))
       #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
@@ -145,7 +145,7 @@ import Testing
     #expect(fired.map { String(decoding: $0.response.body, as: UTF8.self) } == body)
     #expect(fired.map(\.response.status) == body.map { _ in answer.status })
     #expect(fired.map(\.response.reason) == body.map { _ in answer.reason.flatMap(Reason.init(text:)) })
-    #expect(fired?.by.rule == (body == nil ? nil : "a"))
+    #expect(fired?.injection.rule == (body == nil ? nil : "a"))
     #expect(fire(Rule(name: "a", action: .respond(answer), continues: true)) == nil)
     #expect(fire(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
   }

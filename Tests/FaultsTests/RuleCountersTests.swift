@@ -142,7 +142,7 @@ import Testing
   }
 
   @Test func keyedTable() {
-    let limit = 32_768
+    let limit = RuleCounter.keyLimit
     var table = GenerationalCache<Int, Int>(limit: limit)
     for key in 0..<10 * limit {
       table[key] = key

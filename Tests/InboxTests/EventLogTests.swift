@@ -7,32 +7,32 @@ import Testing
 /// The event stream: order, filters, resuming, and gaps for slow readers.
 @Suite struct EventLogTests {
   /// A reader that keeps the events it read, and describes each by its kind and its `seq` or JSON.
-  private struct Follower {
+  private struct Subscriber {
     let reader: EventReader
-    var place: Int
-    var told: [EventReader.SerializedEvent] = []
+    var position: Int
+    var received: [EventReader.SerializedEvent] = []
 
     init?(_ log: EventLog, after lastID: Int? = nil) {
-      guard let reader = log.follow(after: lastID) else { return nil }
+      guard let reader = log.addReader(after: lastID) else { return nil }
       self.reader = reader
-      place = reader.start
+      position = reader.start
     }
 
     /// Reads all available events.
     mutating func read(_ selection: Selection = Selection()) {
-      while let events = reader.read(after: &place, selection, rulebook: PushFixture.rulebook) { told += events }
+      while let events = reader.read(after: &position, selection, rulebook: PushFixture.rulebook) { received += events }
     }
 
     /// Reads until `count` events have been received.
     mutating func read(until count: Int, _ selection: Selection = Selection()) async {
       for await _ in reader.signals {
         read(selection)
-        if told.count >= count { return }
+        if received.count >= count { return }
       }
     }
 
     var lines: [String] {
-      told.map { event in
+      received.map { event in
         let object = (try? JSONSerialization.jsonObject(with: Data(event.data))) as? [String: Any] ?? [:]
         let detail = object["seq"] ?? object["name"] ?? object["missed"] ?? ""
         return "\(event.name) \(detail is NSNull ? "" : detail)".trimmingCharacters(in: .whitespaces)
@@ -40,91 +40,91 @@ import Testing
     }
   }
 
-  private static func note(_ log: EventLog, _ name: String) {
-    log.note(.rule) { $0.member("name", name) }
+  private static func record(_ log: EventLog, _ name: String) {
+    log.record(.rule) { $0.member("name", name) }
   }
 
   @Test func eventsAreInOrder() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     inbox.append(WaitingTests.record())
-    Self.note(log, "before")
-    var follower = try #require(Follower(log))
+    Self.record(log, "before")
+    var subscriber = try #require(Subscriber(log))
     inbox.append(WaitingTests.record())
-    Self.note(log, "one")
-    await follower.read(until: 2)
+    Self.record(log, "one")
+    await subscriber.read(until: 2)
     let held = inbox.append(WaitingTests.record(outcome: .pending))
-    await follower.read(until: 3)
+    await subscriber.read(until: 3)
     inbox.finish(held, with: WaitingTests.end(.accepted))
-    await follower.read(until: 4)
+    await subscriber.read(until: 4)
     inbox.removeAll()
     inbox.append(WaitingTests.record())
-    await follower.read(until: 6)
-    #expect(follower.lines == ["push 2", "rule one", "push 3", "push.updated 3", "reset", "push 4"])
-    let ids = follower.told.map(\.id)
+    await subscriber.read(until: 6)
+    #expect(subscriber.lines == ["push 2", "rule one", "push 3", "push.updated 3", "reset", "push 4"])
+    let ids = subscriber.received.map(\.id)
     #expect(ids == Array(ids[0]..<ids[0] + 6))
   }
 
   @Test func filtersApplyToPushesOnly() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
-    var follower = try #require(Follower(log))
+    var subscriber = try #require(Subscriber(log))
     let selection = try Selection(FilterTests.parameters("topic=a&status=200"))
     for topic in ["a", "b", "a"] { inbox.append(WaitingTests.record(topic)) }
     let held = inbox.append(WaitingTests.record("a", outcome: .pending))
     inbox.finish(held, with: WaitingTests.end(.accepted))
-    Self.note(log, "end")
-    while follower.lines.last != "rule end" { await follower.read(until: follower.told.count + 1, selection) }
+    Self.record(log, "end")
+    while subscriber.lines.last != "rule end" { await subscriber.read(until: subscriber.received.count + 1, selection) }
     // The pending push matched only after it had its status; whether it is reported when added or when finished is a
     // race.
-    #expect(Array(follower.lines.prefix(2)) == ["push 1", "push 3"])
-    let held4 = follower.lines.dropFirst(2).dropLast()
+    #expect(Array(subscriber.lines.prefix(2)) == ["push 1", "push 3"])
+    let held4 = subscriber.lines.dropFirst(2).dropLast()
     #expect(!held4.isEmpty && held4.allSatisfy { ["push 4", "push.updated 4"].contains($0) })
   }
 
   @Test func resumesAfterAPosition() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
-    var first: Follower? = Follower(log)
+    var first: Subscriber? = Subscriber(log)
     inbox.append(WaitingTests.record())
     await first?.read(until: 1)
-    let last = try #require(first?.told.last?.id)
+    let last = try #require(first?.received.last?.id)
     first = nil
     #expect(log.readerCount == 0)
     for _ in 0..<3 { inbox.append(WaitingTests.record()) }
-    var second = try #require(Follower(log, after: last))
+    var second = try #require(Subscriber(log, after: last))
     await second.read(until: 3)
     #expect(second.lines == ["push 2", "push 3", "push 4"])
-    #expect(second.told.map(\.id) == [last + 1, last + 2, last + 3])
+    #expect(second.received.map(\.id) == [last + 1, last + 2, last + 3])
   }
 
   @Test(arguments: [-5, 1000, .max, .min])
-  func reportsAGapForAnUnknownPosition(place: Int) async throws {
+  func reportsAGapForAnUnknownPosition(position: Int) async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
-    var other = try #require(Follower(log))
+    var other = try #require(Subscriber(log))
     inbox.append(WaitingTests.record())
     await other.read(until: 1)
-    var follower = try #require(Follower(log, after: place))
-    await follower.read(until: 1)
-    #expect(follower.lines.first == "gap")
+    var subscriber = try #require(Subscriber(log, after: position))
+    await subscriber.read(until: 1)
+    #expect(subscriber.lines.first == "gap")
     inbox.append(WaitingTests.record())
-    await follower.read(until: follower.told.count + 1)
-    #expect(follower.lines.last == "push 2")
-    #expect(follower.lines.count { $0 == "gap" } == 1)
+    await subscriber.read(until: subscriber.received.count + 1)
+    #expect(subscriber.lines.last == "push 2")
+    #expect(subscriber.lines.count { $0 == "gap" } == 1)
   }
 
   @Test func stopsRecordingWithoutReaders() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(retention: .milliseconds(1)))
-    var first: Follower? = Follower(log)
+    var first: Subscriber? = Subscriber(log)
     inbox.append(WaitingTests.record())
     await first?.read(until: 1)
-    let last = try #require(first?.told.last?.id)
+    let last = try #require(first?.received.last?.id)
     first = nil
     while inbox.notifier.listenerCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
     inbox.append(WaitingTests.record())
-    var second = try #require(Follower(log, after: last))
+    var second = try #require(Subscriber(log, after: last))
     await second.read(until: 1)
     inbox.append(WaitingTests.record())
     await second.read(until: 2)
@@ -134,8 +134,8 @@ import Testing
   @Test func slowReaderGetsAGapInsteadOfABacklog() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(events: 10))
-    var slow = try #require(Follower(log))
-    var quick = try #require(Follower(log))
+    var slow = try #require(Subscriber(log))
+    var quick = try #require(Subscriber(log))
     for number in 1...100 {
       inbox.append(WaitingTests.record())
       await quick.read(until: number)
@@ -144,7 +144,7 @@ import Testing
     slow.read()
     #expect(slow.lines == ["gap"] + (91...100).map { "push \($0)" })
     // After the id of the gap, all events are available.
-    var again = try #require(Follower(log, after: slow.told[0].id))
+    var again = try #require(Subscriber(log, after: slow.received[0].id))
     again.read()
     #expect(again.lines == (91...100).map { "push \($0)" })
   }
@@ -152,8 +152,8 @@ import Testing
   @Test func largePushesCountByTheirSize() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(bytes: 20_000))
-    var slow = try #require(Follower(log))
-    var quick = try #require(Follower(log))
+    var slow = try #require(Subscriber(log))
+    var quick = try #require(Subscriber(log))
     for number in 1...20 {
       inbox.append(PushFixture { $0.body = Array(repeating: 0x20, count: 4000) }.record)
       await quick.read(until: number)
@@ -167,11 +167,11 @@ import Testing
   @Test func recordsEvictedBeforeReadingAreAGap() async throws {
     let inbox = Inbox(maxRecords: 2)
     let log = EventLog(inbox)
-    var follower = try #require(Follower(log))
+    var subscriber = try #require(Subscriber(log))
     var batch = (0..<10).map { _ in WaitingTests.record() }
     inbox.append(&batch)
-    await follower.read(until: 3)
-    #expect(follower.lines == ["gap 8", "push 9", "push 10"])
+    await subscriber.read(until: 3)
+    #expect(subscriber.lines == ["gap 8", "push 9", "push 10"])
   }
 
   @Test func manyReadersAndWritersAtOnce() async throws {
@@ -181,10 +181,10 @@ import Testing
     let all = (1...writers * each).map { "push \($0)" }
     await withTaskGroup { group in
       for _ in 0..<50 {
-        guard var follower = Follower(log) else { continue }
+        guard var subscriber = Subscriber(log) else { continue }
         group.addTask {
-          await follower.read(until: all.count)
-          #expect(follower.lines == all)
+          await subscriber.read(until: all.count)
+          #expect(subscriber.lines == all)
         }
       }
       for _ in 0..<writers {
@@ -197,15 +197,15 @@ import Testing
   @Test func stoppingTheServerEndsTheStream() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
-    let reader = try #require(log.follow())
+    let reader = try #require(log.addReader())
     inbox.endWaiting()
     for await _ in reader.signals {}
-    #expect(log.follow() == nil)
+    #expect(log.addReader() == nil)
   }
 
   @Test func recordsNothingWithoutReaders() {
     let log = EventLog(Inbox())
-    log.note(.rule) { _ in Issue.record("recorded without readers") }
+    log.record(.rule) { _ in Issue.record("recorded without readers") }
   }
 }
 

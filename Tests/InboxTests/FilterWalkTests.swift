@@ -102,8 +102,8 @@ import Testing
   ]
 
   @Test(arguments: queries)
-  func matchesAreFoundAmongMany(query: String, isMeant: @Sendable (Int) -> Bool) throws {
-    let expected = (1...Self.count).filter(isMeant)
+  func matchesAreFoundAmongMany(query: String, predicate: @Sendable (Int) -> Bool) throws {
+    let expected = (1...Self.count).filter(predicate)
     #expect(try Self.page(query, in: Self.inbox) == expected)
     #expect(try Self.page(query, in: Self.inbox, .descending) == expected.reversed())
     // Parts of chunks and of batches.
@@ -151,7 +151,7 @@ import Testing
     let keys = records.map(\.pushKey.text)
     let inbox = Inbox()
     for number in 0..<600 { inbox.append(records[number % 3]) }
-    func seqs(_ isMeant: (Int) -> Bool) -> [Int] { (1...600).filter { isMeant(($0 - 1) % 3) } }
+    func seqs(_ predicate: (Int) -> Bool) -> [Int] { (1...600).filter { predicate(($0 - 1) % 3) } }
     for (index, key) in keys.enumerated() {
       let mine = seqs { $0 == index }
       #expect(try Self.page("push_key=\(key)", in: inbox) == mine)

@@ -29,7 +29,7 @@ struct Step: Sendable {
   var signature = "A"
   var headers: [(String, String)] = []
   /// How the connection ends after the push.
-  var closing: ConnectionFacts.Ending?
+  var closing: ConnectionFacts.CloseInitiator?
   /// How far the server's clock is ahead of the machine's, in milliseconds.
   var clock: Int64 = 0
 }
@@ -62,7 +62,7 @@ final class FindingsScenario {
   func add(_ step: Step) -> Int {
     let connection = connection(of: step)
     let record = fixture(of: step, on: connection).record
-    if let ending = step.closing { connection.ended(ending) }
+    if let initiator = step.closing { connection.recordClose(by: initiator) }
     return inbox.append(record)
   }
 
@@ -71,13 +71,13 @@ final class FindingsScenario {
     let fixture = fixture(of: step, on: connection(of: step))
     inbox.finish(
       seq,
-      with: Record.End(
+      with: Record.Result(
         outcome: fixture.outcome ?? .accepted, accepted: fixture.accepted ?? true, served: fixture.served ?? .init(),
         wireOutcome: fixture.wireOutcome, finishedAt: fixture.now))
   }
 
   /// Closes a connection from the client's side.
-  func end(connection id: String) { connections[id]?.ended(.byClient) }
+  func end(connection id: String) { connections[id]?.recordClose(by: .client) }
 
   private func connection(of step: Step) -> ConnectionFacts {
     if let known = connections[step.connection] { return known }

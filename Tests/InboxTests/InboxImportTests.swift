@@ -163,7 +163,7 @@ import Testing
     return Record(
       request: request, verdict: verdict, generatedID: ArraySlice("ABC".utf8),
       connection: PushFixture().connection, receivedAt: PushFixture.noon,
-      end: Record.End(
+      result: Record.Result(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
         finishedAt: PushFixture.noon))
   }

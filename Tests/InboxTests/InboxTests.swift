@@ -7,7 +7,7 @@ import Testing
     let inbox = Inbox()
     let seqs = (0..<3).map { _ in inbox.append(PushFixture { $0.outcome = .pending }.record) }
     let before = inbox.snapshot()
-    let end = Record.End(
+    let end = Record.Result(
       outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: PushFixture.noon + 5)
     #expect(inbox.finish(seqs[1], with: end)?.outcome == .accepted)
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.outcome) == [.pending, .accepted, .pending])
@@ -261,7 +261,7 @@ import Testing
   @Test func recordsAreCompletedDuringReads() async {
     let inbox = Inbox(maxRecords: 100)
     let pending = PushFixture { $0.outcome = .pending }.record
-    let end = Record.End(
+    let end = Record.Result(
       outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: PushFixture.noon)
     await withTaskGroup { group in
       group.addTask {

@@ -97,7 +97,7 @@ import Testing
 
   /// Returns pushes on `count` connections of one push each, opened `time` milliseconds apart.
   private static func singles(
-    every time: Int64, count: Int64 = 5, closing: ConnectionFacts.Ending? = .byClient, host: String = "c",
+    every time: Int64, count: Int64 = 5, closing: ConnectionFacts.CloseInitiator? = .client, host: String = "c",
     change: (inout Step) -> Void = { _ in }
   ) -> [Step] {
     (0..<count).map { number in
@@ -112,7 +112,7 @@ import Testing
       ("four", singles(every: 10, count: 4), []), ("five", singles(every: 10), [5]),
       ("seven", singles(every: 10, count: 7), [5, 6, 7]), ("in a minute", singles(every: 15_000), [5]),
       ("in more than a minute", singles(every: 15_001), []), ("still open", singles(every: 10, closing: nil), []),
-      ("closed by the server", singles(every: 10, closing: .byServer), []),
+      ("closed by the server", singles(every: 10, closing: .server), []),
       ("after a fault", singles(every: 10) { $0.answer = "503 ServiceUnavailable" }, []),
       ("rejected by the rules", singles(every: 10) { ($0.answer, $0.byRules) = ("400 BadDeviceToken", true) }, [5]),
       ("two pushes each", singles(every: 10) + singles(every: 10) { ($0.at, $0.push) = ($0.at + 1, "x") }, []),
@@ -138,15 +138,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (WireOutcome.Breach.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
+    (WireOutcome.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func violations(_ breach: WireOutcome.Breach, _ kind: Finding.Kind) {
+  ]) func violations(_ violation: WireOutcome.ProtocolViolation, _ kind: Finding.Kind) {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
         $0.isComplete = false
         $0.outcome = .aborted
-        $0.wireOutcome = WireOutcome(breach: breach)
+        $0.wireOutcome = WireOutcome(violation: violation)
       }.record)
     inbox.append(PushFixture().record)
     let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings

@@ -8,14 +8,14 @@ import Testing
   private static func end(
     _ outcome: Record.Outcome, _ status: Int? = nil, _ reason: Reason? = nil, latency: Int64? = nil,
     wireOutcome: WireOutcome? = nil
-  ) -> Record.End {
-    Record.End(
+  ) -> Record.Result {
+    Record.Result(
       outcome: outcome, accepted: outcome == .accepted,
       served: Record.Served(status: status, reason: reason, latencyNanoseconds: latency), wireOutcome: wireOutcome,
       finishedAt: outcome == .pending ? nil : 1)
   }
 
-  private static func record(_ end: Record.End) -> Record {
+  private static func record(_ end: Record.Result) -> Record {
     PushFixture {
       $0.outcome = end.outcome
       $0.served = end.served
@@ -24,7 +24,7 @@ import Testing
   }
 
   private static func count(_ inbox: Inbox, _ outcome: Record.Outcome, _ status: Int16?) -> Int {
-    inbox.counts.endings.filter { $0.ending.outcome == outcome && $0.ending.status == status }
+    inbox.counts.results.filter { $0.key.outcome == outcome && $0.key.status == status }
       .reduce(0) { $0 + $1.count }
   }
 
@@ -37,19 +37,19 @@ import Testing
     inbox.append(Self.record(Self.end(.aborted)))
     let odd = WireOutcome(unusualReason: "Odd")
     inbox.append(Self.record(Self.end(.faulted, 503, wireOutcome: odd)))
-    let endings = inbox.counts.endings
-    #expect(endings.map(\.count) == [3, 1, 1, 2, 1])
-    #expect(endings.first?.ending.outcome == .accepted)
-    #expect(endings.map(\.ending.hasUnusualReason) == [false, false, true, false, false])
+    let results = inbox.counts.results
+    #expect(results.map(\.count) == [3, 1, 1, 2, 1])
+    #expect(results.first?.key.outcome == .accepted)
+    #expect(results.map(\.key.hasUnusualReason) == [false, false, true, false, false])
     #expect(inbox.counts.latency.counts.reduce(0, +) == 3)
     #expect(inbox.counts.latency.sum == 30)
   }
 
   @Test func acceptedStartsAtZero() {
-    let endings = Inbox().counts.endings
-    #expect(endings.count == 1)
-    #expect(endings[0].count == 0)
-    #expect(endings[0].ending.status == 200)
+    let results = Inbox().counts.results
+    #expect(results.count == 1)
+    #expect(results[0].count == 0)
+    #expect(results[0].key.status == 200)
   }
 
   @Test func delayedPushIsCountedWhenItEnds() {

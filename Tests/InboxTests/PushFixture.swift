@@ -64,18 +64,18 @@ struct PushFixture {
       request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys), devices: DeviceTable(),
       now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
-    let isAnswered = outcome != .pending && outcome != .aborted
-    let end = Record.End(
+    let hasResponse = outcome != .pending && outcome != .aborted
+    let result = Record.Result(
       outcome: outcome, accepted: accepted ?? (outcome == .accepted),
       served: served
-        ?? (isAnswered
+        ?? (hasResponse
           ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
           : Record.Served()),
       wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2)
     return Record(
       request: request, verdict: verdict, hasVerdict: isComplete,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
-      arrivedAt: arrivedAt, end: end)
+      arrivedAt: arrivedAt, result: result)
   }
 
   /// The key that identifies the push when attempts are counted.

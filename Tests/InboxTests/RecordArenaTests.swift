@@ -12,7 +12,8 @@ struct RecordArenaTests {
     return Record(
       request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
-      end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0), in: arena)
+      result: Record.Result(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0),
+      in: arena)
   }
 
   @Test func recordsOfOneArenaKeepTheirContent() {
@@ -27,11 +28,11 @@ struct RecordArenaTests {
 
   @Test func slabIsFreedWithItsLastRecord() {
     let arena = RecordArena()
-    weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    weak let slab = arena.slab(withCapacityFor: 1).takeRetainedValue()
     var first: Record? = record("{}", in: arena)
     #expect(slab != nil)
     // The arena continues with another slab.
-    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() {
+    while slab === arena.slab(withCapacityFor: 1000).takeRetainedValue() {
       _ = record(String(repeating: "x", count: 900), in: arena)
     }
     #expect(slab != nil)
@@ -42,10 +43,10 @@ struct RecordArenaTests {
 
   @Test func remainingRecordsDoNotKeepOtherSlabs() {
     let arena = RecordArena()
-    weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    weak let slab = arena.slab(withCapacityFor: 1).takeRetainedValue()
     let inbox = Inbox()
     for number in 0..<8 { inbox.append(record("{\"n\":\(number)}", in: arena)) }
-    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() {
+    while slab === arena.slab(withCapacityFor: 1000).takeRetainedValue() {
       _ = record(String(repeating: "x", count: 900), in: arena)
     }
     var allButTheLast = Selection()
@@ -59,14 +60,14 @@ struct RecordArenaTests {
   /// no further memory.
   @Test func sharedContentIsStoredOnce() throws {
     let arena = RecordArena()
-    let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    let slab = arena.slab(withCapacityFor: 1).takeRetainedValue()
     let push = PushFixture { $0.deviceToken = "none" }
     let verdict = try #require(push.record.verdict)
     #expect(verdict.reason == .badDeviceToken && verdict.token != nil)
     for _ in 0..<10 {
       _ = Record(
         request: push.request, verdict: verdict, generatedID: [], connection: push.connection, receivedAt: 0,
-        end: Record.End(outcome: .rejected, accepted: false, served: Record.Served(), finishedAt: 0), in: arena)
+        result: Record.Result(outcome: .rejected, accepted: false, served: Record.Served(), finishedAt: 0), in: arena)
     }
     #expect(slab.referents.count == 3)
   }
@@ -91,12 +92,13 @@ struct RecordArenaTests {
     var record = Record(
       request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
-      end: Record.End(
+      result: Record.Result(
         outcome: .pending, accepted: false, served: Record.Served(), wireOutcome: first, finishedAt: nil), in: arena)
     expect(record, tells: first)
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
-    record.end(
-      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), wireOutcome: last, finishedAt: 1))
+    record.finish(
+      with: Record.Result(outcome: .faulted, accepted: false, served: Record.Served(), wireOutcome: last, finishedAt: 1)
+    )
     expect(record, tells: last)
     record.move(to: RecordArena())
     expect(record, tells: last)
@@ -114,13 +116,13 @@ struct RecordArenaTests {
   /// for them.
   @Test func injectionsOfARuleShareTheirAction() {
     let arena = RecordArena()
-    let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    let slab = arena.slab(withCapacityFor: 1).takeRetainedValue()
     let push = PushFixture()
     let records = (0..<10).map { _ in
       Record(
         request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
         connection: push.connection, receivedAt: 0,
-        end: Record.End(
+        result: Record.Result(
           outcome: .faulted, accepted: false, served: Record.Served(status: 503),
           wireOutcome: WireOutcome(injections: [Self.busy]), finishedAt: 0), in: arena)
     }
@@ -147,7 +149,8 @@ struct RecordArenaTests {
             Record(
               request: push.request, verdict: try #require(record.verdict), generatedID: [],
               connection: push.connection, receivedAt: 0,
-              end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0), in: arena))
+              result: Record.Result(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0),
+              in: arena))
         }
       }
       #expect(connection != nil && token != nil && other != nil)

@@ -147,7 +147,7 @@ import Testing
     let record = Record(
       request: request, verdict: Verdict(facts: PushFixture().record.facts), hasVerdict: false,
       generatedID: [], connection: PushFixture().connection,
-      receivedAt: 0, end: Record.End(outcome: .aborted, accepted: false, served: Record.Served(), finishedAt: 0))
+      receivedAt: 0, result: Record.Result(outcome: .aborted, accepted: false, served: Record.Served(), finishedAt: 0))
     let shown = try #require(try Self.member("request.headers", of: record) as? [[String]])
     #expect(shown.last == ["x-bad", "a\u{FFFD}b"])
   }

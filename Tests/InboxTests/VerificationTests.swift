@@ -187,7 +187,7 @@ import Testing
     let scene = FindingsScenario([Step(at: 0, answer: "503 ServiceUnavailable")])
     let verification = try Fixture.verification("{'nothing_lost':true,'timeout':'5m','settle':'20ms'}")
     let inbox = scene.inbox
-    async let report = inbox.verify(verification, at: Fixture.scene)
+    async let report = inbox.verify(verification, in: Fixture.scene)
     try await Task.sleep(for: .milliseconds(50))
     scene.add(Step(at: 500))
     let isPassed = await report?.isPassed

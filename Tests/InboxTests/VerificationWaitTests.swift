@@ -11,7 +11,7 @@ import Testing
   static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, Never> {
     let verification = try Fixture.verification(json)
     let before = inbox.notifier.listenerCount
-    let task = Task { await inbox.verify(verification, at: Fixture.scene) }
+    let task = Task { await inbox.verify(verification, in: Fixture.scene) }
     while inbox.notifier.listenerCount == before { await Task.yield() }
     return task
   }
@@ -147,10 +147,10 @@ import Testing
     let waiting = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     inbox.endWaiting()
     #expect(await waiting.value == nil)
-    #expect(await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), at: Fixture.scene) == nil)
+    #expect(await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), in: Fixture.scene) == nil)
     // The current contents can still be verified.
     #expect(
-      await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), at: Fixture.scene)?.isPassed == true)
+      await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), in: Fixture.scene)?.isPassed == true)
   }
 
   /// Verifications that begin while others append count each push once.
@@ -170,7 +170,7 @@ import Testing
       for _ in 0..<20 {
         group.addTask {
           guard let verification = try? Fixture.verification(all) else { return }
-          let report = await inbox.verify(verification, at: Fixture.scene)
+          let report = await inbox.verify(verification, in: Fixture.scene)
           #expect(report?.isPassed == true)
           #expect(report?.expectations.first?.matched == writers * each)
         }

@@ -15,14 +15,14 @@ import Testing
     }.record
   }
 
-  static func end(_ outcome: Record.Outcome) -> Record.End {
-    Record.End(
+  static func end(_ outcome: Record.Outcome) -> Record.Result {
+    Record.Result(
       outcome: outcome, accepted: outcome == .accepted, served: Record.Served(status: 200),
       finishedAt: PushFixture.noon)
   }
 
   /// Starts a wait and returns when it is registered with the inbox.
-  static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitAnswer, Never> {
+  static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitResult, Never> {
     let query = try query(text)
     let before = inbox.notifier.listenerCount
     let wait = Task { await inbox.wait(for: query) }
@@ -195,7 +195,7 @@ import Testing
 
   @Test func hundredsOfWaitsAreIndependent() async throws {
     let inbox = Inbox()
-    var waits: [Task<WaitAnswer, Never>] = []
+    var waits: [Task<WaitResult, Never>] = []
     for number in 0..<300 { waits.append(try await Self.begin("topic=t\(number)&count=4&timeout=5m", in: inbox)) }
     #expect(inbox.notifier.listenerCount == 300)
     await withTaskGroup { group in

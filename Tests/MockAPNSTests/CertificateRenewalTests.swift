@@ -210,7 +210,7 @@ import Testing
     try fixture.delete("ca-key.pem")
     #expect(try fixture.open().notices.isEmpty)
     let error = #expect(throws: CertificateFolderError.self) { try fixture.open(extraNames: ["apns.test"]) }
-    #expect(error?.place == fixture.path + "/server.pem")
+    #expect(error?.location == fixture.path + "/server.pem")
     #expect(error?.problem.contains("ca-key.pem") == true)
   }
 }

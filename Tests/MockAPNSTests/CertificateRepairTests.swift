@@ -10,17 +10,17 @@ import Testing
   /// A change to a complete folder, and the expected error.
   struct Damage: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    let place: String
+    let location: String
     let problem: String
     let repair: String
     let act: @Sendable (CertificateFixture) throws -> Void
 
     init(
-      _ description: String, at place: String, _ problem: String, repair: String,
+      _ description: String, at location: String, _ problem: String, repair: String,
       _ act: @escaping @Sendable (CertificateFixture) throws -> Void
     ) {
       testDescription = description
-      self.place = place
+      self.location = location
       self.problem = problem
       self.repair = repair
       self.act = act
@@ -84,7 +84,7 @@ import Testing
     try fixture.open()
     try damage.act(fixture)
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open() }
-    #expect(error.place == "\(fixture.path)/\(damage.place)")
+    #expect(error.location == "\(fixture.path)/\(damage.location)")
     #expect(error.problem.contains(damage.problem), "\(error)")
     #expect(error.repair.contains(damage.repair), "\(error)")
     #expect(!error.description.contains("\n"))
@@ -96,7 +96,7 @@ import Testing
     let soon = try fixture.open(inDays: 3640)
     #expect(soon.notices.contains { $0.contains("ends within 30 days") && $0.contains(Self.authority) })
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open(inDays: 3653) }
-    #expect(error.place.hasSuffix("/ca.pem"))
+    #expect(error.location.hasSuffix("/ca.pem"))
     #expect(error.repair.contains("\(Self.authority) --certs '\(fixture.path)'"))
   }
 
@@ -108,7 +108,7 @@ import Testing
     let error = try #require(throws: CertificateFolderError.self) {
       try fixture.open(extraNames: ["apns.test", name])
     }
-    #expect(error.place == "--san")
+    #expect(error.location == "--san")
     #expect(error.problem.contains(name))
     #expect(error.repair.hasSuffix("apns-mock certs --new-ca --certs '\(fixture.path)' --san apns.test --san \(name)"))
     #expect(try fixture.contents() == before)
@@ -120,7 +120,7 @@ import Testing
   func invalidNameIsRejected(name: String) throws {
     let fixture = try CertificateFixture()
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open(extraNames: [name]) }
-    #expect(error.place == "--san")
+    #expect(error.location == "--san")
     #expect(error.problem.contains("'\(name)'"))
   }
 
@@ -136,9 +136,9 @@ import Testing
   @Test func folderThatCannotBeCreatedIsReported() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
-    let place = fixture.path + "/ca.pem/below"
-    let error = try #require(throws: CertificateFolderError.self) { try CertificateFolder.open(path: place) }
-    #expect(error.place == place)
+    let location = fixture.path + "/ca.pem/below"
+    let error = try #require(throws: CertificateFolderError.self) { try CertificateFolder.open(path: location) }
+    #expect(error.location == location)
     #expect(error.repair.contains("--certs"))
   }
 }

@@ -70,6 +70,6 @@ import Testing
     let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let error = try #require(throws: CertificateFolderError.self) { try folder.makeClientCertificate(topics: topics) }
-    #expect(error.place == "--topic")
+    #expect(error.location == "--topic")
   }
 }

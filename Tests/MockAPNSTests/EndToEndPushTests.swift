@@ -118,7 +118,7 @@ import Testing
       let pushes = try [30, 20, 10, 30].map { test.push(token: try test.providerToken(age: $0)) }
       let outcomes = try await test.provider().send(pushes)
       let texts = outcomes.map { outcome -> String in
-        if case .answered(let response) = outcome { "\(response.status) \(response.text)" } else { "none" }
+        if case .response(let response) = outcome { "\(response.status) \(response.text)" } else { "none" }
       }
       let latched = #"429 {"reason":"TooManyProviderTokenUpdates"}"#
       #expect(texts == ["200 ", "200 ", latched, latched])
@@ -129,11 +129,11 @@ import Testing
     try await TestServer.run { test in
       let token = try test.providerToken()
       let outcomes = try await test.provider().send((0..<500).map { _ in test.push(token: token) })
-      let accepted = outcomes.count { if case .answered(let response) = $0 { response.status == 200 } else { false } }
+      let accepted = outcomes.count { if case .response(let response) = $0 { response.status == 200 } else { false } }
       #expect(accepted == 500)
       let ids = Set(
         outcomes.compactMap { outcome -> String? in
-          if case .answered(let response) = outcome { response.headers["apns-id"] } else { nil }
+          if case .response(let response) = outcome { response.headers["apns-id"] } else { nil }
         })
       #expect(ids.count == 500)
       #expect(test.state.inbox.record(seq: 500) != nil)
@@ -146,8 +146,8 @@ import Testing
       // More pushes than a client opens before it has read the first SETTINGS: those sent later are refused by the
       // GOAWAY.
       let outcomes = try await test.provider().send((0..<300).map { _ in test.push(token: token, deviceToken: "zz") })
-      #expect(outcomes.first.map { if case .answered = $0 { true } else { false } } == true)
-      #expect(outcomes.contains { if case .answered = $0 { false } else { true } })
+      #expect(outcomes.first.map { if case .response = $0 { true } else { false } } == true)
+      #expect(outcomes.contains { if case .response = $0 { false } else { true } })
     }
   }
 

@@ -31,7 +31,7 @@ import Testing
     var outcome: Record.Outcome
     var accepted = false
     var reset: String?
-    var closed: WireOutcome.Closing?
+    var closed: WireOutcome.CloseMethod?
   }
 
   @Test(
@@ -98,7 +98,7 @@ import Testing
 
   private static func words(_ outcome: PushClient.Outcome) -> String {
     switch outcome {
-    case .answered(let response):
+    case .response(let response):
       let reason = response.text.firstMatch(of: /"reason":"(\w+)"/).map { " \($0.1)" } ?? ""
       return "\(response.status)\(reason)"
     case .reset(let code): return "reset \(code)"

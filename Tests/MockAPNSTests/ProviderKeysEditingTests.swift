@@ -171,7 +171,7 @@ import Testing
         keyID: "ABC123DEFG", teamID: change == "team" ? "OTHER12345" : "DEF123GHIJ", publicKey: publicKey,
         topics: change == "topics" ? ["a"] : nil)
       let error = try #require(throws: CertificateFolderError.self) { try list.add(entry) }
-      #expect(error.place.hasSuffix("/provider.yaml:3"))
+      #expect(error.location.hasSuffix("/provider.yaml:3"))
       #expect(error.problem.contains(words), "\(error)")
       #expect(error.repair.contains("apns-mock key rm ABC123DEFG"))
       #expect(try Self.text(list) == text)
@@ -192,7 +192,7 @@ import Testing
   @Test func invalidListIsNotEdited() throws {
     try Self.withList("keys:\n  - {key_id: SHORT}\n") { list in
       let error = try #require(throws: CertificateFolderError.self) { try list.add(try Self.entry()) }
-      #expect(error.place.hasSuffix(":2:14"))
+      #expect(error.location.hasSuffix(":2:14"))
     }
   }
 

@@ -104,7 +104,7 @@ import Testing
   func errorsNameTheirLine(text: String, line: Int, words: String) throws {
     let files = ["k.p8": try Self.key.get().pem, "bad.p8": "x"]
     let error = try #require(throws: CertificateFolderError.self) { try entries(text, files) }
-    #expect(error.place.contains("/provider.yaml:\(line):"), "\(error)")
+    #expect(error.location.contains("/provider.yaml:\(line):"), "\(error)")
     #expect(error.problem.contains(words), "\(error)")
     #expect(!error.repair.isEmpty)
     #expect(!error.description.contains("\n"))

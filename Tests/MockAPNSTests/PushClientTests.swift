@@ -56,7 +56,7 @@ import Testing
         #expect(!probeResult.isTrusted)
         #expect(probeResult.outcomes == [nil])
         #expect(probeResult.settings?.areAsAPNs == true)
-        #expect(probeResult.end == .complete)
+        #expect(probeResult.termination == .complete)
       }
       #expect(try await stranger.probe(sending: nil).certificateFault?.kind == .unknownAuthority)
       #expect(try await stranger.probe(sending: nil).certificateMatchesName)

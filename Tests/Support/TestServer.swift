@@ -99,7 +99,7 @@ package struct TestServer: Sendable {
 
   /// Sends one push on a connection of its own and returns the response, or nil if there was none.
   package func send(_ push: PushClient.Push, certificate: Bool = false) async throws -> HTTPResponse? {
-    guard case .answered(let response)? = try await provider(certificate: certificate).send([push]).first else {
+    guard case .response(let response)? = try await provider(certificate: certificate).send([push]).first else {
       return nil
     }
     return response
@@ -113,7 +113,7 @@ package struct TestServer: Sendable {
     }
     let outcomes = (try? await provider(certificate: true).send(pushes)) ?? []
     return outcomes.map { outcome in
-      if case .answered(let response) = outcome { response.status } else { nil }
+      if case .response(let response) = outcome { response.status } else { nil }
     }
   }
 
@@ -140,7 +140,7 @@ package struct TestServer: Sendable {
         request: request, verdict: verdict, generatedID: [],
         connection: ConnectionFacts(id: "c1", listener: 0, client: "127.0.0.1:9", sni: nil, tls: "TLSv1.3"),
         receivedAt: state.clock.now,
-        end: Record.End(
+        result: Record.Result(
           outcome: .rejected, accepted: false,
           served: Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1),
           finishedAt: state.clock.now)))

@@ -54,26 +54,26 @@ final class HeadResponseHandler: ChannelOutboundHandler, RemovableChannelHandler
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  private var isEndKept = false
+  private var dropsLastChunk = false
 
   /// Returns the response to HEAD that corresponds to `response` to GET.
-  static func answer(for response: Response) -> Response {
+  static func headResponse(for response: Response) -> Response {
     let isStreamed = response.body.contentLength == nil
-    var answer = response.createHeadResponse()
+    var headResponse = response.createHeadResponse()
     if isStreamed {
-      answer.headers[.contentLength] = nil
-      answer.headers[.transferEncoding] = "chunked"
+      headResponse.headers[.contentLength] = nil
+      headResponse.headers[.transferEncoding] = "chunked"
     }
-    return answer
+    return headResponse
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
-    // Only responses of `answer(for:)` have this field here; for all others the encoder adds it.
-    case .head(let head): isEndKept = head.headerFields[.transferEncoding] != nil
+    // Only responses of `headResponse(for:)` have this field here; for all others the encoder adds it.
+    case .head(let head): dropsLastChunk = head.headerFields[.transferEncoding] != nil
     case .body: break
-    case .end where isEndKept:
-      isEndKept = false
+    case .end where dropsLastChunk:
+      dropsLastChunk = false
       promise?.succeed()
       return
     case .end: break

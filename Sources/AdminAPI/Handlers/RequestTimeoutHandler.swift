@@ -13,9 +13,9 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
 
   /// The time limit for the first request. Silent connections would otherwise exclude other clients.
   private static let firstRequestTimeout = TimeAmount.seconds(10)
-  /// The time limit for the rest of a body whose request is already answered: enough for the client to read the
+  /// The time limit for the rest of a body after the response was written: enough for the client to read the
   /// response, without accepting unused data for ever.
-  private static let afterAnswer = TimeAmount.seconds(1)
+  private static let unusedBodyTimeout = TimeAmount.seconds(1)
 
   private let timeout: TimeAmount
   private var closeTask: Scheduled<Void>?
@@ -54,7 +54,7 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     if case .end = unwrapOutboundIn(data) {
       pendingResponses -= 1
-      if isReceiving, pendingResponses == 0 { scheduleClose(in: Self.afterAnswer, context) }
+      if isReceiving, pendingResponses == 0 { scheduleClose(in: Self.unusedBodyTimeout, context) }
     }
     guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
     // The connection is idle only after the response was written: closing it earlier would lose the response.

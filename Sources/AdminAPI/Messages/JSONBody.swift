@@ -121,16 +121,16 @@ struct JSONBody {
   }
 
   /// Returns the member `name` as one of the cases of `type`; nil if it is absent or null.
-  func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws(Problem) -> Word?
-  where Word.RawValue == String {
+  func choice<Choice: RawRepresentable & CaseIterable>(_ name: String, _ type: Choice.Type) throws(Problem) -> Choice?
+  where Choice.RawValue == String {
     guard let text = try text(name) else { return nil }
-    guard let word = Word(rawValue: text) else {
-      let words = Word.allCases.map(\.rawValue)
-      let guess = Spelling.nearest(to: text, among: words).map { "Did you mean \($0)? " } ?? ""
+    guard let choice = Choice(rawValue: text) else {
+      let names = Choice.allCases.map(\.rawValue)
+      let guess = Spelling.nearest(to: text, among: names).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
-        "\(name) cannot be \"\(text)\"", hint: "\(guess)Expected one of \(words.joined(separator: ", ")).")
+        "\(name) cannot be \"\(text)\"", hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
     }
-    return word
+    return choice
   }
 
   /// Returns the integer member `name`; nil if it is absent or null.
@@ -190,7 +190,7 @@ struct JSONBody {
     return writer.bytes
   }
 
-  /// Returns a JSON object with the given members, unchanged; absent and null members are left out.
+  /// Returns a JSON object with the given members, unchanged; absent and null members are omitted.
   func excerpt(of names: [String]) -> String {
     var writer = JSONWriter()
     writer.object { writer in

@@ -14,8 +14,8 @@ struct ListPage {
   /// - Throws: `Problem` (400) for any other parameter, a repeated one, or a limit out of range.
   init(_ request: Request) throws(Problem) {
     var parameters = try QueryParameters(request)
-    after = try parameters.take("after")
-    if let text = try parameters.take("limit") {
+    after = try parameters.remove("after")
+    if let text = try parameters.remove("limit") {
       guard let limit = Int(text), Self.limits.contains(limit) else {
         throw .badRequest(
           "limit cannot be \"\(text.prefix(80))\"",

@@ -16,7 +16,7 @@ struct QueryParameters {
   /// Removes and returns the parameter `name`.
   ///
   /// - Throws: `Problem` (400) if it occurs more than once.
-  mutating func take(_ name: String) throws(Problem) -> String? {
+  mutating func remove(_ name: String) throws(Problem) -> String? {
     let values = all.filter { $0.name == name }
     all.removeAll { $0.name == name }
     guard values.count <= 1 else {
@@ -28,8 +28,8 @@ struct QueryParameters {
   /// Removes and returns the Boolean parameter `name`; false if it is absent.
   ///
   /// - Throws: `Problem` (400) for any other value.
-  mutating func takeFlag(_ name: String) throws(Problem) -> Bool {
-    switch try take(name) {
+  mutating func removeFlag(_ name: String) throws(Problem) -> Bool {
+    switch try remove(name) {
     case nil, "0", "false": return false
     case "1", "true": return true
     case let other?: throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It must be 1 or omitted.")

@@ -50,7 +50,7 @@ struct AdminMiddleware: RouterMiddleware {
     }
     // Keep the fields that a route set itself.
     for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
-    return request.method == .head ? HeadResponseHandler.answer(for: response) : response
+    return request.method == .head ? HeadResponseHandler.headResponse(for: response) : response
   }
 
   /// Checks that a request does not change a viewed export.
@@ -70,9 +70,9 @@ struct AdminMiddleware: RouterMiddleware {
     let path = request.uri.path
     // As in the router, literal paths take precedence over variable ones.
     let literal = routes.filter { $0.path == path }
-    let here = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
-    guard here.isEmpty else {
-      var methods = here.map(\.method.rawValue)
+    let matching = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
+    guard matching.isEmpty else {
+      var methods = matching.map(\.method.rawValue)
       if methods.contains("GET") { methods.append("HEAD") }
       let list = methods.joined(separator: ", ")
       return Problem(

@@ -25,8 +25,10 @@ struct AnalysisRoutes: Sendable {
 
   private func explain(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
-    let walk = source.evaluateRules(of: record)
-    return .json { record.writeExplanation(to: &$0, rulebook: source.rulebook, in: source.inbox, evaluations: walk) }
+    let evaluations = source.evaluateRules(of: record)
+    return .json {
+      record.writeExplanation(to: &$0, rulebook: source.rulebook, in: source.inbox, evaluations: evaluations)
+    }
   }
 
   private func statistics(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -34,10 +36,10 @@ struct AnalysisRoutes: Sendable {
     let selection = try Selection(QueryParameters(request).all, in: source.filterContext(snapshot))
     try await snapshot.checkWork(of: selection)
     var statistics = InboxStatistics()
-    var walk = InboxIterator(snapshot, selection)
-    while let records = walk.next() {
+    var iterator = InboxIterator(snapshot, selection)
+    while let records = iterator.next() {
       for record in records { statistics.add(record) }
-      // Let other queries run: this one may take long.
+      // Let other queries run: this one may be slow.
       await Task.yield()
       try Task.checkCancellation()
     }

@@ -18,7 +18,7 @@ struct ClockRoutes: Sendable {
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["mode", "now"])
     let now = try body.time("now")
-    switch try body.word("mode", Mode.self) {
+    switch try body.choice("mode", Mode.self) {
     case .frozen: clock.freeze(at: now)
     case .real where now == nil: clock.runReal()
     case .real:

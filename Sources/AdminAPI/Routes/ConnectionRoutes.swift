@@ -27,7 +27,7 @@ struct ConnectionRoutes: Sendable {
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     var parameters = try QueryParameters(request)
-    let text = try parameters.take("state")
+    let text = try parameters.remove("state")
     if let other = parameters.all.first {
       throw Problem.badRequest(
         "the query has an unknown parameter \"\(other.name)\"", hint: "The only parameter is state.")
@@ -73,20 +73,20 @@ struct ConnectionRoutes: Sendable {
     let fields = Action.goAwayFields
     let body = try await JSONBody(request, allowing: ConnectionScope.members + fields)
     let scope = try ConnectionScope(body, listeners: state.apnsAddresses.count)
-    return try carryOut(.goAway(try Self.order(body.excerpt(of: fields))), scope)
+    return try perform(.goAway(try Self.goAwayParameters(body.excerpt(of: fields))), scope)
   }
 
-  private func end(_ order: ConnectionAction, _ request: Request) async throws -> Response {
+  private func end(_ action: ConnectionAction, _ request: Request) async throws -> Response {
     let body = try await JSONBody(request, allowing: ConnectionScope.members)
-    return try carryOut(order, try ConnectionScope(body, listeners: state.apnsAddresses.count))
+    return try perform(action, try ConnectionScope(body, listeners: state.apnsAddresses.count))
   }
 
   /// Parses the fields of the action `goaway` in the same way as in a rule.
-  private static func order(_ fields: String) throws(Problem) -> Action.GoAwayParameters {
+  private static func goAwayParameters(_ fields: String) throws(Problem) -> Action.GoAwayParameters {
     let failure: ProfileFailure
     do {
       let file = try RuleFile.parse(#"{"at":"connection","do":{"goaway":\#(fields)}}"#)
-      if case .goAway(let order) = file.rule.action { return order }
+      if case .goAway(let parameters) = file.rule.action { return parameters }
       return Action.GoAwayParameters()
     } catch {
       failure = error
@@ -99,12 +99,12 @@ struct ConnectionRoutes: Sendable {
       hint: first?.hint ?? "They are those of the action goaway: \(Action.goAwayFields.joined(separator: ", ")).")
   }
 
-  private func carryOut(_ order: ConnectionAction, _ scope: ConnectionScope) throws(Problem) -> Response {
+  private func perform(_ action: ConnectionAction, _ scope: ConnectionScope) throws(Problem) -> Response {
     if let ids = scope.ids, !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed }) {
       throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openConnectionsHint)
     }
-    let reached = state.connections.perform(order, where: scope.contains)
-    return .json { $0.member("connections", reached.map(\.id)) }
+    let affected = state.connections.perform(action, where: scope.contains)
+    return .json { $0.member("connections", affected.map(\.id)) }
   }
 }
 

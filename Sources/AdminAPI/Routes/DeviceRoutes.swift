@@ -38,7 +38,7 @@ struct DeviceRoutes: Sendable {
   private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
     let topic = try body.text("topic")
     if topic == "" {
-      throw .badRequest("topic is empty", hint: "It is the exact apns-topic, or left out for any.")
+      throw .badRequest("topic is empty", hint: "It is the exact apns-topic, or omitted for any.")
     }
     if let length = topic?.utf8.count, length > DeviceTable.topicLimit {
       throw .badRequest(
@@ -46,8 +46,8 @@ struct DeviceRoutes: Sendable {
     }
     let device = Device(
       token: try Self.checked(token), topic: topic,
-      environment: try body.word("environment", PushEnvironment.self),
-      state: try body.word("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
+      environment: try body.choice("environment", PushEnvironment.self),
+      state: try body.choice("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
     let result = state.devices.add(device)
     guard result != .limitReached else {
       throw Problem(

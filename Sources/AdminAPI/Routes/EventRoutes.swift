@@ -11,15 +11,15 @@ struct EventRoutes: Sendable {
   /// The maximum interval between two writes, so that intermediaries do not consider the connection dead.
   static let heartbeat = Duration.seconds(15)
 
-  var routes: [Route] { [.stream("/events", follow)] }
+  var routes: [Route] { [.stream("/events", stream)] }
 
-  private func follow(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func stream(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     var parameters = try QueryParameters(request)
-    let given = try parameters.take("last_event_id")
+    let given = try parameters.remove("last_event_id")
     let selection = try Selection(parameters.all, in: source.filterContext(nil))
     let lastID = try Self.lastID(given, request)
     let slot = try waits.enter()
-    guard let reader = source.events.follow(after: lastID) else {
+    guard let reader = source.events.addReader(after: lastID) else {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
     }
@@ -60,7 +60,7 @@ struct EventRoutes: Sendable {
     let heartbeats = Task {
       while true {
         try await Task.sleep(for: Self.heartbeat)
-        reader.wake()
+        reader.signalHeartbeat()
       }
     }
     defer { heartbeats.cancel() }

@@ -16,7 +16,7 @@ struct ExportRoutes: Sendable {
 
   private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
-    let format = try Self.format(parameters.take("format"))
+    let format = try Self.format(parameters.remove("format"))
     let inbox = source.inbox
     let rulebook = source.rulebook
     let snapshot = inbox.snapshot()

@@ -26,7 +26,7 @@ struct KeyRoutes: Sendable {
       keyID: keyID,
       teamID: try Self.identifier(try body.required("team_id", hint: "It is the team's ten characters."), "team_id"),
       publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
-      environment: try body.word("environment", PushEnvironment.self), topics: try Self.topics(body),
+      environment: try body.choice("environment", PushEnvironment.self), topics: try Self.topics(body),
       relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
         try Self.identifier(text, "related_key_id")
       })
@@ -41,12 +41,12 @@ struct KeyRoutes: Sendable {
 
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let keyID = context.parameters.get("key_id") ?? ""
-    let wasThere = keys.update { ring in
-      guard ring.keys[keyID] != nil else { return false }
-      ring = ring.removing(keyID)
+    let wasTrusted = keys.update { trusted in
+      guard trusted.keys[keyID] != nil else { return false }
+      trusted = trusted.removing(keyID)
       return true
     }
-    guard wasThere else {
+    guard wasTrusted else {
       let known = keys.load().keys.keys.sorted().prefix(20).joined(separator: ", ")
       throw Problem.notFound("no key with id \(keyID) is trusted", hint: "Those that are: \(known).")
     }

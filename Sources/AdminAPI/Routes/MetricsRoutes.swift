@@ -44,11 +44,11 @@ struct MetricsRoutes: Sendable {
     let counts = state.inbox.counts
     text.family(
       "apns_mock_pushes", .counter, "Pushes by how they ended and by what went out.",
-      counts.endings.map { ending, count in
-        let reason = ending.hasUnusualReason ? "other" : ending.reason?.text ?? ""
+      counts.results.map { result, count in
+        let reason = result.hasUnusualReason ? "other" : result.reason?.text ?? ""
         return .init(
           labels: [
-            ("outcome", ending.outcome.rawValue), ("status", ending.status.map { String($0) } ?? ""),
+            ("outcome", result.outcome.rawValue), ("status", result.status.map { String($0) } ?? ""),
             ("reason", reason),
           ], value: String(count))
       })

@@ -30,7 +30,7 @@ struct PushRoutes: Sendable {
 
   private func delete(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
-    let all = try parameters.take("all")
+    let all = try parameters.remove("all")
     guard all == nil || all == "true" else {
       throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It must be true or omitted.")
     }

@@ -105,7 +105,7 @@ struct RuleRoutes: Sendable {
 extension FaultControl.AddedRule {
   /// Writes the rule with its remaining time and its counts as the next value.
   ///
-  /// - Parameter warnings: The warnings of the parser; nil to leave them out.
+  /// - Parameter warnings: The warnings of the parser; nil to omit them.
   fileprivate func write(
     _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
   ) {
@@ -149,10 +149,10 @@ enum RemainingTime {
   /// Returns the remaining time in whole seconds, or in milliseconds if it is below a second; nil if there is no
   /// expiry.
   ///
-  /// - Parameter end: The expiry, in monotonic nanoseconds.
-  static func text(until end: Int64?) -> String? {
-    guard let end else { return nil }
-    let rest = max(0, end - MachineTime.nanoseconds)
+  /// - Parameter expiry: The expiry, in monotonic nanoseconds.
+  static func text(until expiry: Int64?) -> String? {
+    guard let expiry else { return nil }
+    let rest = max(0, expiry - MachineTime.nanoseconds)
     let unit: Int64 = rest < 1_000_000_000 ? 1_000_000 : 1_000_000_000
     return DurationFormat.text(.nanoseconds(rest / unit * unit))
   }

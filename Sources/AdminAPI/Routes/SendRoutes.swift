@@ -97,11 +97,11 @@ struct SendRoutes: Sendable {
   private static func response(_ outcome: PushClient.Outcome?) -> Response {
     .json { writer in
       switch outcome {
-      case .answered(let answer):
+      case .response(let response):
         writer.member("outcome", "answered")
-        writer.member("status", answer.status)
-        writer.member("reason", reason(in: answer.body))
-        writer.member("apns_id", answer.headers["apns-id"])
+        writer.member("status", response.status)
+        writer.member("reason", reason(in: response.body))
+        writer.member("apns_id", response.headers["apns-id"])
       case .reset(let code):
         writer.member("outcome", "reset")
         writer.member("message", "the stream was reset with HTTP/2 error code \(code)")

@@ -13,7 +13,7 @@ struct WaitRoutes: Sendable {
 
   private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
-    let isStrict = try parameters.takeFlag("strict")
+    let isStrict = try parameters.removeFlag("strict")
     var query = try WaitQuery(parameters.all, in: source.filterContext(nil))
     if !source.receivesPushes {
       query.timeout = .zero
@@ -21,29 +21,29 @@ struct WaitRoutes: Sendable {
     }
     let slot = query.timeout > .zero || query.settle > .zero ? try waits.enter() : nil
     defer { withExtendedLifetime(slot) {} }
-    return try await QueryExecutor.run { [query] in try await answer(to: query, isStrict: isStrict) }
+    return try await QueryExecutor.run { [query] in try await response(to: query, isStrict: isStrict) }
   }
 
-  private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
-    let answer = await source.inbox.wait(for: query)
-    if answer.isAbandoned {
+  private func response(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
+    let result = await source.inbox.wait(for: query)
+    if result.isAbandoned {
       throw Problem(
-        status: .serviceUnavailable, detail: "the server stops; \(answer.message)",
+        status: .serviceUnavailable, detail: "the server stops; \(result.message)",
         hint: "Start it again, and wait while it runs.")
     }
-    return .json(status: isStrict && !answer.isSatisfied ? .preconditionFailed : .ok) { writer in
-      writer.member("satisfied", answer.isSatisfied)
-      writer.member("matched", answer.matched)
+    return .json(status: isStrict && !result.isSatisfied ? .preconditionFailed : .ok) { writer in
+      writer.member("satisfied", result.isSatisfied)
+      writer.member("matched", result.matched)
       writer.arrayMember("items") { writer in
-        for record in answer.items { record.write(to: &writer, rulebook: source.rulebook, in: source.inbox) }
+        for record in result.items { record.write(to: &writer, rulebook: source.rulebook, in: source.inbox) }
       }
-      writer.member("seq", answer.seq)
-      writer.member("message", answer.message)
+      writer.member("seq", result.seq)
+      writer.member("message", result.message)
       writer.arrayMember("nearest") { writer in
-        for miss in answer.nearest { writer.object { miss.write(to: &$0) } }
+        for miss in result.nearest { writer.object { miss.write(to: &$0) } }
       }
-      writer.member("evicted", answer.evicted)
-      writer.member("complete", answer.isComplete)
+      writer.member("evicted", result.evicted)
+      writer.member("complete", result.isComplete)
     }
   }
 }

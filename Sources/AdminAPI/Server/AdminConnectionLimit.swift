@@ -11,7 +11,7 @@ internal import NIOCore
 struct AdminConnectionLimit: AvailableConnectionsDelegate {
   let connections: AdminConnections
   let logger: Logger
-  private var news = LogThrottle()
+  private var throttle = LogThrottle()
 
   init(connections: AdminConnections, logger: Logger) {
     self.connections = connections
@@ -19,7 +19,7 @@ struct AdminConnectionLimit: AvailableConnectionsDelegate {
   }
 
   mutating func connectionOpened() {
-    guard !connections.open(), news.isDue() else { return }
+    guard !connections.open(), throttle.isDue() else { return }
     logger.warning(
       "\(connections.limit) connections to the admin listener are open; further ones wait until one of them is closed (logged at most once a minute)"
     )
@@ -27,7 +27,7 @@ struct AdminConnectionLimit: AvailableConnectionsDelegate {
 
   mutating func connectionClosed() { connections.close() }
 
-  func isAcceptingNewConnections() -> Bool { connections.hasRoom }
+  func isAcceptingNewConnections() -> Bool { connections.hasCapacity }
 }
 
 /// The open connections to the admin listener, and the idle ones among them: those that received nothing since their
@@ -43,7 +43,7 @@ final class AdminConnections: Sendable {
     var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
 
     /// Removes the longest idle connection.
-    mutating func takeLongestIdle() -> (any Channel)? {
+    mutating func removeLongestIdle() -> (any Channel)? {
       idle.min { $0.value.since < $1.value.since }.flatMap { idle.removeValue(forKey: $0.key)?.channel }
     }
   }
@@ -61,7 +61,7 @@ final class AdminConnections: Sendable {
   init(limit: Int = FileDescriptorBudget.adminConnections) { self.limit = limit }
 
   /// Whether another connection may be accepted.
-  var hasRoom: Bool { state.withLockedValue { $0.count < limit } }
+  var hasCapacity: Bool { state.withLockedValue { $0.count < limit } }
 
   /// Counts a new connection; at the limit, closes the longest idle one.
   ///
@@ -69,7 +69,7 @@ final class AdminConnections: Sendable {
   func open() -> Bool {
     let (isFull, idle) = state.withLockedValue { state in
       state.count += 1
-      return state.count < limit ? (false, nil) : (true, state.takeLongestIdle())
+      return state.count < limit ? (false, nil) : (true, state.removeLongestIdle())
     }
     idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
     return !isFull || idle != nil
@@ -95,7 +95,7 @@ final class AdminConnections: Sendable {
   func addIdle(_ channel: any Channel) {
     let idle = state.withLockedValue { state in
       state.idle[ObjectIdentifier(channel)] = (.now(), channel)
-      return state.count < limit ? nil : state.takeLongestIdle()
+      return state.count < limit ? nil : state.removeLongestIdle()
     }
     idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
   }

@@ -3,39 +3,39 @@ package import MockAPNS
 
 /// A route of the admin API.
 struct Route: Sendable {
-  typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
+  typealias Handler = @Sendable (Request, BasicRequestContext) async throws -> Response
 
   let method: HTTPRequest.Method
   /// The path, with `:name` for a variable component.
   let path: String
-  let answer: Answer
+  let handler: Handler
   /// Whether the response is streamed. Such routes are allowed only for pages of this server.
   var isStreaming = false
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false
 
-  static func get(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .get, path: path, answer: answer)
+  static func get(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .get, path: path, handler: handler)
   }
-  static func stream(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .get, path: path, answer: answer, isStreaming: true)
+  static func stream(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .get, path: path, handler: handler, isStreaming: true)
   }
-  static func post(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .post, path: path, answer: answer)
+  static func post(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .post, path: path, handler: handler)
   }
-  static func put(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .put, path: path, answer: answer)
+  static func put(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .put, path: path, handler: handler)
   }
-  static func patch(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .patch, path: path, answer: answer)
+  static func patch(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .patch, path: path, handler: handler)
   }
-  static func delete(_ path: String, _ answer: @escaping Answer) -> Route {
-    Route(method: .delete, path: path, answer: answer)
+  static func delete(_ path: String, _ handler: @escaping Handler) -> Route {
+    Route(method: .delete, path: path, handler: handler)
   }
 
   /// The same route below `/api/v1`.
   var underAPI: Route {
-    Route(method: method, path: "/api/v1" + path, answer: answer, isStreaming: isStreaming, isQuery: isQuery)
+    Route(method: method, path: "/api/v1" + path, handler: handler, isStreaming: isStreaming, isQuery: isQuery)
   }
 
   /// The same route, run on the `QueryExecutor`.
@@ -111,8 +111,8 @@ package struct AdminRoutes: Sendable {
           if route.isStreaming { try access.checkOrigin(of: request) }
           return try await DisconnectCancellation.$channel.withValue(context.channel) {
             let basic = context.basic
-            guard route.isQuery else { return try await route.answer(request, basic) }
-            return try await QueryExecutor.runLimited { try await route.answer(request, basic) }
+            guard route.isQuery else { return try await route.handler(request, basic) }
+            return try await QueryExecutor.runLimited { try await route.handler(request, basic) }
           }
         }
       }

@@ -87,13 +87,13 @@ package final class AdminServer: Sendable {
     // No further pushes arrive.
     inbox.endWaiting()
     await services.triggerGracefulShutdown()
-    let cut = Task {
+    let forcedStop = Task {
       try await Task.sleep(for: gracePeriod)
       running.cancel()
     }
     // Errors were logged and do not matter for stopping.
     _ = await running.result
-    cut.cancel()
+    forcedStop.cancel()
   }
 
   /// Returns a warning about an admin listener that any machine can use; nil if it is protected.

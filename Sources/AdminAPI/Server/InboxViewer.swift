@@ -9,7 +9,7 @@ internal import Notation
 /// The pushes that the reading routes serve: those of a running server, or an imported inbox.
 package protocol InboxSource: AnyObject, Sendable {
   var inbox: Inbox { get }
-  /// The log of events that admin clients follow.
+  /// The log of events for the event streams of admin clients.
   var events: EventLog { get }
   /// The APNs rules that determine findings.
   var rulebook: Rulebook { get }
@@ -51,7 +51,7 @@ package final class InboxViewer: InboxSource {
   package let receivesPushes = false
   /// The rules that apply to every server: those of magic device tokens.
   private let plan = FaultPlan(
-    profile: Profile(name: "healthy"), adHoc: [], seed: 0, magicTokens: true, halted: false, activatedAt: 0,
+    profile: Profile(name: "healthy"), adHoc: [], seed: 0, magicTokens: true, isPaused: false, activatedAt: 0,
     adHocActivatedAt: [:], ruleCounters: RuleCounters())
   private let startedAt = MachineTime.nanoseconds
   private let clock = ServerClock()
@@ -76,7 +76,7 @@ package final class InboxViewer: InboxSource {
   }
 
   package func verify(_ verification: Verification) async -> VerificationReport? {
-    await inbox.verify(verification, at: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
+    await inbox.verify(verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
   }
 
   package func evaluateRules(of record: Record) -> [RuleEvaluationResult] { plan.evaluate(record) }

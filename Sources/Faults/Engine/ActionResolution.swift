@@ -1,5 +1,6 @@
-import FaultModel
 import APNSRules
+import FaultModel
+import Notation
 
 /// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.

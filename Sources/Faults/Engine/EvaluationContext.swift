@@ -65,8 +65,8 @@ struct EvaluationContext {
     case .serverName: traffic.connection.serverName.map { .text($0.lowercased()) }
     case .certificate: traffic.connection.certificateUID.map { .text($0) }
     case .attempt: number(traffic.push?.attempt)
-    case .status: number(traffic.answer?.status)
-    case .reason: traffic.answer?.reason.map { .text($0) }
+    case .status: number(traffic.response?.status)
+    case .reason: traffic.response?.reason.map { .text($0) }
     }
   }
 

@@ -17,7 +17,7 @@ package final class FaultPlan: Sendable {
   /// Whether magic device tokens are enabled.
   package let magicTokens: Bool
   /// Whether fault injection is paused.
-  package let halted: Bool
+  package let isPaused: Bool
   /// The time at which the profile was activated, in monotonic nanoseconds.
   package let activatedAt: Int64
   /// The times at which ad-hoc rules were activated, by rule name, in monotonic nanoseconds.
@@ -38,14 +38,14 @@ package final class FaultPlan: Sendable {
   ///   - activatedAt: Monotonic nanoseconds; windows and ramps of the profile's rules start then.
   ///   - adHocActivatedAt: The same for ad-hoc rules, by name; a rule that is missing has the profile's time.
   package init(
-    profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, halted: Bool = false,
+    profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
     activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
   ) {
     self.profile = profile
     self.adHoc = adHoc
     self.seed = seed
     self.magicTokens = magicTokens
-    self.halted = halted
+    self.isPaused = isPaused
     self.activatedAt = activatedAt
     self.adHocActivatedAt = adHocActivatedAt
     self.ruleCounters = ruleCounters
@@ -60,7 +60,7 @@ package final class FaultPlan: Sendable {
     var ranges: [Range<Int>] = []
     for injectionPoint in InjectionPoint.allCases {
       let start = rules.count
-      if !halted { rules += prepared.filter { $0.rule.injectionPoint == injectionPoint } }
+      if !isPaused { rules += prepared.filter { $0.rule.injectionPoint == injectionPoint } }
       ranges.append(start..<rules.count)
     }
     self.rules = rules
@@ -70,7 +70,7 @@ package final class FaultPlan: Sendable {
   /// Returns whether any fault can be injected at an injection point. For `request`, check `concerns` as well.
   @inline(__always)
   package func isActive(at injectionPoint: InjectionPoint) -> Bool {
-    hasRules(at: injectionPoint) || injectionPoint == .request && magicTokens && !halted
+    hasRules(at: injectionPoint) || injectionPoint == .request && magicTokens && !isPaused
   }
 
   /// Returns whether any fault can be injected at `request` for a push to this device token: whether there are
@@ -82,7 +82,7 @@ package final class FaultPlan: Sendable {
   }
 
   /// Whether magic device tokens currently inject faults.
-  package var areMagicTokensActive: Bool { magicTokens && !halted }
+  package var areMagicTokensActive: Bool { magicTokens && !isPaused }
 
   /// Returns the next time at which the rules at `connection` must be evaluated again, because a window opens or the
   /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
@@ -129,7 +129,7 @@ package final class FaultPlan: Sendable {
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
   package func fireConstantResponse(
     _ candidates: CandidateRules
-  ) -> (by: Injection, response: ConstantResponse)? {
+  ) -> (injection: Injection, response: ConstantResponse)? {
     guard candidates.chance != nil, let response = rules[candidates.first].effect.constantResponse,
       let injection = fire(candidates)
     else { return nil }

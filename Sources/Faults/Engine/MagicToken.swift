@@ -24,11 +24,11 @@ package struct MagicToken: Sendable, Equatable {
     case unavailableAtFirst = "0503"
     case tooManyAtFirst = "0429"
     case late = "0001"
-    case unanswered = "0900"
+    case noResponse = "0900"
     case reset = "0901"
     case refused = "0902"
     case disconnected = "0903"
-    case answerLost = "0904"
+    case responseLost = "0904"
   }
 
   /// The first 16 digits of every magic device token.
@@ -97,11 +97,11 @@ package struct MagicToken: Sendable, Equatable {
     case .unavailableAtFirst: "503 ServiceUnavailable on the first \(argument) attempts, then 200"
     case .tooManyAtFirst: "429 TooManyRequests on the first \(argument) attempts, then 200"
     case .late: "200 after \(DurationFormat.text(.milliseconds(100 * argument)))"
-    case .unanswered: "never responds"
+    case .noResponse: "never responds"
     case .reset: "RST_STREAM INTERNAL_ERROR"
     case .refused: "GOAWAY, this stream refused"
     case .disconnected: "TCP RST"
-    case .answerLost: "accepted and recorded, response lost"
+    case .responseLost: "accepted and recorded, response lost"
     default: code.reason.map { "\($0.status) \($0.text)" } ?? ""
     }
   }
@@ -131,11 +131,11 @@ package struct MagicToken: Sendable, Equatable {
     }
     switch code {
     case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))
-    case .unanswered: return .hang(for: limits.maxHold, endWith: .nothing)
+    case .noResponse: return .hang(for: limits.maxHold, endWith: .nothing)
     case .reset: return .resetStream(code: 2)
     case .refused: return .goAway(Action.GoAwayParameters())
     case .disconnected: return .resetConnection(afterAccepting: false)
-    case .answerLost: return .loseResponse(endWith: .nothing)
+    case .responseLost: return .loseResponse(endWith: .nothing)
     default: return .pass
     }
   }
@@ -166,7 +166,7 @@ extension MagicToken.Code {
     case .internalServerError: .internalServerError
     case .serviceUnavailable, .unavailableAtFirst: .serviceUnavailable
     case .shutdown: .shutdown
-    case .late, .unanswered, .reset, .refused, .disconnected, .answerLost: nil
+    case .late, .noResponse, .reset, .refused, .disconnected, .responseLost: nil
     }
   }
 }

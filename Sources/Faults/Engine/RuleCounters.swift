@@ -6,9 +6,9 @@ internal import NIOConcurrencyHelpers
 package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
     var counters: [Int: RuleCounter] = [:]
-    /// The keys of the active rules' counters; `order` has them in the order of the plan, ad-hoc rules first.
+    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, ad-hoc rules first.
     var slots: [Identity: Int] = [:]
-    var order: [Int] = []
+    var orderedSlots: [Int] = []
     var nextSlot = 0
     /// The number of pushes currently delayed.
     var delayedPushes = 0
@@ -56,7 +56,7 @@ package final class RuleCounters: Sendable {
         state.slots[identity] = slot
         return (slot: slot, skipCounters: ruleCounter.skipCounters)
       }
-      state.order = counters.map(\.slot)
+      state.orderedSlots = counters.map(\.slot)
       return counters
     }
   }
@@ -64,7 +64,7 @@ package final class RuleCounters: Sendable {
   /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for slot in state.order { state.counters[slot]?.reset() }
+      for slot in state.orderedSlots { state.counters[slot]?.reset() }
       state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
     }
@@ -143,7 +143,7 @@ package final class RuleCounters: Sendable {
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
     // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
     let counts = state.withLockedValue { state in
-      state.order.compactMap { state.counters[$0] }.filter(isWanted).map {
+      state.orderedSlots.compactMap { state.counters[$0] }.filter(isWanted).map {
         ($0.rule, $0.profile, $0.allCounts, $0.active)
       }
     }
@@ -205,6 +205,9 @@ extension Rule {
 
 /// The counters of one rule. Protected by the lock of `RuleCounters`.
 struct RuleCounter {
+  /// The maximum number of keys in each generation of a table.
+  static let keyLimit = 32_768
+
   let rule: Rule
   let profile: String?
   private var count = Count()
@@ -214,9 +217,6 @@ struct RuleCounter {
   let skipCounters: SkipCounters
   /// The number of pushes that the rule currently delays.
   var active = 0
-
-  /// The maximum number of keys in each generation of a table.
-  static let keyLimit = 32_768
 
   private var matched = GenerationalCache<Int, Int>(limit: keyLimit)
   private var injected = GenerationalCache<Int, Int>(limit: keyLimit)

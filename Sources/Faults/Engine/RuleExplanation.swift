@@ -18,7 +18,7 @@ package struct RuleExplanation: Sendable, Equatable {
   package struct Test: Sendable, Equatable {
     /// The subject, in the terms of a profile file.
     package let name: String
-    /// The required value, in words.
+    /// The required value, as text.
     package let wanted: String
     /// The number of times all earlier tests held, so that this one was evaluated.
     package let reached: Int
@@ -58,7 +58,7 @@ package struct RuleExplanation: Sendable, Equatable {
   package let excepted: Int?
   /// The parts of the trigger that prevented firing after the condition held, in evaluation order.
   package let stops: [Stop]
-  /// The number of pushes that the rule currently holds.
+  /// The number of pushes that the rule currently delays.
   package let active: Int
 
   /// The number of times the condition held, so that the trigger was evaluated.

@@ -67,7 +67,7 @@ private struct SimulationRun {
   private var authorization = ""
   private var outcomes: [String: Int] = [:]
   private var additions: [String: Int] = [:]
-  private var ends: [String: Int] = [:]
+  private var connectionEnds: [String: Int] = [:]
 
   private struct Connection {
     var traffic: Traffic.Connection
@@ -110,7 +110,7 @@ private struct SimulationRun {
     SimulationResult(
       profile: profile.name, seed: plan.seed, pushes: max(traffic.pushes, 0),
       outcomes: SimulationResult.sorted(outcomes), additions: SimulationResult.sorted(additions),
-      connectionEnds: SimulationResult.sorted(ends),
+      connectionEnds: SimulationResult.sorted(connectionEnds),
       rules: ruleCounters.explanations.map { SimulationResult.Count(name: $0.rule, count: $0.fired) })
   }
 
@@ -121,7 +121,7 @@ private struct SimulationRun {
     guard var connection = connections[lane] ?? open(now: now) else { return }
     connection.lastPush = now
     connection.traffic.streamsOpened += 1
-    connections[lane] = answer(number, on: &connection, now: now) ? connection : nil
+    connections[lane] = process(number, on: &connection, now: now) ? connection : nil
   }
 
   /// Opens a connection; returns nil if a fault prevented it, which is then the outcome of the push.
@@ -141,21 +141,23 @@ private struct SimulationRun {
     return connection
   }
 
+  /// Sends a push and counts its outcome.
+  ///
   /// - Returns: Whether the connection is still usable.
-  private mutating func answer(_ number: Int, on connection: inout Connection, now: Int64) -> Bool {
+  private mutating func process(_ number: Int, on connection: inout Connection, now: Int64) -> Bool {
     let push = push(number, on: &connection, now: now)
     let decision = plan.decide(Traffic(connection: connection.traffic, push: push), at: .request, now: now)
     count(decision)
     var end = decision.outcome?.action ?? .pass
-    if end == .pass || end.isAnswer {
-      let answer = answer(of: push.verdict, end)
-      let later = plan.decide(
-        Traffic(connection: connection.traffic, push: push, answer: answer), at: .response, now: now,
+    if end == .pass || end.isResponse {
+      let response = response(to: push.verdict, end)
+      let responseDecision = plan.decide(
+        Traffic(connection: connection.traffic, push: push, response: response), at: .response, now: now,
         excludingOutcomes: end != .pass)
-      count(later)
-      if let action = later.outcome?.action { end = action }
-      if answer.reason == Reason.expiredProviderToken.text { renewToken(at: now) }
-      outcomes[end == .pass || end.isAnswer ? answer.text : end.name.rawValue, default: 0] += 1
+      count(responseDecision)
+      if let action = responseDecision.outcome?.action { end = action }
+      if response.reason == Reason.expiredProviderToken.text { renewToken(at: now) }
+      outcomes[end == .pass || end.isResponse ? response.text : end.name.rawValue, default: 0] += 1
     } else {
       outcomes[end.name.rawValue, default: 0] += 1
     }
@@ -163,18 +165,20 @@ private struct SimulationRun {
     return !isEndedByRule(connection, at: now)
   }
 
-  /// Evaluates the rules at `connection` and returns whether one of them ends the connection.
+  /// Evaluates the rules at `connection` and returns whether one of them connectionEnds the connection.
   private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
     let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
     count(decision)
     guard let outcome = decision.outcome, outcome.action != .pass else { return false }
-    ends[outcome.action.name.rawValue, default: 0] += 1
+    connectionEnds[outcome.action.name.rawValue, default: 0] += 1
     return true
   }
 
-  private func answer(of verdict: Verdict, _ action: Action) -> Traffic.Answer {
-    if case .respond(let answer) = action { return Traffic.Answer(status: answer.status, reason: answer.reason) }
-    return Traffic.Answer(status: verdict.status, reason: verdict.reason?.text)
+  private func response(to verdict: Verdict, _ action: Action) -> Traffic.Response {
+    if case .respond(let injected) = action {
+      return Traffic.Response(status: injected.status, reason: injected.reason)
+    }
+    return Traffic.Response(status: verdict.status, reason: verdict.reason?.text)
   }
 
   /// Counts additions and releases delayed pushes immediately: each is finished before the next push.
@@ -216,12 +220,12 @@ private struct SimulationRun {
   }
 }
 
-extension Traffic.Answer {
+extension Traffic.Response {
   fileprivate var text: String { reason.map { "\(status) \($0)" } ?? String(status) }
 }
 
 extension Action {
-  fileprivate var isAnswer: Bool { name == .respond }
+  fileprivate var isResponse: Bool { name == .respond }
 
   fileprivate var endsConnection: Bool {
     switch self {

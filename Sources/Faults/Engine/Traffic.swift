@@ -68,7 +68,7 @@ package struct Traffic: Sendable {
   }
 
   /// The response about to be sent.
-  package struct Answer: Sendable, Equatable {
+  package struct Response: Sendable, Equatable {
     /// HTTP status.
     package var status: Int
     /// The reason in the body; nil without one.
@@ -86,12 +86,12 @@ package struct Traffic: Sendable {
   /// The push; only at `request` and `response`.
   package var push: Push?
   /// The response; only at `response`.
-  package var answer: Answer?
+  package var response: Response?
 
   /// Creates the input of a decision.
-  package init(connection: Connection, push: Push? = nil, answer: Answer? = nil) {
+  package init(connection: Connection, push: Push? = nil, response: Response? = nil) {
     self.connection = connection
     self.push = push
-    self.answer = answer
+    self.response = response
   }
 }

@@ -2,11 +2,11 @@ internal import NIOConcurrencyHelpers
 package import Notation
 internal import Synchronization
 
-/// A ring buffer of bounded size with numbered events of a server, for readers that follow them.
+/// A ring buffer of bounded size with numbered events of a server, for its readers.
 ///
 /// Readers have no buffers of their own: each has a position in the ring. A reader that the ring has overtaken
 /// receives a gap event, so a slow reader neither uses memory nor slows others. Without readers no events are
-/// recorded, except for a time after the last reader left (`Limits.retention`), so that a reader that lost its
+/// recorded, except for a time after the last reader was removed (`Limits.retention`), so that a reader that lost its
 /// connection can resume.
 package final class EventLog: InboxListener {
   /// A numbered event.
@@ -14,7 +14,8 @@ package final class EventLog: InboxListener {
     enum Content: Sendable {
       case push(Record)
       case updated(Record)
-      case note(EventNote)
+      /// An event other than a push.
+      case server(ServerEvent)
       /// The number of pushes or other events that were not recorded.
       case gap(Int)
     }
@@ -26,7 +27,7 @@ package final class EventLog: InboxListener {
     var cost: Int {
       switch content {
       case .push(let record), .updated(let record): 64 + RecordStorage.cost(record)
-      case .note(let note): 64 + note.json.count
+      case .server(let event): 64 + event.json.count
       case .gap: 64
       }
     }
@@ -38,7 +39,7 @@ package final class EventLog: InboxListener {
     package var events: Int
     /// The maximum memory of the events, in bytes.
     package var bytes: Int
-    /// How long events are recorded after the last reader left.
+    /// How long events are recorded after the last reader was removed.
     package var retention: Duration
 
     /// Creates limits. At least one event is always kept.
@@ -59,7 +60,7 @@ package final class EventLog: InboxListener {
     var seen = 0
     var readers: [Int: AsyncStream<Void>.Continuation] = [:]
     var readersMade = 0
-    var isOn = false
+    var isRecording = false
     var isClosed = false
     var shutoffTask: Task<Void, Never>?
   }
@@ -69,7 +70,7 @@ package final class EventLog: InboxListener {
   private let state = NIOLockedValueBox(State())
   private let hasReaders = Atomic<Bool>(false)
 
-  /// Creates a log of the changes of an inbox and of other events recorded with `note(_:_:)`.
+  /// Creates a log of the changes of an inbox and of other events recorded with `record(_:_:)`.
   package init(_ inbox: Inbox, limits: Limits = Limits()) {
     self.inbox = inbox
     self.limits = limits
@@ -80,21 +81,21 @@ package final class EventLog: InboxListener {
   /// Records an event. Without readers this costs one relaxed load.
   ///
   /// - Parameter members: Writes the members of the event's JSON object.
-  package func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
+  package func record(_ kind: ServerEvent.Kind, _ members: (inout JSONWriter) -> Void) {
     guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)
-    inbox.notifier.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
+    inbox.notifier.add(ServerEvent(kind: kind, json: writer.bytes), in: inbox)
   }
 
   func inboxDidChange(_ changes: InboxChanges) {
     let readers = state.withLockedValue { state in
-      guard state.isOn else { return [AsyncStream<Void>.Continuation]() }
+      guard state.isRecording else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID
-      if changes.missed + changes.droppedNotes > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
-        append(.gap(changes.missed + changes.droppedNotes), to: &state)
+      if changes.missed + changes.droppedEvents > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
+        append(.gap(changes.missed + changes.droppedEvents), to: &state)
       }
-      if changes.emptiedThrough != nil { append(.note(Self.reset(changes.reset)), to: &state) }
+      if changes.emptiedThrough != nil { append(.server(Self.reset(changes.reset)), to: &state) }
       var ended: Set<Int> = []
       for record in changes.records where record.seq > state.seen {
         append(.push(record), to: &state)
@@ -103,16 +104,16 @@ package final class EventLog: InboxListener {
       state.seen = max(state.seen, changes.through, changes.emptiedThrough ?? 0)
       // A record that arrived and ended in the same round was already logged in its final state.
       for record in changes.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
-      for note in changes.notes { append(.note(note), to: &state) }
+      for event in changes.serverEvents { append(.server(event), to: &state) }
       return state.lastID > before ? Array(state.readers.values) : []
     }
     for reader in readers { reader.yield() }
   }
 
-  private static func reset(_ scopes: [String]) -> EventNote {
+  private static func reset(_ scopes: [String]) -> ServerEvent {
     var writer = JSONWriter(capacity: 128)
     writer.object { $0.member("reset", scopes) }
-    return EventNote(kind: .reset, json: writer.bytes)
+    return ServerEvent(kind: .reset, json: writer.bytes)
   }
 
   private func append(_ content: Event.Content, to state: inout State) {
@@ -140,7 +141,7 @@ package final class EventLog: InboxListener {
   ///
   /// - Parameter lastID: The event after which to resume; nil for new events only.
   /// - Returns: The reader; nil after the log was closed.
-  package func follow(after lastID: Int? = nil) -> EventReader? {
+  package func addReader(after lastID: Int? = nil) -> EventReader? {
     let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     return state.withLockedValue { state -> EventReader? in
       guard startRecording(&state) else { return nil }
@@ -157,9 +158,9 @@ package final class EventLog: InboxListener {
 
   private func startRecording(_ state: inout State) -> Bool {
     guard !state.isClosed else { return false }
-    guard !state.isOn else { return true }
+    guard !state.isRecording else { return true }
     guard inbox.notifier.add(self, to: inbox) else { return false }
-    state.isOn = true
+    state.isRecording = true
     // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
     state.seen = inbox.snapshot().lastSeq
@@ -167,11 +168,11 @@ package final class EventLog: InboxListener {
     return true
   }
 
-  func leave(_ reader: Int) {
+  func removeReader(_ reader: Int) {
     state.withLockedValue { state in
       guard let signal = state.readers.removeValue(forKey: reader) else { return }
       signal.finish()
-      guard state.readers.isEmpty, state.isOn else { return }
+      guard state.readers.isEmpty, state.isRecording else { return }
       let retention = limits.retention
       state.shutoffTask = Task { [weak self] in
         try? await Task.sleep(for: retention)
@@ -183,14 +184,14 @@ package final class EventLog: InboxListener {
   private func stopRecording() {
     state.withLockedValue { state in
       // A reader may have joined in the meantime.
-      guard state.readers.isEmpty, state.isOn else { return }
-      forget(&state)
+      guard state.readers.isEmpty, state.isRecording else { return }
+      clear(&state)
       inbox.notifier.remove(self)
     }
   }
 
-  private func forget(_ state: inout State) {
-    state.isOn = false
+  private func clear(_ state: inout State) {
+    state.isRecording = false
     hasReaders.store(false, ordering: .relaxed)
     state.ring = []
     state.head = 0
@@ -203,7 +204,7 @@ package final class EventLog: InboxListener {
     let readers = state.withLockedValue { state in
       state.isClosed = true
       // Keep the recorded events for readers that have not read them yet.
-      state.isOn = false
+      state.isRecording = false
       hasReaders.store(false, ordering: .relaxed)
       state.shutoffTask?.cancel()
       defer { state.readers = [:] }
@@ -241,7 +242,7 @@ package final class EventLog: InboxListener {
 }
 
 /// An event other than a push, for event streams.
-package struct EventNote: Sendable {
+package struct ServerEvent: Sendable {
   /// The kind of an event; the raw value is the event's name.
   package enum Kind: String, Sendable {
     /// An event on a provider's connection.

@@ -14,7 +14,7 @@ package final class EventReader: Sendable {
   package struct SerializedEvent: Sendable {
     /// The event's ID. For a gap that only this reader has, the ID of the event before the next one.
     package let id: Int
-    /// The event's name: `push`, `push.updated`, `gap`, or the name of a note.
+    /// The event's name: `push`, `push.updated`, `gap`, or the name of another event.
     package let name: String
     /// The event's data: a JSON object on one line.
     package let data: [UInt8]
@@ -39,15 +39,15 @@ package final class EventReader: Sendable {
     self.start = start
   }
 
-  deinit { log.leave(number) }
+  deinit { log.removeReader(number) }
 
-  /// Makes `signals` yield although there may be no events.
-  package func wake() { signal.yield() }
+  /// Makes `signals` yield without an event, so that the client is sent a heartbeat.
+  package func signalHeartbeat() { signal.yield() }
 
   /// Ends `signals`, when the client stops reading.
   package func stop() { signal.finish() }
 
-  /// Returns the next events, possibly none if the examined events are not selected; nil if no events are left.
+  /// Returns the next events, possibly none if the examined events are not selected; nil after the last event.
   ///
   /// - Parameters:
   ///   - position: The ID of the event after which to read; advanced past the events that were read.
@@ -68,7 +68,7 @@ package final class EventReader: Sendable {
         events.append(
           Self.event(event.id, "push.updated") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
       case .push, .updated: break
-      case .note(let note): events.append(SerializedEvent(id: event.id, name: note.kind.rawValue, data: note.json))
+      case .server(let other): events.append(SerializedEvent(id: event.id, name: other.kind.rawValue, data: other.json))
       case .gap(let missed): events.append(Self.gap(missed, id: event.id))
       }
     }

@@ -19,9 +19,9 @@ struct InboxChanges: Sendable {
   /// The names of what was reset together with the inbox.
   var reset: [String] = []
   /// Events other than pushes.
-  var notes: [EventNote] = []
-  /// The number of further notes that were dropped because of `noteLimit`.
-  var droppedNotes = 0
+  var serverEvents: [ServerEvent] = []
+  /// The number of further events that were dropped because of `eventLimit`.
+  var droppedEvents = 0
 }
 
 /// A receiver of the changes of an inbox.
@@ -39,8 +39,8 @@ protocol InboxListener: AnyObject, Sendable {
 /// between are reported together, so a burst costs each listener one visit of each new record. Without listeners, a
 /// push costs one relaxed load.
 final class InboxNotifier: Sendable {
-  /// The maximum number of notes that accumulate between two rounds.
-  private static let noteLimit = 4096
+  /// The maximum number of server events that accumulate between two rounds.
+  private static let eventLimit = 4096
 
   private struct State {
     var listeners: [ObjectIdentifier: any InboxListener] = [:]
@@ -56,8 +56,8 @@ final class InboxNotifier: Sendable {
     var finished: [Int] = []
     var emptiedThrough: Int?
     var reset: [String] = []
-    var notes: [EventNote] = []
-    var droppedNotes = 0
+    var serverEvents: [ServerEvent] = []
+    var droppedEvents = 0
   }
 
   private let state = NIOLockedValueBox(State())
@@ -73,7 +73,7 @@ final class InboxNotifier: Sendable {
     state.withLockedValue { state in
       guard !state.isClosed else { return false }
       if state.listeners.isEmpty {
-        // An append that does not see this store in time precedes the snapshot, because both take the inbox's lock.
+        // An append that does not see this store in time precedes the snapshot, because both acquire the inbox's lock.
         hasListeners.store(true, ordering: .relaxed)
         state.pending = Pending()
         state.notified = max(state.notified, inbox.snapshot().lastSeq)
@@ -130,14 +130,14 @@ final class InboxNotifier: Sendable {
     }
   }
 
-  /// Adds a note, which is reported after the records that arrived before it.
-  func note(_ note: EventNote, in inbox: Inbox) {
+  /// Adds a server event, which is reported after the records that arrived before it.
+  func add(_ event: ServerEvent, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
     scheduleRound(inbox) { state in
-      if state.pending.notes.count < Self.noteLimit {
-        state.pending.notes.append(note)
+      if state.pending.serverEvents.count < Self.eventLimit {
+        state.pending.serverEvents.append(event)
       } else {
-        state.pending.droppedNotes += 1
+        state.pending.droppedEvents += 1
       }
     }
   }
@@ -157,12 +157,12 @@ final class InboxNotifier: Sendable {
       notify(pending, of: inbox, after: notified)
       await Task.yield()
     }
-    let left = state.withLockedValue { state in
+    let closedListeners = state.withLockedValue { state in
       guard state.isClosed else { return [any InboxListener]() }
       defer { state.listeners = [:] }
       return Array(state.listeners.values)
     }
-    for listener in left { listener.inboxDidClose() }
+    for listener in closedListeners { listener.inboxDidClose() }
   }
 
   private func nextRound() -> (notified: Int, Pending)? {
@@ -194,8 +194,8 @@ final class InboxNotifier: Sendable {
         continue
       }
       changes.finished = pending.finished.compactMap(inbox.record)
-      changes.notes = pending.notes
-      changes.droppedNotes = pending.droppedNotes
+      changes.serverEvents = pending.serverEvents
+      changes.droppedEvents = pending.droppedEvents
       return notify(changes)
     }
   }

@@ -4,7 +4,7 @@ internal import APNSRules
 /// flight at once.
 struct ClientHosts: Sendable {
   /// A connection with a single push.
-  fileprivate struct Single: Sendable {
+  fileprivate struct SinglePushConnection: Sendable {
     let connection: ConnectionFacts
     let seq: Int
     let token: Int?
@@ -13,12 +13,12 @@ struct ClientHosts: Sendable {
 
   fileprivate struct Host: Sendable {
     /// Connections with one push so far; they may be open.
-    var candidates: [Single] = []
+    var candidates: [SinglePushConnection] = []
     /// Connections closed by the client after one push, in the order in which they were opened.
-    var singles: [Single] = []
+    var singles: [SinglePushConnection] = []
     /// The latest time at which one of its pushes ended.
     var busyUntil: Int64 = .min
-    var hasSeveralUnderWay = false
+    var hasConcurrentPushes = false
   }
 
   /// The maximum number of connections examined for each host.
@@ -40,21 +40,21 @@ struct ClientHosts: Sendable {
 
   /// Adds the time in which a push was in flight.
   mutating func addPush(_ record: borrowing Record, from host: Int) {
-    if record.arrivedAt < hosts[host].busyUntil { hosts[host].hasSeveralUnderWay = true }
+    if record.arrivedAt < hosts[host].busyUntil { hosts[host].hasConcurrentPushes = true }
     hosts[host].busyUntil = max(hosts[host].busyUntil, record.endedAt)
   }
 
   /// Returns whether a push that arrived at `arrival` may have been sent before the client read a response sent at
   /// `end`. A client that never has more than one push in flight reads each response before it sends the next push.
-  func isUnderWay(_ host: Int, arrival: Int64, end: Int64) -> Bool {
-    hosts[host].hasSeveralUnderWay && arrival &- end < FindingThreshold.reaction
+  func mayBeInFlight(_ host: Int, arrival: Int64, end: Int64) -> Bool {
+    hosts[host].hasConcurrentPushes && arrival &- end < FindingThreshold.reaction
   }
 
   /// Adds the first push of a connection.
   mutating func begin(_ record: borrowing Record, from host: Int) {
     if hosts[host].candidates.count == Self.connectionLimit { hosts[host].candidates.removeFirst() }
     hosts[host].candidates.append(
-      Single(connection: record.connection, seq: record.seq, token: record.verdict?.token?.identity))
+      SinglePushConnection(connection: record.connection, seq: record.seq, token: record.verdict?.token?.identity))
   }
 
   /// Drops a connection with a second push.
@@ -76,7 +76,7 @@ struct ClientHosts: Sendable {
     return evidence
   }
 
-  private static func evidence(for singles: inout [Single]) -> [(seq: Int, evidence: FindingEvidence)] {
+  private static func evidence(for singles: inout [SinglePushConnection]) -> [(seq: Int, evidence: FindingEvidence)] {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     let size = FindingThreshold.churnConnections
     for last in singles.indices.dropFirst(size - 1) where !singles[last].isReported {
@@ -98,9 +98,9 @@ struct ClientHosts: Sendable {
 extension ClientHosts.Host {
   /// Sorts the candidates that have ended; returns whether some of them count.
   fileprivate mutating func sortEndedCandidates() -> Bool {
-    guard candidates.contains(where: { $0.connection.ending != .none }) else { return false }
-    let ended = candidates.filter { $0.connection.ending == .byClient }
-    candidates.removeAll { $0.connection.ending != .none }
+    guard candidates.contains(where: { $0.connection.closeInitiator != nil }) else { return false }
+    let ended = candidates.filter { $0.connection.closeInitiator == .client }
+    candidates.removeAll { $0.connection.closeInitiator != nil }
     singles = (singles + ended).sorted { $0.connection.openedAt < $1.connection.openedAt }
     return !ended.isEmpty
   }

@@ -6,11 +6,11 @@ struct FindingEvidence: Sendable {
   /// The facts that prove the finding.
   enum Proof: Sendable {
     /// The permanent error.
-    case permanent(answer: String)
+    case permanent(response: String)
     /// The 410 response, and the nanoseconds since then.
-    case unregistered(answer: String, after: Int64)
-    /// The temporary error, the nanoseconds until the retry, and the seconds that `retry-after` asked for.
-    case earlyRetry(answer: String, after: Int64, asked: Int64?)
+    case unregistered(response: String, after: Int64)
+    /// The temporary error, the nanoseconds until the retry, and the seconds in `retry-after`.
+    case earlyRetry(response: String, after: Int64, retryAfter: Int64?)
     /// The nanoseconds between the attempts.
     case constantDelays([Int64])
     /// The milliseconds since the previous token, and the minimum.
@@ -53,14 +53,14 @@ struct FindingEvidence: Sendable {
   private func explanation(_ record: borrowing Record) -> String {
     let first = others.first ?? record.seq
     switch proof {
-    case .permanent(let answer):
-      return "push \(first) was answered \(answer), and nothing relevant to this response has changed since"
-    case .unregistered(let answer, let after):
+    case .permanent(let response):
+      return "push \(first) was answered \(response), and nothing relevant to this response has changed since"
+    case .unregistered(let response, let after):
       return
-        "APNs responded with \(answer) for this device token and topic \(Self.time(after)) earlier, to push \(first)"
-    case .earlyRetry(let answer, let after, let asked):
-      let asked = asked.map { ", although retry-after requires \(DurationFormat.text(.seconds($0)))" } ?? ""
-      return "retried \(Self.time(after)) after push \(first) was answered \(answer)\(asked)"
+        "APNs responded with \(response) for this device token and topic \(Self.time(after)) earlier, to push \(first)"
+    case .earlyRetry(let response, let after, let retryAfter):
+      let requirement = retryAfter.map { ", although retry-after requires \(DurationFormat.text(.seconds($0)))" } ?? ""
+      return "retried \(Self.time(after)) after push \(first) was answered \(response)\(requirement)"
     case .constantDelays(let delays):
       let list = delays.map(Self.time).joined(separator: ", ")
       return "attempt \(others.count + 1) of this push, and the delays between the attempts do not grow: \(list)"
@@ -92,7 +92,7 @@ struct FindingEvidence: Sendable {
         "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
         + "notification"
     case .abandoned(let after):
-      let end = record.served.status == nil ? "got no response" : "was answered \(record.answerText)"
+      let end = record.served.status == nil ? "got no response" : "was answered \(record.responseText)"
       return "attempt \(record.attempt) \(end), and no further attempt followed within "
         + DurationFormat.text(.milliseconds(after))
     }

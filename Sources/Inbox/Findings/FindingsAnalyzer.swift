@@ -39,7 +39,7 @@ final class FindingsAnalyzer: Sendable {
   func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
     state.withLockedValue { state in
       let evidence = state.findingsState.evidence[seq] ?? []
-      guard let now, let last = state.findingsState.unsettled.attempts[seq], let finishedAt = last.finishedAt,
+      guard let now, let last = state.findingsState.unresolved.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
       return evidence + [FindingEvidence(.abandoned, with: [], .abandoned(after: abandonedAfter))]
@@ -48,15 +48,15 @@ final class FindingsAnalyzer: Sendable {
 
   /// Returns the `seq` of the last attempt of each push that was neither accepted nor permanently rejected, after
   /// `seq`, ascending.
-  func unsettled(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.findingsState.unsettled.attempts.keys.filter { $0 > seq } }.sorted()
+  func unresolved(after seq: Int) -> [Int] {
+    state.withLockedValue { $0.findingsState.unresolved.attempts.keys.filter { $0 > seq } }.sorted()
   }
 
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] { state.withLockedValue { Array($0.findingsState.evidence.keys) } }
 
   /// Resets the analysis after the inbox was emptied through `seq`.
-  func forget(through seq: Int) {
+  func reset(through seq: Int) {
     state.withLockedValue { state in
       state = State()
       state.through = seq
@@ -67,7 +67,7 @@ final class FindingsAnalyzer: Sendable {
 extension FindingsAnalyzer.State {
   /// Analyzes the next records.
   ///
-  /// - Returns: Whether no records are left.
+  /// - Returns: Whether all records were analyzed.
   fileprivate mutating func analyzeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
     analyzePending(of: snapshot, interval: interval)
     // Records evicted before they were analyzed are skipped.
@@ -100,7 +100,7 @@ extension FindingsAnalyzer.State {
     pending = []
     for (seq, push) in former {
       guard let record = snapshot.records.record(seq) else {
-        findingsState.forget(seq, push)
+        findingsState.removePending(seq, push)
         continue
       }
       if record.outcome == .pending {

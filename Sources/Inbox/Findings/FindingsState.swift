@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Notation
 
 /// The state of the findings analysis. Records are added in the order of their ends, each once.
 ///
@@ -21,7 +22,7 @@ struct FindingsState: Sendable {
   private var hosts = ClientHosts()
   private var history = PushAttemptHistory()
   /// Pushes whose last attempt may be retried.
-  private(set) var unsettled = UnsettledPushes()
+  private(set) var unresolved = UnresolvedPushes()
   private var devices = UnregisteredDevices()
   private var staleTokens = StaleTokens()
   /// The evidence by the `seq` of the records.
@@ -32,16 +33,16 @@ struct FindingsState: Sendable {
   /// Adds a pending record.
   mutating func addPending(_ seq: Int, _ push: PushKey) {
     history.addPending(push)
-    unsettled.begin(seq, push)
+    unresolved.addPending(seq, push)
   }
 
   /// Undoes `addPending` in the push's attempts, for a record that has ended and will be added.
   mutating func endPending(_ push: PushKey) { history.endPending(push) }
 
   /// Drops a pending record that was removed.
-  mutating func forget(_ seq: Int, _ push: PushKey) {
+  mutating func removePending(_ seq: Int, _ push: PushKey) {
     history.endPending(push)
-    unsettled.forget(seq, push)
+    unresolved.removePending(seq, push)
   }
 
   /// Adds a record that has ended.
@@ -61,23 +62,23 @@ struct FindingsState: Sendable {
     {
       add(evidence, to: record.seq)
     }
-    if let breach = record.wireOutcome?.breach { add(FindingEvidence(breach), to: record.seq) }
+    if let violation = record.wireOutcome?.violation { add(FindingEvidence(violation), to: record.seq) }
     analyzePush(record, from: connection.host, wasPending: wasPending)
   }
 
   private mutating func analyzePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
     let isDelivered = record.outcome == .accepted && record.served.status == 200
-    if isDelivered, history.isEmpty, unsettled.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
+    if isDelivered, history.isEmpty, unresolved.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
     // A request that did not arrive completely has the key of another push.
     guard record.hasVerdict || record.isUnprocessed else { return }
     let push = record.pushKey
-    unsettled.update(record, push, wasPending: wasPending)
+    unresolved.update(record, push, wasPending: wasPending)
     guard record.hasVerdict else { return }
     let (hosts, arrival) = (hosts, record.arrivedAt)
-    func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
+    func mayBeInFlight(_ end: Int64) -> Bool { hosts.mayBeInFlight(host, arrival: arrival, end: end) }
     for (seq, evidence) in history.analyze(record, push) { add(evidence, to: seq) }
-    if let evidence = devices.analyze(record, push, isUnderWay: isUnderWay) { add(evidence, to: record.seq) }
-    if let evidence = staleTokens.analyze(record, push, isUnderWay: isUnderWay) { add(evidence, to: record.seq) }
+    if let evidence = devices.analyze(record, push, mayBeInFlight: mayBeInFlight) { add(evidence, to: record.seq) }
+    if let evidence = staleTokens.analyze(record, push, mayBeInFlight: mayBeInFlight) { add(evidence, to: record.seq) }
   }
 
   /// Adds the evidence that follows from connections that have ended since the last call.
@@ -89,7 +90,7 @@ struct FindingsState: Sendable {
 
   /// Drops the evidence of removed records, once there may be much.
   mutating func prune(contains: (Int) -> Bool) {
-    unsettled.prune(contains: contains)
+    unresolved.prune(contains: contains)
     guard evidence.count >= pruneAt else { return }
     evidence = evidence.filter { contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)
@@ -114,8 +115,8 @@ struct FindingsState: Sendable {
 }
 
 extension FindingEvidence {
-  fileprivate init(_ breach: WireOutcome.Breach) {
-    switch breach {
+  fileprivate init(_ violation: WireOutcome.ProtocolViolation) {
+    switch violation {
     case .afterGoAway(let lastStream, let time):
       self.init(.afterGoAway, with: [], .goAway(lastStream: lastStream, after: time))
     case .excessStreams(let limit): self.init(.excessStreams, with: [], .excess(limit: limit))

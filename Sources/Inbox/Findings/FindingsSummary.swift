@@ -134,7 +134,7 @@ package struct FindingsReport: Sendable {
 extension Inbox {
   /// Returns the findings on the selected records. Other records are still analyzed as their context.
   ///
-  /// The result is of the moment: pending pushes and open connections may cause further findings when they end.
+  /// The result is a snapshot: pending pushes and open connections may cause further findings when they end.
   ///
   /// - Parameter rulebook: The active rules, which some findings depend on.
   package func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {

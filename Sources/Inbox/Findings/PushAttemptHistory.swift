@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Notation
 
 /// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
 /// `no-backoff` and `duplicate`.
@@ -15,9 +16,9 @@ struct PushAttemptHistory: Sendable {
 
   fileprivate struct Attempt: Sendable {
     let seq: Int
-    let end: AttemptEnd
+    let result: AttemptResult
     let endedAt: Int64
-    let answer: String
+    let response: String
     let remedy: Int
     let retryAfter: Int64?
     let connection: ObjectIdentifier
@@ -54,7 +55,7 @@ struct PushAttemptHistory: Sendable {
   /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
   ///   before.
   mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
-    guard let end = AttemptEnd(record) else { return [] }
+    guard let result = AttemptResult(record) else { return [] }
     let former = sequences.removeValue(forKey: push).flatMap { sequence in
       record.arrivedAt &- sequence.last.endedAt < FindingThreshold.silence ? sequence : nil
     }
@@ -64,7 +65,7 @@ struct PushAttemptHistory: Sendable {
       return lateDuplicate(record, former)
     }
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
-    var sequence = former ?? AttemptSequence(last: Attempt(record, end))
+    var sequence = former ?? AttemptSequence(last: Attempt(record, result))
     if former != nil, record.arrivedAt >= sequence.last.endedAt {
       evidence = retryEvidence(for: record, after: &sequence).map { (record.seq, $0) }
     }
@@ -76,8 +77,8 @@ struct PushAttemptHistory: Sendable {
       sequence.accepted = sequence.accepted ?? AcceptedAttempt(seq: record.seq, id: id)
     }
     // After delivery, the same push is a new one.
-    if case .delivered = end, pending[push] == nil { return evidence }
-    sequence.last = Attempt(record, end)
+    if case .delivered = result, pending[push] == nil { return evidence }
+    sequence.last = Attempt(record, result)
     sequence.seqs = sequence.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
     sequences[push] = sequence
     return evidence
@@ -97,30 +98,34 @@ struct PushAttemptHistory: Sendable {
     let last = sequence.last
     let delay = record.arrivedAt &- last.endedAt
     var evidence: [FindingEvidence] = []
-    switch last.end {
-    case .delivered, .gone, .unprocessed: return []
+    switch last.result {
+    case .delivered, .unregistered, .unprocessed: return []
     case .permanent(let remedy):
       guard remedy.value(of: record) == last.remedy else { return [] }
-      return [FindingEvidence(.retriedPermanent, with: [last.seq], .permanent(answer: last.answer))]
-    case .later:
-      if let asked = last.retryAfter, delay < asked.multipliedReportingOverflow(by: 1_000_000_000).partialValue {
+      return [FindingEvidence(.retriedPermanent, with: [last.seq], .permanent(response: last.response))]
+    case .temporary:
+      if let retryAfter = last.retryAfter,
+        delay < retryAfter.multipliedReportingOverflow(by: 1_000_000_000).partialValue
+      {
         evidence.append(
-          FindingEvidence(.hotRetry, with: [last.seq], .earlyRetry(answer: last.answer, after: delay, asked: asked)))
+          FindingEvidence(
+            .hotRetry, with: [last.seq], .earlyRetry(response: last.response, after: delay, retryAfter: retryAfter)))
       } else if delay < FindingThreshold.instant, !last.isRetriedOnNewConnection(by: record) {
         evidence.append(
-          FindingEvidence(.hotRetry, with: [last.seq], .earlyRetry(answer: last.answer, after: delay, asked: nil)))
+          FindingEvidence(
+            .hotRetry, with: [last.seq], .earlyRetry(response: last.response, after: delay, retryAfter: nil)))
       }
     case .lost: break
     }
     sequence.delays = sequence.delays.suffix(Self.attemptLimit - 1) + [delay]
-    if Self.areSteady(sequence.delays) {
+    if Self.areConstant(sequence.delays) {
       evidence.append(FindingEvidence(.noBackoff, with: sequence.seqs, .constantDelays(sequence.delays)))
     }
     return evidence
   }
 
   /// Returns whether delays do not grow. All delays below `FindingThreshold.instant` count as equal.
-  private static func areSteady(_ delays: [Int64]) -> Bool {
+  private static func areConstant(_ delays: [Int64]) -> Bool {
     let lengths = delays.map { Double(max($0, FindingThreshold.instant)) }
     guard lengths.count > 1, let first = lengths.first else { return false }
     if lengths.count < FindingThreshold.manyDelays {
@@ -132,12 +137,12 @@ struct PushAttemptHistory: Sendable {
 }
 
 extension PushAttemptHistory.Attempt {
-  fileprivate init(_ record: borrowing Record, _ end: AttemptEnd) {
+  fileprivate init(_ record: borrowing Record, _ result: AttemptResult) {
     seq = record.seq
-    self.end = end
+    self.result = result
     endedAt = record.endedAt
-    answer = record.answerText
-    remedy = if case .permanent(let remedy) = end { remedy.value(of: record) } else { 0 }
+    response = record.responseText
+    remedy = if case .permanent(let remedy) = result { remedy.value(of: record) } else { 0 }
     retryAfter = record.retryAfter
     connection = ObjectIdentifier(record.connection)
   }
@@ -146,7 +151,7 @@ extension PushAttemptHistory.Attempt {
   /// waiting.
   fileprivate func isRetriedOnNewConnection(by record: borrowing Record) -> Bool {
     guard ObjectIdentifier(record.connection) != connection else { return false }
-    return answer == "503 Shutdown" || answer == "429 TooManyProviderTokenUpdates"
+    return response == "503 Shutdown" || response == "429 TooManyProviderTokenUpdates"
   }
 }
 

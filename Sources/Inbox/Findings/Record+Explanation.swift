@@ -51,12 +51,12 @@ extension Record {
     case nil: sentences.append("The request was not validated: it was incomplete, or arrived after a GOAWAY.")
     case let verdict? where verdict.isAccepted: sentences.append("APNs would accept it.")
     case let verdict?:
-      let answer = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
-      sentences.append("APNs would respond with \(answer): \(detail(of: verdict)).")
+      let response = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
+      sentences.append("APNs would respond with \(response): \(detail(of: verdict)).")
     }
     for injection in wireOutcome?.injections ?? [] { sentences.append(injection.sentence) }
     if served.status != nil {
-      sentences.append("The client was answered \(answerText).")
+      sentences.append("The client was answered \(responseText).")
     } else {
       sentences.append(outcome == .pending ? "It has no response yet." : "The client got no response.")
     }
@@ -67,11 +67,11 @@ extension Record {
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {
     if let finding = findings.first { return finding.kind.advice }
-    switch AttemptEnd(self) {
+    switch AttemptResult(self) {
     case nil: return "Wait for the response."
     case .delivered: return "No action needed."
-    case .gone: return Finding.Kind.retried410.advice
-    case .later: return "Retry it later, with a delay that grows with each attempt."
+    case .unregistered: return Finding.Kind.retried410.advice
+    case .temporary: return "Retry it later, with a delay that grows with each attempt."
     case .unprocessed: return "Retry it on a new connection: it was not processed."
     case .lost: return "Retry it with the same apns-id after a delay: APNs may have accepted it."
     case .permanent:
@@ -97,8 +97,9 @@ extension Injection {
   fileprivate var sentence: String {
     let origin = profile.map { " of profile \($0)" } ?? ""
     guard let draw, let probability else { return "Rule \(rule)\(origin) fired (action \(action.name.rawValue))." }
-    return "Rule \(rule)\(origin) fired (action \(action.name.rawValue); draw \(draw.rounded(places: 3)) < probability "
-      + "\(probability.rounded(places: 3)))."
+    return
+      "Rule \(rule)\(origin) fired (action \(action.name.rawValue); draw \(draw.roundedToThousandths) < probability "
+      + "\(probability.roundedToThousandths))."
   }
 }
 
@@ -131,8 +132,8 @@ extension RuleEvaluationResult {
       writer.member("result", "not-drawn")
       writer.member("draw", draw)
       writer.member("p", probability)
-      let limit = probability.rounded(places: 3)
-      let cause = draw.map { "the draw \($0.rounded(places: 3)) is not below the probability \(limit)" }
+      let limit = probability.roundedToThousandths
+      let cause = draw.map { "the draw \($0.roundedToThousandths) is not below the probability \(limit)" }
       writer.member("text", "The condition matches, but \(cause ?? "the probability is \(limit)").")
     case .mayFire(let draw, let probability):
       writer.member("result", "did-not-fire")
@@ -144,9 +145,5 @@ extension RuleEvaluationResult {
 }
 
 extension Double {
-  /// Returns the number rounded to `places` decimal places.
-  fileprivate func rounded(places: Int) -> Double {
-    let factor = (0..<places).reduce(1.0) { power, _ in power * 10 }
-    return (self * factor).rounded() / factor
-  }
+  fileprivate var roundedToThousandths: Double { (self * 1000).rounded() / 1000 }
 }

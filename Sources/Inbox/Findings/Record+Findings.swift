@@ -15,14 +15,14 @@ extension Record {
     return kinds
   }
 
-  /// Returns whether the record has a finding of a kind for which `isMeant` returns true. Other kinds are not
+  /// Returns whether the record has a finding of a kind for which `predicate` returns true. Other kinds are not
   /// evaluated.
-  borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
-    if let importedFindings { return importedFindings.contains(where: isMeant) }
-    return inbox?.evidence(by: self, rulebook).contains { isMeant($0.kind) } == true
-      || isMeant(.nearLimit) && isNearLimit
-      || isMeant(.missingPushType) && lacksPushType(by: rulebook) || isMeant(.jwtAlgorithm) && hasOtherAlgorithm
-      || isMeant(.wouldNotShow) && displayProblem(by: rulebook) != nil
+  borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where predicate: (Finding.Kind) -> Bool) -> Bool {
+    if let importedFindings { return importedFindings.contains(where: predicate) }
+    return inbox?.evidence(by: self, rulebook).contains { predicate($0.kind) } == true
+      || predicate(.nearLimit) && isNearLimit
+      || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
+      || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
   }
 
   /// Returns the findings that follow from this record alone.
@@ -51,22 +51,22 @@ extension Record {
 
   /// Whether APNs' rules accepted the push. The response to a rejected push already names its error; a push that a
   /// fault kept from being accepted still counts.
-  private var isTaken: Bool { hasVerdict && head { $0.verdict.isAccepted } }
+  private var passesRules: Bool { hasVerdict && head { $0.verdict.isAccepted } }
 
   private var isNearLimit: Bool {
     let limit = head { $0.verdict.facts.payloadLimit }
-    return isTaken && bodySize * 100 >= limit * FindingThreshold.nearLimitPercent
+    return passesRules && bodySize * 100 >= limit * FindingThreshold.nearLimitPercent
   }
 
   /// Whether its provider token was accepted with ES512 over a P-256 key (Protocol.md, section 3.1, inferred).
   private var hasOtherAlgorithm: Bool {
-    isTaken && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
+    passesRules && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
 
-  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.lacksPushType(facts) }
+  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { passesRules && rulebook.lacksPushType(facts) }
 
   private borrowing func displayProblem(by rulebook: Rulebook) -> DisplayProblem? {
-    guard isTaken else { return nil }
+    guard passesRules else { return nil }
     return withHeaders { headers in withBody { rulebook.displayProblem(facts, headers: headers, body: $0) } }
   }
 
@@ -104,12 +104,51 @@ extension Record {
   /// Whether one of these clients sent the push.
   var isByOwnClient: Bool {
     withHeaders { packed in
-      var isOurs = false
+      var isOwn = false
       HeaderList.forEachField(in: packed) { name, value in
         guard packed[name.indices].elementsEqual("user-agent".utf8) else { return }
-        isOurs = packed[value.indices].elementsEqual(Self.ownUserAgent.utf8)
+        isOwn = packed[value.indices].elementsEqual(Self.ownUserAgent.utf8)
       }
-      return isOurs
+      return isOwn
     }
+  }
+}
+
+/// The findings of an imported record. They are not computed again, because they depend on data that the export
+/// lacks: machine times, and the identity of provider tokens.
+extension Record {
+  /// Returns the names of the findings as in the record's JSON.
+  func findingNames(by rulebook: Rulebook, in inbox: Inbox?) -> [String] {
+    importedFindingNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
+  }
+
+  /// The exported findings that this version knows; nil for a record that was not imported.
+  var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
+
+  private var importedFindingNames: [String]? {
+    guard head({ $0.marks }).contains(.hasImportedFindings) else { return nil }
+    return withBytes(head { $0.importedFindingsRange }) { packed in
+      var names: [String] = []
+      HeaderList.forEachField(in: packed) { name, _ in
+        names.append(String(decoding: packed[name.indices], as: UTF8.self))
+      }
+      return names
+    }
+  }
+
+  /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
+  /// else the meaning of the kind.
+  borrowing func findings(imported kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
+    let own = ownFindings(by: rulebook)
+    var findings: [Finding] = []
+    for kind in kinds {
+      let known = own.first { $0.kind == kind }
+      findings.append(
+        known
+          ?? Finding(
+            kind, seq: seq, evidence: [seq],
+            explanation: "\(kind.summary) The export does not contain the evidence."))
+    }
+    return findings
   }
 }

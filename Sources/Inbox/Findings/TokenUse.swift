@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Notation
 
 /// The provider tokens used on one connection, for `jwt-churn`.
 struct TokenUse: Sendable {
@@ -67,7 +68,7 @@ struct StaleTokens: Sendable {
   /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
   mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: Int64) -> Bool
   ) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
@@ -78,7 +79,9 @@ struct StaleTokens: Sendable {
       return nil
     }
     // A retry of the same push shows that the client read its response.
-    guard record.arrivedAt >= refusal.endedAt, push == refusal.push || !isUnderWay(refusal.endedAt) else { return nil }
+    guard record.arrivedAt >= refusal.endedAt, push == refusal.push || !mayBeInFlight(refusal.endedAt) else {
+      return nil
+    }
     return FindingEvidence(.jwtStale, with: [refusal.seq], .expired(after: record.arrivedAt &- refusal.endedAt))
   }
 }

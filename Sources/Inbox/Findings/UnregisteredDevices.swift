@@ -1,11 +1,12 @@
 internal import APNSRules
+internal import Notation
 
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
 struct UnregisteredDevices: Sendable {
   private struct UnregisteredResponse: Sendable {
     let seq: Int
     let endedAt: Int64
-    let answer: String
+    let response: String
     let push: PushKey
     /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
     /// again.
@@ -21,20 +22,20 @@ struct UnregisteredDevices: Sendable {
 
   /// Analyzes an attempt that has ended.
   ///
-  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
   mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: Int64) -> Bool
   ) -> FindingEvidence? {
-    let isGone = record.served.status == 410
-    guard isGone || !responses.isEmpty else { return nil }
+    let is410 = record.served.status == 410
+    guard is410 || !responses.isEmpty else { return nil }
     let facts = record.facts
     let defaultTopic = record.connection.defaultTopic(facts)
     let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
     guard let response = responses[device] else {
-      guard isGone else { return nil }
+      guard is410 else { return nil }
       responses[device] = UnregisteredResponse(
-        seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
+        seq: record.seq, endedAt: record.endedAt, response: record.responseText, push: push,
         isFromRegistry: record.verdict?.status == 410)
       return nil
     }
@@ -45,12 +46,12 @@ struct UnregisteredDevices: Sendable {
       return nil
     }
     // A retry of the same push shows that the client read its response.
-    guard record.arrivedAt >= response.endedAt, push == response.push || !isUnderWay(response.endedAt) else {
+    guard record.arrivedAt >= response.endedAt, push == response.push || !mayBeInFlight(response.endedAt) else {
       return nil
     }
     if record.served.status == 200 { responses[device] = nil }
     return FindingEvidence(
       .retried410, with: [response.seq],
-      .unregistered(answer: response.answer, after: record.arrivedAt &- response.endedAt))
+      .unregistered(response: response.response, after: record.arrivedAt &- response.endedAt))
   }
 }

@@ -72,7 +72,7 @@ struct ImportedRecord {
     var reason: String?
     var reset: String?
     var goAway: WireOutcome.GoAway?
-    var closed: WireOutcome.Closing?
+    var closed: WireOutcome.CloseMethod?
     var latency: Int64?
   }
 }
@@ -82,13 +82,13 @@ extension ImportedRecord {
   init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
-      case "seq": seq = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "seq": seq = try json.wholeOrNull()
       case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
-      case "outcome": outcome = try json.word(name)
-      case "listener": listener = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "outcome": outcome = try json.choice(name)
+      case "listener": listener = try json.wholeOrNull()
       case "received_at": receivedAt = try json.time(name)
       case "finished_at": finishedAt = try json.time(name)
-      case "attempt": attempt = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "attempt": attempt = try json.wholeOrNull()
       case "connection": connection = try ConnectionMembers(&json)
       case "request": request = try RequestMembers(&json)
       case "apns": apns = try IDMembers(&json)
@@ -96,8 +96,7 @@ extension ImportedRecord {
       case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try VerdictMembers(&json) }
       case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json) }
       case "served": served = try ServedMembers(&json)
-      case "findings":
-        try json.list { json throws(JSONText.Problem) in findings.append(try json.string()) }
+      case "findings": findings = try json.strings()
       default: break
       }
     }
@@ -161,7 +160,7 @@ extension ImportedRecord.AuthMembers {
       case "team_id": teamID = try json.text()
       case "key_id": keyID = try json.text()
       case "issued_at": issuedAt = try json.time(name)
-      case "signature": signature = try json.word(name)
+      case "signature": signature = try json.choice(name)
       case "certificate": certificate = try ProviderCertificate(&json)
       default: break
       }
@@ -178,7 +177,7 @@ extension ProviderCertificate {
       case "subject_uid": subjectUID = try json.text()
       case "common_name": commonName = try json.text()
       case "fingerprint": fingerprint = try json.string()
-      case "topics": try json.list { json throws(JSONText.Problem) in topics.append(try json.string()) }
+      case "topics": topics = try json.strings()
       default: break
       }
     }
@@ -233,9 +232,9 @@ extension Injection {
       switch name {
       case "profile": profile = try json.text()
       case "rule": rule = try json.string()
-      case "action": action = try json.word(name)
-      case "draw": draw = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
-      case "p": probability = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
+      case "action": action = try json.choice(name)
+      case "draw": draw = try json.numberOrNull()
+      case "p": probability = try json.numberOrNull()
       case "ordinal": ordinal = try json.whole()
       case "also":
         try json.list { json throws(JSONText.Problem) in further += try Injection.imported(&json) }
@@ -254,11 +253,11 @@ extension ImportedRecord.ServedMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
-      case "status": status = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "status": status = try json.wholeOrNull()
       case "reason": reason = try json.text()
       case "reset": reset = try json.text()
       case "goaway": goAway = try json.unlessNull { json throws(JSONText.Problem) in try WireOutcome.GoAway(&json) }
-      case "closed": closed = try json.word(name)
+      case "closed": closed = try json.choice(name)
       case "latency":
         guard let text = try json.text() else { return }
         guard let duration = DurationFormat.duration(text) else { throw json.unknown(name, text) }
@@ -283,44 +282,5 @@ extension WireOutcome.GoAway {
       }
     }
     self.init(code: code, lastStream: lastStream, debugData: debugData)
-  }
-}
-
-/// The findings of an imported record. They are not computed again, because they depend on data that the export
-/// lacks: machine times, and the identity of provider tokens.
-extension Record {
-  /// Returns the names of the findings as in the record's JSON.
-  func findingNames(by rulebook: Rulebook, in inbox: Inbox?) -> [String] {
-    importedFindingNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
-  }
-
-  /// The exported findings that this version knows; nil for a record that was not imported.
-  var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
-
-  private var importedFindingNames: [String]? {
-    guard head({ $0.marks }).contains(.hasImportedFindings) else { return nil }
-    return withBytes(head { $0.importedFindingsRange }) { packed in
-      var names: [String] = []
-      HeaderList.forEachField(in: packed) { name, _ in
-        names.append(String(decoding: packed[name.indices], as: UTF8.self))
-      }
-      return names
-    }
-  }
-
-  /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
-  /// else the meaning of the kind.
-  borrowing func findings(imported kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
-    let own = ownFindings(by: rulebook)
-    var findings: [Finding] = []
-    for kind in kinds {
-      let known = own.first { $0.kind == kind }
-      findings.append(
-        known
-          ?? Finding(
-            kind, seq: seq, evidence: [seq],
-            explanation: "\(kind.summary) The export does not contain the evidence."))
-    }
-    return findings
   }
 }

@@ -49,10 +49,10 @@ package struct InboxImport {
     for (index, byte) in piece.enumerated() {
       if byte == UInt8(ascii: "\n") { line += 1 }
       guard depth > 0 else {
-        if try begins(byte) { start = index }
+        if try startsRecord(byte) { start = index }
         continue
       }
-      try follow(byte)
+      try scan(byte)
       guard depth == 0 else { continue }
       let end = UnsafeRawBufferPointer(rebasing: piece[start...index])
       if partial.isEmpty {
@@ -81,8 +81,8 @@ package struct InboxImport {
     return Inbox(imported: records, lastSeq: lastSeq)
   }
 
-  /// Returns whether a record begins with this byte, which is outside of a record.
-  private mutating func begins(_ byte: UInt8) throws(Problem) -> Bool {
+  /// Returns whether a record starts with this byte, which is outside of a record.
+  private mutating func startsRecord(_ byte: UInt8) throws(Problem) -> Bool {
     switch (byte, list) {
     case (UInt8(ascii: "{"), .none), (UInt8(ascii: "{"), .open):
       recordLine = line
@@ -99,7 +99,8 @@ package struct InboxImport {
     return false
   }
 
-  private mutating func follow(_ byte: UInt8) throws(Problem) {
+  /// Counts brackets and skips strings, to find the end of the current record.
+  private mutating func scan(_ byte: UInt8) throws(Problem) {
     if isInString {
       if isEscaped {
         isEscaped = false

@@ -33,15 +33,15 @@ struct RecordReader {
   mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
     let imported = try ImportedRecord(&json)
-    func given<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
+    func required<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
       guard let value else { throw json.problem("no record of a push: \(name) is missing") }
       return value
     }
-    let seq = try given(imported.seq, "seq")
+    let seq = try required(imported.seq, "seq")
     guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
-    let outcome = try given(imported.outcome, "outcome")
-    let accepted = try given(imported.accepted, "accepted")
-    let receivedAt = try given(imported.receivedAt, "received_at")
+    let outcome = try required(imported.outcome, "outcome")
+    let accepted = try required(imported.accepted, "accepted")
+    let receivedAt = try required(imported.receivedAt, "received_at")
     guard let request = Self.request(imported) else {
       throw json.problem("header fields or body that no push can have had")
     }
@@ -53,7 +53,7 @@ struct RecordReader {
       verdict: verdict(imported, facts), facts: facts, findings: imported.findings,
       generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
       receivedAt: receivedAt,
-      end: Record.End(
+      result: Record.Result(
         outcome: outcome, accepted: accepted, served: served(imported), wireOutcome: wireOutcome(imported),
         finishedAt: imported.finishedAt), in: arena)
   }
@@ -61,28 +61,28 @@ struct RecordReader {
   // MARK: - Request
 
   private static func request(_ imported: ImportedRecord) -> HTTPRequest? {
-    let parts = imported.request
+    let members = imported.request
     var request = HTTPRequest()
     request.stream = imported.connection.stream
-    guard let headers = headers(parts) else { return nil }
+    guard let headers = headers(members) else { return nil }
     request.headers = headers
-    if let text = parts.bodyBytes {
+    if let text = members.bodyBytes {
       guard let body = Data(base64Encoded: text) else { return nil }
       request.body = Array(body.prefix(HTTPRequest.bodyLimit))
-    } else if parts.payloadError == nil, let payload = parts.payload {
+    } else if members.payloadError == nil, let payload = members.payload {
       request.body = Array(payload.prefix(HTTPRequest.bodyLimit))
     }
     // The size of a payload that another program has reformatted differs from `size`, but the body was not cut.
-    request.bodySize = parts.bodyBytes == nil ? request.body.count : max(request.body.count, parts.size ?? 0)
+    request.bodySize = members.bodyBytes == nil ? request.body.count : max(request.body.count, members.size ?? 0)
     return request
   }
 
-  private static func headers(_ parts: ImportedRecord.RequestMembers) -> HeaderList? {
+  private static func headers(_ members: ImportedRecord.RequestMembers) -> HeaderList? {
     var headers = HeaderList()
     func append(_ name: [UInt8], _ value: [UInt8]) -> Bool {
       name.withUnsafeBytes { name in value.withUnsafeBytes { headers.append(name: name, value: $0) } }
     }
-    if let fields = parts.fieldBytes {
+    if let fields = members.fieldBytes {
       for field in fields {
         guard let name = Data(base64Encoded: field.name), let value = Data(base64Encoded: field.value),
           append(Array(name), Array(value))
@@ -90,9 +90,9 @@ struct RecordReader {
       }
       return headers
     }
-    if let method = parts.method, !headers.append(name: ":method", value: method) { return nil }
-    if let path = parts.path, !headers.append(name: ":path", value: path) { return nil }
-    for (name, value) in parts.fields {
+    if let method = members.method, !headers.append(name: ":method", value: method) { return nil }
+    if let path = members.path, !headers.append(name: ":path", value: path) { return nil }
+    for (name, value) in members.fields {
       // Restore a zero in place of the removed signature, as in the original record.
       let isBlanked = name == "authorization" && value.hasSuffix(Record.ellipsis)
       let bytes = isBlanked ? Array(value.utf8.dropLast(Record.ellipsis.utf8.count)) + [0] : Array(value.utf8)
@@ -130,22 +130,23 @@ struct RecordReader {
   // MARK: - Connection
 
   private mutating func connection(_ imported: ImportedRecord, _ facts: PushFacts) -> ConnectionFacts {
-    let (parts, listener) = (imported.connection, imported.listener ?? 0)
+    let (members, listener) = (imported.connection, imported.listener ?? 0)
     var certificate = imported.auth.certificate
     if certificate == nil, facts.topic == nil, let topic = imported.apns.topic {
       // An incomplete request has no verdict; its topic is all that is known about the certificate.
       certificate = ProviderCertificate(
         subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
     }
-    if let known = connections[parts.id], known.listener == listener, known.client == parts.client,
-      known.sni == parts.sni, known.tls == parts.tls, known.certificate == certificate
+    if let known = connections[members.id], known.listener == listener, known.client == members.client,
+      known.sni == members.sni, known.tls == members.tls, known.certificate == certificate
     {
       return known
     }
     if connections.count == Self.capacity { connections.removeAll() }
     let facts = ConnectionFacts(
-      id: parts.id, listener: listener, client: parts.client, sni: parts.sni, tls: parts.tls, certificate: certificate)
-    connections[parts.id] = facts
+      id: members.id, listener: listener, client: members.client, sni: members.sni, tls: members.tls,
+      certificate: certificate)
+    connections[members.id] = facts
     return facts
   }
 
@@ -179,7 +180,7 @@ extension JSONReader {
   }
 
   /// Parses a value of an enumeration, or null.
-  mutating func word<Choice: RawRepresentable<String>>(_ name: String) throws(JSONText.Problem) -> Choice? {
+  mutating func choice<Choice: RawRepresentable<String>>(_ name: String) throws(JSONText.Problem) -> Choice? {
     guard let text = try text() else { return nil }
     guard let choice = Choice(rawValue: text) else { throw unknown(name, text) }
     return choice
@@ -192,12 +193,28 @@ extension JSONReader {
     return time
   }
 
+  /// Parses an integer, or null.
+  mutating func wholeOrNull<Number: FixedWidthInteger>() throws(JSONText.Problem) -> Number? {
+    try unlessNull { json throws(JSONText.Problem) in try json.whole() }
+  }
+
+  /// Parses a number, or null.
+  mutating func numberOrNull() throws(JSONText.Problem) -> Double? {
+    try unlessNull { json throws(JSONText.Problem) in try json.number() }
+  }
+
+  /// Parses a list of strings.
+  mutating func strings() throws(JSONText.Problem) -> [String] {
+    var strings: [String] = []
+    try list { json throws(JSONText.Problem) in strings.append(try json.string()) }
+    return strings
+  }
+
   /// Parses a list of pairs of strings.
   mutating func pairs() throws(JSONText.Problem) -> [(name: String, value: String)] {
     var pairs: [(name: String, value: String)] = []
     try list { json throws(JSONText.Problem) in
-      var strings: [String] = []
-      try json.list { json throws(JSONText.Problem) in strings.append(try json.string()) }
+      let strings = try json.strings()
       guard strings.count == 2 else { throw json.problem("a header field must be a name and a value") }
       pairs.append((strings[0], strings[1]))
     }

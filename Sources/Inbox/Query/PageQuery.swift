@@ -25,7 +25,7 @@ package struct PageQuery: Sendable {
   package var fields: QueryFields?
 
   /// Whether findings are shown.
-  package var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
+  package var showsFindings: Bool { limit > 0 && fields?.includesFindings != false }
 
   /// Creates a request for the first page of all records.
   package init() {}

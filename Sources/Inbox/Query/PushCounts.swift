@@ -1,11 +1,11 @@
 package import APNSRules
 
-/// Counts of all pushes since the inbox was created, by how they ended. The counts only grow: emptying the inbox and
+/// Counts of all pushes since the inbox was created, by result. The counts only grow: emptying the inbox and
 /// evicting records do not reduce them.
 package struct PushCounts: Sendable {
   /// A combination of outcome, status and reason. All reasons that APNs does not define are one combination, so
   /// there are few.
-  package struct Ending: Hashable, Sendable {
+  package struct ResultKey: Hashable, Sendable {
     /// The outcome.
     package let outcome: Record.Outcome
     /// The HTTP status of the response; nil without a response.
@@ -18,9 +18,9 @@ package struct PushCounts: Sendable {
 
   /// The number of pushes with outcome `accepted` and status 200. Nearly all, so they are counted without a lookup.
   private var accepted = 0
-  private var others: [Ending: Int] = [:]
-  /// The most recent of the other endings, which mostly repeats, and its count that is not yet in `others`.
-  private var last: (ending: Ending, count: Int)?
+  private var others: [ResultKey: Int] = [:]
+  /// The most recent of the other results, which mostly repeats, and its count that is not yet in `others`.
+  private var last: (key: ResultKey, count: Int)?
   /// The number of pending pushes.
   package private(set) var pending = 0
   /// The number of records evicted by the inbox's limits.
@@ -28,15 +28,15 @@ package struct PushCounts: Sendable {
   /// The latencies of the responses.
   package private(set) var latency = LatencyHistogram()
 
-  /// The number of pushes with each ending. That of an accepted push comes first, even if its count is 0.
-  package var endings: [(ending: Ending, count: Int)] {
+  /// The number of pushes with each result. That of an accepted push comes first, even if its count is 0.
+  package var results: [(key: ResultKey, count: Int)] {
     var others = others
-    if let last { others[last.ending, default: 0] += last.count }
+    if let last { others[last.key, default: 0] += last.count }
     return [(Self.ordinary, accepted)]
-      + others.sorted { $0.key.order < $1.key.order }.map { (ending: $0.key, count: $0.value) }
+      + others.sorted { $0.key.order < $1.key.order }.map { (key: $0.key, count: $0.value) }
   }
 
-  private static let ordinary = Ending(outcome: .accepted, status: 200, reason: nil, hasUnusualReason: false)
+  private static let ordinary = ResultKey(outcome: .accepted, status: 200, reason: nil, hasUnusualReason: false)
 
   /// Counts new records. A pending record is counted when it ends.
   mutating func add(_ records: [Record]) {
@@ -52,9 +52,9 @@ package struct PushCounts: Sendable {
   }
 
   /// Counts the end of a pending record.
-  mutating func add(_ end: Record.End) {
+  mutating func add(_ result: Record.Result) {
     pending -= 1
-    add(end.outcome, end.served, hasUnusualReason: end.wireOutcome?.unusualReason != nil)
+    add(result.outcome, result.served, hasUnusualReason: result.wireOutcome?.unusualReason != nil)
   }
 
   /// Counts an evicted record.
@@ -65,19 +65,19 @@ package struct PushCounts: Sendable {
     if outcome == .accepted, served.status == 200 {
       accepted += 1
     } else {
-      let ending = Ending(
+      let key = ResultKey(
         outcome: outcome, status: served.status, reason: served.reason, hasUnusualReason: hasUnusualReason)
-      if last?.ending == ending {
+      if last?.key == key {
         last?.count += 1
       } else {
-        if let last { others[last.ending, default: 0] += last.count }
-        last = (ending, 1)
+        if let last { others[last.key, default: 0] += last.count }
+        last = (key, 1)
       }
     }
   }
 }
 
-extension PushCounts.Ending {
+extension PushCounts.ResultKey {
   /// The sort key in lists.
   fileprivate var order: (String, Int16, String) { (outcome.rawValue, status ?? 0, reason?.text ?? "") }
 }

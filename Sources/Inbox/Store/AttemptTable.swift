@@ -10,7 +10,7 @@ struct AttemptTable {
   let slots = AttemptSlots()
   private var entries: UnsafeMutablePointer<AttemptSlots.Entry> { slots.entries }
   /// Whether the slots were ever written. Most servers never reject a push, and their memory stays untouched.
-  private var isBegun = false
+  private var isInitialized = false
   /// The number of pushes in the table.
   private(set) var count = 0
 
@@ -31,8 +31,8 @@ struct AttemptTable {
 
   /// Adds a push that is not in the table. The table must be below its limit.
   mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
-    if !isBegun { slots.clear() }
-    isBegun = true
+    if !isInitialized { slots.clear() }
+    isInitialized = true
     entries[findSlot(for: key)] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
     count += 1
   }

@@ -22,10 +22,10 @@ package final class Attempts: Sendable {
   /// Whether no push waits for a retry.
   var isEmpty: Bool { !hasEntries.load(ordering: .acquiring) }
 
-  private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
+  private func mayContain(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
   /// Prefetches the memory needed to look up a push.
-  package func expect(_ push: PushKey) {
+  package func prefetch(_ push: PushKey) {
     if !isEmpty { marks.prefetch(push.number) }
   }
 
@@ -39,7 +39,7 @@ package final class Attempts: Sendable {
   ///
   /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
   package func peek(_ push: PushKey, now: Int64) -> Int32 {
-    mayRemember(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
+    mayContain(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
   }
 
   /// Counts an attempt and returns its number, from 1.
@@ -48,7 +48,7 @@ package final class Attempts: Sendable {
   ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
   ///   - now: The time in monotonic nanoseconds.
   package func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
-    if accepted, !mayRemember(push) { return 1 }
+    if accepted, !mayContain(push) { return 1 }
     return counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
@@ -71,13 +71,13 @@ package final class Attempts: Sendable {
   /// Returns the number of the push's attempts so far that were not processed. Rules do not count them: which pushes
   /// a GOAWAY or a reset overtakes depends on timing, and draws must not depend on it.
   package func unprocessedAttempts(of push: PushKey) -> Int32 {
-    mayRemember(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
+    mayContain(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
   }
 
   /// Marks a push as accepted whose attempt was counted before.
   package func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
-      counter.forget(push)
+      counter.remove(push)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
     }
   }
@@ -156,7 +156,7 @@ struct AttemptCounter {
     }
     if accepted { return 1 }
     let attempt = earlier ?? 1
-    remember(key, attempts: attempt, now: now)
+    insert(key, attempts: attempt, now: now)
     return attempt
   }
 
@@ -174,12 +174,12 @@ struct AttemptCounter {
 
   /// Continues a push's count after an attempt that ended it.
   mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
-    forget(push)
-    remember(push.number, attempts: attempt, now: now)
+    remove(push)
+    insert(push.number, attempts: attempt, now: now)
   }
 
   /// Adds a push that is in neither table.
-  private mutating func remember(_ key: UInt64, attempts: Int32, now: Int64) {
+  private mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
     if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
     young.insert(key, attempts: attempts, now: now)
     marks.insert(key, in: youngSet)
@@ -207,7 +207,7 @@ struct AttemptCounter {
   }
 
   /// Ends the count of one push.
-  mutating func forget(_ push: PushKey) {
+  mutating func remove(_ push: PushKey) {
     young.remove(push.number)
     old.remove(push.number)
     unprocessed[push.number] = nil

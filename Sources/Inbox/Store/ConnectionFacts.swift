@@ -4,13 +4,11 @@ internal import Synchronization
 /// The facts shared by all records of one connection, created once per connection.
 package final class ConnectionFacts: Sendable {
   /// The party that closed the connection.
-  package enum Ending: UInt8, Sendable {
-    /// The connection is open.
-    case none
+  package enum CloseInitiator: UInt8, Sendable {
     /// The client closed it, without being asked to.
-    case byClient
+    case client = 1
     /// The server closed it, asked the client to close it, or a fault contributed.
-    case byServer
+    case server
   }
 
   /// The name of the connection in records, logs and filters: `c17` for the server's seventeenth.
@@ -27,7 +25,8 @@ package final class ConnectionFacts: Sendable {
   package let certificate: ProviderCertificate?
   /// The time when the connection was opened, in monotonic nanoseconds of machine time.
   package let openedAt: Int64
-  private let end = Atomic<UInt8>(Ending.none.rawValue)
+  /// The raw value of `closeInitiator`; 0 for nil.
+  private let closedBy = Atomic<UInt8>(0)
 
   /// Returns the topic of a push without one: the only topic that the provider certificate allows. Nil for a push
   /// that names its topic, and without such a certificate.
@@ -35,12 +34,12 @@ package final class ConnectionFacts: Sendable {
     facts.topic == nil ? certificate?.defaultTopic : nil
   }
 
-  /// How the connection was closed; `none` while it is open.
-  package var ending: Ending { Ending(rawValue: end.load(ordering: .relaxed)) ?? .none }
+  /// The party that closed the connection; nil while it is open.
+  package var closeInitiator: CloseInitiator? { CloseInitiator(rawValue: closedBy.load(ordering: .relaxed)) }
 
-  /// Records how the connection was closed. Only the first call has an effect.
-  package func ended(_ ending: Ending) {
-    _ = end.compareExchange(expected: Ending.none.rawValue, desired: ending.rawValue, ordering: .relaxed)
+  /// Records which party closed the connection. Only the first call has an effect.
+  package func recordClose(by initiator: CloseInitiator) {
+    _ = closedBy.compareExchange(expected: 0, desired: initiator.rawValue, ordering: .relaxed)
   }
 
   /// Creates the facts of a connection after its handshake.

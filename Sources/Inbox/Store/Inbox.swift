@@ -88,10 +88,10 @@ package final class Inbox: Sendable {
   ///
   /// - Returns: The updated record; nil if it is not in the inbox any more.
   @discardableResult
-  package func finish(_ seq: Int, with ending: Record.End) -> Record? {
+  package func finish(_ seq: Int, with result: Record.Result) -> Record? {
     let record = state.withLockedValue { state in
-      state.counts.add(ending)
-      return state.records.update(seq) { $0.end(ending) }
+      state.counts.add(result)
+      return state.records.update(seq) { $0.finish(with: result) }
     }
     if record != nil { notifier.finished(seq, in: self) }
     return record
@@ -113,7 +113,7 @@ package final class Inbox: Sendable {
   /// - Returns: The number of records removed.
   @discardableResult
   package func removeAll(reset: [String] = ["inbox"]) -> Int {
-    // The former records are freed after the lock is released, because that takes long with a million records.
+    // The former records are freed after the lock is released, because that is slow with a million records.
     attempts.removeAll()
     let former = state.withLockedValue { state in
       let former = state
@@ -122,7 +122,7 @@ package final class Inbox: Sendable {
       state.counts = former.counts
       return former
     }
-    analyzer.forget(through: former.nextSeq - 1)
+    analyzer.reset(through: former.nextSeq - 1)
     notifier.emptied(self, through: former.nextSeq - 1, reset: reset)
     return former.records.count
   }

@@ -52,10 +52,10 @@ package struct InboxSnapshot: Sendable {
 
   /// The work allowed for a query whatever the size of the inbox, in bytes: 16 conditions on the text of all records
   /// in an inbox of the default size.
-  static let leastWorkLimit = 4 << 30
+  static let minWorkLimit = 4 << 30
 
   /// The work allowed for a query over these records, in bytes.
-  var workLimit: Int { max(Self.leastWorkLimit, bytes.multipliedReportingOverflow(by: 4).partialValue) }
+  var workLimit: Int { max(Self.minWorkLimit, bytes.multipliedReportingOverflow(by: 4).partialValue) }
 
   /// Checks that a query does not exceed the work limit, before running it.
   ///

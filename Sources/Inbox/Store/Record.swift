@@ -39,7 +39,7 @@ package struct Record: Sendable {
   }
 
   /// The result of an attempt.
-  package struct End: Sendable {
+  package struct Result: Sendable {
     /// How the attempt ended.
     package var outcome: Outcome
     /// Whether APNs' rules accepted the push.
@@ -68,7 +68,7 @@ package struct Record: Sendable {
   nonisolated(unsafe) private(set) var content: RecordContent
   /// The wire outcome, if it is more than the injection in `content`.
   private var further: Further?
-  private var end: PackedEnd
+  private var result: PackedResult
   /// The number of this attempt among the attempts of its push, from 1.
   package let attempt: Int32
   /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
@@ -92,13 +92,13 @@ package struct Record: Sendable {
   var hasUnusualReason: Bool { further?.wireOutcome?.unusualReason != nil }
 
   /// The response that was sent.
-  package var served: Served { end.served }
+  package var served: Served { result.served }
   /// How the attempt ended.
-  package var outcome: Outcome { end.outcome }
+  package var outcome: Outcome { result.outcome }
   /// Whether APNs' rules accepted the push, regardless of the response the client received.
-  package var accepted: Bool { end.accepted }
+  package var accepted: Bool { result.accepted }
   /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
-  package var finishedAt: Int64? { end.finishedAt }
+  package var finishedAt: Int64? { result.finishedAt }
 
   /// The HTTP/2 stream of the request.
   package var stream: Int32 { head { $0.stream } }
@@ -116,7 +116,7 @@ package struct Record: Sendable {
   package var verdict: Verdict? { hasVerdict ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
-  var hasVerdict: Bool { head { $0.marks }.contains(.judged) }
+  var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }
 
   /// Facts from the request's headers; positions are into the packed header fields.
   package var facts: PushFacts { head { $0.verdict.facts } }
@@ -125,17 +125,17 @@ package struct Record: Sendable {
   ///
   /// - Parameter time: When the response was ready to be sent, in monotonic nanoseconds of machine time.
   package mutating func setLatency(respondedAt time: Int64) {
-    end.wasAnswered(afterNanoseconds: time - arrivedAt)
+    result.setLatency(nanoseconds: time - arrivedAt)
   }
 
   /// Moves the content to another arena, so that its current slab can be freed.
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
   /// Replaces the result, for a record that was pending or whose response was not sent.
-  package mutating func end(_ end: consuming End) {
-    self.end = PackedEnd(end)
+  package mutating func finish(with result: consuming Result) {
+    self.result = PackedResult(result)
     let storedInjection = content.injection
-    switch end.wireOutcome {
+    switch result.wireOutcome {
     case nil: further = storedInjection == nil ? nil : Further(nil)
     // Store nothing if the outcome equals the injection in `content`.
     case let wireOutcome?:
@@ -155,23 +155,24 @@ extension Record {
   ///   - attempt: The number of this attempt among the attempts of its push, from 1.
   ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
   ///   - arrivedAt: The same time in monotonic nanoseconds of machine time; nil to derive it from `receivedAt`.
-  ///   - end: The result, or pending.
+  ///   - result: The result, or pending.
   ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes; by default one for this record alone.
   package init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict, hasVerdict: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
-    receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,
+    receivedAt: Int64, arrivedAt: Int64? = nil, result: consuming Result, pushKey: PushKey? = nil,
     in arena: borrowing RecordArena = .ofOne()
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
-    let injection = end.wireOutcome?.onlyInjection
+    let injection = result.wireOutcome?.onlyInjection
     // Use the memberwise initializer: a handwritten one copies the whole value at its end.
     self.init(
       content: RecordContent(
         request, verdict, hasVerdict: hasVerdict, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
-      further: injection == nil ? end.wireOutcome.map { Further($0) } : nil, end: PackedEnd(end), attempt: attempt,
+      further: injection == nil ? result.wireOutcome.map { Further($0) } : nil, result: PackedResult(result),
+      attempt: attempt,
       pushKey: pushKey)
   }
 
@@ -183,12 +184,12 @@ extension Record {
   ///   - arena: The arena for the record's bytes.
   init(
     seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
-    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End,
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, result: Result,
     in arena: RecordArena
   ) {
     var names = HeaderList()
     for name in findings { names.append(name: name, value: "") }
-    let injection = end.wireOutcome?.onlyInjection
+    let injection = result.wireOutcome?.onlyInjection
     self.init(
       seq: seq,
       content: RecordContent(
@@ -196,14 +197,15 @@ extension Record {
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, importedFindings: names,
         in: arena
       ),
-      further: injection == nil ? end.wireOutcome.map { Further($0) } : nil, end: PackedEnd(end), attempt: attempt,
+      further: injection == nil ? result.wireOutcome.map { Further($0) } : nil, result: PackedResult(result),
+      attempt: attempt,
       pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }
 }
 
 /// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
 /// wire outcome is stored elsewhere.
-struct PackedEnd: Sendable {
+struct PackedResult: Sendable {
   /// Milliseconds since 1970; `Int64.min` for nil.
   private let finished: Int64
   /// Nanoseconds; `Int64.min` for nil.
@@ -212,21 +214,21 @@ struct PackedEnd: Sendable {
   private let status: Int16
   private let reason: Reason?
   /// The number of the outcome times two, plus one if the push was accepted.
-  private let result: UInt8
+  private let outcomeAndAccepted: UInt8
 
-  init(_ end: borrowing Record.End) {
-    finished = end.finishedAt ?? .min
-    latency = end.served.latencyNanoseconds ?? .min
-    status = end.served.status ?? 0
-    reason = end.served.reason
-    result = end.outcome.number << 1 | (end.accepted ? 1 : 0)
+  init(_ result: borrowing Record.Result) {
+    finished = result.finishedAt ?? .min
+    latency = result.served.latencyNanoseconds ?? .min
+    status = result.served.status ?? 0
+    reason = result.served.reason
+    outcomeAndAccepted = result.outcome.number << 1 | (result.accepted ? 1 : 0)
   }
 
   var finishedAt: Int64? { finished == .min ? nil : finished }
 
-  var outcome: Record.Outcome { Record.Outcome(number: result >> 1) }
+  var outcome: Record.Outcome { Record.Outcome(number: outcomeAndAccepted >> 1) }
 
-  var accepted: Bool { result & 1 != 0 }
+  var accepted: Bool { outcomeAndAccepted & 1 != 0 }
 
   var served: Record.Served {
     Record.Served(
@@ -234,7 +236,7 @@ struct PackedEnd: Sendable {
   }
 
   /// Sets the latency if there is a response and no latency yet.
-  mutating func wasAnswered(afterNanoseconds nanoseconds: Int64) {
+  mutating func setLatency(nanoseconds: Int64) {
     if status != 0, latency == .min { latency = nanoseconds }
   }
 }

@@ -54,13 +54,13 @@ extension Record {
 
   /// Calls `read` with the header bytes at `range`, or nil without one.
   func withHeader<Result>(_ range: ByteRange?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    withPlace(head { $0.byteRange(range) }, read)
+    withOptionalBytes(head { $0.byteRange(range) }, read)
   }
 
   /// Calls `read` with the push's `apns-id`: the generated one if there is one, else the client's. Nil without an
   /// ID.
   func withID<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    withPlace(head { $0.wholeIDRange }, read)
+    withOptionalBytes(head { $0.wholeIDRange }, read)
   }
 
   /// Calls `read` with the topic: that of the header, else the only one that the provider certificate allows.
@@ -79,7 +79,7 @@ extension Record {
   /// Calls `read` with the bytes at `range`, or nil without one.
   ///
   /// - Parameter range: A range within the stored bytes.
-  func withPlace<Result>(_ range: Range<Int>?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
+  func withOptionalBytes<Result>(_ range: Range<Int>?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
     guard let range else { return read(nil) }
     return withBytes(range) { read($0) }
   }
@@ -160,7 +160,7 @@ struct RecordChunk: Sendable {
   }
 
   private static func mark(of record: borrowing Record) -> UInt16 {
-    record.withPlace(record.head { $0.byteRange($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
+    record.withOptionalBytes(record.head { $0.byteRange($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
   }
 
   /// Returns the mark of a device token. One in 65536 other device tokens has the same mark.

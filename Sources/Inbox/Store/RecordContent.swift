@@ -33,7 +33,7 @@ struct RecordContent {
   /// Returns a copy of the content in a slab of `arena`.
   func copied(to arena: RecordArena) -> RecordContent {
     with { head, bytes in
-      let slab = arena.slab(withRoomFor: Self.size(bytes: head.pointee.size))
+      let slab = arena.slab(withCapacityFor: Self.size(bytes: head.pointee.size))
       let copy = slab._withUnsafeGuaranteedRef { slab in
         slab.add(head.pointee, RecordHead.injection(behind: head)) {
           $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: head.pointee.byteCount))
@@ -50,11 +50,11 @@ struct RecordHead: Sendable {
   struct Marks: OptionSet, Sendable {
     let rawValue: UInt8
     /// The record has a verdict.
-    static let judged = Marks(rawValue: 1)
+    static let hasVerdict = Marks(rawValue: 1)
     /// The record comes from an export and has findings.
     static let hasImportedFindings = Marks(rawValue: 2)
     /// The record has an injection.
-    static let injected = Marks(rawValue: 4)
+    static let hasInjection = Marks(rawValue: 4)
   }
 
   // The sizes are near the start of the head, because eviction reads those of each record.
@@ -89,11 +89,11 @@ struct RecordHead: Sendable {
 
   /// The size of the injection in bytes; 0 without one.
   @inline(__always)
-  var injectionSize: Int { marks.contains(.injected) ? MemoryLayout<PackedInjection>.stride : 0 }
+  var injectionSize: Int { marks.contains(.hasInjection) ? MemoryLayout<PackedInjection>.stride : 0 }
 
   /// Returns the injection behind a head, if there is one.
   static func injection(behind head: UnsafePointer<RecordHead>) -> PackedInjection? {
-    guard head.pointee.marks.contains(.injected) else { return nil }
+    guard head.pointee.marks.contains(.hasInjection) else { return nil }
     return UnsafeRawPointer(head + 1).load(as: PackedInjection.self)
   }
 
@@ -139,11 +139,11 @@ extension RecordContent {
     let idEnd = bodyEnd + Int(idSize)
     let kept = injection.map { PackedInjection($0) }
     var marks: RecordHead.Marks = []
-    if hasVerdict { marks.insert(.judged) }
+    if hasVerdict { marks.insert(.hasVerdict) }
     if importedFindings != nil { marks.insert(.hasImportedFindings) }
-    if kept != nil { marks.insert(.injected) }
+    if kept != nil { marks.insert(.hasInjection) }
     let size = idEnd + Int(importedFindingsSize) + (kept == nil ? 0 : MemoryLayout<PackedInjection>.stride)
-    let slab = arena.slab(withRoomFor: Self.size(bytes: size))
+    let slab = arena.slab(withCapacityFor: Self.size(bytes: size))
     head = slab._withUnsafeGuaranteedRef { slab in
       let head = RecordHead(
         origin: .passUnretained(connection), receivedAt: receivedAt, arrivedAt: arrivedAt,

@@ -22,7 +22,7 @@ extension Record {
     var arguments = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
     if method != "POST" { arguments += ["-X", method.shellQuoted] }
-    for (name, value) in headers where !Self.left.contains(name) && !name.hasPrefix(":") {
+    for (name, value) in headers where !Self.omittedHeaders.contains(name) && !name.hasPrefix(":") {
       if name == "authorization" {
         arguments += ["-H", #""authorization: bearer $TOKEN""#]
       } else {
@@ -42,8 +42,8 @@ extension Record {
     return isText ? command : "printf '\(Self.octal(body))' | " + command
   }
 
-  /// Headers that curl adds itself.
-  private static let left: Set<String> = ["content-length", "host"]
+  /// Header fields that are omitted because curl adds them itself.
+  private static let omittedHeaders: Set<String> = ["content-length", "host"]
 
   /// Returns the argument from which `printf` produces these bytes.
   private static func octal(_ bytes: [UInt8]) -> String {
@@ -144,13 +144,13 @@ package struct QueryFields: Sendable {
   }
 
   /// Whether findings are requested. Evidence from other records is looked up only then.
-  var asksForFindings: Bool { members.contains { $0.name == "findings" } }
+  var includesFindings: Bool { members.contains { $0.name == "findings" } }
 
   /// Writes the requested members of a record as the next value, in the order of the request. Members that the
   /// record lacks are null.
   package func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
-    record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)
+    record.write(to: &whole, rulebook: rulebook, in: includesFindings ? inbox : nil)
     whole.bytes.withUnsafeBytes { document in
       writer.object { Self.write(members, of: document, to: &$0) }
     }

@@ -3,7 +3,7 @@ package import FaultModel
 /// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
 package struct WireOutcome: Sendable {
   /// How the connection was closed because of this push.
-  package enum Closing: String, Sendable {
+  package enum CloseMethod: String, Sendable {
     /// The connection was closed with a TCP FIN.
     case fin
     /// The connection was reset with a TCP RST.
@@ -28,7 +28,7 @@ package struct WireOutcome: Sendable {
   }
 
   /// A violation of HTTP/2 by the client.
-  package enum Breach: Sendable, Equatable {
+  package enum ProtocolViolation: Sendable, Equatable {
     /// The client opened the stream well after a GOAWAY with a lower last stream ID, by this many nanoseconds of
     /// machine time.
     case afterGoAway(lastStream: Int32, nanoseconds: Int64)
@@ -39,57 +39,59 @@ package struct WireOutcome: Sendable {
   /// The rules that fired; the rule that determined the outcome, if any, comes first.
   package let injections: Injections
   // Separate, because most faults only change the response and have no further effects.
-  private let rest: Rest?
+  private let details: Details?
 
-  private final class Rest: Sendable {
+  private final class Details: Sendable {
     let unusualReason: String?
     let reset: String?
     let goAway: GoAway?
-    let closed: Closing?
-    let breach: Breach?
+    let closed: CloseMethod?
+    let violation: ProtocolViolation?
     let endedAt: Int64?
 
     init(
-      unusualReason: String?, reset: String?, goAway: GoAway?, closed: Closing?, breach: Breach?, endedAt: Int64?
+      unusualReason: String?, reset: String?, goAway: GoAway?, closed: CloseMethod?, violation: ProtocolViolation?,
+      endedAt: Int64?
     ) {
       self.unusualReason = unusualReason
       self.reset = reset
       self.goAway = goAway
       self.closed = closed
-      self.breach = breach
+      self.violation = violation
       self.endedAt = endedAt
     }
   }
 
   /// The only rule that fired, if there are no further effects.
-  var onlyInjection: Injection? { rest == nil && injections.count == 1 ? injections[0] : nil }
+  var onlyInjection: Injection? { details == nil && injections.count == 1 ? injections[0] : nil }
 
   /// The reason in the response's body, if APNs does not define it.
-  package var unusualReason: String? { rest?.unusualReason }
+  package var unusualReason: String? { details?.unusualReason }
   /// The HTTP/2 name of the error code the stream was reset with.
-  package var reset: String? { rest?.reset }
+  package var reset: String? { details?.reset }
   /// The GOAWAY that was sent because of this push.
-  package var goAway: GoAway? { rest?.goAway }
+  package var goAway: GoAway? { details?.goAway }
   /// How the connection was closed because of this push.
-  package var closed: Closing? { rest?.closed }
+  package var closed: CloseMethod? { details?.closed }
   /// The violation of HTTP/2; nil if there was none.
-  package var breach: Breach? { rest?.breach }
+  package var violation: ProtocolViolation? { details?.violation }
   /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
   /// response.
-  package var endedAt: Int64? { rest?.endedAt }
+  package var endedAt: Int64? { details?.endedAt }
 
   /// Creates a description of what was sent.
   package init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
-    closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil
+    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, endedAt: Int64? = nil
   ) {
     self.injections = injections
     let isPlain =
-      unusualReason == nil && reset == nil && goAway == nil && closed == nil && breach == nil && endedAt == nil
-    rest =
+      unusualReason == nil && reset == nil && goAway == nil && closed == nil && violation == nil && endedAt == nil
+    details =
       isPlain
       ? nil
-      : Rest(
-        unusualReason: unusualReason, reset: reset, goAway: goAway, closed: closed, breach: breach, endedAt: endedAt)
+      : Details(
+        unusualReason: unusualReason, reset: reset, goAway: goAway, closed: closed, violation: violation,
+        endedAt: endedAt)
   }
 }

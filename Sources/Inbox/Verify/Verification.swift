@@ -40,7 +40,7 @@ struct Expectation: Sendable {
   var allowsNone = false
 
   /// Whether the expectation fails if no push matches.
-  var needsPush: Bool { !allowsNone && count?.least != 0 }
+  var needsPush: Bool { !allowsNone && count?.minimum != 0 }
 
   /// Returns whether this number of pushes may count.
   func permits(_ number: Int) -> Bool { allowsNone && number == 0 || count?.contains(number) != false }
@@ -51,19 +51,19 @@ struct Expectation: Sendable {
 
 /// The allowed range of a count.
 struct CountBounds: Sendable, Equatable, CustomStringConvertible {
-  var least = 0
+  var minimum = 0
   /// The upper bound; nil for none.
-  var most: Int?
+  var maximum: Int?
 
-  func contains(_ count: Int) -> Bool { count >= least && count <= most ?? .max }
+  func contains(_ count: Int) -> Bool { count >= minimum && count <= maximum ?? .max }
 
   /// The range as text: `exactly 1`, `at least 2`, `at most 3`, `2 to 4`, `none`.
   var description: String {
-    switch most {
-    case nil: "at least \(least)"
+    switch maximum {
+    case nil: "at least \(minimum)"
     case 0: "none"
-    case least: "exactly \(least)"
-    case let most?: least == 0 ? "at most \(most)" : "\(least) to \(most)"
+    case minimum: "exactly \(minimum)"
+    case let maximum?: minimum == 0 ? "at most \(maximum)" : "\(minimum) to \(maximum)"
     }
   }
 }
@@ -113,9 +113,9 @@ extension Inbox {
   /// times are by the machine's clock.
   ///
   /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
-  package func verify(_ verification: Verification, at scene: VerificationContext) async -> VerificationReport? {
+  package func verify(_ verification: Verification, in context: VerificationContext) async -> VerificationReport? {
     let totals = await VerificationWait(verification, in: self).run { totals in
-      VerificationEvaluator(totals: totals).isMet(in: self, by: scene.rulebook)
+      VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
     }
     guard let totals else { return nil }
     let snapshot = snapshot()
@@ -135,8 +135,8 @@ extension Inbox {
     }
     return VerificationReport(
       expectations: expectations, order: evaluator.order, others: evaluator.others(in: self),
-      lost: evaluator.lost(in: self, by: scene.rulebook),
-      findings: evaluator.findings(in: self, by: scene.rulebook), evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: verification.after), scene: scene)
+      lost: evaluator.lost(in: self, by: context.rulebook),
+      findings: evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
+      isComplete: snapshot.isComplete(after: verification.after), context: context)
   }
 }

@@ -34,12 +34,12 @@ struct VerificationCounts: Sendable {
   private(set) var others = SeqSet()
   private(set) var retries = RetrySequences()
   private var pending: [Int: CountedRecord] = [:]
-  private let asksForRetries: Bool
+  private let checksRetries: Bool
 
   init(_ verification: Verification) {
     self.verification = verification
     counts = Array(repeating: Count(), count: verification.expectations.count)
-    asksForRetries = verification.expectations.contains { $0.retries != nil }
+    checksRetries = verification.expectations.contains { $0.retries != nil }
   }
 
   /// Counts a record of the window, or the end of a record for which `isWaiting(for:)` returns true.
@@ -51,7 +51,7 @@ struct VerificationCounts: Sendable {
     if let earlier { uncount(earlier, seq) }
     let isPending = record.outcome == .pending
     var counted = CountedRecord()
-    if asksForRetries { counted.sequence = retries.add(record) }
+    if checksRetries { counted.sequence = retries.add(record) }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)
       if let sequence = counted.sequence, expectation.retries != nil {
@@ -69,7 +69,7 @@ struct VerificationCounts: Sendable {
     if counted.matching.isEmpty, verification.allowsNoOthers { others.insert(seq) }
     if isPending { pending[seq] = counted }
     return !counted.matching.isEmpty || earlier != nil || verification.allowsNoOthers
-      || verification.refusedFindings != nil || verification.requiresNothingLost || asksForRetries && record.attempt > 1
+      || verification.refusedFindings != nil || verification.requiresNothingLost || checksRetries && record.attempt > 1
   }
 
   /// Returns whether the record was pending when it was counted.
@@ -96,13 +96,13 @@ struct VerificationCounts: Sendable {
   /// Returns whether the count of one expectation is still below its minimum.
   func isShort(_ index: Int) -> Bool {
     let (expectation, count) = (verification.expectations[index], counts[index].seqs.count)
-    return count < expectation.count?.least ?? 0 && !expectation.permits(count)
+    return count < expectation.count?.minimum ?? 0 && !expectation.permits(count)
   }
 
   /// Whether a count is too large or an unexpected push arrived, so that the verification fails whatever follows.
   var isBroken: Bool {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
-      expectation.count.map { count.seqs.count - count.pending > $0.most ?? .max } ?? false
+      expectation.count.map { count.seqs.count - count.pending > $0.maximum ?? .max } ?? false
     }
     return isOver || others.count > pending.values.count { $0.matching.isEmpty }
   }
@@ -111,7 +111,7 @@ struct VerificationCounts: Sendable {
 extension Verification {
   /// Whether a further push could make the verification fail, so that meeting all expectations once is not enough.
   var canBeViolated: Bool {
-    hasCriteriaBeyondCounts || allowsNoOthers || expectations.contains { $0.count?.most != nil || $0.allowsNone }
+    hasCriteriaBeyondCounts || allowsNoOthers || expectations.contains { $0.count?.maximum != nil || $0.allowsNone }
   }
 
   /// Whether the verification has criteria other than counts, so that one wrong count does not complete the report.

@@ -23,14 +23,14 @@ struct VerificationEvaluator {
           found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
     }
     if let policy = expectation.retries {
-      let stories = count.sequences.map { totals.retries[$0] }
-      if stories.isEmpty, expectation.needsPush {
+      let sequences = count.sequences.map { totals.retries[$0] }
+      if sequences.isEmpty, expectation.needsPush {
         criteria.append(
           Criterion(
             name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
             hint: "no push matched; set allow_none: true if none are required"))
       } else {
-        criteria += RetryPolicyEvaluator(policy: policy, sequences: stories).criteria
+        criteria += RetryPolicyEvaluator(policy: policy, sequences: sequences).criteria
       }
     }
     return criteria
@@ -45,14 +45,14 @@ struct VerificationEvaluator {
       one.seq.flatMap { first in other.seq.map { first < $0 } } ?? false
     }
     let isWhole = firsts.allSatisfy { $0.seq != nil }
-    let came = firsts.filter { $0.seq != nil }.sorted { ($0.seq ?? 0, $0.name) < ($1.seq ?? 0, $1.name) }
-    var found = came.map { "\(ReportText.shortened($0.name)) (seq \($0.seq ?? 0))" }.joined(separator: ", then ")
+    let arrived = firsts.filter { $0.seq != nil }.sorted { ($0.seq ?? 0, $0.name) < ($1.seq ?? 0, $1.name) }
+    var found = arrived.map { "\(ReportText.shortened($0.name)) (seq \($0.seq ?? 0))" }.joined(separator: ", then ")
     if !isWhole {
       let missing = firsts.filter { $0.seq == nil }.map { ReportText.shortened($0.name) }.joined(separator: ", ")
       found += (found.isEmpty ? "" : "; ") + "no \(missing)"
     }
     if firsts.isEmpty { found = "no push" }
-    let isShared = Set(came.map(\.seq)).count < came.count
+    let isShared = Set(arrived.map(\.seq)).count < arrived.count
     return Criterion(
       name: "order",
       wanted: order.map { ReportText.shortened(verification.expectations[$0].name) }.joined(separator: ", then "),
@@ -76,7 +76,7 @@ struct VerificationEvaluator {
   func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
     inbox.updateFindings(by: rulebook)
-    let seqs = inbox.analyzer.unsettled(after: verification.after)
+    let seqs = inbox.analyzer.unresolved(after: verification.after)
     return VerificationReport.Others(
       criterion: Criterion(
         name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
@@ -112,8 +112,8 @@ extension Record {
   /// A one-line description of the record.
   fileprivate var oneLineDescription: String {
     let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
-    let answer = served.status.map { String($0) } ?? outcome.rawValue
+    let response = served.status.map { String($0) } ?? outcome.rawValue
     let parts = [topic, text(facts.pushTypeText), deviceToken.map { "to " + $0 }].compactMap(\.self)
-    return "seq \(seq): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(answer)"
+    return "seq \(seq): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(response)"
   }
 }

@@ -14,8 +14,8 @@ private enum ExpectationKey: String, CaseIterable {
 /// The members of `count`.
 private enum CountKey: String, CaseIterable {
   case exactly
-  case least = "at_least"
-  case most = "at_most"
+  case atLeast = "at_least"
+  case atMost = "at_most"
 }
 
 /// The members of `retries`.
@@ -47,7 +47,7 @@ extension VerificationParser {
     if let node = members[.count] {
       expectation.count = count(node)
     } else if members[.retries] == nil {
-      expectation.count = CountBounds(least: 1)
+      expectation.count = CountBounds(minimum: 1)
     }
     if let node = members[.retries] { expectation.retries = retries(node) }
     return expectation
@@ -61,21 +61,21 @@ extension VerificationParser {
   private mutating func ending(_ node: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
     var words: [String] = []
     for element in listOrOne(node) where !isFull {
-      guard let word = word(element) else { continue }
-      let term = QueryTerm(name: key.rawValue, value: word)
+      guard let value = scalar(element) else { continue }
+      let term = QueryTerm(name: key.rawValue, value: value)
       do throws(FilterError) {
         try filter.add(term, in: context)
       } catch {
         fail(element, error)
       }
-      let value = ReportText.shortened(term.value.text)
-      words.append((term.isNegated ? "not " : "") + (key == .outcome ? value : "\(key.rawValue) \(value)"))
+      let shown = ReportText.shortened(term.value.text)
+      words.append((term.isNegated ? "not " : "") + (key == .outcome ? shown : "\(key.rawValue) \(shown)"))
     }
     return words
   }
 
   /// Returns a scalar in the form used in a query.
-  private mutating func word(_ node: Located) -> String? {
+  private mutating func scalar(_ node: Located) -> String? {
     switch node.value {
     case .text(let text), .number(let text): return text
     case .flag(let flag): return String(flag)
@@ -132,7 +132,7 @@ extension VerificationParser {
       return fail(node, error)
     }
     for element in listOrOne(node) where !isFull {
-      guard let value = word(element) else { continue }
+      guard let value = scalar(element) else { continue }
       do throws(FilterError) {
         try selection.add(name: name, value: value, further: further, in: context)
       } catch {
@@ -146,7 +146,7 @@ extension VerificationParser {
   private mutating func count(_ node: Located) -> CountBounds? {
     switch node.value {
     case .object: break
-    case .number: return whole(node, in: 0...Self.maxCount).map { CountBounds(least: $0, most: $0) }
+    case .number: return whole(node, in: 0...Self.maxCount).map { CountBounds(minimum: $0, maximum: $0) }
     default:
       wrong(node, "a whole number, or an object such as {\"at_least\": 2}")
       return nil
@@ -154,17 +154,17 @@ extension VerificationParser {
     let before = problems.count
     guard let members = members(node, what: "a count", of: CountKey.self) else { return nil }
     func range(_ key: CountKey) -> Int? { members[key].flatMap { whole($0, in: 0...Self.maxCount) } }
-    let (exactly, least, most) = (range(.exactly), range(.least), range(.most))
+    let (exactly, minimum, maximum) = (range(.exactly), range(.atLeast), range(.atMost))
     if let node = members[.exactly], members.count > 1 {
       fail(node, "exactly excludes other bounds", hint: "Omit at_least and at_most.")
     }
-    if let least, let most, least > most {
+    if let minimum, let maximum, minimum > maximum {
       fail(node, "at_least is larger than at_most", hint: "Swap them, or use exactly.")
     }
     if members.isEmpty, problems.count == before {
       fail(node, "the number is missing", hint: "Specify exactly, at_least or at_most, as in {\"exactly\": 1}.")
     }
-    return exactly.map { CountBounds(least: $0, most: $0) } ?? CountBounds(least: least ?? 0, most: most)
+    return exactly.map { CountBounds(minimum: $0, maximum: $0) } ?? CountBounds(minimum: minimum ?? 0, maximum: maximum)
   }
 
   // MARK: - Retries
@@ -175,16 +175,16 @@ extension VerificationParser {
     var policy = RetryPolicy()
     if let node = members[.min] { policy.min = whole(node, in: 0...Self.maxCount) }
     if let node = members[.max] { policy.max = whole(node, in: 0...Self.maxCount) }
-    if let node = members[.minFirstDelay] { policy.minFirstDelay = duration(node, most: .seconds(86_400)) }
-    if let node = members[.maxFirstDelay] { policy.maxFirstDelay = duration(node, most: .seconds(86_400)) }
+    if let node = members[.minFirstDelay] { policy.minFirstDelay = duration(node, maximum: .seconds(86_400)) }
+    if let node = members[.maxFirstDelay] { policy.maxFirstDelay = duration(node, maximum: .seconds(86_400)) }
     if let node = members[.growing] { policy.isGrowing = flag(node) ?? false }
     if let node = members[.finally] {
       policy.endings = words(node, of: Record.Outcome.self, what: "outcome")
     }
-    if let least = policy.min, let most = policy.max, least > most {
+    if let minimum = policy.min, let maximum = policy.max, minimum > maximum {
       fail(node, "min is larger than max", hint: "Swap them.")
     }
-    if let least = policy.minFirstDelay, let most = policy.maxFirstDelay, least > most {
+    if let minimum = policy.minFirstDelay, let maximum = policy.maxFirstDelay, minimum > maximum {
       fail(node, "min_first_delay is longer than max_first_delay", hint: "Swap them.")
     }
     if members.isEmpty, problems.count == before {

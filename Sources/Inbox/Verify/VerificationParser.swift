@@ -146,8 +146,8 @@ struct VerificationParser {
     return nil
   }
 
-  /// Parses a duration from zero to `most`. The number 0 is allowed; other numbers lack a unit.
-  mutating func duration(_ node: Located, most: Duration) -> Duration? {
+  /// Parses a duration from zero to `maximum`. The number 0 is allowed; other numbers lack a unit.
+  mutating func duration(_ node: Located, maximum: Duration) -> Duration? {
     switch node.value {
     case .number("0"): return .zero
     case .number(let text):
@@ -155,10 +155,10 @@ struct VerificationParser {
         node, "\(ReportText.shortened(text)) has no unit",
         hint: "Durations are strings such as \"500ms\" or \"\(ReportText.shortened(text))s\".")
     case .text(let text):
-      if let duration = DurationFormat.duration(text), duration >= .zero, duration <= most { return duration }
+      if let duration = DurationFormat.duration(text), duration >= .zero, duration <= maximum { return duration }
       fail(
-        node, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(most))",
-        hint: "Use one such as 500ms, 5s or 2m, at most \(DurationFormat.text(most)).")
+        node, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(maximum))",
+        hint: "Use one such as 500ms, 5s or 2m, at most \(DurationFormat.text(maximum)).")
     default: wrong(node, "a duration such as \"5s\"")
     }
     return nil
@@ -226,9 +226,9 @@ extension VerificationParser {
     var verification = Verification()
     guard let members = members(node, what: "a verification", of: DocumentKey.self) else { return verification }
     if let node = members[.timeout] {
-      verification.timeout = duration(node, most: WaitQuery.maxTimeout) ?? .zero
+      verification.timeout = duration(node, maximum: WaitQuery.maxTimeout) ?? .zero
     }
-    if let node = members[.settle] { verification.settle = duration(node, most: WaitQuery.maxTimeout) ?? .zero }
+    if let node = members[.settle] { verification.settle = duration(node, maximum: WaitQuery.maxTimeout) ?? .zero }
     if let node = members[.settle], verification.settle > verification.timeout {
       fail(
         node, "it is longer than the timeout, which is \(DurationFormat.text(verification.timeout))",

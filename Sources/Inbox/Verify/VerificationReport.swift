@@ -83,7 +83,7 @@ package struct VerificationReport: Sendable {
   /// Whether no record of the window was evicted.
   package let isComplete: Bool
   /// The server that was verified.
-  package let scene: VerificationContext
+  package let context: VerificationContext
 
   /// Whether the result is unknown, because records of the window were evicted.
   package var isInconclusive: Bool { !isComplete }
@@ -158,8 +158,8 @@ extension VerificationReport {
     }
     writer.member("evicted", evicted)
     writer.member("complete", isComplete)
-    writer.member("seed", scene.seed)
-    writer.member("profile", scene.profile)
+    writer.member("seed", context.seed)
+    writer.member("profile", context.profile)
     writer.member("text", text)
   }
 }
@@ -225,11 +225,11 @@ extension VerificationReport {
   package var text: String {
     var parts = expectations.map(\.text) + [order?.text, others?.text, lost?.text, findings?.text].compactMap(\.self)
     if isInconclusive { parts.append("? \(inconclusiveness)") }
-    let circumstances = [
-      "window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)", scene.seed.map { "seed \($0)" },
-      scene.profile.map { "profile \(ReportText.line($0))" },
+    let facts = [
+      "window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)", context.seed.map { "seed \($0)" },
+      context.profile.map { "profile \(ReportText.line($0))" },
     ]
-    parts.append("  " + circumstances.compactMap(\.self).joined(separator: "   "))
+    parts.append("  " + facts.compactMap(\.self).joined(separator: "   "))
     return parts.joined(separator: "\n")
   }
 

@@ -46,33 +46,18 @@ final class VerificationWait: InboxListener {
     // Without a timeout only the existing records count, so no listener is needed.
     guard verification.timeout > .zero else { return await countNewRecords(&rounds) ? rounds.totals : nil }
     guard inbox.notifier.add(self, to: inbox) else { return nil }
-    var timer: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
+    var timer = WaitTimer()
     defer {
       inbox.notifier.remove(self)
-      timer?.task.cancel()
+      timer.cancel()
     }
     var iterator = signals.makeAsyncIterator()
     repeat {
       guard await countNewRecords(&rounds) else { return nil }
-      let now = ContinuousClock.now
-      guard let time = rounds.nextRound(at: now, isMet: isMet) else { return rounds.totals }
-      // Keep an earlier timer: it causes one additional round at most.
-      if timer.map({ $0.time <= now || $0.time > time }) ?? true {
-        timer?.task.cancel()
-        timer = (time, makeTimer(at: time))
-      }
+      guard let time = rounds.nextRound(at: .now, isMet: isMet) else { return rounds.totals }
+      timer.schedule(at: time) { [signal] in signal.yield() }
     } while await iterator.next() != nil
     return nil
-  }
-
-  private func makeTimer(at time: ContinuousClock.Instant) -> Task<Void, Never> {
-    let signal = signal
-    return Task {
-      do {
-        try await Task.sleep(until: time, clock: .continuous)
-        signal.yield()
-      } catch {}
-    }
   }
 
   /// Counts the new records.
@@ -83,14 +68,14 @@ final class VerificationWait: InboxListener {
       defer { pendingChanges = PendingChanges() }
       return pendingChanges
     }
-    if pendingChanges.isEmptied { rounds.beginAnew() }
+    if pendingChanges.isEmptied { rounds.restart() }
     for seq in pendingChanges.finished where rounds.totals.isWaiting(for: seq) {
       if let record = inbox.record(seq: seq) { rounds.count(record) }
     }
     let snapshot = inbox.snapshot()
-    var rest = Selection()
-    rest.after = rounds.seen
-    var iterator = InboxIterator(snapshot, rest)
+    var newRecords = Selection()
+    newRecords.after = rounds.seen
+    var iterator = InboxIterator(snapshot, newRecords)
     while let records = iterator.next() {
       for record in records { rounds.count(record) }
       if Task.isCancelled { return false }
@@ -119,7 +104,7 @@ private struct Rounds {
     deadline = quietSince + verification.timeout
   }
 
-  mutating func beginAnew() {
+  mutating func restart() {
     totals = VerificationCounts(totals.verification)
     seen = totals.verification.after
     change()

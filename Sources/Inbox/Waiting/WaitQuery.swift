@@ -109,11 +109,11 @@ struct WaitCounts: Sendable {
   /// Whether no record that could count was evicted before it was examined.
   var isComplete = true
 
-  init(_ query: WaitQuery, began: ContinuousClock.Instant) {
+  init(_ query: WaitQuery, startedAt: ContinuousClock.Instant) {
     selection = query.selection
     count = query.count
     settle = query.settle
-    quietSince = began
+    quietSince = startedAt
   }
 
   /// Counts a record that existed when the wait began.
@@ -133,10 +133,10 @@ struct WaitCounts: Sendable {
 
   /// Drops the records up to `seq`, after the inbox was emptied.
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
-    let gone = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
-    guard gone > 0 else { return }
-    for seq in matched[..<gone] { pending.remove(seq) }
-    matched.removeFirst(gone)
+    let removed = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
+    guard removed > 0 else { return }
+    for seq in matched[..<removed] { pending.remove(seq) }
+    matched.removeFirst(removed)
     quietSince = now
   }
 
@@ -145,7 +145,7 @@ struct WaitCounts: Sendable {
     if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted {
       return .unsatisfiable
     }
-    return isWanted ? afterQuiet(now) : .open(until: nil)
+    return isWanted ? verdictAfterSettling(now) : .open(until: nil)
   }
 
   /// Whether the wanted number of records matches, regardless of the settle time.
@@ -156,7 +156,7 @@ struct WaitCounts: Sendable {
     }
   }
 
-  private func afterQuiet(_ now: ContinuousClock.Instant) -> Verdict {
+  private func verdictAfterSettling(_ now: ContinuousClock.Instant) -> Verdict {
     now >= quietSince + settle ? .satisfied : .open(until: quietSince + settle)
   }
 

@@ -4,7 +4,7 @@ internal import NIOConcurrencyHelpers
 /// expires.
 final class Waiter: InboxListener {
   /// The reason why a wait ended.
-  enum Ending: Sendable {
+  enum Termination: Sendable {
     case satisfied, unsatisfiable, timedOut
     /// The server stopped, or the waiting client disconnected.
     case abandoned
@@ -16,11 +16,10 @@ final class Waiter: InboxListener {
     var seen = 0
     /// Changes received during the first pass over the inbox; nil after it.
     var pendingChanges: PendingChanges? = PendingChanges()
-    var ending: Ending?
+    var termination: Termination?
     var continuation: CheckedContinuation<Void, Never>?
-    /// The task that evaluates the wait again at the deadline or when the settle time has passed.
-    var timer: Task<Void, Never>?
-    var timerTime: ContinuousClock.Instant?
+    /// Evaluates the wait again at the deadline or when the settle time has passed.
+    var timer = WaitTimer()
   }
 
   private struct PendingChanges {
@@ -34,23 +33,23 @@ final class Waiter: InboxListener {
   private let state: NIOLockedValueBox<State>
 
   init(_ query: WaitQuery, in inbox: Inbox) {
-    let began = ContinuousClock.now
+    let startedAt = ContinuousClock.now
     self.inbox = inbox
-    deadline = began + query.timeout
-    state = NIOLockedValueBox(State(counts: WaitCounts(query, began: began)))
+    deadline = startedAt + query.timeout
+    state = NIOLockedValueBox(State(counts: WaitCounts(query, startedAt: startedAt)))
   }
 
   /// Runs the wait to its end.
   ///
   /// - Returns: The reason for the end, the counts, and the `seq` up to which records were examined.
-  func run() async -> (ending: Ending, counts: WaitCounts, seen: Int) {
+  func run() async -> (termination: Termination, counts: WaitCounts, seen: Int) {
     if inbox.notifier.add(self, to: inbox) {
       await countExistingRecords()
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           let isOver = state.withLockedValue { state in
-            if state.ending == nil { state.continuation = continuation }
-            return state.ending != nil
+            if state.termination == nil { state.continuation = continuation }
+            return state.termination != nil
           }
           if isOver { continuation.resume() }
         }
@@ -60,15 +59,15 @@ final class Waiter: InboxListener {
       inbox.notifier.remove(self)
     }
     return state.withLockedValue { state in
-      state.timer?.cancel()
-      return (state.ending ?? .abandoned, state.counts, state.seen)
+      state.timer.cancel()
+      return (state.termination ?? .abandoned, state.counts, state.seen)
     }
   }
 
   // MARK: - Existing records
 
-  /// Counts the records that are in the inbox. Because this may take long, changes received during the pass are only
-  /// noted and looked up at its end.
+  /// Counts the records that are in the inbox. Because this may take long, changes received during the pass are
+  /// buffered and processed at its end.
   private func countExistingRecords() async {
     var snapshot = inbox.snapshot()
     var counts = state.withLockedValue { $0.counts }
@@ -98,7 +97,7 @@ final class Waiter: InboxListener {
       state.pendingChanges = nil
       state.counts = counted
       state.seen = reached
-      guard state.ending == nil else { return }
+      guard state.termination == nil else { return }
       catchUp(&state, with: pendingChanges)
     }
     check()
@@ -114,9 +113,9 @@ final class Waiter: InboxListener {
     }
     guard pendingChanges.through > state.seen else { return }
     state.counts.isComplete = state.counts.isComplete && snapshot.isComplete(after: state.seen)
-    var rest = Selection()
-    rest.after = state.seen
-    var iterator = InboxIterator(snapshot, rest)
+    var newRecords = Selection()
+    newRecords.after = state.seen
+    var iterator = InboxIterator(snapshot, newRecords)
     while let records = iterator.next() {
       for record in records { state.counts.update(record, at: now) }
     }
@@ -134,7 +133,7 @@ final class Waiter: InboxListener {
         state.pendingChanges = pendingChanges
         return false
       }
-      guard state.ending == nil else { return false }
+      guard state.termination == nil else { return false }
       let now = ContinuousClock.now
       if let through = changes.emptiedThrough { empty(&state, through: through, at: now) }
       if changes.missed > 0, changes.evictedThrough > state.seen { state.counts.isComplete = false }
@@ -148,12 +147,12 @@ final class Waiter: InboxListener {
 
   private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
     state.counts.empty(through: seq, at: now)
-    // Earlier evictions no longer matter once everything counted so far is gone.
+    // Earlier evictions no longer matter once everything counted so far was removed.
     if seq >= state.seen { state.counts.isComplete = true }
   }
 
   func inboxDidClose() {
-    end { state in state.ending = state.ending ?? .abandoned }
+    end { state in state.termination = state.termination ?? .abandoned }
   }
 
   // MARK: - Ending the wait
@@ -161,46 +160,51 @@ final class Waiter: InboxListener {
   /// Ends the wait if the result is known or the timeout has expired; otherwise schedules the next evaluation.
   private func check() {
     end { state in
-      guard state.ending == nil, state.pendingChanges == nil else { return }
+      guard state.termination == nil, state.pendingChanges == nil else { return }
       let now = ContinuousClock.now
       switch state.counts.verdict(at: now) {
-      case .satisfied: state.ending = .satisfied
-      case .unsatisfiable: state.ending = .unsatisfiable
-      case .open where now >= deadline: state.ending = .timedOut
-      case .open(let until): setTimer(&state, at: min(until ?? deadline, deadline))
+      case .satisfied: state.termination = .satisfied
+      case .unsatisfiable: state.termination = .unsatisfiable
+      case .open where now >= deadline: state.termination = .timedOut
+      case .open(let until):
+        state.timer.schedule(at: min(until ?? deadline, deadline)) { [weak self] in self?.check() }
       }
     }
-  }
-
-  private func setTimer(_ state: inout State, at time: ContinuousClock.Instant) {
-    // An earlier timer evaluates again and sets the next one.
-    if let set = state.timerTime, set <= time { return }
-    state.timer?.cancel()
-    state.timerTime = time
-    state.timer = Task { [weak self] in
-      do {
-        try await Task.sleep(until: time, clock: .continuous)
-      } catch {
-        return
-      }
-      self?.timerFired(time)
-    }
-  }
-
-  private func timerFired(_ time: ContinuousClock.Instant) {
-    state.withLockedValue { state in
-      if state.timerTime == time { state.timerTime = nil }
-    }
-    check()
   }
 
   private func end(_ change: (inout State) -> Void) {
     let continuation = state.withLockedValue { state in
       change(&state)
-      guard state.ending != nil else { return CheckedContinuation<Void, Never>?.none }
+      guard state.termination != nil else { return CheckedContinuation<Void, Never>?.none }
       defer { state.continuation = nil }
       return state.continuation
     }
     continuation?.resume()
+  }
+}
+
+/// A timer of a wait. It fires once, at the earliest of the times it was scheduled for.
+struct WaitTimer: Sendable {
+  private var scheduled: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
+
+  /// Schedules `action`, unless the timer is scheduled for an earlier time that is not over: the action then schedules
+  /// the timer again.
+  mutating func schedule(at time: ContinuousClock.Instant, _ action: @escaping @Sendable () -> Void) {
+    if let scheduled, scheduled.time > .now, scheduled.time <= time { return }
+    cancel()
+    let task = Task {
+      do {
+        try await Task.sleep(until: time, clock: .continuous)
+        action()
+      } catch {
+        // The timer was cancelled.
+      }
+    }
+    scheduled = (time, task)
+  }
+
+  mutating func cancel() {
+    scheduled?.task.cancel()
+    scheduled = nil
   }
 }

@@ -1,7 +1,7 @@
 internal import Notation
 
 /// The result of a wait.
-package struct WaitAnswer: Sendable {
+package struct WaitResult: Sendable {
   /// Whether the condition of the wait was met.
   package let isSatisfied: Bool
   /// Whether the wait was cut short, because the inbox closed or the client disconnected.
@@ -39,13 +39,14 @@ extension Inbox {
   /// Records that are removed or evicted later stay counted; emptying the inbox restarts the count.
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
-  package func wait(for query: WaitQuery) async -> WaitAnswer {
-    let (ending, counts, seen) = await Waiter(query, in: self).run()
+  package func wait(for query: WaitQuery) async -> WaitResult {
+    let (termination, counts, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
-    return WaitAnswer(
-      isSatisfied: ending == .satisfied, isAbandoned: ending == .abandoned, matched: counts.matched.count,
+    return WaitResult(
+      isSatisfied: termination == .satisfied, isAbandoned: termination == .abandoned, matched: counts.matched.count,
       items: counts.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
-      message: query.message(ending, counts), nearest: ending == .timedOut ? query.nearMisses(in: snapshot) : [],
+      message: query.message(termination, counts),
+      nearest: termination == .timedOut ? query.nearMisses(in: snapshot) : [],
       evicted: snapshot.evicted, isComplete: counts.isComplete)
   }
 
@@ -61,16 +62,16 @@ extension Inbox {
 
 extension WaitQuery {
   /// Returns the wanted and the found count as text.
-  fileprivate func message(_ ending: Waiter.Ending, _ counts: WaitCounts) -> String {
+  fileprivate func message(_ termination: Waiter.Termination, _ counts: WaitCounts) -> String {
     let found = counts.matched.isEmpty ? "no push matches" : Self.counted(counts.matched.count)
-    switch ending {
+    switch termination {
     case .satisfied:
       return settle > .zero ? "\(found), and nothing changed for \(DurationFormat.text(settle))" : found
     case .abandoned: return "the wait was cut short when \(found)"
     case .unsatisfiable, .timedOut:
-      let time = ending == .timedOut ? " after \(DurationFormat.text(timeout))" : ""
+      let time = termination == .timedOut ? " after \(DurationFormat.text(timeout))" : ""
       var message = "wanted \(count), and \(found)\(time)"
-      if ending == .timedOut, counts.isWanted {
+      if termination == .timedOut, counts.isWanted {
         message += ", but it was never quiet for \(DurationFormat.text(settle))"
       }
       if !counts.isComplete {

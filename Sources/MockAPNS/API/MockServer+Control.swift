@@ -35,7 +35,7 @@ extension ServerState {
     if parts.contains(.inbox) {
       inbox.removeAll(reset: names)
     } else if !parts.isEmpty {
-      events.note(.reset) { $0.member("reset", names) }
+      events.record(.reset) { $0.member("reset", names) }
     }
   }
 }

@@ -98,7 +98,7 @@ package struct CertificateFolder: Sendable {
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
       let reason = String(cString: strerror(failure == 0 ? errno : failure))
       throw CertificateFolderError(
-        place: path, problem: "cannot create the folder: \(reason)", repair: "specify another one with --certs")
+        location: path, problem: "cannot create the folder: \(reason)", repair: "specify another one with --certs")
     }
     defer { free(resolved) }
     return String(cString: resolved)
@@ -151,7 +151,7 @@ extension CertificateFolder {
   ) throws -> ClientCertificate {
     guard let first = topics.first, topics.allSatisfy(Self.isTopic) else {
       throw CertificateFolderError(
-        place: "--topic", problem: "a topic is 1 to 255 characters without spaces and control characters",
+        location: "--topic", problem: "a topic is 1 to 255 characters without spaces and control characters",
         repair: "specify the bundle id of the app, such as com.example.app")
     }
     var request = CertificateAuthority.ProviderRequest(topics: topics, teamID: Self.teamID)
@@ -203,21 +203,21 @@ extension CertificateFolder {
 /// An error in the folder of certificates and keys. Its description is one line: place, problem and repair.
 package struct CertificateFolderError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The file, with a line number where that helps (`Certs/provider.yaml:7`), or the setting.
-  package let place: String
+  package let location: String
   /// The problem.
   package let problem: String
   /// The way to solve the problem.
   package let repair: String
 
   /// Creates an error.
-  init(place: String, problem: String, repair: String) {
-    self.place = place
+  init(location: String, problem: String, repair: String) {
+    self.location = location
     self.problem = problem
     self.repair = repair
   }
 
   /// The place, the problem and the repair on one line.
-  package var description: String { "\(place): \(problem); \(repair)" }
+  package var description: String { "\(location): \(problem); \(repair)" }
 
   /// Runs `work` and converts file errors that it throws.
   static func wrapping<Result>(_ work: () throws -> Result) throws -> Result {
@@ -225,7 +225,7 @@ package struct CertificateFolderError: Error, Equatable, Sendable, CustomStringC
       return try work()
     } catch let error as FileError {
       throw CertificateFolderError(
-        place: error.path, problem: error.problem, repair: error.repair + ", or name another folder with --certs")
+        location: error.path, problem: error.problem, repair: error.repair + ", or name another folder with --certs")
     }
   }
 }

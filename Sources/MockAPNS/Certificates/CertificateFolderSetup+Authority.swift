@@ -13,16 +13,16 @@ extension CertificateFolderSetup {
     let repair = "restore the right file, or create a new CA: \(newAuthorityCommand)"
     guard certificateFile.exists else {
       throw CertificateFolderError(
-        place: certificateFile.path, problem: "is missing, but its key \(keyFile.name) is there", repair: repair)
+        location: certificateFile.path, problem: "is missing, but its key \(keyFile.name) is there", repair: repair)
     }
     let certificate = try certificates(certificateFile, repair: repair)[0]
     guard certificate.isAuthority else {
       throw CertificateFolderError(
-        place: certificateFile.path, problem: "is not a certificate authority's certificate", repair: repair)
+        location: certificateFile.path, problem: "is not a certificate authority's certificate", repair: repair)
     }
     guard certificate.notAfter > now else {
       throw CertificateFolderError(
-        place: certificateFile.path, problem: "the certificate authority has expired",
+        location: certificateFile.path, problem: "the certificate authority has expired",
         repair: "make a new one: \(newAuthorityCommand)")
     }
     if certificate.notAfter - now < Self.renewal {
@@ -39,7 +39,7 @@ extension CertificateFolderSetup {
     let key = try privateKey(keyFile, repair: repair)
     guard certificate.matches(key) else {
       throw CertificateFolderError(
-        place: keyFile.path, problem: "the key does not belong to \(certificateFile.name)", repair: repair)
+        location: keyFile.path, problem: "the key does not belong to \(certificateFile.name)", repair: repair)
     }
     guard certificate.constrainsAddresses else { return Authority(certificate: certificate, key: key) }
     return try reissue(Authority(certificate: certificate, key: key), key, in: certificateFile)

@@ -68,7 +68,7 @@ struct CertificateFolderSetup {
     do {
       return try X509Certificate.chain(pem: text)
     } catch {
-      throw CertificateFolderError(place: file.path, problem: "no certificate: \(error)", repair: repair)
+      throw CertificateFolderError(location: file.path, problem: "no certificate: \(error)", repair: repair)
     }
   }
 
@@ -79,7 +79,7 @@ struct CertificateFolderSetup {
     do {
       return try ES256PrivateKey(pem: text)
     } catch {
-      throw CertificateFolderError(place: file.path, problem: "no usable private key: \(error)", repair: repair)
+      throw CertificateFolderError(location: file.path, problem: "no usable private key: \(error)", repair: repair)
     }
   }
 
@@ -93,13 +93,13 @@ struct CertificateFolderSetup {
     let key = try privateKey(files.key, repair: repair)
     guard certificate.matches(key) else {
       throw CertificateFolderError(
-        place: files.key.path, problem: "the key does not belong to \(files.certificate.name)", repair: repair)
+        location: files.key.path, problem: "the key does not belong to \(files.certificate.name)", repair: repair)
     }
     var leaf = Leaf(certificate: certificate, others: Array(chain.dropFirst()), key: key)
     if !certificate.isIssued(by: authority.certificate) {
       guard certificate.issuerOrganization == CertificateAuthority.organization else {
         throw CertificateFolderError(
-          place: files.certificate.path, problem: "was not issued by ca.pem but by \(certificate.issuer)",
+          location: files.certificate.path, problem: "was not issued by ca.pem but by \(certificate.issuer)",
           repair: repair)
       }
       leaf.flaw = "the old one is another authority's"
@@ -119,7 +119,7 @@ struct CertificateFolderSetup {
   func issuer(_ authority: Authority, for file: WholeFile, _ reason: String) throws -> CertificateAuthority {
     guard let key = authority.key else {
       throw CertificateFolderError(
-        place: file.path, problem: "cannot be created (\(reason)) without \(path)/ca-key.pem",
+        location: file.path, problem: "cannot be created (\(reason)) without \(path)/ca-key.pem",
         repair: "restore that file, or create a new CA: \(newAuthorityCommand)")
     }
     return try making(file) { try CertificateAuthority(certificate: authority.certificate, key: key) }
@@ -160,7 +160,7 @@ struct CertificateFolderSetup {
       return try make()
     } catch let error as TLSError {
       throw CertificateFolderError(
-        place: file.path, problem: "cannot be created: \(error)", repair: "check the installation of OpenSSL 3")
+        location: file.path, problem: "cannot be created: \(error)", repair: "check the installation of OpenSSL 3")
     }
   }
 }
@@ -189,7 +189,7 @@ extension CertificateFolderSetup {
     }
     for name in missing where try !permits(name, authority) {
       throw CertificateFolderError(
-        place: names.extra.contains(name) ? "--san" : files.certificate.path,
+        location: names.extra.contains(name) ? "--san" : files.certificate.path,
         problem: "the name \(name) is not allowed by \(path)/ca.pem",
         repair: "create a new CA: \(newAuthorityCommand)")
     }

@@ -55,7 +55,7 @@ package struct ProviderKeysFile: Sendable {
       return try body()
     } catch let error as YAMLError {
       throw CertificateFolderError(
-        place: file.path + (error.position.map { ":\($0.line):\($0.column)" } ?? ""), problem: error.message,
+        location: file.path + (error.position.map { ":\($0.line):\($0.column)" } ?? ""), problem: error.message,
         repair: error.hint ?? "correct the line; lists and maps are indented by spaces, never by tabs")
     }
   }
@@ -185,7 +185,7 @@ extension ProviderKeysFile {
       let present = entries[index]
       guard present.isSame(as: entry) else {
         throw CertificateFolderError(
-          place: "\(file.path):\(text.items[index].position.line)",
+          location: "\(file.path):\(text.items[index].position.line)",
           problem: "the key id \(entry.keyID) already exists, \(Self.difference(present, entry))",
           repair: "check which one is right; to remove this one: apns-mock key rm \(entry.keyID)")
       }
@@ -218,14 +218,14 @@ extension ProviderKeysFile {
         let file = file.resolved
         let bytes = try file.bytes()
         guard let text = String(validating: bytes, as: UTF8.self) else {
-          throw CertificateFolderError(place: file.path, problem: "is not in UTF-8", repair: "save it as UTF-8")
+          throw CertificateFolderError(location: file.path, problem: "is not in UTF-8", repair: "save it as UTF-8")
         }
         let present = try entries(in: text)
         guard let wanted = try locatingErrors({ try change(try ProviderKeysText(text), present) }) else { return false }
         let found = try? entries(in: wanted.text)
         guard let found, found.elementsEqual(wanted.entries, by: { $0.isSame(as: $1) }) else {
           throw CertificateFolderError(
-            place: file.path, problem: "has a format that must be edited by hand",
+            location: file.path, problem: "has a format that must be edited by hand",
             repair: "write 'keys:' and below it each key as a list item (- key_id: …), then retry")
         }
         try file.replace(with: Array(wanted.text.utf8), isPrivate: !file.isOpenToOthers)

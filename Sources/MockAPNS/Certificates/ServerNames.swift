@@ -25,7 +25,7 @@ struct ServerNames {
     self.extra = try extra.map { text in
       guard let name = CertificateName(text) else {
         throw CertificateFolderError(
-          place: "--san", problem: "'\(text)' is neither a host name nor an IP address",
+          location: "--san", problem: "'\(text)' is neither a host name nor an IP address",
           repair: "write it without scheme, port and path, such as apns.example.test or 192.168.1.20")
       }
       return name

@@ -3,8 +3,8 @@ package import TLSEngine
 
 /// The observations of a server on one connection, as far as the connection got.
 package struct ProbeResult: Sendable {
-  /// How the connection ended.
-  package enum End: Sendable, Equatable {
+  /// The ways in which the connection can end.
+  package enum Termination: Sendable, Equatable {
     /// All expected responses were received.
     case complete
     /// TLS or HTTP/2 failed, with this message.
@@ -33,8 +33,8 @@ package struct ProbeResult: Sendable {
   package internal(set) var goAway: GoAway?
   /// The outcome of each push; nil while unknown.
   package internal(set) var outcomes: [PushClient.Outcome?]
-  /// The way the connection ended.
-  package internal(set) var end = End.complete
+  /// How the connection ended.
+  package internal(set) var termination = Termination.complete
 
   /// Whether the server is trusted, so that a provider token may be sent to it.
   package var isTrusted: Bool { tls != nil && certificateFault == nil && certificateMatchesName }

@@ -54,7 +54,7 @@ package struct PushClient: Sendable {
   /// The outcome of one request.
   package enum Outcome: Sendable, Equatable {
     /// The server sent a response.
-    case answered(HTTPResponse)
+    case response(HTTPResponse)
     /// The server reset the stream with this HTTP/2 error code.
     case reset(errorCode: UInt32)
     /// The connection ended before a response, with the server's last GOAWAY if there was one.
@@ -73,7 +73,7 @@ package struct PushClient: Sendable {
     } catch {
       throw PushClientError(description: "cannot connect to \(endpoint): \(error)", wasConnected: false)
     }
-    switch probeResult.end {
+    switch probeResult.termination {
     case .failed(let reason): throw PushClientError(description: reason)
     case .timedOut: throw PushClientError(description: "no response from \(endpoint) within \(timeout)")
     case .complete, .closed:

@@ -110,7 +110,7 @@ final class PushClientHandler: ChannelInboundHandler {
   private func handle(_ event: HTTP2ClientSession.Event) {
     switch event {
     case .response(let stream, let response):
-      if let index = indices[stream] { probeResult.outcomes[index] = .answered(response) }
+      if let index = indices[stream] { probeResult.outcomes[index] = .response(response) }
     case .reset(let stream, let code):
       guard let index = indices[stream] else { return }
       // nghttp2 resets streams that a GOAWAY excluded; the GOAWAY describes the cause better.
@@ -125,8 +125,8 @@ final class PushClientHandler: ChannelInboundHandler {
     }
   }
 
-  private func finish(_ end: ProbeResult.End, _ context: ChannelHandlerContext) {
-    probeResult.end = end
+  private func finish(_ termination: ProbeResult.Termination, _ context: ChannelHandlerContext) {
+    probeResult.termination = termination
     // Later calls have no effect: the promise is already completed.
     promise.succeed(probeResult)
     context.close(promise: nil)

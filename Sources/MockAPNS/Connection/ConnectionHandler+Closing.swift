@@ -63,7 +63,7 @@ extension ConnectionHandler {
 
   /// Records who ended the connection, unless that is already recorded.
   func recordCloseInitiator(isClient: Bool) {
-    processor?.connection.ended(isClient ? .byClient : .byServer)
+    processor?.connection.recordClose(by: isClient ? .client : .server)
   }
 
   func close(_ context: ChannelHandlerContext) {

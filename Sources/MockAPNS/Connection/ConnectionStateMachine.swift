@@ -162,7 +162,7 @@ struct ConnectionStateMachine {
     switch state {
     case .open(.serving): return isFinished() ? .closeFinishedSession : .none
     case .open(.draining): return isFinished() || !hasPendingWork() ? .close : .none
-    // Whoever ends the connection closes it after this flush.
+    // The code that ends the connection closes it after this flush.
     default: return .none
     }
   }
@@ -271,7 +271,7 @@ struct ConnectionStateMachine {
 
   // MARK: - Timer
 
-  /// Returns whether to schedule the timer, in place of one that is scheduled.
+  /// Returns whether to schedule the timer, replacing one that is scheduled.
   mutating func timerRequested(_ purpose: TimerPurpose) -> Bool {
     if let timer, timer.rawValue > purpose.rawValue { return false }
     timer = purpose

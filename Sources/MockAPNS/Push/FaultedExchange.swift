@@ -135,7 +135,7 @@ extension FaultedExchange {
   }
 
   /// Whether the client receives a response.
-  var isAnswered: Bool {
+  var sendsResponse: Bool {
     switch outcome {
     case .hang(_, let ending): ending == .answer
     case .resetStream, .resetConnection, .close, .loseResponse: false
@@ -146,7 +146,7 @@ extension FaultedExchange {
 
   /// Whether the stream is refused with RST_STREAM, because the GOAWAY cannot exclude it.
   func isRefused(on stream: Int32, _ served: ServedStreams) -> Bool {
-    if case .goAway = outcome { !isAnswered && served.isOvertaken(stream) } else { false }
+    if case .goAway = outcome { !sendsResponse && served.isOvertaken(stream) } else { false }
   }
 
   /// Returns the name of the RST_STREAM error code that ends the stream; nil without RST_STREAM.
@@ -159,7 +159,7 @@ extension FaultedExchange {
   }
 
   /// The way the connection ends; nil if the push does not end it.
-  var closing: WireOutcome.Closing? {
+  var closeMethod: WireOutcome.CloseMethod? {
     switch outcome {
     case .resetConnection: .reset
     case .close, .hang(_, .close), .loseResponse(.close): .fin

@@ -26,7 +26,7 @@ extension PushProcessor {
   /// Applies the active faults to a push.
   ///
   /// - Parameter attempt: The push's attempt number, if a rule looked it up.
-  /// - Returns: Whether a fault decided about the push, which is then recorded and answered or delayed. If false,
+  /// - Returns: Whether a fault decided about the push, which is then recorded and gets a response, now or later. If false,
   ///   the APNs rules determine the response.
   func applyFaults(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
@@ -40,42 +40,44 @@ extension PushProcessor {
     }
     let plan = activePolicy.plan
     let summary = Traffic.PushSummary(key: identity.key, isAccepted: verdict.isAccepted)
-    func number() -> Int {
+    /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
+    func attemptNumber() -> Int {
       let number = attempt ?? attempts.peek(identity.countKey, now: batch.receivedAt)
       attempt = number
-      // First attempts are the usual case and need no look-up.
+      // First attempts are the usual case and need no lookup.
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
-    let atRequest = plan.candidateRules(at: .request, for: summary, attempt: number, now: batch.receivedAt)
-    var atResponse: CandidateRules?
-    if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
+    let requestRules = plan.candidateRules(at: .request, for: summary, attempt: attemptNumber, now: batch.receivedAt)
+    var responseRules: CandidateRules?
+    if requestRules.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
       // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
-      let candidates = plan.candidateRules(at: .response, for: summary, attempt: number, now: batch.receivedAt)
+      let candidates = plan.candidateRules(at: .response, for: summary, attempt: attemptNumber, now: batch.receivedAt)
       if candidates.isEmpty { return false }
-      atResponse = candidates
+      responseRules = candidates
     }
     attempts.prefetchForRejected(identity.countKey)
-    if !hasResponseRules, let fault = plan.fireConstantResponse(atRequest) {
+    if !hasResponseRules, let fault = plan.fireConstantResponse(requestRules) {
       // An accepted provider token raises the stream limit before any response but a 403.
       if fault.response.status != 403 { announceStreams(before: nil, on: stream, session) }
       respond(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.response.status,
-        reason: fault.response.reason, body: fault.response.body, by: fault.by, session)
+        reason: fault.response.reason, body: fault.response.body, injection: fault.injection, session)
       return true
     }
     var exchange = FaultedExchange(verdict)
-    if atResponse == nil {
-      evaluateRules(atRequest, at: .request, for: &exchange, request, verdict, identity.key, attempt: number)
+    if responseRules == nil {
+      evaluateRules(requestRules, at: .request, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
     }
-    if hasResponseRules, exchange.isAnswered {
+    if hasResponseRules, exchange.sendsResponse {
       let candidates =
-        atResponse
+        responseRules
         ?? plan.candidateRules(
-          at: .response, for: summary, attempt: number, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted)
+          at: .response, for: summary, attempt: attemptNumber, now: batch.receivedAt,
+          excludingOutcomes: exchange.isFaulted)
       if !candidates.isEmpty {
-        evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: number)
+        evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
       }
     }
     if exchange.injections.isEmpty { return false }
@@ -97,7 +99,7 @@ extension PushProcessor {
       attempt: attempt(), now: batch.now)
     var traffic = Traffic(connection: connectionTraffic, push: push)
     if injectionPoint == .response {
-      traffic.answer = Traffic.Answer(status: exchange.response.status, reason: exchange.response.reasonText)
+      traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
       traffic, at: injectionPoint, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
@@ -112,7 +114,7 @@ extension PushProcessor {
     _ verdict: borrowing Verdict, _ identity: Identity, attempt: Int32?, _ served: ServedStreams,
     _ session: HTTP2ServerSession
   ) {
-    if !(exchange.isAnswered && exchange.response.status == 403) { announceStreams(before: nil, on: stream, session) }
+    if !(exchange.sendsResponse && exchange.response.status == 403) { announceStreams(before: nil, on: stream, session) }
     if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.now) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }
@@ -122,11 +124,11 @@ extension PushProcessor {
     let isComplete = !exchange.takesTime
     // If the client does not learn that the push was accepted, its next request is a retry.
     let number = countAttempt(
-      of: identity, accepted: isComplete && exchange.isAccepted && exchange.isAnswered, next: attempt)
+      of: identity, accepted: isComplete && exchange.isAccepted && exchange.sendsResponse, next: attempt)
     record(
       request, verdict, generatedID: template?.generatedID(of: verdict.facts) ?? [],
       key: identity.key, attempt: number, isPending: !isComplete,
-      isComplete ? recordEnd(of: exchange, on: stream.id, served) : pendingEnd(of: exchange))
+      isComplete ? recordResult(of: exchange, on: stream.id, served) : pendingResult(of: exchange))
     if isComplete {
       complete(exchange, template, on: stream, served, session)
     } else {
@@ -150,9 +152,9 @@ extension PushProcessor {
       return
     }
     beginBatch()
-    let end = recordEnd(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.receivedAt)
-    if end.accepted, end.served.status == 200, let key = push.countKey { attempts.accept(key) }
-    completeRecord(of: push, with: end)
+    let result = recordResult(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.receivedAt)
+    if result.accepted, result.served.status == 200, let key = push.countKey { attempts.accept(key) }
+    completeRecord(of: push, with: result)
     complete(push.exchange, push.template, on: push.stream, served, session)
   }
 
@@ -165,7 +167,7 @@ extension PushProcessor {
     release(push.exchange)
     completeRecord(
       of: push,
-      with: Record.End(
+      with: Record.Result(
         outcome: .aborted, accepted: push.exchange.isAccepted && !push.exchange.isDelayedBeforeAcceptance,
         served: Record.Served(),
         wireOutcome: WireOutcome(
@@ -195,7 +197,7 @@ extension PushProcessor {
     _ served: ServedStreams, _ session: HTTP2ServerSession
   ) {
     release(exchange)
-    if exchange.isAnswered { sendResponse(of: exchange, template, on: stream, session) }
+    if exchange.sendsResponse { sendResponse(of: exchange, template, on: stream, session) }
     switch exchange.outcome {
     case .hang(_, .resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
     case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
@@ -243,21 +245,21 @@ extension PushProcessor {
 
   // MARK: - Records
 
-  private func pendingEnd(of exchange: borrowing FaultedExchange) -> Record.End {
-    Record.End(
+  private func pendingResult(of exchange: borrowing FaultedExchange) -> Record.Result {
+    Record.Result(
       outcome: .pending, accepted: false, served: Record.Served(),
       wireOutcome: WireOutcome(injections: exchange.injections), finishedAt: nil)
   }
 
-  /// Returns the end of the push's record.
+  /// Returns the result for the push's record.
   ///
   /// - Parameter latency: The response's latency in nanoseconds; nil for a response that leaves with the others of
   ///   this read.
-  private func recordEnd(
+  private func recordResult(
     of exchange: borrowing FaultedExchange, on stream: Int32, _ served: ServedStreams, latency: Int64? = nil
-  ) -> Record.End {
+  ) -> Record.Result {
     var response = Record.Served()
-    if exchange.isAnswered {
+    if exchange.sendsResponse {
       response = Record.Served(
         status: exchange.response.status, reason: exchange.response.reason, latencyNanoseconds: latency)
     }
@@ -268,10 +270,10 @@ extension PushProcessor {
         debugData: $0.debugData)
     }
     let wireOutcome = WireOutcome(
-      injections: exchange.injections, unusualReason: exchange.isAnswered ? exchange.response.unusualReason : nil,
-      reset: exchange.resetName(on: stream, served), goAway: goAway, closed: exchange.closing,
-      endedAt: exchange.isAnswered ? nil : MachineTime.nanoseconds)
-    return Record.End(
+      injections: exchange.injections, unusualReason: exchange.sendsResponse ? exchange.response.unusualReason : nil,
+      reset: exchange.resetName(on: stream, served), goAway: goAway, closed: exchange.closeMethod,
+      endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
+    return Record.Result(
       outcome: outcome, accepted: exchange.isAccepted, served: response,
       wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.now)
   }

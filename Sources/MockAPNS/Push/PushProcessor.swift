@@ -28,9 +28,9 @@ final class PushProcessor {
   @exclusivity(unchecked) var responses: ResponseTemplates
   @exclusivity(unchecked) var streams: StreamLimitPolicy
   /// The pushes that are delayed, or whose response is sent in parts over time, by stream.
-  @exclusivity(unchecked) var delayedPushes: [Int32: DelayedPush] = [:]
+  var delayedPushes: [Int32: DelayedPush] = [:]
   /// The first stream beyond the acknowledged stream limit, and that limit.
-  @exclusivity(unchecked) var excess: (stream: Int32, limit: UInt32)?
+  var excess: (stream: Int32, limit: UInt32)?
   /// The injected response to every push while a fault drains the connection.
   var drainResponse: Injection? { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { updateFaultScope() } }
@@ -138,9 +138,9 @@ final class PushProcessor {
     policy.activePolicy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.now,
       into: &verdict)
-    if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
+    if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
-    attempts.expect(identity.countKey)
+    attempts.prefetch(identity.countKey)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
       applyFaults(request, of: stream, verdict, identity, attempt: &attempt, served, session)
@@ -167,8 +167,8 @@ final class PushProcessor {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
       attempts.resume(countKey(of: stream), after: record.attempt, now: batch.receivedAt)
     }
-    batch.records[index].end(
-      Record.End(
+    batch.records[index].finish(
+      with: Record.Result(
         outcome: .aborted, accepted: record.accepted, served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
@@ -182,8 +182,8 @@ final class PushProcessor {
     recordUnfinished(stream, attempt: attempt)
   }
 
-  /// Makes the records of this read visible in the inbox. Must be called before the responses leave: an answered
-  /// push is readable.
+  /// Makes the records of this read visible in the inbox. Must be called before the responses are sent: a push
+  /// is readable once its client has the response.
   func commit() {
     guard !batch.records.isEmpty else { return }
     resources.knownTokens.learn(from: authentication)
@@ -197,24 +197,24 @@ final class PushProcessor {
   }
 
   /// Completes the record of a delayed push, in the inbox or still in the batch.
-  func completeRecord(of push: DelayedPush, with end: Record.End) {
+  func completeRecord(of push: DelayedPush, with result: Record.Result) {
     if let seq = push.seq {
-      state.inbox.finish(seq, with: end)
+      state.inbox.finish(seq, with: result)
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
-      batch.records[index].end(end)
+      batch.records[index].finish(with: result)
     }
   }
 
   /// Buffers a record of a request that was incomplete when its stream ended: the client disconnected, or the server
   /// reset the stream because the request is not valid HTTP/2.
   func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil, attempt: Int32 = 1) {
-    var breach: WireOutcome.Breach?
-    if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
+    var violation: WireOutcome.ProtocolViolation?
+    if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
     record(
-      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [], attempt: attempt,
-      Record.End(
+      stream.request, Verdict(of: stream.request), hasVerdict: false, generatedID: [], attempt: attempt,
+      Record.Result(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
-        wireOutcome: reset == nil && breach == nil ? nil : WireOutcome(reset: reset?.name, breach: breach),
+        wireOutcome: reset == nil && violation == nil ? nil : WireOutcome(reset: reset?.name, violation: violation),
         finishedAt: batch.now))
   }
 
@@ -246,7 +246,7 @@ final class PushProcessor {
     record(
       request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
-      Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.now))
+      Record.Result(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.now))
   }
 
   private func reject(
@@ -264,7 +264,7 @@ final class PushProcessor {
     record(
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
-      Record.End(
+      Record.Result(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.now))
   }
 
@@ -273,7 +273,7 @@ final class PushProcessor {
   /// - Parameter injection: The fault that injects the response; nil for APNs' own.
   func respond(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
-    attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], by injection: Injection? = nil,
+    attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], injection: Injection? = nil,
     _ session: HTTP2ServerSession
   ) {
     announceStreams(before: status, on: stream, session)
@@ -283,7 +283,7 @@ final class PushProcessor {
     record(
       request, verdict, generatedID: responses.rejected.generatedID(of: verdict.facts), key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
-      Record.End(
+      Record.Result(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
         served: Record.Served(status: status, reason: reason),
         wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.now))
@@ -350,38 +350,38 @@ final class PushProcessor {
   func recordExcluded(_ stream: RequestStream, _ served: ServedStreams) {
     counts.requests += 1
     let delay = batch.receivedAt - served.loweredAt
-    let breach: WireOutcome.Breach? =
+    let violation: WireOutcome.ProtocolViolation? =
       stream.id <= served.last || delay < Self.goAwayGracePeriod
       ? nil : .afterGoAway(lastStream: served.last, nanoseconds: delay)
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
     record(
-      stream.request, verdict, isJudged: false, generatedID: [], key: identity.key,
+      stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,
       // The client must send an unprocessed push again; that is its next attempt.
       attempt: attempts.countUnprocessed(identity.countKey, now: batch.receivedAt),
-      Record.End(
+      Record.Result(
         outcome: .faulted, accepted: false, served: Record.Served(),
-        wireOutcome: breach.map { WireOutcome(breach: $0) }, finishedAt: batch.now))
+        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.now))
   }
 
   /// Buffers a push's record for `commit`.
   ///
   /// - Parameters:
-  ///   - isJudged: Whether the push was evaluated. If false, the request was incomplete or not processed, and only
+  ///   - hasVerdict: Whether the push was evaluated. If false, the request was incomplete or not processed, and only
   ///     the verdict's facts are meaningful.
   ///   - generatedID: The `apns-id` that the server generated; empty if the client sent one, or there was no
   ///     response.
   ///   - key: The push's identity; nil to compute it.
   ///   - isPending: Whether the push is delayed, so that its record is completed later.
   func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
-    key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false, _ end: consuming Record.End
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool = true, generatedID: ArraySlice<UInt8>,
+    key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false, _ result: consuming Record.Result
   ) {
     if isPending { batch.delayed.append((request.stream, batch.records.count)) }
     batch.records.append(
       Record(
-        request: request, verdict: verdict, hasVerdict: isJudged, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.receivedAt, end: consume end, pushKey: key,
+        request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
+        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.receivedAt, result: consume result, pushKey: key,
         in: resources.records))
   }
 
@@ -415,7 +415,7 @@ final class PushProcessor {
     return attempts.count(identity.countKey, accepted: accepted, now: batch.receivedAt)
   }
 
-  private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRateLimiter) {
+  private func applyRateLimit(_ rate: SharedDeviceRateLimiter, to verdict: inout Verdict, of request: HTTPRequest) {
     guard let token = verdict.facts.deviceToken else { return }
     let admitted = request.headers.bytes.withUnsafeBytes { bytes in
       rate.admit(UnsafeRawBufferPointer(rebasing: bytes[token.indices]))

@@ -22,7 +22,7 @@ final class ClientErrorLog: Sendable {
   /// Whether an error is logged.
   enum LogDecision {
     case logged
-    /// Logged, with a note that further ones are suppressed for a while.
+    /// Logged, with the remark that further ones are suppressed for a while.
     case loggedLast
     case suppressed
   }

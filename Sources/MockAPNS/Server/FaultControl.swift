@@ -58,7 +58,7 @@ package final class FaultControl: Sendable {
   /// The profile, with its parameters, and the seed that the server started with.
   private let start: (chosen: SelectedProfile, seed: UInt64)
   private let ruleCounters = RuleCounters()
-  private let namesGiven = Atomic<Int>(0)
+  private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
   private let connections: Connections
@@ -98,7 +98,7 @@ package final class FaultControl: Sendable {
     }
   }
 
-  private func forgetLibraryNames() { state.withLockedValue { $0.libraryNames = nil } }
+  private func invalidateLibraryNames() { state.withLockedValue { $0.libraryNames = nil } }
 
   /// Returns the profile without faults: the library's `healthy`, or an empty one if a user's file of that name is
   /// invalid.
@@ -166,13 +166,13 @@ package final class FaultControl: Sendable {
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
   package func setParameters(_ parameters: [String: String]) throws(ProfileFailure) {
-    let turned = try updateSelectedProfile { current throws(ProfileFailure) in
+    let updated = try updateSelectedProfile { current throws(ProfileFailure) in
       let values = current.profile.changedParameters.merging(parameters) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
       return SelectedProfile(source: current.source, profile: loaded.profile)
     }
-    let words = parameters.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
-    logger.notice("profile \(turned.profile.name): \(words)")
+    let list = parameters.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
+    logger.notice("profile \(updated.profile.name): \(list)")
   }
 
   // MARK: - Library
@@ -186,12 +186,12 @@ package final class FaultControl: Sendable {
       let reading = configuration.profilesFolder.map { library.reloading(folder: $0) }
       var problems = reading?.problems ?? []
       do throws(ProfileFailure) {
-        try follow(from: library, to: reading?.library ?? library, readingFileAgain: true)
+        try rebuildActiveProfile(from: library, to: reading?.library ?? library, readingFileAgain: true)
       } catch {
         problems += error.problems.filter { !problems.contains($0) }
       }
       library = reading?.library ?? library
-      forgetLibraryNames()
+      invalidateLibraryNames()
       return problems
     }
     state.withLockedValue { $0.folderProblems = problems }
@@ -215,9 +215,9 @@ package final class FaultControl: Sendable {
       Result { () throws(ProfileFailure) in
         let isNew = library.source(named: name) == nil
         let (changed, loaded) = try library.setting(name: name, text: text)
-        try follow(from: library, to: changed)
+        try rebuildActiveProfile(from: library, to: changed)
         library = changed
-        forgetLibraryNames()
+        invalidateLibraryNames()
         return (loaded: loaded, isNew: isNew)
       }
     }
@@ -232,16 +232,16 @@ package final class FaultControl: Sendable {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
         let changed = try library.removing(name: name)
-        try follow(from: library, to: changed)
+        try rebuildActiveProfile(from: library, to: changed)
         library = changed
-        forgetLibraryNames()
+        invalidateLibraryNames()
       }
     }
     try result.get()
   }
 
   /// Rebuilds the active profile if it differs in the new library.
-  private func follow(
+  private func rebuildActiveProfile(
     from old: ProfileLibrary, to new: ProfileLibrary, readingFileAgain: Bool = false
   ) throws(ProfileFailure) {
     try updateSelectedProfile { current throws(ProfileFailure) in
@@ -306,10 +306,10 @@ package final class FaultControl: Sendable {
   /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
   private func nextRuleName() -> String {
     let current = selection
-    let taken = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
+    let usedNames = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
     while true {
-      let name = "rule-\(namesGiven.add(1, ordering: .relaxed).newValue)"
-      if !taken.contains(name) { return name }
+      let name = "rule-\(generatedNames.add(1, ordering: .relaxed).newValue)"
+      if !usedNames.contains(name) { return name }
     }
   }
 
@@ -362,7 +362,7 @@ package final class FaultControl: Sendable {
       return (result, before, selection)
     }
     connections.notifyRulesChanged()
-    events.note(changesFrom: before, to: after)
+    events.record(changesFrom: before, to: after)
     return result
   }
 
@@ -406,7 +406,7 @@ package final class FaultControl: Sendable {
       rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
       plan: FaultPlan(
         profile: selection.profile, adHoc: selection.added.map(\.rule), seed: selection.seed,
-        magicTokens: configuration.magicTokens, halted: selection.isPaused, activatedAt: selection.activatedAt,
+        magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,
         adHocActivatedAt: Dictionary(
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
         ruleCounters: ruleCounters),
@@ -416,9 +416,9 @@ package final class FaultControl: Sendable {
 
 extension EventLog {
   /// Adds events for the differences between two fault selections.
-  func note(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
+  func record(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
     if before.chosen != after.chosen || before.seed != after.seed || before.isPaused != after.isPaused {
-      note(.profile) { writer in
+      record(.profile) { writer in
         writer.member("name", after.profile.name)
         writer.member("reference", after.chosen.reference)
         writer.member("seed", after.seed)
@@ -426,14 +426,14 @@ extension EventLog {
       }
     }
     let (old, new) = (before.rulesByName, after.rulesByName)
-    for name in old.keys.sorted() where new[name] == nil { note("removed", name) }
+    for name in old.keys.sorted() where new[name] == nil { record("removed", ofRule: name) }
     for added in after.added.reversed() where old[added.rule.name]?.addedAt != added.addedAt {
-      note(old[added.rule.name] == nil ? "added" : "replaced", added.rule.name)
+      record(old[added.rule.name] == nil ? "added" : "replaced", ofRule: added.rule.name)
     }
   }
 
-  private func note(_ change: String, _ rule: String) {
-    note(.rule) { writer in
+  private func record(_ change: String, ofRule rule: String) {
+    record(.rule) { writer in
       writer.member("name", rule)
       writer.member("change", change)
     }

@@ -23,7 +23,7 @@ package final class ServerState: Sendable {
   package let devices: Snapshot<DeviceTable>
   /// All received pushes.
   package let inbox: Inbox
-  /// The log of server events that admin clients follow.
+  /// The log of server events for the event streams of admin clients.
   package let events: EventLog
   /// The folder of certificates and provider keys.
   package let certificates: CertificateFolder
@@ -142,7 +142,7 @@ extension FaultPlan {
         request: record.request, verdict: verdict, key: record.pushKey,
         defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
     let request = evaluateWithoutCounting(traffic, at: .request, now: record.arrivedAt)
-    traffic.answer = Traffic.Answer(
+    traffic.response = Traffic.Response(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
     return request + evaluateWithoutCounting(traffic, at: .response, now: record.arrivedAt)
   }
@@ -156,6 +156,6 @@ extension ServerState {
     let selection = faults.selection
     return await inbox.verify(
       verification,
-      at: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.chosen.reference))
+      in: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.chosen.reference))
   }
 }

@@ -83,7 +83,7 @@ extension Diagnosis {
 extension ProbeResult {
   /// The message of the error that ended the connection.
   var failure: String? {
-    guard case .failed(let text) = end else { return nil }
+    guard case .failed(let text) = termination else { return nil }
     return text
   }
 
@@ -121,7 +121,7 @@ extension Diagnosis {
         repair: "another service uses this port: connect to the address that apns-mock prints at its start (--apns)")
     }
     return .failed(
-      connection.end == .timedOut
+      connection.termination == .timedOut
         ? "accepts connections without a response" : "accepts and closes connections",
       repair:
         "no TLS 1.2 or 1.3 server uses this port; a container's published port accepts connections even if nothing "

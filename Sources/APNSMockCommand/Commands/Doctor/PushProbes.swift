@@ -94,7 +94,7 @@ extension Diagnosis {
       return .skipped("no credential: specify --key FILE.p8 --key-id K --team-id T, --token JWT or --cert FILE")
     }
     switch connection.outcomes.first ?? nil {
-    case .answered(let response)?: return check(response, to: credential)
+    case .response(let response)?: return check(response, to: credential)
     case .reset(let code)?:
       return .failed("the server reset the stream: \(HTTP2ErrorCode.description(of: code))", repair: Self.notAPNs)
     case .disconnected?, nil: return noResponse(to: credential)
@@ -149,7 +149,7 @@ extension Diagnosis {
   private func noResponse(to credential: Credential) -> Probe.Outcome {
     if let goAway = connection.goAway { return goAwayFailure(goAway, credential) }
     if connection.tls != nil, !connection.isTrusted { return .skipped("no push is sent to an untrusted server") }
-    switch connection.end {
+    switch connection.termination {
     case _ where connection.negotiatedProtocol != "h2": return .skipped("no HTTP/2")
     case .failed(let text): return rejectedHandshake(text, credential)
     case .timedOut where connection.settings != nil:

@@ -116,7 +116,7 @@ extension Diagnosis {
       }
       return .failed(
         connection.failure
-          ?? (connection.end == .timedOut ? "none received" : "the server closed the connection"),
+          ?? (connection.termination == .timedOut ? "none received" : "the server closed the connection"),
         repair: "another service responds, or the server is stuck: check its log")
     }
     let streams = settings.maxConcurrentStreams.map(String.init) ?? "unlimited"

@@ -125,7 +125,7 @@ extension SendCommand {
   /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
   func report(_ outcome: PushClient.Outcome) throws {
     switch outcome {
-    case .answered(let response): try report(response)
+    case .response(let response): try report(response)
     case .reset(let code):
       throw CommandFailure(
         .failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")

@@ -2,16 +2,16 @@ internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
 
-/// The end of an attempt as the client saw it, which determines how the client should retry.
-enum AttemptEnd: Sendable {
+/// The result of an attempt as the client saw it, which determines how the client should retry.
+enum AttemptResult: Sendable {
   /// A 200 response.
   case delivered
   /// A response that stays the same until the provider fixes something.
   case permanent(Remedy)
   /// A 410 response: the device token is not valid any more.
-  case gone
+  case unregistered
   /// A 429, 5xx, 408 or 425 response: a retry may succeed later.
-  case later
+  case temporary
   /// The push was certainly not processed, so it may be sent again at once.
   case unprocessed
   /// No response was received. APNs may have accepted the push.
@@ -32,7 +32,7 @@ enum AttemptEnd: Sendable {
     case fields
   }
 
-  /// Creates the end of a record's attempt; nil while the record is pending.
+  /// Creates the result of a record's attempt; nil while the record is pending.
   init?(_ record: borrowing Record) {
     guard record.outcome != .pending else { return nil }
     if let status = record.served.status {
@@ -48,17 +48,17 @@ enum AttemptEnd: Sendable {
   private init(status: Int, reason: Reason?) {
     switch status {
     case 200: self = .delivered
-    case 410: self = .gone
+    case 410: self = .unregistered
     // Equivalent to a GOAWAY: retry on another connection.
     case 400 where reason == .idleTimeout: self = .unprocessed
-    case 408, 425, 429, 500...: self = .later
+    case 408, 425, 429, 500...: self = .temporary
     case 400..<500: self = .permanent(Remedy(for: reason, status: status))
     default: self = .lost
     }
   }
 }
 
-extension AttemptEnd.Remedy {
+extension AttemptResult.Remedy {
   init(for reason: Reason?, status: Int) {
     switch reason {
     case .badMessageId: self = .apnsID
@@ -116,7 +116,7 @@ extension Record {
   var credentialIdentity: Int? { verdict?.token?.identity ?? connection.certificate?.fingerprint.hashValue }
 
   /// The response for display, such as `400 BadTopic`.
-  var answerText: String {
+  var responseText: String {
     let status = served.status.map { "\($0)" } ?? "nothing"
     return servedReason.map { "\(status) \($0)" } ?? status
   }
@@ -127,8 +127,8 @@ extension Record {
   /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
   var retryAfter: Int64? {
     for injection in wireOutcome?.injections ?? [] {
-      guard case .respond(let answer) = injection.action else { continue }
-      return answer.headers.first { $0.name == "retry-after" }.flatMap { Int64($0.value) }
+      guard case .respond(let response) = injection.action else { continue }
+      return response.headers.first { $0.name == "retry-after" }.flatMap { Int64($0.value) }
     }
     return nil
   }

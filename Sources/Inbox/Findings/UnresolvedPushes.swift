@@ -4,7 +4,7 @@ internal import APNSRules
 ///
 /// At most one entry per push, by the `seq` of its last attempt. `prune(contains:)` drops the entries of evicted
 /// records.
-struct UnsettledPushes: Sendable {
+struct UnresolvedPushes: Sendable {
   /// A push's last attempt.
   struct Attempt: Sendable {
     let push: PushKey
@@ -21,20 +21,20 @@ struct UnsettledPushes: Sendable {
   private var seqs: [PushKey: Int] = [:]
   private var pruneAt = pruneFrom
 
-  /// Whether every push is settled.
+  /// Whether every push is resolved.
   var isEmpty: Bool { attempts.isEmpty }
 
   /// Adds an attempt that is pending. It replaces the earlier attempt of its push.
-  mutating func begin(_ seq: Int, _ push: PushKey) {
+  mutating func addPending(_ seq: Int, _ push: PushKey) {
     set(seq, Attempt(push: push, finishedAt: nil, isByOwnClient: false))
   }
 
   /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
-  /// - Parameter wasPending: Whether `begin(_:_:)` was called for it, so that a later attempt may have replaced it.
+  /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced it.
   mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
     if wasPending, seqs[push] != record.seq { return }
-    guard !record.isSettled else { return remove(push) }
+    guard !record.isResolved else { return remove(push) }
     set(
       record.seq,
       Attempt(
@@ -42,7 +42,7 @@ struct UnsettledPushes: Sendable {
   }
 
   /// Drops a pending attempt whose record was removed.
-  mutating func forget(_ seq: Int, _ push: PushKey) {
+  mutating func removePending(_ seq: Int, _ push: PushKey) {
     if seqs[push] == seq { remove(push) }
   }
 
@@ -66,11 +66,11 @@ struct UnsettledPushes: Sendable {
 
 extension Record {
   /// Whether no retry is expected: the push was accepted, or the response to the client is final.
-  fileprivate var isSettled: Bool {
+  fileprivate var isResolved: Bool {
     if accepted { return true }
-    switch AttemptEnd(self) {
-    case .delivered, .permanent, .gone: return true
-    case nil, .later, .unprocessed, .lost: return false
+    switch AttemptResult(self) {
+    case .delivered, .permanent, .unregistered: return true
+    case nil, .temporary, .unprocessed, .lost: return false
     }
   }
 
