@@ -77,6 +77,15 @@ extension Duration {
   }
 }
 
+extension Int64 {
+  /// Returns the sum with a number of at least zero, or the maximum on overflow.
+  @inlinable
+  package func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}
+
 /// The keys of the `apns:` map in the config file. Each one sets a property of `APNSSettings`.
 package enum APNSSetting: String, CaseIterable, Sendable {
   case tokenMaxAge = "token_max_age"

@@ -25,8 +25,7 @@ package struct TokenBuckets: Sendable {
   package mutating func takeToken(_ key: Int, interval: Int64, tolerance: Int64, now: Int64) -> Bool {
     let full = max(fullAt[key] ?? now, now)
     guard full - now <= tolerance else { return false }
-    let (next, isNever) = full.addingReportingOverflow(interval)
-    fullAt[key] = isNever ? .max : next
+    fullAt[key] = full.addingClamped(interval)
     return true
   }
 }

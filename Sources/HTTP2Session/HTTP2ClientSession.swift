@@ -139,8 +139,8 @@ package final class HTTP2ClientSession {
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
       guard let user, let exchange = HTTP2ClientSession.from(user).exchanges[stream] else { return 0 }
-      let room = HTTPResponse.bodyLimit - exchange.response.body.count
-      exchange.response.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count).prefix(room))
+      let remaining = HTTPResponse.bodyLimit - exchange.response.body.count
+      exchange.response.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count).prefix(remaining))
       return 0
     }
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in

@@ -128,10 +128,10 @@ extension HTTP2ServerSession {
     creditStream(id, bytes.count, isLast: isLast)
     withStream(id) { stream in
       guard validateBody(of: stream, size: stream.request.bodySize + bytes.count, isComplete: false) else { return }
-      let room = HTTPRequest.bodyLimit - stream.request.body.count
-      if room > 0 {
+      let remaining = HTTPRequest.bodyLimit - stream.request.body.count
+      if remaining > 0 {
         stream.request.body.append(
-          contentsOf: UnsafeRawBufferPointer(start: bytes.baseAddress, count: min(bytes.count, room)))
+          contentsOf: UnsafeRawBufferPointer(start: bytes.baseAddress, count: min(bytes.count, remaining)))
       }
       stream.request.bodySize += bytes.count
       if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }

@@ -242,7 +242,7 @@ struct FieldBuffer {
   /// The bytes of rejected fields of the stream, counted as header lists are.
   var excess = 0
   /// How much the stream's header list may still grow before it exceeds the limit.
-  private var room = 0
+  private var remaining = 0
   private var size = 0
   private let memory: UnsafeMutableRawPointer
 
@@ -255,7 +255,7 @@ struct FieldBuffer {
   mutating func begin(of request: borrowing HTTPRequest, isTrailer: Bool) {
     removeAll()
     stream = request.stream
-    room = request.headersTooLarge ? 0 : Self.capacity - (isTrailer ? 0 : request.headers.listSize)
+    remaining = request.headersTooLarge ? 0 : Self.capacity - (isTrailer ? 0 : request.headers.listSize)
   }
 
   /// Discards all fields.
@@ -263,7 +263,7 @@ struct FieldBuffer {
     stream = 0
     count = 0
     size = 0
-    room = 0
+    remaining = 0
   }
 
   /// Appends a field.
@@ -272,11 +272,11 @@ struct FieldBuffer {
   @inline(__always)
   mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let counted = name.count &+ value.count &+ 32
-    guard counted <= room else {
-      room = 0
+    guard counted <= remaining else {
+      remaining = 0
       return false
     }
-    room &-= counted
+    remaining &-= counted
     HeaderList.pack(name: name, value: value, to: memory + size)
     size &+= HeaderList.size(name: name.count, value: value.count)
     count &+= 1

@@ -80,14 +80,16 @@ package struct TextPattern: Sendable, Equatable {
     let end = text.count - last.count
     for index in 1..<ends.count - 1 {
       let piece = piece(index)
-      guard let found = place(of: piece, in: text, from: position, to: end) else { return false }
+      guard let found = firstPosition(of: piece, in: text, from: position, to: end) else { return false }
       position = found + piece.count
     }
     return true
   }
 
   /// Returns the first position of `piece` between two positions of a text, in linear time.
-  private func place(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
+  private func firstPosition(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int)
+    -> Int?
+  {
     guard !piece.isEmpty else { return start }
     guard start + piece.count <= end else { return nil }
     let first = bytes[piece.lowerBound]

@@ -23,13 +23,13 @@ struct ByteQueue: ~Copyable {
     end += new.count
   }
 
-  /// Moves as many bytes as fit to `room`.
+  /// Moves as many bytes as fit to `buffer`.
   ///
   /// - Returns: The number of bytes moved.
-  mutating func move(to room: UnsafeMutableRawBufferPointer) -> Int {
-    let count = min(room.count, end - start)
+  mutating func move(to buffer: UnsafeMutableRawBufferPointer) -> Int {
+    let count = min(buffer.count, end - start)
     guard count > 0, let source = memory.baseAddress else { return 0 }
-    room.baseAddress?.copyMemory(from: source.advanced(by: start), byteCount: count)
+    buffer.baseAddress?.copyMemory(from: source.advanced(by: start), byteCount: count)
     start += count
     if isEmpty { removeAll() }
     return count

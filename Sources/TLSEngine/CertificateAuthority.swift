@@ -61,14 +61,14 @@ package struct CertificateAuthority: Sendable {
   /// - Throws: `TLSError` if OpenSSL fails.
   package init(commonName: String, permitted: NameConstraints, valid: ClosedRange<Int64>) throws {
     key = try ES256PrivateKey()
-    let draft = try CertificateBuilder(
+    let builder = try CertificateBuilder(
       key: key.publicKey, subject: [(NID_organizationName, Self.organization), (NID_commonName, commonName)],
       valid: valid)
-    try draft.add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: nil)
-    try draft.add(NID_key_usage, "critical,keyCertSign,cRLSign", issuer: nil)
-    if let text = permitted.extensionText { try draft.add(NID_name_constraints, "critical," + text, issuer: nil) }
-    try draft.add(NID_subject_key_identifier, "hash", issuer: nil)
-    certificate = try draft.signed(by: key, issuer: nil)
+    try builder.add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: nil)
+    try builder.add(NID_key_usage, "critical,keyCertSign,cRLSign", issuer: nil)
+    if let text = permitted.extensionText { try builder.add(NID_name_constraints, "critical," + text, issuer: nil) }
+    try builder.add(NID_subject_key_identifier, "hash", issuer: nil)
+    certificate = try builder.signed(by: key, issuer: nil)
   }
 
   /// Returns the same authority, re-issued without IP addresses in its name constraints. Key, subject, subject key
@@ -78,8 +78,8 @@ package struct CertificateAuthority: Sendable {
   /// - Throws: `TLSError` if the certificate is not self-signed, has no name constraints, or OpenSSL fails.
   package func withoutAddressConstraints() throws -> CertificateAuthority {
     guard certificate.isIssued(by: certificate) else { throw TLSError("the certificate authority is not self-signed") }
-    let draft = try certificate.draftWithoutAddressConstraints()
-    return try CertificateAuthority(certificate: try draft.signed(by: key, issuer: nil), key: key)
+    let builder = try certificate.builderWithoutAddressConstraints()
+    return try CertificateAuthority(certificate: try builder.signed(by: key, issuer: nil), key: key)
   }
 
   /// Issues a server certificate with a new key.
@@ -92,9 +92,9 @@ package struct CertificateAuthority: Sendable {
     let first = names.first.map(\.description) ?? "localhost"
     return try issue(
       subject: [(NID_organizationName, Self.organization), (NID_commonName, first)], purpose: "serverAuth", valid: valid
-    ) { draft in
+    ) { builder in
       let text = names.map(\.extensionText).joined(separator: ",")
-      try draft.add(NID_subject_alt_name, text, issuer: certificate)
+      try builder.add(NID_subject_alt_name, text, issuer: certificate)
     }
   }
 
@@ -108,10 +108,10 @@ package struct CertificateAuthority: Sendable {
       (NID_organizationName, Self.organization), (NID_organizationalUnitName, request.teamID),
       (NID_commonName, "Apple Push Services: " + topic), (NID_userId, topic),
     ]
-    return try issue(subject: subject, purpose: "clientAuth", valid: valid) { draft in
-      if request.development { try draft.add(identifier: PushExtensions.development, der: PushExtensions.mark) }
-      if request.production { try draft.add(identifier: PushExtensions.production, der: PushExtensions.mark) }
-      try draft.add(identifier: PushExtensions.topics, der: PushExtensions.encode(topics: request.topics))
+    return try issue(subject: subject, purpose: "clientAuth", valid: valid) { builder in
+      if request.development { try builder.add(identifier: PushExtensions.development, der: PushExtensions.null) }
+      if request.production { try builder.add(identifier: PushExtensions.production, der: PushExtensions.null) }
+      try builder.add(identifier: PushExtensions.topics, der: PushExtensions.encode(topics: request.topics))
     }
   }
 
@@ -120,14 +120,14 @@ package struct CertificateAuthority: Sendable {
     extensions: (CertificateBuilder) throws -> Void
   ) throws -> Issued {
     let leafKey = try ES256PrivateKey()
-    let draft = try CertificateBuilder(key: leafKey.publicKey, subject: subject, valid: valid)
-    try draft.add(NID_basic_constraints, "critical,CA:FALSE", issuer: certificate)
-    try draft.add(NID_key_usage, "critical,digitalSignature", issuer: certificate)
-    try draft.add(NID_ext_key_usage, purpose, issuer: certificate)
-    try extensions(draft)
-    try draft.add(NID_subject_key_identifier, "hash", issuer: certificate)
-    try draft.add(NID_authority_key_identifier, "keyid:always", issuer: certificate)
-    return Issued(certificate: try draft.signed(by: key, issuer: certificate), key: leafKey)
+    let builder = try CertificateBuilder(key: leafKey.publicKey, subject: subject, valid: valid)
+    try builder.add(NID_basic_constraints, "critical,CA:FALSE", issuer: certificate)
+    try builder.add(NID_key_usage, "critical,digitalSignature", issuer: certificate)
+    try builder.add(NID_ext_key_usage, purpose, issuer: certificate)
+    try extensions(builder)
+    try builder.add(NID_subject_key_identifier, "hash", issuer: certificate)
+    try builder.add(NID_authority_key_identifier, "keyid:always", issuer: certificate)
+    return Issued(certificate: try builder.signed(by: key, issuer: certificate), key: leafKey)
   }
 }
 
@@ -155,7 +155,7 @@ extension CertificateAuthority {
     guard let name = try wrong.first(where: { try !names.contains($0) && certificate.permits($0) }) else {
       throw TLSError("the certificate authority permits no name but the server's own")
     }
-    return try identity(issueServer(names: [name], valid: Self.present(now)))
+    return try identity(issueServer(names: [name], valid: Self.validity(at: now)))
   }
 
   /// Issues a valid certificate for `names` from a temporary authority that no client trusts.
@@ -165,16 +165,16 @@ extension CertificateAuthority {
   package static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     var permitted = NameConstraints()
     for name in names { permitted.add(name) }
-    let stranger = try CertificateAuthority(
-      commonName: "apns-mock untrusted CA", permitted: permitted, valid: present(now))
-    return try stranger.identity(stranger.issueServer(names: names, valid: present(now)))
+    let untrusted = try CertificateAuthority(
+      commonName: "apns-mock untrusted CA", permitted: permitted, valid: validity(at: now))
+    return try untrusted.identity(untrusted.issueServer(names: names, valid: validity(at: now)))
   }
 
   private func identity(_ issued: Issued) -> ServerIdentity {
     ServerIdentity(chain: [issued.certificate, certificate], key: issued.key)
   }
 
-  private static func present(_ now: Int64) -> ClosedRange<Int64> { (now - day)...(now + 397 * day) }
+  private static func validity(at now: Int64) -> ClosedRange<Int64> { (now - day)...(now + 397 * day) }
 
   /// A domain whose subdomains the authority is likely to permit.
   private static func domain(_ name: CertificateName) -> String? {

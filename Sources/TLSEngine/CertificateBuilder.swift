@@ -4,7 +4,7 @@ internal import COpenSSL
 final class CertificateBuilder {
   private let pointer: OpaquePointer
 
-  /// Creates a draft.
+  /// Creates a certificate to be signed.
   ///
   /// - Parameters:
   ///   - key: The subject's public key.
@@ -20,7 +20,7 @@ final class CertificateBuilder {
       X509_set_pubkey(pointer, key.key.pointer) == 1,
       Self.setTime(X509_getm_notBefore(pointer), valid.lowerBound),
       Self.setTime(X509_getm_notAfter(pointer), valid.upperBound)
-    else { throw TLSError("cannot make a certificate") }
+    else { throw TLSError("cannot create a certificate") }
     let name = X509_get_subject_name(pointer)
     for (attribute, text) in subject {
       let bytes = Array(Self.fitting(text, attribute).utf8)
@@ -64,7 +64,7 @@ final class CertificateBuilder {
     }
     guard object != nil, ASN1_STRING_set(value, der, Int32(der.count)) == 1,
       let made = X509_EXTENSION_create_by_OBJ(nil, object, 0, value)
-    else { throw TLSError("cannot make the extension \(identifier)") }
+    else { throw TLSError("cannot create the extension \(identifier)") }
     defer { X509_EXTENSION_free(made) }
     guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(identifier)") }
   }
@@ -100,7 +100,7 @@ final class CertificateBuilder {
     let number = BN_bin2bn(serial, Int32(serial.count), nil)
     defer { BN_free(number) }
     guard BN_to_ASN1_INTEGER(number, X509_get_serialNumber(pointer)) != nil else {
-      throw TLSError("cannot make a certificate")
+      throw TLSError("cannot create a certificate")
     }
   }
 
@@ -129,7 +129,7 @@ enum PushExtensions {
   static let topics = "1.2.840.113635.100.6.3.6"
 
   /// The value of the first two extensions: NULL.
-  static let mark: [UInt8] = [0x05, 0x00]
+  static let null: [UInt8] = [0x05, 0x00]
 
   /// Encodes the list of topics in DER: each topic is followed by a sequence of labels. The label is derived from
   /// the topic's suffix.

@@ -10,36 +10,36 @@ final class CiphertextBuffers {
   @exclusivity(unchecked) private var incoming = ByteQueue()
   /// The unread part of the bytes received after those in `incoming`, in the caller's memory. Empty except during
   /// `receive`.
-  @exclusivity(unchecked) private var lent = UnsafeRawBufferPointer(start: nil, count: 0)
+  @exclusivity(unchecked) private var unread = UnsafeRawBufferPointer(start: nil, count: 0)
   @exclusivity(unchecked) private var outgoing = ByteQueue()
 
   /// Whether all received bytes were read.
-  var isRead: Bool { lent.isEmpty && incoming.isEmpty }
+  var isRead: Bool { unread.isEmpty && incoming.isEmpty }
 
   /// Makes `bytes` readable without copying during `work`, and then copies the unread rest.
   func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
-    keepRest()
-    lent = bytes
-    defer { keepRest() }
+    copyUnread()
+    unread = bytes
+    defer { copyUnread() }
     return try work()
   }
 
-  private func keepRest() {
-    guard !lent.isEmpty else { return }
-    incoming.append(lent)
-    lent = UnsafeRawBufferPointer(start: nil, count: 0)
+  private func copyUnread() {
+    guard !unread.isEmpty else { return }
+    incoming.append(unread)
+    unread = UnsafeRawBufferPointer(start: nil, count: 0)
   }
 
   /// Passes the pending output, if any, to `body` and clears it. The pointer is valid during the call, even if more
   /// output is written.
   func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
     guard !outgoing.isEmpty else { return }
-    var leaving = ByteQueue()
-    swap(&leaving, &outgoing)
-    body(leaving.bytes)
+    var sending = ByteQueue()
+    swap(&sending, &outgoing)
+    body(sending.bytes)
     guard outgoing.isEmpty else { return }
-    leaving.removeAll()
-    swap(&leaving, &outgoing)
+    sending.removeAll()
+    swap(&sending, &outgoing)
   }
 
   /// Releases the memory of empty buffers.
@@ -51,12 +51,12 @@ final class CiphertextBuffers {
   // MARK: - BIO
 
   /// - Returns: The number of bytes read.
-  private func read(into room: UnsafeMutableRawBufferPointer) -> Int {
-    guard incoming.isEmpty else { return incoming.move(to: room) }
-    let count = min(room.count, lent.count)
-    guard count > 0, let source = lent.baseAddress else { return 0 }
-    room.baseAddress?.copyMemory(from: source, byteCount: count)
-    lent = UnsafeRawBufferPointer(rebasing: lent[count...])
+  private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard incoming.isEmpty else { return incoming.move(to: buffer) }
+    let count = min(buffer.count, unread.count)
+    guard count > 0, let source = unread.baseAddress else { return 0 }
+    buffer.baseAddress?.copyMemory(from: source, byteCount: count)
+    unread = UnsafeRawBufferPointer(rebasing: unread[count...])
     return count
   }
 
@@ -74,10 +74,10 @@ final class CiphertextBuffers {
   nonisolated(unsafe) private static let method: OpaquePointer? = {
     let type = BIO_get_new_index()
     guard type != -1, let method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK, "cipher text") else { return nil }
-    BIO_meth_set_read_ex(method) { bio, bytes, room, count in
+    BIO_meth_set_read_ex(method) { bio, bytes, size, count in
       guard let text = CiphertextBuffers.of(bio), let count else { return 0 }
       BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
-      count.pointee = text.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: room))
+      count.pointee = text.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size))
       if count.pointee > 0 { return 1 }
       // Retry: this is not the end of the stream.
       BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)

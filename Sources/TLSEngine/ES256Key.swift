@@ -160,7 +160,7 @@ final class P256Key: Sendable {
     guard EVP_PKEY_keygen_init(context) == 1,
       EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1) == 1,
       EVP_PKEY_keygen(context, &key) == 1, let key
-    else { throw TLSError("cannot make a P-256 key") }
+    else { throw TLSError("cannot create a P-256 key") }
     pointer = key
   }
 

@@ -39,7 +39,7 @@ package enum PKCS12 {
     let made = PKCS12_create(
       password, name, issued.key.key.pointer, issued.certificate.pointer, nil,
       NID_pbe_WithSHA1And3_Key_TripleDES_CBC, NID_pbe_WithSHA1And3_Key_TripleDES_CBC, rounds, -1, 0)
-    guard let made else { throw TLSError("cannot make a PKCS#12 file") }
+    guard let made else { throw TLSError("cannot create a PKCS#12 file") }
     defer { PKCS12_free(made) }
     guard PKCS12_set_mac(made, password, -1, nil, 0, rounds, EVP_sha1()) == 1 else {
       throw TLSError("cannot authenticate a PKCS#12 file")

@@ -9,7 +9,7 @@ package final class TLSConnection {
     /// More bytes from the peer are needed.
     case waiting
     /// The ClientHello was received and `stopsAfterClientHello` is set: `proceed` continues. Nothing was sent yet.
-    case greeted
+    case clientHelloReceived
     /// The handshake is complete.
     case done
   }
@@ -63,10 +63,10 @@ package final class TLSConnection {
   }
 
   private init(_ context: TLSContext) throws {
-    guard let ssl = SSL_new(context.pointer) else { throw TLSError("cannot make a TLS connection") }
+    guard let ssl = SSL_new(context.pointer) else { throw TLSError("cannot create a TLS connection") }
     guard let bio = cipherText.makeBIO() else {
       SSL_free(ssl)
-      throw TLSError("cannot make a TLS connection")
+      throw TLSError("cannot create a TLS connection")
     }
     SSL_set_bio(ssl, bio, bio)
     self.ssl = ssl
@@ -90,12 +90,12 @@ package final class TLSConnection {
   ///
   /// - Throws: `TLSError` if it failed; the output may then contain an alert for the peer.
   package func handshake() throws -> Handshake {
-    forgetErrors()
+    clearErrors()
     let result = SSL_do_handshake(ssl)
     if result == 1 { return .done }
     switch SSL_get_error(ssl, result) {
     case SSL_ERROR_WANT_READ: return .waiting
-    case SSL_ERROR_WANT_X509_LOOKUP: return .greeted
+    case SSL_ERROR_WANT_X509_LOOKUP: return .clientHelloReceived
     default: throw failure("TLS handshake failed")
     }
   }
@@ -107,13 +107,13 @@ package final class TLSConnection {
     guard !isInputDrained else { return .waiting }
     var filled = 0
     while filled < buffer.count {
-      forgetErrors()
-      let room = Int32(clamping: buffer.count - filled)
-      let count = SSL_read(ssl, buffer.baseAddress.map { $0 + filled }, room)
+      clearErrors()
+      let count = SSL_read(
+        ssl, buffer.baseAddress.map { $0 + filled }, Int32(clamping: buffer.count - filled))
       if count > 0 {
         filled += Int(count)
-        // OpenSSL reads one record per call. Once all received bytes are read, another call would return nothing,
-        // and cost a seventh of the time of a small read.
+        // OpenSSL reads one record per call. Once all received bytes are read, another call would return nothing.
+        // Measured: such a call took 14 % of the time of a small read.
         isInputDrained = filled < buffer.count && cipherText.isRead
         if isInputDrained { break }
         continue
@@ -135,7 +135,7 @@ package final class TLSConnection {
   package func write(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes
     while rest.count > 0 {
-      forgetErrors()
+      clearErrors()
       let count = SSL_write(ssl, rest.baseAddress, Int32(clamping: rest.count))
       guard count > 0 else { throw failure("TLS connection failed") }
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Int(count)))
@@ -182,11 +182,11 @@ package final class TLSConnection {
     }
   }
 
-  /// The first 64 protocol names the client offered with ALPN, in its order, available from `.greeted` on. Empty
+  /// The first 64 protocol names the client offered with ALPN, in its order, available from `.clientHelloReceived` on. Empty
   /// without ALPN, or if the handshake does not stop. Invalid UTF-8 is replaced.
   package private(set) var offeredProtocols: [String] = []
 
-  /// Continues a handshake that stopped at `.greeted`.
+  /// Continues a handshake that stopped at `.clientHelloReceived`.
   ///
   /// - Parameter context: The context whose certificate and key are used; nil for the connection's own. Client
   ///   certificate verification, protocol versions and ALPN are not affected.
@@ -194,21 +194,21 @@ package final class TLSConnection {
   /// - Throws: `TLSError` if the handshake fails or the context has no certificate.
   @discardableResult
   package func proceed(with context: TLSContext? = nil) throws -> Handshake {
-    if let context { try show(context) }
+    if let context { try useCertificate(of: context) }
     mayProceed = true
     return try handshake()
   }
 
-  private func show(_ context: TLSContext) throws {
+  private func useCertificate(of context: TLSContext) throws {
     ERR_clear_error()
     guard let certificate = SSL_CTX_get0_certificate(context.pointer) else {
-      throw TLSError("the other context has no certificate to show")
+      throw TLSError("the other context has no certificate")
     }
     // Remove all certificates: one of another key type (RSA) would otherwise remain and might be selected.
     SSL_certs_clear(ssl)
     let key = SSL_CTX_get0_privatekey(context.pointer)
     guard SSL_use_cert_and_key(ssl, certificate, key, apns_SSL_CTX_get0_chain_certs(context.pointer), 1) == 1 else {
-      throw TLSError("cannot show another certificate")
+      throw TLSError("cannot use the other certificate")
     }
   }
 
@@ -240,7 +240,7 @@ package final class TLSConnection {
   package private(set) var keyUpdates = 0
 
   /// Counts a handshake message that OpenSSL has read.
-  static func handshakeMessageCame(_ ssl: OpaquePointer?) {
+  static func didReceiveHandshakeMessage(_ ssl: OpaquePointer?) {
     if SSL_get_state(ssl) == TLS_ST_SR_KEY_UPDATE { owner(of: ssl)?.keyUpdates += 1 }
   }
 
@@ -297,7 +297,7 @@ package final class TLSConnection {
   }
 
   /// Clears the thread's OpenSSL error queue: SSL_get_error would report errors that other calls left there.
-  private func forgetErrors() {
+  private func clearErrors() {
     // Peeking costs a quarter of clearing, and the queue is usually empty.
     if ERR_peek_error() != 0 { ERR_clear_error() }
   }

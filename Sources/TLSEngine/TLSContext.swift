@@ -56,7 +56,7 @@ package final class TLSContext: Sendable {
     acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard let leaf = identity.chain.first, let others = OPENSSL_sk_new_null() else {
-      throw TLSError("a server cannot do without a certificate")
+      throw TLSError("a server needs a certificate")
     }
     // Frees only the stack: the context retains the certificates in it.
     defer { OPENSSL_sk_free(others) }
@@ -99,7 +99,7 @@ package final class TLSContext: Sendable {
         return SSL_CLIENT_HELLO_SUCCESS
       }, nil)
     SSL_CTX_set_info_callback(pointer) { ssl, event, _ in
-      if event == SSL_CB_ACCEPT_LOOP { TLSConnection.handshakeMessageCame(ssl) }
+      if event == SSL_CB_ACCEPT_LOOP { TLSConnection.didReceiveHandshakeMessage(ssl) }
     }
   }
 
@@ -135,7 +135,7 @@ package final class TLSContext: Sendable {
 
   private static func make(_ method: OpaquePointer?) throws -> OpaquePointer {
     ERR_clear_error()
-    guard let context = SSL_CTX_new(method) else { throw TLSError("cannot make a TLS context") }
+    guard let context = SSL_CTX_new(method) else { throw TLSError("cannot create a TLS context") }
     _ = apns_SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)
     _ = apns_SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION)
     SSL_CTX_set_options(context, APNS_SSL_OP_NO_COMPRESSION | APNS_SSL_OP_IGNORE_UNEXPECTED_EOF)

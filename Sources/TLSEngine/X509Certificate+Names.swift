@@ -89,17 +89,17 @@ extension X509Certificate {
   /// extension that would become empty is omitted.
   ///
   /// - Throws: `TLSError` if there are no name constraints, or OpenSSL fails.
-  func draftWithoutAddressConstraints() throws -> CertificateBuilder {
-    let draft = try CertificateBuilder(copying: self)
+  func builderWithoutAddressConstraints() throws -> CertificateBuilder {
+    let builder = try CertificateBuilder(copying: self)
     let isChanged = try withNameConstraints { constraints in
       Self.removeAddresses(from: &constraints.pointee.permittedSubtrees)
       Self.removeAddresses(from: &constraints.pointee.excludedSubtrees)
       let isEmpty = constraints.pointee.permittedSubtrees == nil && constraints.pointee.excludedSubtrees == nil
-      try draft.replaceNameConstraints(isEmpty ? nil : UnsafeMutableRawPointer(constraints))
+      try builder.replaceNameConstraints(isEmpty ? nil : UnsafeMutableRawPointer(constraints))
       return true
     }
     guard isChanged == true else { throw TLSError("the certificate has no name constraints") }
-    return draft
+    return builder
   }
 
   /// Calls `body` with a copy of the name constraints; returns nil if there are none.

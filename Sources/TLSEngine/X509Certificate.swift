@@ -118,12 +118,12 @@ package final class X509Certificate: Sendable {
     }
     // OpenSSL checks only whole certificates, so this uses a temporary self-signed one with this name.
     let key = try ES256PrivateKey()
-    let draft = try CertificateBuilder(key: key.publicKey, subject: [], valid: 0...0)
-    try draft.add(NID_subject_alt_name, name.extensionText, issuer: nil)
-    let bearer = try draft.signed(by: key, issuer: nil)
+    let builder = try CertificateBuilder(key: key.publicKey, subject: [], valid: 0...0)
+    try builder.add(NID_subject_alt_name, name.extensionText, issuer: nil)
+    let probe = try builder.signed(by: key, issuer: nil)
     // Makes OpenSSL parse the certificate's extensions: the check uses only cached values.
-    X509_check_purpose(bearer.pointer, -1, 0)
-    return NAME_CONSTRAINTS_check(bearer.pointer, constraints) == X509_V_OK
+    X509_check_purpose(probe.pointer, -1, 0)
+    return NAME_CONSTRAINTS_check(probe.pointer, constraints) == X509_V_OK
   }
 
   private static func milliseconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {

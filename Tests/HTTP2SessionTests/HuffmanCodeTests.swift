@@ -48,7 +48,7 @@ import Testing
   }
 
   private func decoded(_ coded: [UInt8]) -> [UInt8]? {
-    let room = HuffmanCode.room(for: coded.count)
+    let room = HuffmanCode.capacity(for: coded.count)
     let guarded = room + 8
     return withUnsafeTemporaryAllocation(byteCount: guarded, alignment: 1) { target in
       target.initializeMemory(as: UInt8.self, repeating: 0xee)

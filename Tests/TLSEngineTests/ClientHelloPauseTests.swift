@@ -18,11 +18,11 @@ import Testing
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
     #expect(try pair.server.handshake() == .waiting, "no greeting yet")
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     #expect(pair.fromServer.isEmpty)
     #expect(pair.server.serverName == "localhost")
     #expect(pair.server.offeredProtocols == ["h2"])
-    #expect(try pair.server.handshake() == .greeted, "it does not continue without being resumed")
+    #expect(try pair.server.handshake() == .clientHelloReceived, "it does not continue without being resumed")
     #expect(try pair.server.proceed() == .waiting)
     #expect(try pair.shakeHands() == .done)
     #expect(pair.server.protocolVersion == "TLSv1.3")
@@ -35,7 +35,7 @@ import Testing
     let server = try TLSConnection(server: context)
     server.stopsAfterClientHello = true
     greeting.bytes.withUnsafeBytes { server.receive($0) }
-    #expect(try server.handshake() == .greeted)
+    #expect(try server.handshake() == .clientHelloReceived)
     #expect(output(of: server).isEmpty)
     return server
   }
@@ -69,7 +69,7 @@ import Testing
       withUnsafeBytes(of: byte) { pair.server.receive($0) }
       states.append(try pair.server.handshake())
     }
-    #expect(states.last == .greeted)
+    #expect(states.last == .clientHelloReceived)
     #expect(states.dropLast().allSatisfy { $0 == .waiting })
   }
 
@@ -110,7 +110,7 @@ import Testing
       server: ServerIdentity(chain: [other.certificate, fixture.samples.authority.certificate], key: other.key))
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     try pair.server.proceed(with: context)
     #expect(try pair.shakeHands() == .done)
     #expect(pair.client.peerCertificateContains("other.test"))
@@ -137,7 +137,7 @@ import Testing
     let context = try TLSContext(server: ServerIdentity(chain: [other.certificate], key: other.key))
     let pair = try TLSPair(server: fixture.server, client: client)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     try pair.server.proceed(with: context)
     if isOurs {
       #expect(try pair.shakeHands() == .done)
@@ -171,7 +171,7 @@ import Testing
     // A client of TLS 1.3 accepts the certificate as well.
     let pair = try TLSPair(server: context, client: fixture.client)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     try pair.server.proceed(with: other)
     #expect(try pair.shakeHands() == .done)
   }
@@ -180,7 +180,7 @@ import Testing
     let fixture = try TLSFixture()
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     #expect(throws: TLSError.self) { try pair.server.proceed(with: fixture.client) }
     #expect(TLSError("nothing failed").description == "nothing failed")
   }
@@ -199,7 +199,7 @@ import Testing
         let server = try TLSConnection(server: fixture.server)
         server.stopsAfterClientHello = true
         altered.withUnsafeBytes { server.receive($0) }
-        guard (try? server.handshake()) == .greeted else { continue }
+        guard (try? server.handshake()) == .clientHelloReceived else { continue }
         greeted += 1
         _ = try? server.proceed()
       }
@@ -213,7 +213,7 @@ import Testing
     do {
       let pair = try TLSPair(server: fixture.server, client: fixture.client)
       pair.server.stopsAfterClientHello = true
-      #expect(try pair.shakeHands() == .greeted)
+      #expect(try pair.shakeHands() == .clientHelloReceived)
       pair.server.close()
       left = pair.server
     }

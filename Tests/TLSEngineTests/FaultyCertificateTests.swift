@@ -22,7 +22,7 @@ import Testing
     let looking = try TLSContext(clientTrusting: [fixture.path("ca.pem")], acceptsAnyCertificate: true)
     let pair = try TLSPair(server: fixture.server, client: looking)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     try pair.server.proceed(with: TLSContext(server: identity))
     #expect(try pair.shakeHands() == .done)
     return pair.client.peerCertificateFault
@@ -31,7 +31,7 @@ import Testing
   private func expectRefusal(of identity: ServerIdentity, _ fixture: TLSFixture, words: String) throws {
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
-    #expect(try pair.shakeHands() == .greeted)
+    #expect(try pair.shakeHands() == .clientHelloReceived)
     try pair.server.proceed(with: TLSContext(server: identity))
     pair.carryDown()
     let error = #expect(throws: TLSError.self) { try pair.client.handshake() }

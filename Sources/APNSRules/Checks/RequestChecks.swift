@@ -136,8 +136,7 @@ extension Rulebook {
     }
     guard let rejection = entry.rejection else { return }
     if device.state == .unregistered {
-      let (start, isNever) = device.since.addingReportingOverflow(times.unregisteredAfter)
-      guard !isNever, now >= start else { return }
+      guard now >= device.since.addingClamped(times.unregisteredAfter) else { return }
     }
     throw rejection
   }

@@ -112,7 +112,7 @@ struct TokenUpdates: Sendable {
   /// Returns until when pushes are blocked; nil if they are not.
   mutating func blockedUntil(now: Int64, interval: Int64) -> Int64? {
     guard isBlocked, let change = lastChangeNotAfter(now) else { return nil }
-    if now &- change < interval { return change.addingReportingOverflow(interval).partialValue }
+    if now &- change < interval { return change.addingClamped(interval) }
     isBlocked = false
     return nil
   }

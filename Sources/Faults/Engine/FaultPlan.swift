@@ -88,7 +88,7 @@ package final class FaultPlan: Sendable {
   /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
   package func nextEvaluation(after now: Int64, for connection: Traffic.Connection) -> Int64? {
     rules(at: .connection).flatMap { rule -> [Int64] in
-      var times = rule.condition.timesToBounds(of: connection).map { now.saturatingAdd($0) }
+      var times = rule.condition.timesToBounds(of: connection).map { now.addingClamped($0) }
       if let opening = rule.rule.trigger.window?.nextOpening(after: now &- rule.activatedAt) {
         times.append(opening &+ rule.activatedAt)
       }
@@ -232,14 +232,6 @@ package final class FaultPlan: Sendable {
     }
     if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
     return candidate
-  }
-}
-
-extension Int64 {
-  /// Returns the sum, or `Int64.max` on overflow.
-  fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
-    let (sum, overflow) = addingReportingOverflow(other)
-    return overflow ? .max : sum
   }
 }
 

@@ -102,11 +102,11 @@ struct HuffmanCode: Sendable {
 
   /// The capacity required to decode a string of `count` bytes: the shortest codes have five bits, and two bytes
   /// are written at a time.
-  static func room(for count: Int) -> Int { count * 8 / 5 + 2 }
+  static func capacity(for count: Int) -> Int { count * 8 / 5 + 2 }
 
   /// Decodes a string.
   ///
-  /// - Parameter target: A buffer of at least `room(for:)` bytes.
+  /// - Parameter target: A buffer of at least `capacity(for:)` bytes.
   /// - Returns: The number of decoded bytes, or nil if the string is invalid.
   func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
     entries.withUnsafeBufferPointer { entries in

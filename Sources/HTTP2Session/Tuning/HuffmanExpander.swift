@@ -27,7 +27,7 @@ final class HuffmanExpander {
   /// The buffer for the rewritten frame. It has capacity for a frame of maximum size plus a copy of another one and
   /// a string.
   private let output = UnsafeMutableRawPointer.allocate(
-    byteCount: 2 * maxFrame + HuffmanCode.room(for: maxFrame) + 3, alignment: 16)
+    byteCount: 2 * maxFrame + HuffmanCode.capacity(for: maxFrame) + 3, alignment: 16)
   /// The cache of long strings, indexed by three bits that are random in a signature.
   @exclusivity(unchecked) private var cache = [CachedString](repeating: CachedString(), count: 8)
 
@@ -94,7 +94,7 @@ final class HuffmanExpander {
   private func decode(_ coded: UnsafeRawBufferPointer, at offset: Int) -> Int? {
     let start = output + offset
     // The size of the length prefix depends on the decoded length. This estimate is mostly right.
-    let likely = HuffmanCode.room(for: coded.count) < 127 ? 1 : 2
+    let likely = HuffmanCode.capacity(for: coded.count) < 127 ? 1 : 2
     guard let count = code.decode(coded, to: start + likely), count <= Int(HTTP2Limits.maxFrameSize) else { return nil }
     let lengthSize = count < 127 ? 1 : count < 127 + 128 ? 2 : 3
     if lengthSize != likely { (start + lengthSize).copyMemory(from: start + likely, byteCount: count) }

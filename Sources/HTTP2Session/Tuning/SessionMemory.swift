@@ -171,10 +171,10 @@ final class FreeListAllocator {
     guard list < Self.listCount else {
       return realloc(block - Self.headSize, Self.headSize + size).map { $0 + Self.headSize }
     }
-    let room = (list + 1) * Self.step
-    if size <= room { return block }
+    let capacity = (list + 1) * Self.step
+    if size <= capacity { return block }
     guard let larger = allocate(size) else { return nil }
-    larger.copyMemory(from: block, byteCount: room)
+    larger.copyMemory(from: block, byteCount: capacity)
     deallocate(block)
     return larger
   }

@@ -165,7 +165,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       if isHandshaking {
         switch try tls.handshake() {
         case .waiting: return writeCipherText(context)
-        case .greeted:
+        case .clientHelloReceived:
           guard try applyTLSFaults(context) else { return }
           return process(context)
         case .done: try open(context)

@@ -452,11 +452,3 @@ extension Profile {
     parameters.reduce(into: [:]) { if $1.value != $1.defaultValue { $0[$1.name] = $1.value } }
   }
 }
-
-extension Int64 {
-  /// Returns the sum, or the maximum on overflow.
-  fileprivate func addingClamped(_ other: Int64) -> Int64 {
-    let (sum, isTooLarge) = addingReportingOverflow(other)
-    return isTooLarge ? .max : sum
-  }
-}
