@@ -122,15 +122,11 @@ package struct TestServer: Sendable {
   /// Adds a push to the inbox without a TLS connection, and returns its number. Its provider token is invalid, so the
   /// rules reject it.
   @discardableResult
-  package func recordPush(
-    topic: String = "com.acme.app", id: String? = nil, body: String = #"{"aps":{}}"#, bodySize: Int? = nil
-  ) -> Int {
+  package func recordPush(topic: String = "com.acme.app", body: String = #"{"aps":{}}"#) -> Int {
     let fields = [
       (":method", "POST"), (":path", "/3/device/ab12"), ("authorization", "bearer a.b.SECRET"), ("apns-topic", topic),
     ]
-    var request = HTTPRequest(
-      headers: HeaderList(fields + (id.map { [("apns-id", $0)] } ?? [])), body: Array(body.utf8))
-    if let bodySize { request.bodySize = bodySize }
+    let request = HTTPRequest(headers: HeaderList(fields), body: Array(body.utf8))
     var authentication = ConnectionAuthentication(certificate: nil)
     let verdict = state.rulebook.validate(
       request, authentication: &authentication, keys: state.keys.load(), devices: state.devices.load(),

@@ -144,6 +144,16 @@ def test_the_exact_bytes_of_a_body(server, device, body, type):
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_long_body_is_stored_in_part(server, device):
+    body = b'{"aps":{"alert":"%s"}}' % (b"x" * 9000)
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device), body).status == 413
+    record = server.record(device)
+    payload = server.request("GET", f"/api/v1/pushes/{record['seq']}/payload").body
+    assert record["request"]["size"]["bytes"] == len(body)
+    assert payload == body[:5120]
+
+
 def test_a_query_is_percent_decoded(server, device):
     with connect(server) as wire:
         wire.push(push_headers(server, device, apns_topic="com.acme.a&b c+d"))
