@@ -22,9 +22,9 @@ enum AnswerKey: String, FileKey {
   var about: String {
     switch self {
     case .status: "HTTP status. Default: the status of the reason."
-    case .reason: "The reason in the body; the usual one of the status, if absent."
-    case .timestamp: "The time of a 410: now, -24h, a time, or {ago: 24h}; now, if absent."
-    case .headers: "Further header fields."
+    case .reason: "The reason in the body. Default: the most common reason of the status."
+    case .timestamp: "The timestamp of a 410: now, -24h, a time, or {ago: 24h}. Default: now."
+    case .headers: "Additional header fields."
     case .body: "The whole body instead of a reason; a map is written as JSON."
     case .latch:
       "With TooManyProviderTokenUpdates: the connection repeats this response until the update interval has passed."
@@ -42,7 +42,7 @@ enum AgoKey: String, FileKey {
 
   var shape: ValueSyntax { .duration }
 
-  var about: String { "How long before the push arrived." }
+  var about: String { "The time before the push arrived." }
 }
 
 /// The fields of `delay`, of which exactly one is given.
@@ -61,9 +61,9 @@ enum DelayKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .fixed: "Always the same."
-    case .uniform: "Anything between two, each as likely as the other."
-    case .lognormal: "Many short ones, few long ones."
+    case .fixed: "A constant delay."
+    case .uniform: "A uniform distribution."
+    case .lognormal: "A log-normal distribution: many short delays, few long ones."
     }
   }
 }
@@ -79,8 +79,8 @@ enum UniformKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .min: "The shortest."
-    case .max: "The longest."
+    case .min: "The shortest delay."
+    case .max: "The longest delay."
     }
   }
 }
@@ -101,9 +101,9 @@ enum LognormalKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .median: "Half of them are shorter."
-    case .sigma: "How far they spread: 0 not at all, 1 a lot."
-    case .max: "None is longer."
+    case .median: "The median: half of the delays are shorter."
+    case .sigma: "The spread: 0 is none, 1 is wide."
+    case .max: "The maximum; longer delays are cut to it."
     }
   }
 }
@@ -124,8 +124,8 @@ enum HoldKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .length: "How long; as long as the limits allow, if absent."
-    case .endWith: "What ends it."
+    case .length: "The duration. Default: limits.max_hold of the profile."
+    case .endWith: "What happens afterwards. Default: reset_stream for hang, close for stall."
     }
   }
 }
@@ -158,7 +158,7 @@ enum ResetKey: String, FileKey {
 
   var shape: ValueSyntax { .either(.word(HTTP2ErrorCode.names), .whole(0...Int(UInt32.max))) }
 
-  var about: String { "Error code of RFC 9113; INTERNAL_ERROR, if absent." }
+  var about: String { "Error code of RFC 9113. Default: INTERNAL_ERROR." }
 }
 
 /// The field of `reset_connection`.
@@ -169,7 +169,7 @@ enum ConnectionResetKey: String, FileKey {
 
   var shape: ValueSyntax { .flag }
 
-  var about: String { "Whether the push is accepted first; false, if absent." }
+  var about: String { "Whether the push is accepted first. Default: false." }
 }
 
 /// The fields of `goaway`.
@@ -193,11 +193,11 @@ enum GoAwayKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .code: "Error code of RFC 9113; NO_ERROR, if absent."
+    case .code: "Error code of RFC 9113. Default: NO_ERROR."
     case .lastStream: "The last stream id of the GOAWAY. Default: the stream before this one."
     case .debug: "Debug data; a map is written as JSON."
-    case .twice: "First with every stream allowed, then with the real last one; false, if absent."
-    case .closeAfter: "When the connection is closed; 1s, if absent."
+    case .twice: "Whether a first GOAWAY allows every stream and a second one names the last stream. Default: false."
+    case .closeAfter: "The time until the connection is closed. Default: 1s."
     }
   }
 }
@@ -219,7 +219,7 @@ enum DrainKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .length: "How long, before GOAWAY and the end."
+    case .length: "The duration, after which GOAWAY is sent and the connection is closed."
     case .respond: "The response to all pushes. Default: 503 Shutdown."
     }
   }
@@ -241,8 +241,8 @@ enum DribbleKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .chunks: "In how many pieces."
-    case .over: "How long from the first to the last."
+    case .chunks: "The number of pieces."
+    case .over: "The time from the first piece to the last."
     }
   }
 }
@@ -279,7 +279,7 @@ enum TimeKey: String, FileKey {
 
   var shape: ValueSyntax { .duration }
 
-  var about: String { "How long; for ever, if absent." }
+  var about: String { "The duration. Default: limits.max_hold for silence; otherwise until the connection ends." }
 }
 
 /// The fields of `settings`.
@@ -306,9 +306,9 @@ enum SettingsKey: String, FileKey {
     case .maxConcurrentStreams: "SETTINGS_MAX_CONCURRENT_STREAMS."
     case .initialWindowSize: "SETTINGS_INITIAL_WINDOW_SIZE."
     case .maxHeaderListSize: "SETTINGS_MAX_HEADER_LIST_SIZE."
-    case .after: "How long after the moment; 0s, if absent."
+    case .after: "The delay from the injection point to the frame. Default: 0s."
     case .delay: "The delay of the first SETTINGS frame; only at settings. Default: 0s."
-    case .acknowledgesClient: "Whether the client's SETTINGS are acknowledged from then on; true, if absent."
+    case .acknowledgesClient: "Whether the client's SETTINGS are acknowledged from then on. Default: true."
     }
   }
 }
@@ -333,7 +333,7 @@ enum CertificateKey: String, FileKey {
 
   var shape: ValueSyntax { .word(Action.CertificateDefect.allCases.map(\.rawValue)) }
 
-  var about: String { "What is wrong with it." }
+  var about: String { "The defect of the certificate." }
 }
 
 /// The fields of `sequence`.
@@ -355,8 +355,8 @@ enum SequenceKey: String, FileKey {
   var about: String {
     switch self {
     case .key: "The scope of the position in the sequence. Default: the rule."
-    case .steps: "One action after the other, each time the rule fires."
-    case .onEnd: "What follows the last step: stay, cycle or pass. Default: stay."
+    case .steps: "The actions; each time the rule fires, the next one applies."
+    case .onEnd: "After the last step: repeat it, start again, or stop firing. Default: stay."
     }
   }
 }
@@ -405,30 +405,31 @@ extension Action.Name {
     case .respond: "Respond with another status or reason than APNs."
     case .delay: "Delay the response."
     case .hang: "Send no response for a time, then end the stream or connection."
-    case .resetStream: "RST_STREAM."
-    case .resetConnection: "TCP RST."
-    case .goAway: "GOAWAY."
-    case .close: "FIN without GOAWAY."
+    case .resetStream: "Send RST_STREAM."
+    case .resetConnection: "Reset the TCP connection."
+    case .goAway: "Send GOAWAY."
+    case .close: "Close the connection without GOAWAY."
     case .drain: "Reject all pushes of the connection for a time, then send GOAWAY and close."
     case .loseResponse: "Accept the push, but never send the response."
     case .dribble: "Send the response body in parts over a time."
-    case .splitBody: "The body in two DATA frames."
-    case .truncateBody: "The body cut in its middle."
+    case .splitBody: "Send the response body in two DATA frames."
+    case .truncateBody: "Send only the first half of the response body."
     case .garbleBody: "Replace the response body by invalid JSON."
     case .dropHeader: "Remove a header field of the response."
-    case .emptyErrorBody: "An error without a body."
+    case .emptyErrorBody: "Remove the body of an error response."
     case .changeID: "Change the case of the response's apns-id."
-    case .starveWindow: "No WINDOW_UPDATE for a time."
-    case .settings: "Other SETTINGS."
-    case .ignorePings: "No PING acknowledgement for a time."
-    case .refuse: "The connection is reset as soon as it was accepted."
-    case .silence: "Nothing is processed or sent on the connection for a time, not even a TLS alert; then it is closed."
+    case .starveWindow: "Send no WINDOW_UPDATE for a time."
+    case .settings: "Send other SETTINGS."
+    case .ignorePings: "Do not acknowledge PING for a time."
+    case .refuse: "Reset the connection immediately after accepting it."
+    case .silence: "Process and send nothing on the connection for a time, not even a TLS alert; then close it."
     case .stall: "Stall the TLS handshake for a time, then close the connection."
     case .alert: "Send a TLS alert instead of completing the handshake."
-    case .certificate: "A certificate that a careful client refuses."
+    case .certificate: "Present a certificate that a verifying client rejects."
     case .pass: "Respond as APNs; do not evaluate later rules."
-    case .choose: "One of several, by one draw over all weights."
-    case .sequence: "One after the other, each time the rule fires."
+    case .choose:
+      "Choose one of several actions by one draw over all weights (a list of actions, each with an optional weight)."
+    case .sequence: "Perform the next of several actions each time the rule fires."
     }
   }
 }

@@ -39,25 +39,25 @@ enum ConditionKey: String, FileKey {
     case .deviceToken: "The device token, in any case. Quote it: YAML reads some as numbers."
     case .topic: "apns-topic, or the only topic of the provider certificate."
     case .pushType: "apns-push-type."
-    case .priority: "apns-priority, 10 when absent."
+    case .priority: "apns-priority; 10 if absent."
     case .collapseID: "apns-collapse-id."
-    case .apnsID: "apns-id as the client gave it."
+    case .apnsID: "apns-id as the client sent it."
     case .payload: "Values of the payload by JSON pointer: /aps/alert/title."
     case .header: "Header fields by name."
-    case .size: "How many bytes the payload has."
+    case .size: "The size of the payload in bytes."
     case .providerToken: "The provider token."
     case .client: "The client's address, without its port."
     case .address: "The client's IP address: an address, a CIDR block such as 10.0.0.0/8, or a pattern with *."
-    case .age: "How long ago the connection was accepted; only at connection."
-    case .idle: "How long the client has sent nothing; only at connection."
-    case .listener: "Which of the server's APNs listeners, from 0."
+    case .age: "The time since the connection was accepted; only at connection."
+    case .idle: "The time since the client last sent anything; only at connection."
+    case .listener: "The index of the APNs listener, from 0."
     case .serverName: "The host name the client asked for in its TLS handshake."
     case .certificate: "The UID of the client certificate."
     case .attempt: "The number of the attempt of this push, from 1."
     case .status: "The status of the response; only at response."
     case .reason: "The reason of the response; only at response."
-    case .query: "A query as the inbox has it: topic:com.acme.* !type:background; fields of the request only."
-    case .not: "What must not hold: one condition, or a list of which none may hold."
+    case .query: "An inbox query such as topic:com.acme.* !type:background; only with fields of the request."
+    case .not: "Excluded traffic: one condition, or a list of conditions of which none may hold."
     }
   }
 }
@@ -79,7 +79,7 @@ enum ProviderTokenKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .age: "How long ago it was issued."
+    case .age: "The time since it was issued."
     case .teamID: "Its team id (iss)."
     case .keyID: "Its key id (kid)."
     }
@@ -107,11 +107,11 @@ enum MatchKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .equals: "Just this."
+    case .equals: "Exactly this value."
     case .prefix: "A string with this prefix."
     case .glob: "A pattern in which * matches any text."
     case .oneOf: "One of these."
-    case .present: "Whether there is a value at all."
+    case .present: "Whether there is a value."
     case .above: "More than this."
     case .below: "Less than this."
     }

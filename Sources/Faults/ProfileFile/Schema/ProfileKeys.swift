@@ -26,15 +26,15 @@ enum ProfileKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .name: "What the profile is called; the file's name without its ending, if absent."
-    case .summary: "One sentence about it."
+    case .name: "The profile's name. Default: the file name without its extension."
+    case .summary: "A description in one sentence."
     case .extends: "Profiles to inherit from: their rules follow these; settings and parameters here override theirs."
-    case .seed: "What all draws depend on; random, and printed, if absent."
+    case .seed: "The seed of all draws. Default: the server's seed."
     case .params: "Parameters. A value \"${name}\" anywhere below is replaced by the parameter's value."
     case .apns: "Settings of the server that this profile overrides."
-    case .limits: "What all rules together may use up."
-    case .stop: "When the profile ends by itself."
-    case .pushKey: "What identifies attempts of the same push: the content or the apns-id."
+    case .limits: "Limits on all rules together."
+    case .stop: "Automatic deactivation."
+    case .pushKey: "What identifies attempts of the same push: the content or the apns-id. Default: content."
     case .rules: "The rules, evaluated from top to bottom."
     }
   }
@@ -58,10 +58,10 @@ enum ParameterKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .type: "What kind of value it has."
+    case .type: "The type of the value."
     case .defaultValue: "The default value."
-    case .min: "The least value it can have."
-    case .max: "The largest value it can have."
+    case .min: "The minimum of an int, probability or duration."
+    case .max: "The maximum of an int, probability or duration."
     case .help: "A short description."
     }
   }
@@ -83,8 +83,8 @@ enum LimitsKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .maxActive: "The maximum number of delayed pushes."
-    case .maxHold: "The maximum delay of a push."
+    case .maxActive: "The maximum number of pushes delayed at the same time. Default: 100000."
+    case .maxHold: "The maximum delay of a push or connection. Default: 600s."
     }
   }
 }
@@ -98,7 +98,7 @@ enum StopKey: String, FileKey {
 
   var shape: ValueSyntax { .duration }
 
-  var about: String { "How long after its activation." }
+  var about: String { "The time after activation." }
 }
 
 /// The fields of a rule.
@@ -125,13 +125,13 @@ enum RuleKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .name: "What the rule is called; rule- and its number, if absent."
-    case .at: "At which moment of the exchange; request, if absent."
-    case .when: "For which traffic; for all, if absent."
-    case .trigger: "How often; each time, if absent."
-    case .action: "What is done."
-    case .then: "Whether later rules are evaluated after this one has fired."
-    case .stage: "Whether a push that APNs would reject meets it."
+    case .name: "The rule's name. Default: rule- and its number."
+    case .at: "The injection point. Default: request."
+    case .when: "The traffic that the rule applies to. Default: all."
+    case .trigger: "How often the rule fires. Default: always."
+    case .action: "The action."
+    case .then: "Whether later rules are evaluated after this one fired. Default: depends on the action."
+    case .stage: "Whether the rule applies only to pushes that APNs would accept, or to all. Default: after_validation."
     case .ttl: "How long the rule stays active; only for added rules, not in files."
     }
   }

@@ -133,7 +133,7 @@ struct SchemaWriter {
           }
           if hasWeight {
             writer.objectMember(ProfileParser.weight) { writer in
-              writer.member("description", "How likely, in relation to the other weights; 1, if absent.")
+              writer.member("description", "The probability relative to the other weights. Default: 1.")
               writer.member("$ref", Self.reference(ValueSyntax.number.scalarName))
             }
           }

@@ -27,16 +27,17 @@ enum TriggerKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .probability: "How likely, from 0 to 1, or a ramp."
-    case .drawPer: "The scope of the random draw: each attempt, or once per push, token, topic, connection or client."
-    case .first: "Only the first so many."
-    case .after: "Not the first so many."
-    case .every: "Only each so-many-th."
-    case .times: "At most so many times."
-    case .timesPer: "By what first, after, every and times count."
-    case .overLimit: "Only what is over a rate."
-    case .window: "Only while a window is open."
-    case .afterStreams: "Only once so many streams were opened on the connection."
+    case .probability: "The probability of firing, constant or as a ramp. Default: 1."
+    case .drawPer:
+      "The scope of the random draw: each attempt, or once per push, token, topic, connection or client. Default: attempt."
+    case .first: "Fire only for the first n pushes, counted after the skipped ones."
+    case .after: "Skip the first n pushes."
+    case .every: "Fire for every n-th push, counted after the skipped ones."
+    case .times: "The maximum number of times the rule fires."
+    case .timesPer: "The scope of the counts of first, after, every and times. Default: rule."
+    case .overLimit: "Fire only above a rate."
+    case .window: "Fire only while a time window is open."
+    case .afterStreams: "Fire only after n streams were opened on the connection."
     case .maxActive: "The maximum number of pushes delayed at the same time."
     }
   }
@@ -64,7 +65,7 @@ enum ProbabilityKey: String, FileKey {
 
   var shape: ValueSyntax { .map(RampKey.self) }
 
-  var about: String { "From one probability to another." }
+  var about: String { "A linear change from one probability to another." }
 }
 
 /// The fields of `ramp`.
@@ -83,8 +84,8 @@ enum RampKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .from: "How likely at the activation; 0, if absent."
-    case .to: "How likely at the end, and from then on."
+    case .from: "The probability at activation. Default: 0."
+    case .to: "The probability at the end and afterwards."
     case .over: "The duration of the ramp."
     }
   }
@@ -107,10 +108,10 @@ enum RateKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .limit: "How many pushes."
-    case .per: "In which time; 1s, if absent."
+    case .limit: "The number of pushes per period."
+    case .per: "The period. Default: 1s."
     case .burst: "The size of a burst. Default: the limit."
-    case .key: "What has its own rate: each token, topic, connection or client address; the rule itself, if absent."
+    case .key: "The scope of the rate: each has its own. Default: rule."
     }
   }
 }
@@ -127,9 +128,9 @@ enum WindowKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .after: "How long after the activation it opens."
+    case .after: "The time from activation until the window opens. Default: 0s."
     case .length: "How long the window stays open. Default: forever."
-    case .every: "It opens again each time this has passed."
+    case .every: "The period after which the window opens again."
     }
   }
 }
