@@ -3,7 +3,7 @@ package import APNSRules
 /// The action of a rule: `do` in a profile file. A description only; the server carries it out.
 package indirect enum Action: Sendable, Equatable {
   /// Responds with another status or body than APNs would.
-  case respond(Answer)
+  case respond(Response)
   /// Delays the response.
   case delay(Delay)
   /// Sends no response for a time, then ends as `endWith` says; nil waits for the profile's `limits.max_hold`.
@@ -17,7 +17,7 @@ package indirect enum Action: Sendable, Equatable {
   /// Closes the connection without GOAWAY.
   case close
   /// Gives every push on the connection this response for a time, then sends GOAWAY and closes.
-  case drain(for: Duration, respond: Answer)
+  case drain(for: Duration, respond: Response)
   /// Accepts and records the push, but never sends the response.
   case loseResponse(endWith: Ending)
   /// Sends the response body in `chunks` pieces, spread over a time.
@@ -58,7 +58,7 @@ package indirect enum Action: Sendable, Equatable {
   case sequence(key: Trigger.Key, steps: [Action], onEnd: SequenceEnd)
 
   /// A response to inject.
-  package struct Answer: Sendable, Equatable {
+  package struct Response: Sendable, Equatable {
     /// HTTP status.
     package var status: Int
     /// The reason in the body; nil for no body.
@@ -349,15 +349,15 @@ extension Action {
   package var constantResponse: ConstantResponse? {
     // A 410 contains the current time, and recording a reason that APNs does not have needs more than a
     // constant response.
-    guard case .respond(let answer) = self, answer.status != 200, answer.status != 410,
-      !answer.repeatsUntilUpdateInterval,
-      answer.headers.isEmpty, answer.reason == nil || answer.knownReason != nil
+    guard case .respond(let response) = self, response.status != 200, response.status != 410,
+      !response.repeatsUntilUpdateInterval,
+      response.headers.isEmpty, response.reason == nil || response.knownReason != nil
     else { return nil }
-    return ConstantResponse(status: answer.status, reason: answer.knownReason, body: answer.body(now: 0))
+    return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(now: 0))
   }
 }
 
-extension Action.Answer {
+extension Action.Response {
   /// Returns the response body.
   ///
   /// - Parameter now: The settable clock, in milliseconds since 1970.

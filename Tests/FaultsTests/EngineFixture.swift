@@ -69,9 +69,9 @@ extension Int64 {
 }
 
 extension Action {
-  static let unavailable = Action.respond(Answer(status: 503, reason: "ServiceUnavailable"))
+  static let unavailable = Action.respond(Response(status: 503, reason: "ServiceUnavailable"))
 
-  static func answer(_ status: Int) -> Action { .respond(Answer(status: status, reason: nil)) }
+  static func answer(_ status: Int) -> Action { .respond(Response(status: status, reason: nil)) }
 }
 
 extension FaultPlan {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct EngineMagicTokenTests {
   static func respond(_ status: Int, _ reason: String, hoursAgo: Int = 0) -> Action {
-    .respond(Action.Answer(status: status, reason: reason, timestamp: .relative(.seconds(-3600 * hoursAgo))))
+    .respond(Action.Response(status: status, reason: reason, timestamp: .relative(.seconds(-3600 * hoursAgo))))
   }
 
   static let refused = Action.goAway(Action.GoAwayParameters())

@@ -76,7 +76,7 @@ extension FileKey {
   /// The maps that are only used as values of this map's keys.
   fileprivate static var nested: [any FileKey.Type] {
     allCases.compactMap { key in
-      guard case .map(let keys) = key.shape, !(keys == AnswerKey.self) else { return nil }
+      guard case .map(let keys) = key.shape, !(keys == ResponseKey.self) else { return nil }
       return keys
     }
   }

@@ -122,18 +122,20 @@ import Testing
   /// A constant response is the same for every push and has no further effects.
   @Test(
     arguments: [
-      (Action.Answer(status: 503, reason: "ServiceUnavailable"), #"{"reason":"ServiceUnavailable"}"#),
-      (Action.Answer(status: 500, reason: nil), ""),
-      (Action.Answer(status: 400, reason: "BadTopic", body: "{}"), "{}"),
+      (Action.Response(status: 503, reason: "ServiceUnavailable"), #"{"reason":"ServiceUnavailable"}"#),
+      (Action.Response(status: 500, reason: nil), ""),
+      (Action.Response(status: 400, reason: "BadTopic", body: "{}"), "{}"),
       (
-        Action.Answer(status: 429, reason: "TooManyRequests", timestamp: .absolute(1)), #"{"reason":"TooManyRequests"}"#
+        Action.Response(status: 429, reason: "TooManyRequests", timestamp: .absolute(1)),
+        #"{"reason":"TooManyRequests"}"#
       ),
-      (Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true), nil),
-      (Action.Answer(status: 503, reason: "ServiceUnavailable", headers: [Action.Field(name: "a", value: "b")]), nil),
-      (Action.Answer(status: 410, reason: "Unregistered"), nil), (Action.Answer(status: 400, reason: "Sideways"), nil),
-      (Action.Answer(status: 200, reason: nil), nil),
-    ] as [(Action.Answer, String?)])
-  func constantResponses(answer: Action.Answer, body: String?) {
+      (Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true), nil),
+      (Action.Response(status: 503, reason: "ServiceUnavailable", headers: [Action.Field(name: "a", value: "b")]), nil),
+      (Action.Response(status: 410, reason: "Unregistered"), nil),
+      (Action.Response(status: 400, reason: "Sideways"), nil),
+      (Action.Response(status: 200, reason: nil), nil),
+    ] as [(Action.Response, String?)])
+  func constantResponses(answer: Action.Response, body: String?) {
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])

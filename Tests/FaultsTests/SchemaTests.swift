@@ -10,7 +10,7 @@ import Testing
   private static let allKeys: [any FileKey.Type] = [
     ProfileKey.self, ParameterKey.self, LimitsKey.self, StopKey.self, RuleKey.self, ConditionKey.self,
     ProviderTokenKey.self, MatchKey.self, TriggerKey.self, ProbabilityKey.self, RampKey.self, RateKey.self,
-    WindowKey.self, AnswerKey.self, AgoKey.self, DelayKey.self, UniformKey.self, LognormalKey.self, HoldKey.self,
+    WindowKey.self, ResponseKey.self, AgoKey.self, DelayKey.self, UniformKey.self, LognormalKey.self, HoldKey.self,
     LossKey.self, ResetKey.self, ConnectionResetKey.self, GoAwayKey.self, DrainKey.self, DribbleKey.self,
     DropHeaderKey.self, ChangeIDKey.self, TimeKey.self, SettingsKey.self, AlertKey.self, CertificateKey.self,
     SequenceKey.self, NoKey.self,
@@ -62,7 +62,7 @@ import Testing
       (RampKey.self, "rules: [{trigger: {probability: {ramp: {%, to: 1, over: 1s}}}}]"),
       (RateKey.self, "rules: [{trigger: {over_limit: {%, limit: 1}}}]"),
       (WindowKey.self, "rules: [{trigger: {window: {%}}}]"),
-      (AnswerKey.self, "rules: [{do: {respond: {%}}}]"), (AgoKey.self, "rules: [{do: {respond: {timestamp: {%}}}}]"),
+      (ResponseKey.self, "rules: [{do: {respond: {%}}}]"), (AgoKey.self, "rules: [{do: {respond: {timestamp: {%}}}}]"),
       (DelayKey.self, "rules: [{do: {delay: {%}}}]"),
       (UniformKey.self, "rules: [{do: {delay: {uniform: {%, min: 1s, max: 2s}}}}]"),
       (LognormalKey.self, "rules: [{do: {delay: {lognormal: {%, median: 1s, sigma: 1, max: 2s}}}}]"),

@@ -46,7 +46,7 @@ import Testing
       $0.wireOutcome = WireOutcome(
         injections: [
           Injection(
-            profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: "Sideways")),
+            profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: "Sideways")),
             continues: false),
           Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
         ], unusualReason: "Sideways")

@@ -142,7 +142,7 @@ final class FindingsScenario {
 
   /// Returns the injection of a rule that responds with `retry-after`.
   private static func injection(retryAfter: String) -> Injection {
-    let answer = Action.Answer(
+    let answer = Action.Response(
       status: 503, reason: nil, headers: [Action.Field(name: "retry-after", value: retryAfter)])
     return Injection(rule: "busy", action: .respond(answer), continues: false)
   }

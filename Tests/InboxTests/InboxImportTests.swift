@@ -36,7 +36,7 @@ import Testing
         $0.wireOutcome = WireOutcome(
           injections: [
             Injection(
-              profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
+              profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: nil)),
               continues: false, draw: 0.1 + 0.2, probability: 0.4, ordinal: 2),
             Injection(
               profile: "chaos", rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true, draw: 1e-9,

@@ -19,7 +19,7 @@ import Testing
           injections: [
             Injection(
               profile: "gone-profile", rule: "gone-rule",
-              action: .respond(Action.Answer(status: 503, reason: "GoneReason")), continues: false)
+              action: .respond(Action.Response(status: 503, reason: "GoneReason")), continues: false)
           ], unusualReason: "GoneReason")
       }.record)
     return inbox
@@ -27,7 +27,7 @@ import Testing
 
   private static let names: FaultNames = {
     var names = FaultNames()
-    let rule = Rule(name: "known-rule", action: .respond(Action.Answer(status: 503, reason: "KnownReason")))
+    let rule = Rule(name: "known-rule", action: .respond(Action.Response(status: 503, reason: "KnownReason")))
     names.add(Profile(name: "known-profile", rules: [rule]))
     names.add(
       Rule(
@@ -36,7 +36,7 @@ import Testing
           Action.Choice(
             weight: 1,
             action: .sequence(
-              key: .push, steps: [.respond(Action.Answer(status: 500, reason: "NestedReason"))], onEnd: .stay))
+              key: .push, steps: [.respond(Action.Response(status: 500, reason: "NestedReason"))], onEnd: .stay))
         ])))
     return names
   }()

@@ -61,7 +61,7 @@ import Testing
           injections: Injections(
             (1...2).map {
               Injection(
-                profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")),
+                profile: "p", rule: "r\($0)", action: .respond(Action.Response(status: 503, reason: "x")),
                 continues: false)
             }), goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,

@@ -159,7 +159,7 @@ import Testing
       $0.wireOutcome = WireOutcome(
         injections: [
           Injection(
-            profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
+            profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: nil)),
             continues: false, draw: 0.125, probability: 0.2, ordinal: 2),
           Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
         ], goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))

@@ -37,10 +37,10 @@ import Testing
   @Test(
     arguments: [
       Ending(
-        testDescription: "respond", action: .respond(Action.Answer(status: 503, reason: "ServiceUnavailable")),
+        testDescription: "respond", action: .respond(Action.Response(status: 503, reason: "ServiceUnavailable")),
         seen: "503 ServiceUnavailable", outcome: .faulted),
       Ending(
-        testDescription: "an unknown reason", action: .respond(Action.Answer(status: 400, reason: "Sideways")),
+        testDescription: "an unknown reason", action: .respond(Action.Response(status: 400, reason: "Sideways")),
         seen: "400 Sideways", outcome: .faulted),
       Ending(testDescription: "pass", action: .pass, seen: "200", outcome: .accepted, accepted: true),
       Ending(
@@ -108,7 +108,7 @@ import Testing
 
   @Test func faultDoesNotHideARejectionUnlessConfigured() async throws {
     try await TestServer.run { test in
-      let answer = Action.respond(Action.Answer(status: 503, reason: "ServiceUnavailable"))
+      let answer = Action.respond(Action.Response(status: 503, reason: "ServiceUnavailable"))
       Self.add(test, answer)
       let bad = test.push(token: try test.providerToken(), deviceToken: "zz")
       #expect(try await test.send(bad)?.status == 400)
@@ -121,13 +121,14 @@ import Testing
   /// A constant response takes the short path. A condition that every push meets forces the full path.
   @Test(
     arguments: [
-      Action.Answer(status: 503, reason: "ServiceUnavailable"), Action.Answer(status: 429, reason: "TooManyRequests"),
-      Action.Answer(status: 500, reason: nil), Action.Answer(status: 400, reason: "BadTopic", body: "no JSON"),
-      Action.Answer(status: 410, reason: "Unregistered", timestamp: .absolute(1_700_000_000_000)),
-      Action.Answer(status: 400, reason: "Sideways"), Action.Answer(status: 200, reason: nil),
-      Action.Answer(status: 503, reason: "Shutdown", headers: [Action.Field(name: "retry-after", value: "7")]),
+      Action.Response(status: 503, reason: "ServiceUnavailable"),
+      Action.Response(status: 429, reason: "TooManyRequests"),
+      Action.Response(status: 500, reason: nil), Action.Response(status: 400, reason: "BadTopic", body: "no JSON"),
+      Action.Response(status: 410, reason: "Unregistered", timestamp: .absolute(1_700_000_000_000)),
+      Action.Response(status: 400, reason: "Sideways"), Action.Response(status: 200, reason: nil),
+      Action.Response(status: 503, reason: "Shutdown", headers: [Action.Field(name: "retry-after", value: "7")]),
     ], [Rule.Stage.afterValidation, .beforeValidation])
-  func constantAndFullResponsesAreEqual(answer: Action.Answer, stage: Rule.Stage) async throws {
+  func constantAndFullResponsesAreEqual(answer: Action.Response, stage: Rule.Stage) async throws {
     var told: [[String]] = []
     for condition in [Condition(), Condition([Condition.Test(.client, .present(true))])] {
       try await TestServer.run { test in
@@ -249,7 +250,7 @@ import Testing
     try await TestServer.run { test in
       Self.add(
         test,
-        .respond(Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true)),
+        .respond(Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true)),
         Trigger(times: 1))
       let push = test.push(token: try test.providerToken())
       let outcomes = try await test.provider().send([push, push, push]).map(Self.words)
@@ -262,7 +263,7 @@ import Testing
   func unregisteredResponseHasItsTime(offset: Duration, milliseconds: Int64) async throws {
     try await TestServer.run { test in
       test.state.clock.freeze(at: 1_800_000_000_000)
-      Self.add(test, .respond(Action.Answer(status: 410, reason: "Unregistered", timestamp: .relative(offset))))
+      Self.add(test, .respond(Action.Response(status: 410, reason: "Unregistered", timestamp: .relative(offset))))
       let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
       #expect(answer.text == #"{"reason":"Unregistered","timestamp":\#(1_800_000_000_000 + milliseconds)}"#)
     }
@@ -271,7 +272,7 @@ import Testing
   @Test func responsesAreMutated() async throws {
     try await TestServer.run { test in
       let push = test.push(token: try test.providerToken())
-      Self.add(test, .respond(Action.Answer(status: 400, reason: "BadTopic")), name: "no")
+      Self.add(test, .respond(Action.Response(status: 400, reason: "BadTopic")), name: "no")
       func answer(_ action: Action) async throws -> HTTPResponse {
         Self.add(test, action, at: .response, name: "shape")
         return try #require(try await test.send(push))
@@ -291,7 +292,7 @@ import Testing
   @Test func retriesAreCountedAndSeenByRules() async throws {
     try await TestServer.run { test in
       Self.add(
-        test, .respond(Action.Answer(status: 503, reason: "ServiceUnavailable")), Trigger(first: 2, countKey: .push))
+        test, .respond(Action.Response(status: 503, reason: "ServiceUnavailable")), Trigger(first: 2, countKey: .push))
       let push = test.push(token: try test.providerToken())
       var seen: [Int] = []
       for _ in 0..<4 { seen.append(try await test.send(push)?.status ?? 0) }

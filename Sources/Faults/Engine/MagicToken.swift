@@ -127,7 +127,7 @@ package struct MagicToken: Sendable, Equatable {
     if let reason = code.reason {
       let before: Duration = code == .unregistered ? .seconds(3600 * argument) : .zero
       return .respond(
-        Action.Answer(status: reason.status, reason: reason.text, timestamp: .relative(.zero - before)))
+        Action.Response(status: reason.status, reason: reason.text, timestamp: .relative(.zero - before)))
     }
     switch code {
     case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))

@@ -51,7 +51,7 @@ extension Condition.Subject {
   }
 
   /// Whether the value is part of the response.
-  var isAnswer: Bool { self == .status || self == .reason }
+  var isInResponse: Bool { self == .status || self == .reason }
 
   /// The plural name of values that are often written as numbers, for hints; nil for other subjects.
   var pluralName: String? {

@@ -71,7 +71,7 @@ extension ProfileParser {
 
   private func action(_ name: Action.Name, _ place: Located, at injectionPoint: InjectionPoint?) -> Action? {
     switch name {
-    case .respond: return answer(place).map(Action.respond)
+    case .respond: return response(place).map(Action.respond)
     case .delay: return delay(place).map(Action.delay)
     case .hang:
       return hold(place, endings: Action.Ending.allCases, usual: .resetStream).map { .hang(for: $0, endWith: $1) }
@@ -217,9 +217,9 @@ extension ProfileParser {
 
   private func drain(_ place: Located) -> Action? {
     guard let map = map(place, DrainKey.self) else { return nil }
-    let answer = map[.respond].map(self.answer) ?? Action.Standard.drainAnswer
-    guard let length = map[.length].flatMap({ duration($0) }), let answer else { return nil }
-    return .drain(for: length, respond: answer)
+    let response = map[.respond].map(self.response) ?? Action.Standard.drainResponse
+    guard let length = map[.length].flatMap({ duration($0) }), let response else { return nil }
+    return .drain(for: length, respond: response)
   }
 
   private func settings(_ place: Located, at injectionPoint: InjectionPoint?) -> Action.SettingsParameters? {
@@ -289,7 +289,7 @@ extension Action {
     static let alert: UInt8 = 40
     /// The value of `close_after` for a connection that stays open.
     static let never = "never"
-    static let drainAnswer = Action.Answer(status: 503, reason: Reason.shutdown.text)
+    static let drainResponse = Action.Response(status: 503, reason: Reason.shutdown.text)
   }
 
   /// Returns the action with this name if it has no fields; otherwise nil.

@@ -16,7 +16,7 @@ extension ProfileParser {
       if let injectionPoint, !subject.isKnown(at: injectionPoint) {
         fail(
           at: position, value.path, "not available at \(injectionPoint.rawValue)",
-          hint: subject.isAnswer
+          hint: subject.isInResponse
             ? "it is at response"
             : "it is at \(InjectionPoint.allCases.filter(subject.isKnown).map(\.rawValue).joinedWithOr)")
         isWhole = false

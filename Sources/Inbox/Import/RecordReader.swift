@@ -226,14 +226,14 @@ extension Action.Name {
   /// An action of this name with placeholder parameters, because records contain only the name.
   var bare: Action {
     switch self {
-    case .respond: .respond(Action.Answer(status: 0, reason: nil))
+    case .respond: .respond(Action.Response(status: 0, reason: nil))
     case .delay: .delay(.fixed(.zero))
     case .hang: .hang(for: nil, endWith: .nothing)
     case .resetStream: .resetStream(code: 0)
     case .resetConnection: .resetConnection(afterAccepting: false)
     case .goAway: .goAway(Action.GoAwayParameters())
     case .close: .close
-    case .drain: .drain(for: .zero, respond: Action.Answer(status: 0, reason: nil))
+    case .drain: .drain(for: .zero, respond: Action.Response(status: 0, reason: nil))
     case .loseResponse: .loseResponse(endWith: .nothing)
     case .dribble: .dribble(chunks: 0, over: .zero)
     case .splitBody: .splitBody

@@ -117,7 +117,7 @@ extension FaultedExchange {
     /// Creates a response that a rule injects.
     ///
     /// - Parameter now: The server clock, in milliseconds since 1970.
-    init(_ injected: Action.Answer, now: Int64) {
+    init(_ injected: Action.Response, now: Int64) {
       status = injected.status
       headers = injected.headers
       reason = injected.knownReason

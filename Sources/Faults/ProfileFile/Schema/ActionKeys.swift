@@ -3,7 +3,7 @@ internal import HTTP2Session
 internal import TLSEngine
 
 /// The fields of `respond` and of the response within `drain`.
-enum AnswerKey: String, FileKey {
+enum ResponseKey: String, FileKey {
   case status, reason, timestamp, headers, body, latch, unreal
 
   static let schemaName = "answer"
@@ -213,7 +213,7 @@ enum DrainKey: String, FileKey {
   var shape: ValueSyntax {
     switch self {
     case .length: .duration
-    case .respond: .map(AnswerKey.self)
+    case .respond: .map(ResponseKey.self)
     }
   }
 
@@ -378,7 +378,7 @@ extension Action.Name {
   /// The fields of the action; nil for `choose`, which is a list.
   var keys: (any FileKey.Type)? {
     switch self {
-    case .respond: AnswerKey.self
+    case .respond: ResponseKey.self
     case .delay: DelayKey.self
     case .hang, .stall: HoldKey.self
     case .resetStream: ResetKey.self

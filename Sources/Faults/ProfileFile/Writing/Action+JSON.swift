@@ -28,7 +28,7 @@ extension Action {
 
   private func writeFields(to writer: inout JSONWriter) {
     switch self {
-    case .respond(let answer): answer.writeFields(to: &writer)
+    case .respond(let response): response.writeFields(to: &writer)
     case .delay(let delay): delay.writeFields(to: &writer)
     case .hang(let length, let ending), .stall(let length, let ending):
       if let length { writer.member(HoldKey.length.rawValue, length) }
@@ -37,9 +37,9 @@ extension Action {
     case .resetConnection(let afterAccepting):
       writer.member(ConnectionResetKey.afterAccepting.rawValue, afterAccepting)
     case .goAway(let order): order.writeFields(to: &writer)
-    case .drain(let length, let answer):
+    case .drain(let length, let response):
       writer.member(DrainKey.length.rawValue, length)
-      writer.objectMember(DrainKey.respond.rawValue, answer.writeFields)
+      writer.objectMember(DrainKey.respond.rawValue, response.writeFields)
     case .loseResponse(let ending): writer.member(LossKey.endWith.rawValue, ending.rawValue)
     case .dribble(let chunks, let over):
       writer.member(DribbleKey.chunks.rawValue, chunks)
@@ -67,25 +67,25 @@ extension Action {
   }
 }
 
-extension Action.Answer {
+extension Action.Response {
   fileprivate func writeFields(to writer: inout JSONWriter) {
-    writer.member(AnswerKey.status.rawValue, status)
+    writer.member(ResponseKey.status.rawValue, status)
     if reason != nil || body == nil && Self.defaultReason(of: status) != nil {
-      writer.member(AnswerKey.reason.rawValue, reason)
+      writer.member(ResponseKey.reason.rawValue, reason)
     }
     switch timestamp {
     case .relative(.zero): break
-    case .relative(let duration): writer.member(AnswerKey.timestamp.rawValue, duration)
-    case .absolute(let time): writer.member(AnswerKey.timestamp.rawValue, TimestampFormat.text(time) ?? "now")
+    case .relative(let duration): writer.member(ResponseKey.timestamp.rawValue, duration)
+    case .absolute(let time): writer.member(ResponseKey.timestamp.rawValue, TimestampFormat.text(time) ?? "now")
     }
     if !headers.isEmpty {
-      writer.objectMember(AnswerKey.headers.rawValue) { writer in
+      writer.objectMember(ResponseKey.headers.rawValue) { writer in
         for field in headers { writer.member(field.name, field.value) }
       }
     }
-    if let body { writer.member(AnswerKey.body.rawValue, String(decoding: body, as: UTF8.self)) }
-    if repeatsUntilUpdateInterval { writer.member(AnswerKey.latch.rawValue, true) }
-    if reality != .real { writer.member(AnswerKey.unreal.rawValue, true) }
+    if let body { writer.member(ResponseKey.body.rawValue, String(decoding: body, as: UTF8.self)) }
+    if repeatsUntilUpdateInterval { writer.member(ResponseKey.latch.rawValue, true) }
+    if reality != .real { writer.member(ResponseKey.unreal.rawValue, true) }
   }
 }
 

@@ -4,8 +4,8 @@ internal import Notation
 
 extension ProfileParser {
   /// Parses the fields of `respond`.
-  func answer(_ place: Located) -> Action.Answer? {
-    guard let map = map(place, AnswerKey.self) else { return nil }
+  func response(_ place: Located) -> Action.Response? {
+    guard let map = map(place, ResponseKey.self) else { return nil }
     let isUnreal = map[.unreal].map { flag($0) } ?? false
     // An empty `reason:` is a response without a reason, which only `unreal` allows.
     let reason = map[.reason].map { $0.node.isEmpty ? .some(nil) : text($0).map(Optional.some) } ?? .some(nil)
@@ -23,44 +23,45 @@ extension ProfileParser {
       }
       return nil
     }
-    var answer = Action.Answer(
+    var response = Action.Response(
       status: status, reason: reason, timestamp: timestamp, headers: headers, body: body,
       repeatsUntilUpdateInterval: repeatsUntilUpdateInterval)
-    if !map.has(.reason), body == nil { answer.reason = Action.Answer.defaultReason(of: status) }
-    if repeatsUntilUpdateInterval, answer.reason != Reason.tooManyProviderTokenUpdates.text {
+    if !map.has(.reason), body == nil { response.reason = Action.Response.defaultReason(of: status) }
+    if repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
       fail(
         at: map.position(of: .latch), map.path(of: .latch),
         "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
-    if !isUnreal { check(answer, map) }
-    return answer
+    if !isUnreal { check(response, map) }
+    return response
   }
 
   /// Checks whether APNs could send the response.
-  private func check(_ answer: Action.Answer, _ map: Map<AnswerKey>) {
-    let key = map.has(.reason) ? AnswerKey.reason : .status
+  private func check(_ response: Action.Response, _ map: Map<ResponseKey>) {
+    let key = map.has(.reason) ? ResponseKey.reason : .status
     let unreal = "or set unreal: true"
-    switch answer.reality {
+    switch response.reality {
     case .real: break
     case .timestampOfOther:
       fail(
-        at: map.position(of: .timestamp), map.path(of: .timestamp), "a \(answer.status) has no timestamp",
+        at: map.position(of: .timestamp), map.path(of: .timestamp), "a \(response.status) has no timestamp",
         hint: "a 410 has one")
     case .unknownStatus:
       fail(
-        at: map.position(of: .status), map.path(of: .status), "APNs has no status \(answer.status)",
+        at: map.position(of: .status), map.path(of: .status), "APNs has no status \(response.status)",
         hint: "its statuses are \(Reason.statuses.map(String.init).joined(separator: ", ")); \(unreal)")
     case .reasonOfSuccess:
       fail(at: map.position(of: key), map.path(of: key), "a 200 has no reason", hint: "omit it, \(unreal)")
     case .missingReason:
       fail(
-        at: map.position(of: key), map.path(of: key), "a \(answer.status) requires a reason", hint: "add one, \(unreal)"
+        at: map.position(of: key), map.path(of: key), "a \(response.status) requires a reason",
+        hint: "add one, \(unreal)"
       )
     case .otherStatus(let reason):
       fail(
         at: map.position(of: key), map.path(of: key),
-        "\(reason.text) is a \(reason.status), not a \(answer.status)",
-        hint: "\(Reason.spoken(of: answer.status)), \(unreal)")
+        "\(reason.text) is a \(reason.status), not a \(response.status)",
+        hint: "\(Reason.spoken(of: response.status)), \(unreal)")
     case .unknownReason(let text):
       warn(
         at: map.position(of: key), map.path(of: key), "unknown reason \"\(text.shortened)\"",
@@ -135,7 +136,7 @@ extension Reason {
   }
 }
 
-extension Action.Answer {
+extension Action.Response {
   /// Whether APNs could send a response, or why not.
   enum Reality: Equatable {
     case real
