@@ -145,7 +145,7 @@ import Testing
       do: {respond: {status: 503, reason: 503}}
       => 2:42: rules[0].do.respond.reason: 503 without quotation marks is a number to YAML, quote it: "503"
       do: {delay: 500ms}
-      => 2:18: rules[0].do.delay: expected a duration, not a map, did you mean {fixed: 500ms}?
+      => 2:18: rules[0].do.delay: expected a map, not a duration, did you mean {fixed: 500ms}?
       do: {delay: {fixed: 30}}
       => 2:26: rules[0].do.delay.fixed: 30 has no unit, did you mean 30s?
       do: {delay: {}}
@@ -179,9 +179,9 @@ import Testing
       at: settings, do: {settings: {initial_window_size: 2147483648}}
       => 2:57: rules[0].do.settings.initial_window_size: 2147483648 is not a whole number from 0
       do: {respond: {status: 503}}, then: continue
-      => 2:36: rules[0].then: respond settles what becomes of the push, so the walk ends there, omit it
+      => 2:36: rules[0].then: respond determines the outcome of the push, so evaluation ends there, omit it
       do: {choose: [{delay: {fixed: 1s}}, {pass: }]}, then: continue
-      => 2:54: rules[0].then: pass settles what becomes of the push, so the walk ends there, omit it
+      => 2:54: rules[0].then: pass determines the outcome of the push, so evaluation ends there, omit it
       name: No Name, do: {close: }
       => 2:12: rules[0].name: "No Name": a name is lower-case letters, digits and hyphens, at most 64, and no \
       hyphen in front, did you mean "no-name"?

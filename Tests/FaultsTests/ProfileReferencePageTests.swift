@@ -1,23 +1,37 @@
+import APNSRules
 import FaultModel
 import Foundation
+import Notation
 import Testing
 
 @testable import Faults
 
 /// Compares `ProfileReference.md` with the tables that the parser and the JSON Schema of profile files use.
 @Suite struct ProfileReferencePageTests {
-  /// The maps of a profile file with the headings of their sections.
-  private static let sections: [(heading: String, keys: any FileKey.Type)] = [
-    ("Profile", ProfileKey.self), ("`params`", ParameterKey.self), ("`limits`", LimitsKey.self),
-    ("`stop`", StopKey.self), ("Rule", RuleKey.self), ("`when`", ConditionKey.self),
-    ("`jwt`", ProviderTokenKey.self), ("Requirements on a value", MatchKey.self), ("`trigger`", TriggerKey.self),
-    ("`ramp`", RampKey.self), ("`over_limit`", RateKey.self), ("`window`", WindowKey.self),
-  ]
-
   private static let tables: String = {
-    var text = ""
-    for (heading, keys) in sections { text += "## \(heading)\n\n\(table(keys))\n" }
+    var text = "## Profile\n\n\(Profile.syntax.description.table)"
+    text += section(["parameter", "limits", "stop"])
+    text += "\n### `apns`\n\n| key | value | description |\n|---|---|---|\n"
+    for setting in APNSSetting.allCases {
+      text += "| `\(setting.rawValue)` | \(setting.values) | \(setting.summary) |\n"
+    }
     text += """
+
+      The defaults depend on the mode: see [Rule modes].
+
+      ## Rule
+
+      \(RuleFields.syntax.description.table)
+      ## `when`
+
+      The keys of `when`, all of which must apply:
+
+      \(Condition.syntax.description.table)\(section(["provider_token", "match"]))
+      ## `trigger`
+
+      The keys of `trigger`, all of which must allow the rule to fire:
+
+      \(Trigger.syntax.description.table)\(section(["ramp", "rate", "window"]))
       ## Actions
 
       An action is a map with one key: `do: {close: }`. After an action with *continues*, later rules are evaluated as well, unless the
@@ -33,22 +47,36 @@ import Testing
         points.count == InjectionPoint.allCases.count
         ? "any" : points.map { "`\($0.rawValue)`" }.joined(separator: ", ")
       let continues = name.continues.map { $0 ? "yes" : "no" } ?? "as the chosen action"
-      text += "| `\(name.rawValue)` | \(at) | \(continues) | \(name.about) |\n"
+      text += "| `\(name.rawValue)` | \(at) | \(continues) | \(name.summary) |\n"
     }
-    var described: Set<String> = []
+    var described: Set = ["ago"]
     for name in Action.Name.allCases {
-      guard let keys = name.keys, !keys.names.isEmpty, described.insert(keys.schemaName).inserted else { continue }
-      let names = Action.Name.allCases.filter { $0.keys == keys }.map { "`\($0.rawValue)`" }
-      text += "\n### \(names.joined(separator: ", "))\n\n\(table(keys))"
-      for nested in keys.nested { text += "\n`\(nested.schemaName)`:\n\n\(table(nested))" }
+      guard case .map(let parameters) = name.syntax.form else { continue }
+      for map in parameters.withNestedMaps where described.insert(map.name).inserted {
+        let isNested = map.name != parameters.name && map.name != "response"
+        text += "\n### `\(isNested ? "\(name.rawValue): \(map.name)" : name.rawValue)`\n\n\(map.table)"
+      }
     }
+    text += """
+
+      ### `choose`
+
+      A list of actions, each with an optional `weight` (\(ProfileParser.weightSyntax.form.words); default 1):
+      `choose: [{weight: 3, pass: }, {close: }]`.
+
+      """
     return text
   }()
 
-  private static func table<Key: FileKey>(_ keys: Key.Type) -> String {
-    Key.allCases.reduce(into: "| key | value | description |\n|---|---|---|\n") { text, key in
-      let isRequired = Key.required.contains(key) ? " Required." : ""
-      text += "| `\(key.rawValue)` | \(key.shape.spoken) | \(key.about)\(isRequired) |\n"
+  /// The headings of maps whose name in the JSON Schema is not their key.
+  private static let headings = [
+    "parameter": "`params`", "provider_token": "`jwt`", "match": "Requirements on a value",
+    "ramp": "`probability: ramp`", "rate": "`over_limit`",
+  ]
+
+  private static func section(_ names: [String]) -> String {
+    MapDescription.all.filter { names.contains($0.name) }.reduce(into: "") { text, map in
+      text += "\n### \(headings[map.name] ?? "`\(map.name)`")\n\n\(map.table)"
     }
   }
 
@@ -72,45 +100,62 @@ import Testing
   }
 }
 
-extension FileKey {
-  /// The maps that are only used as values of this map's keys.
-  fileprivate static var nested: [any FileKey.Type] {
-    allCases.compactMap { key in
-      guard case .map(let keys) = key.shape, !(keys == ResponseKey.self) else { return nil }
-      return keys
+extension MapDescription {
+  fileprivate var table: String {
+    fields.reduce(into: "| key | value | default | description |\n|---|---|---|---|\n") { text, field in
+      let defaultText = field.isRequired ? "required" : field.defaultText ?? ""
+      text += "| `\(field.name)` | \(field.form.words) | \(defaultText) | \(field.summary) |\n"
     }
   }
 }
 
-extension ValueSyntax {
-  /// The syntax in words.
-  fileprivate var spoken: String {
+extension APNSSetting {
+  /// The allowed values, from the error for an invalid one.
+  fileprivate var values: String {
+    var settings = APNSSettings()
+    do throws(InvalidSettingValue) {
+      try settings.set(self, to: "?")
+      return ""
+    } catch {
+      return error.allowed
+    }
+  }
+}
+
+extension ValueForm {
+  /// The form in words of Markdown.
+  fileprivate var words: String {
     switch self {
     case .text: "string"
     case .name: "name"
     case .word(let words): words.map { "`\($0)`" }.joined(separator: ", ")
-    case .whole(let range):
-      range.upperBound >= .max
+    case .integer(let range):
+      range.upperBound >= Int(Int32.max)
         ? "whole number from \(range.lowerBound)" : "whole number from \(range.lowerBound) to \(range.upperBound)"
-    case .number: "number"
+    case .number(let range):
+      "number \(range.isMinimumExcluded ? "above" : "from") \(range.minimum.formatted())"
+        + (range.maximum < 1e9 ? " to \(range.maximum.formatted())" : "")
     case .probability: "number from 0 to 1"
-    case .duration: "duration"
-    case .time: "time"
+    case .duration(let isPositive): isPositive ? "duration above zero" : "duration"
+    case .time: "`now`, a duration such as `\"-24h\"`, or a time such as `2026-01-31T12:00:00Z`"
     case .flag: "`true` or `false`"
     case .scalar: "string, number or Boolean"
     case .json: "map or list"
-    case .list(let element): "list: \(element.spoken)"
-    case .map(let keys): "map: \(keys.names.map { "`\($0)`" }.joined(separator: ", "))"
-    case .named(let value): "map with any keys: \(value.spoken)"
-    case .settings: "map of settings, see [Rule modes]"
+    case .list(let element): "list: \(element.words)"
+    case .map(let map) where map.name == "response": "see `respond`"
+    case .map(let map): "map: \(map.fields.map { "`\($0.name)`" }.joined(separator: ", "))"
+    case .named(let value): "map with any keys: \(value.words)"
+    case .settings: "map, see `apns`"
     case .match(.text(let words)) where words.isEmpty: "string, or a requirement"
-    case .match(.text(let words)):
-      "string, or a requirement; values: \(words.map { "`\($0)`" }.joined(separator: ", "))"
-    case .match(.number): "number, or a requirement"
-    case .match(.duration): "requirement with `gt`, `lt` or `present`"
+    case .match(.text(let words)): "\(words.map { "`\($0)`" }.joined(separator: ", ")), or a requirement"
+    case .match(.address): "address, or a requirement"
+    case .match(.integer(let range)): "\(ValueForm.integer(range).words), or a requirement"
+    case .match(.size): "number of bytes such as `4096` or `4K`, or a requirement"
+    case .match(.duration): "requirement with `gt` or `lt`"
     case .match(.json): "string, number or Boolean, or a requirement"
-    case .action: "action"
-    case .either(let one, let other): "\(one.spoken); or \(other.spoken)"
+    case .condition: "map, see `when`"
+    case .action, .choice: "action"
+    case .either(let one, let other): "\(one.words); or \(other.words)"
     }
   }
 }

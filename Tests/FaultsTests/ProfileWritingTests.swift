@@ -95,6 +95,63 @@ import Testing
     try Self.expectSame(Rule(name: "x", injectionPoint: injectionPoint, action: action))
   }
 
+  /// Rules that have all keys together; see `everyKeyOfARuleIsWritten`.
+  private static let rules = [
+    """
+    {name: all, when: {device_token: ab, topic: {prefix: com}, push_type: alert, priority: {gt: 1, lt: 10},
+    collapse_id: {present: true}, apns_id: {glob: "9d*"}, payload: {/a: {equals: b}}, header: {x: b}, size: {in: [1, 2K]},
+    jwt: {age: {gt: 30m}, team_id: T, key_id: K}, client: "::1", address: 10.0.0.0/8, listener: 0, sni: localhost,
+    certificate: com.a, attempt: 1, q: "type:background larger:1K", not: {topic: com.b}},
+    trigger: {probability: 0.5, draw_per: push, first: 9, after: 1, every: 2, times: 3, times_per: topic,
+    over_limit: {limit: 5, per: 2s, burst: 7, key: client}, window: {after: 1s, for: 2s, every: 3s}, after_streams: 4,
+    max_active: 6}, do: {hang: {for: 1s, end_with: close}}, then: stop, stage: before_validation}
+    """,
+    "{trigger: {probability: {ramp: {from: 0.1, to: 0.2, over: 1m}}}, do: {pass: }}",
+    "{at: response, when: {status: 400, reason: BadPath}, do: {delay: {fixed: 1s}}}",
+    "{at: connection, when: {age: {gt: 1s}, idle: {gt: 1s}}, do: {close: }}",
+    """
+    {do: {sequence: {key: topic, on_end: cycle, steps: [{respond: {status: 429, reason: TooManyProviderTokenUpdates,
+    headers: {a: b}, latch: true}}, {respond: {status: 410, timestamp: -1h}}, {respond: {status: 418, body: {a: b},
+    unreal: true}}, {choose: [{weight: 2, close: }, {delay: {uniform: {min: 1s, max: 2s}}}]},
+    {delay: {lognormal: {median: 1s, sigma: 0.5, max: 2s}}}, {reset_stream: {code: CANCEL}},
+    {reset_connection: {after_accepting: true}}, {starve_window: {for: 1s}}, {goaway: {code: NO_ERROR, last_stream: this,
+    debug: x, twice: true, close_after: never}}]}}}
+    """,
+    """
+    {at: response, do: {choose: [{lose_answer: {end_with: reset_stream}}, {dribble: {chunks: 3, over: 1s}}, {split_body: },
+    {truncate_body: }, {garble_body: }, {empty_error_body: }, {drop_header: {name: a}}, {change_id: {to: upper_case}}]}}
+    """,
+    """
+    {at: connection, do: {choose: [{drain: {for: 1s, respond: {status: 500}}}, {ignore_pings: {for: 1s}},
+    {silence: {for: 1s}}, {settings: {max_concurrent_streams: 1, initial_window_size: 2, max_header_list_size: 3,
+    after: 1s, ack_client: false}}]}}
+    """,
+    "{at: settings, do: {settings: {delay: 1s}}}", "{at: accept, do: {refuse: }}",
+    """
+    {at: tls, do: {choose: [{stall: {for: 1s, end_with: answer}}, {alert: {name: access_denied}},
+    {certificate: {use: expired}}]}}
+    """,
+  ]
+
+  @Test(arguments: rules)
+  func ruleText(text: String) throws { try Self.expectSame(RuleFile.parse(text).rule) }
+
+  /// Every action and every key of the tables is read, written and read again by one of the texts above.
+  @Test func everyKeyOfARuleIsWritten() throws {
+    var written: Set<String> = []
+    for text in Self.rules {
+      let rule = try RuleFile.parse(text).rule
+      let json = ProfileFixture.json { rule.write(to: &$0) }
+      ValueForm.map(RuleFields.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
+    }
+    var expected = Set(Action.Name.allCases.map(\.rawValue))
+    // A time in the past is written as a duration, and an exact value without a map.
+    for map in RuleFields.syntax.description.withNestedMaps where map.name != "ago" {
+      expected.formUnion(map.fields.map { "\(map.name).\($0.name)" })
+    }
+    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleFields.ttl)"])
+  }
+
   @Test func ruleAsText() throws {
     try Self.expectSame(
       Rule(
@@ -165,5 +222,34 @@ import Testing
     let read = try RuleFile.parse(text)
     #expect(read.rule == rule, "\(text)")
     #expect(read.warnings.map(\.description) == [])
+  }
+}
+
+extension ValueForm {
+  /// Adds the names of actions and the keys, after the name of their map, that a value contains.
+  fileprivate func collectKeys(of node: YAMLNode, _ keys: inout Set<String>) {
+    switch (self, node.content) {
+    case (.map(let map), .map(let entries)):
+      for entry in entries {
+        keys.insert("\(map.name).\(entry.key)")
+        map.fields.first { $0.name == entry.key }?.form.collectKeys(of: entry.value, &keys)
+      }
+    case (.action, .map(let entries)), (.choice, .map(let entries)):
+      for entry in entries {
+        guard let name = Action.Name(rawValue: entry.key) else { continue }
+        keys.insert(name.rawValue)
+        name.syntax.form.collectKeys(of: entry.value, &keys)
+      }
+    case (.condition, _): ValueForm.map(Condition.syntax.description).collectKeys(of: node, &keys)
+    case (.match, .map): ValueForm.map(MatchKey.description).collectKeys(of: node, &keys)
+    case (.list(let element), .list(let nodes)):
+      for node in nodes { element.collectKeys(of: node, &keys) }
+    case (.named(let value), .map(let entries)):
+      for entry in entries { value.collectKeys(of: entry.value, &keys) }
+    case (.either(let one, let other), _):
+      one.collectKeys(of: node, &keys)
+      other.collectKeys(of: node, &keys)
+    default: break
+    }
   }
 }

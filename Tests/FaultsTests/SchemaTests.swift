@@ -6,16 +6,6 @@ import Testing
 @testable import Faults
 
 @Suite struct SchemaTests {
-  /// All kinds of mappings, in the order in which the schema reaches them from a profile, and those within actions.
-  private static let allKeys: [any FileKey.Type] = [
-    ProfileKey.self, ParameterKey.self, LimitsKey.self, StopKey.self, RuleKey.self, ConditionKey.self,
-    ProviderTokenKey.self, MatchKey.self, TriggerKey.self, ProbabilityKey.self, RampKey.self, RateKey.self,
-    WindowKey.self, ResponseKey.self, AgoKey.self, DelayKey.self, UniformKey.self, LognormalKey.self, HoldKey.self,
-    LossKey.self, ResetKey.self, ConnectionResetKey.self, GoAwayKey.self, DrainKey.self, DribbleKey.self,
-    DropHeaderKey.self, ChangeIDKey.self, TimeKey.self, SettingsKey.self, AlertKey.self, CertificateKey.self,
-    SequenceKey.self, NoKey.self,
-  ]
-
   private static let root = try? YAMLNode.parse(ProfileSchema.text)
 
   @Test func isJSON() throws {
@@ -27,10 +17,9 @@ import Testing
   }
 
   @Test func schemaHasTheKeysOfTheParser() throws {
-    for keys in Self.allKeys {
-      let definition = try #require(Self.root?["$defs"]?[keys.schemaName], "\(keys)")
-      let expected = keys == RuleKey.self ? keys.allNames.filter { $0 != "ttl" } : keys.allNames
-      #expect(definition["properties"]?.names == expected, "\(keys)")
+    for map in MapDescription.all {
+      let definition = try #require(Self.root?["$defs"]?[map.name], "\(map.name)")
+      #expect(definition["properties"]?.names == map.fields.map(\.name), "\(map.name)")
       #expect(definition["additionalProperties"]?.text == "false")
     }
     #expect(
@@ -47,57 +36,42 @@ import Testing
       let found = reference.dropFirst(2).split(separator: "/").reduce(Optional(root)) { $0?[String($1)] }
       #expect(found != nil, "\(reference)")
     }
-    let defined = Set(root["$defs"]?.names ?? []).subtracting([ProfileKey.schemaName, "match"])
+    let defined = Set(root["$defs"]?.names ?? []).subtracting([Profile.syntax.name, MatchKey.description.name])
     #expect(defined.subtracting(references.map { String($0.dropFirst(8)) }) == [])
   }
 
-  /// The parser reads every key of every mapping: no value in the file can be a list of lists.
-  @Test(
-    arguments: [
-      (ProfileKey.self, "%"), (ParameterKey.self, "params: {p: {%}}"), (LimitsKey.self, "limits: {%}"),
-      (StopKey.self, "stop: {%}"), (RuleKey.self, "rules: [{%}]"),
-      (ConditionKey.self, "rules: [{at: response, when: {%}}]"),
-      (ProviderTokenKey.self, "rules: [{when: {jwt: {%}}}]"), (MatchKey.self, "rules: [{when: {payload: {/a: {%}}}}]"),
-      (TriggerKey.self, "rules: [{trigger: {%}}]"), (ProbabilityKey.self, "rules: [{trigger: {probability: {%}}}]"),
-      (RampKey.self, "rules: [{trigger: {probability: {ramp: {%, to: 1, over: 1s}}}}]"),
-      (RateKey.self, "rules: [{trigger: {over_limit: {%, limit: 1}}}]"),
-      (WindowKey.self, "rules: [{trigger: {window: {%}}}]"),
-      (ResponseKey.self, "rules: [{do: {respond: {%}}}]"), (AgoKey.self, "rules: [{do: {respond: {timestamp: {%}}}}]"),
-      (DelayKey.self, "rules: [{do: {delay: {%}}}]"),
-      (UniformKey.self, "rules: [{do: {delay: {uniform: {%, min: 1s, max: 2s}}}}]"),
-      (LognormalKey.self, "rules: [{do: {delay: {lognormal: {%, median: 1s, sigma: 1, max: 2s}}}}]"),
-      (HoldKey.self, "rules: [{do: {hang: {%}}}]"), (LossKey.self, "rules: [{at: response, do: {lose_answer: {%}}}]"),
-      (ResetKey.self, "rules: [{do: {reset_stream: {%}}}]"),
-      (ConnectionResetKey.self, "rules: [{do: {reset_connection: {%}}}]"),
-      (GoAwayKey.self, "rules: [{do: {goaway: {%}}}]"), (DrainKey.self, "rules: [{at: connection, do: {drain: {%}}}]"),
-      (DribbleKey.self, "rules: [{at: response, do: {dribble: {%, chunks: 2, over: 1s}}}]"),
-      (DropHeaderKey.self, "rules: [{at: response, do: {drop_header: {%}}}]"),
-      (ChangeIDKey.self, "rules: [{at: response, do: {change_id: {%}}}]"),
-      (TimeKey.self, "rules: [{at: accept, do: {silence: {%}}}]"),
-      (SettingsKey.self, "rules: [{at: settings, do: {settings: {%}}}]"),
-      (AlertKey.self, "rules: [{at: tls, do: {alert: {%}}}]"),
-      (CertificateKey.self, "rules: [{at: tls, do: {certificate: {%}}}]"),
-      (SequenceKey.self, "rules: [{do: {sequence: {%}}}]"),
-    ] as [(any FileKey.Type, String)])
-  func everyKeyIsRead(keys: any FileKey.Type, text: String) {
-    for name in keys.allNames where name != "ttl" {
-      // The key that is tested replaces the same key in the text.
-      var text = text
-      for other in ["to: 1", "over: 1s", "limit: 1", "min: 1s", "max: 2s", "median: 1s", "sigma: 1", "chunks: 2"]
-      where other.hasPrefix(name + ":") {
-        text = text.replacing(", \(other)", with: "")
-      }
-      // Debug data and bodies may be any JSON, so they are made too long instead.
-      let value = name == "debug" || name == "body" ? "[\"\(String(repeating: "x", count: 70_000))\"]" : "[[[x]]]"
-      let problems = ProfileLibrary().problems(
-        in: ProfileFixture.source(text.replacing("%", with: "\(name): \(value)")))
-      #expect(problems.contains { $0.path.contains(name) && $0.message != "unknown" }, "\(name): \(problems)")
-    }
-  }
-}
+  /// A profile for each map, with % in the place of a key.
+  private static let texts = [
+    "profile": "%", "parameter": "params: {p: {%}}", "limits": "limits: {%}", "stop": "stop: {%}",
+    "rule": "rules: [{%}]", "condition": "rules: [{at: response, when: {%}}]",
+    "provider_token": "rules: [{when: {jwt: {%}}}]", "match": "rules: [{when: {payload: {/a: {%}}}}]",
+    "trigger": "rules: [{trigger: {%}}]", "probability": "rules: [{trigger: {probability: {%}}}]",
+    "ramp": "rules: [{trigger: {probability: {ramp: {%, to: 1, over: 1s}}}}]",
+    "rate": "rules: [{trigger: {over_limit: {%, limit: 1}}}]", "window": "rules: [{trigger: {window: {%}}}]",
+    "response": "rules: [{do: {respond: {%}}}]", "ago": "rules: [{do: {respond: {timestamp: {%}}}}]",
+    "delay": "rules: [{do: {delay: {%}}}]", "uniform": "rules: [{do: {delay: {uniform: {%, min: 1s, max: 2s}}}}]",
+    "lognormal": "rules: [{do: {delay: {lognormal: {%, median: 1s, sigma: 1, max: 2s}}}}]",
+  ]
 
-extension FileKey {
-  static var allNames: [String] { allCases.map(\.rawValue) }
+  /// The parser reads every key of every map: no value in the file can be a list of lists.
+  @Test(arguments: MapDescription.all.flatMap { map in map.fields.map { (map.name, $0.name) } })
+  func everyKeyIsRead(map: String, key: String) throws {
+    let action = Action.Name(rawValue: map).map { name in
+      let point = InjectionPoint.allCases.first(where: name.injectionPoints.contains) ?? .request
+      return "rules: [{at: \(point.rawValue), do: {\(map): {%, chunks: 2, over: 1s}}}]"
+    }
+    var text = try #require(Self.texts[map] ?? action, "no text for \(map)")
+    // The key that is tested replaces the same key in the text.
+    for other in ["to: 1", "over: 1s", "limit: 1", "min: 1s", "max: 2s", "median: 1s", "sigma: 1", "chunks: 2"]
+    where other.hasPrefix(key + ":") || map != "dribble" && action != nil {
+      text = text.replacing(", \(other)", with: "")
+    }
+    // Debug data and bodies may be any JSON, so they are made too long instead.
+    let value = key == "debug" || key == "body" ? "[\"\(String(repeating: "x", count: 70_000))\"]" : "[[[x]]]"
+    let problems = ProfileLibrary().problems(
+      in: ProfileFixture.source(text.replacing("%", with: "\(key): \(value)")))
+    #expect(problems.contains { $0.path.contains(key) && $0.message != "unknown" }, "\(problems)")
+  }
 }
 
 extension YAMLNode {

@@ -4,30 +4,10 @@ internal import Notation
 internal import PushQuery
 
 /// The text form of a condition in explanations.
-extension Condition.Subject {
-  /// The key of the subject in a profile file.
-  var name: String {
-    switch self {
-    case .payload(let pointer): "\(ConditionKey.payload.rawValue) \(pointer)"
-    case .header(let name): "\(ConditionKey.header.rawValue) \(name)"
-    case .tokenAge, .teamID, .keyID: "\(ConditionKey.providerToken.rawValue).\(key(of: ProviderTokenKey.self))"
-    default: key(of: ConditionKey.self)
-    }
-  }
-
-  private func key(of keys: ProviderTokenKey.Type) -> String {
-    keys.allCases.first { $0.subject == self }?.rawValue ?? ""
-  }
-
-  private func key(of keys: ConditionKey.Type) -> String {
-    keys.allCases.first { $0.subject == self }?.rawValue ?? ""
-  }
-}
-
 extension Condition.Test {
   /// The name of the test's subject, in the terms of a profile file.
   var name: String {
-    if case .query(let query) = match { return "\(ConditionKey.query.rawValue) \(query.name)" }
+    if case .query(let query) = match { return "\(Condition.queryKey) \(query.name)" }
     return subject.name
   }
 

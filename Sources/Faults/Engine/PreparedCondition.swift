@@ -130,16 +130,16 @@ enum TriggerPart: Int, CaseIterable, Error {
   /// The key or keys in a profile file.
   var name: String {
     switch self {
-    case .afterStreams: TriggerKey.afterStreams.rawValue
-    case .window: TriggerKey.window.rawValue
+    case .afterStreams: Trigger.syntax.name(of: \.afterStreams)
+    case .window: Trigger.syntax.name(of: \.window)
     case .once: "once per connection"
-    case .count: [TriggerKey.first, .after, .every].map(\.rawValue).joined(separator: ", ")
-    case .overLimit: TriggerKey.overLimit.rawValue
-    case .probability: TriggerKey.probability.rawValue
-    case .times: TriggerKey.times.rawValue
+    case .count: [\Trigger.first, \.after, \.every].map(Trigger.syntax.name).joined(separator: ", ")
+    case .overLimit: Trigger.syntax.name(of: \.overLimit)
+    case .probability: Trigger.syntax.name(of: \.probability)
+    case .times: Trigger.syntax.name(of: \.times)
     case .sequence: Action.Name.sequence.rawValue
-    case .maxActive: TriggerKey.maxActive.rawValue
-    case .profileMaxActive: "limits.\(TriggerKey.maxActive.rawValue)"
+    case .maxActive: Trigger.syntax.name(of: \.maxActive)
+    case .profileMaxActive: "limits.\(Trigger.syntax.name(of: \.maxActive))"
     }
   }
 }

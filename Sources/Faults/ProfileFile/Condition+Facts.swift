@@ -1,41 +1,5 @@
 import FaultModel
-
-extension ConditionKey {
-  /// The subject of the key; nil for `payload`, `header`, `jwt`, `q` and `not`.
-  var subject: Condition.Subject? {
-    switch self {
-    case .deviceToken: .deviceToken
-    case .topic: .topic
-    case .pushType: .pushType
-    case .priority: .priority
-    case .collapseID: .collapseID
-    case .apnsID: .apnsID
-    case .size: .size
-    case .client: .client
-    case .address: .address
-    case .age: .age
-    case .idle: .idle
-    case .listener: .listener
-    case .serverName: .serverName
-    case .certificate: .certificate
-    case .attempt: .attempt
-    case .status: .status
-    case .reason: .reason
-    case .payload, .header, .providerToken, .query, .not: nil
-    }
-  }
-}
-
-extension ProviderTokenKey {
-  /// The subject of the key.
-  var subject: Condition.Subject {
-    switch self {
-    case .age: .tokenAge
-    case .teamID: .teamID
-    case .keyID: .keyID
-    }
-  }
-}
+internal import APNSRules
 
 extension Condition.Subject {
   /// Returns whether traffic at an injection point can have this value.
@@ -67,8 +31,25 @@ extension Condition.Subject {
   /// Whether the values are durations.
   var isDuration: Bool { self == .tokenAge || self == .age || self == .idle }
 
-  /// The kinds of match that the subject supports.
-  var forms: [MatchKey] {
+  /// The kind of match, with the values that can be compared with.
+  var matcher: ValueForm.Matcher {
+    switch self {
+    case .pushType: .text(PushType.allCases.map(\.text))
+    case .reason: .text(Reason.allCases.map(\.text))
+    case .address: .address
+    case .priority: .integer(0...255)
+    case .listener: .integer(0...65_535)
+    case .attempt: .integer(1...Int(Int32.max))
+    case .status: .integer(200...599)
+    case .size: .size
+    case .tokenAge, .age, .idle: .duration
+    case .payload: .json
+    default: .text([])
+    }
+  }
+
+  /// The keys of a requirement that the subject supports.
+  var matchKeys: [MatchKey] {
     switch self {
     case .priority, .size, .listener, .attempt, .status: [.equals, .oneOf, .present, .above, .below]
     case .tokenAge: [.above, .below, .present]
@@ -80,7 +61,7 @@ extension Condition.Subject {
   }
 
   /// The range of the values if they are whole numbers; otherwise nil.
-  var wholeRange: ClosedRange<Double>? {
+  var integerRange: ClosedRange<Double>? {
     switch self {
     case .priority: 1...10
     case .size, .listener: 0...Double.greatestFiniteMagnitude
@@ -94,7 +75,7 @@ extension Condition.Subject {
 extension Condition {
   /// Returns whether no value of the subject is within the bounds.
   static func isEmpty(above: Double?, below: Double?, of subject: Subject) -> Bool {
-    if let range = subject.wholeRange {
+    if let range = subject.integerRange {
       let least = max(above.map { $0.rounded(.down) + 1 } ?? range.lowerBound, range.lowerBound)
       let most = min(below.map { $0.rounded(.up) - 1 } ?? range.upperBound, range.upperBound)
       return least > most

@@ -3,120 +3,121 @@ internal import Notation
 
 /// The definition of a parameter in one text. A profile that extends another may override parts of it.
 struct ParameterDeclaration {
-  /// A field's value and position.
-  struct Field {
+  /// A value as written, with its position.
+  struct Literal {
     let scalar: ProfileParser.Scalar
-    let place: ProfileParser.Located
-    let reading: ProfileParser
+    let node: ProfileNode
+    let parser: ProfileParser
+  }
+
+  /// The keys of a parameter.
+  struct Fields {
+    var kind: Profile.Parameter.Kind?
+    var defaultValue: Literal?
+    var minimum: Literal?
+    var maximum: Literal?
+    var help: String?
   }
 
   let name: String
   let position: TextPosition
   let path: String
-  let reading: ProfileParser
-  var kind: Profile.Parameter.Kind?
-  var defaultValue: Field?
-  var minimum: Field?
-  var maximum: Field?
-  var help: String?
-  /// Whether a field is present but invalid.
+  let parser: ProfileParser
+  var fields = Fields()
+  /// Whether a key is present but invalid.
   var isBroken = false
 
-  /// Returns the definition with missing fields taken from the one it overrides.
+  /// Returns the definition with missing keys taken from the one it overrides.
   func completed(by base: ParameterDeclaration) -> ParameterDeclaration {
-    var draft = self
     // Values of another type do not apply.
-    guard kind == nil || kind == base.kind else { return self }
-    draft.kind = base.kind
-    draft.defaultValue = defaultValue ?? base.defaultValue
-    draft.minimum = minimum ?? base.minimum
-    draft.maximum = maximum ?? base.maximum
-    draft.help = help ?? base.help
-    draft.isBroken = isBroken || base.isBroken
-    return draft
+    guard fields.kind == nil || fields.kind == base.fields.kind else { return self }
+    var declaration = self
+    declaration.fields = Fields(
+      kind: base.fields.kind, defaultValue: fields.defaultValue ?? base.fields.defaultValue,
+      minimum: fields.minimum ?? base.fields.minimum, maximum: fields.maximum ?? base.fields.maximum,
+      help: fields.help ?? base.fields.help)
+    declaration.isBroken = isBroken || base.isBroken
+    return declaration
   }
 
   /// Returns the parameter, marked as broken if it has problems, which are recorded.
   func makeEntry() -> ParameterSet.Entry {
     var isBroken = isBroken
-    func fail(_ field: Field?, _ message: String, hint: String? = nil) {
+    func fail(_ literal: Literal?, _ message: String, hint: String? = nil) {
       isBroken = true
-      if let field { return field.reading.fail(field.place, message, hint: hint) }
-      reading.fail(at: position, path, message, hint: hint)
+      if let literal { return literal.parser.fail(literal.node, message, hint: hint) }
+      parser.fail(at: position, path, message, hint: hint)
     }
-    if kind == nil, !isBroken { fail(nil, "type is missing", hint: "{type: int, default: 5}") }
-    if defaultValue == nil, !isBroken { fail(nil, "default is missing") }
+    if fields.kind == nil, !isBroken { fail(nil, "type is missing", hint: "{type: int, default: 5}") }
+    if fields.defaultValue == nil, !isBroken { fail(nil, "default is missing") }
     var parameter = Profile.Parameter(
-      name: name, kind: kind ?? .string, defaultValue: defaultValue?.scalar.text ?? "", help: help ?? "")
-    for (field, set) in [(minimum, \Profile.Parameter.minimum), (maximum, \.maximum)] {
-      guard let field, !isBroken else { continue }
+      name: name, kind: fields.kind ?? .string, defaultValue: fields.defaultValue?.scalar.text ?? "",
+      help: fields.help ?? "")
+    for (literal, property) in [(fields.minimum, \Profile.Parameter.minimum), (fields.maximum, \.maximum)] {
+      guard let literal, !isBroken else { continue }
       if !parameter.kind.hasBounds {
-        fail(field, "a \(parameter.kind.rawValue) has neither min nor max")
-      } else if let problem = parameter.problem(with: field.scalar.text) {
-        fail(field, problem)
+        fail(literal, "a \(parameter.kind.rawValue) has neither min nor max")
+      } else if let problem = parameter.problem(with: literal.scalar.text) {
+        fail(literal, problem)
       } else {
-        parameter[keyPath: set] = field.scalar.text
+        parameter[keyPath: property] = literal.scalar.text
       }
     }
-    if let field = defaultValue, !isBroken {
+    if let literal = fields.defaultValue, !isBroken {
       if parameter.kind == .string {
-        if field.reading.text(field.scalar, at: field.place) == nil { isBroken = true }
-      } else if let problem = parameter.problem(with: field.scalar.text) {
-        fail(field, problem)
+        if literal.parser.text(of: literal.scalar, at: literal.node) == nil { isBroken = true }
+      } else if let problem = parameter.problem(with: literal.scalar.text) {
+        fail(literal, problem)
       }
     }
     return ParameterSet.Entry(
-      parameter: parameter, isBroken: isBroken, file: reading.file, position: position, path: path)
+      parameter: parameter, isBroken: isBroken, file: parser.file, position: position, path: path)
   }
 }
 
 extension ProfileParser {
   /// Parses the parameters that one text defines.
-  func parameterDeclarations(in place: Located) -> [ParameterDeclaration] {
-    (entries(place) ?? []).compactMap { entry in
-      let value = place.member(entry)
+  func parseParameters(_ node: ProfileNode) -> [ParameterDeclaration] {
+    (parseEntries(node) ?? []).compactMap { entry in
+      let value = node.member(entry)
       guard ParameterSet.isName(entry.key) else {
         fail(
           at: entry.position, value.path.shortened,
           "a parameter name has 1 to 64 lower-case letters, digits and _")
         return nil
       }
-      var draft = ParameterDeclaration(name: entry.key, position: entry.position, path: value.path, reading: self)
+      var declaration = ParameterDeclaration(
+        name: entry.key, position: entry.position, path: value.path, parser: self)
       // `rate: 0.5` overrides the default of a base profile's parameter.
-      if case .scalar = entry.value.content, !entry.value.isEmpty {
-        draft.defaultValue = field(value)
-        draft.isBroken = draft.defaultValue == nil
-        return draft
+      if case .scalar = value.content, !value.isEmpty {
+        declaration.fields.defaultValue = Syntax.literal.parse(self, value)
+        declaration.isBroken = declaration.fields.defaultValue == nil
+      } else if let map = ParameterDeclaration.Fields.syntax.parseKeys(value, self) {
+        declaration.isBroken = !map.parse(into: &declaration.fields)
+      } else {
+        declaration.isBroken = true
       }
-      guard let map = map(value, ParameterKey.self) else {
-        draft.isBroken = true
-        return draft
-      }
-      draft.kind = map[.type].flatMap { word($0) }
-      draft.defaultValue = map[.defaultValue].flatMap(field)
-      draft.minimum = map[.min].flatMap(field)
-      draft.maximum = map[.max].flatMap(field)
-      draft.help = map[.help].flatMap { text($0) }
-      draft.isBroken =
-        draft.kind == nil && map.has(.type) || draft.defaultValue == nil && map.has(.defaultValue)
-        || draft.minimum == nil && map.has(.min) || draft.maximum == nil && map.has(.max)
-      return draft
+      return declaration
     }
   }
+}
 
-  /// Parses a literal value; a reference to a parameter is not allowed.
-  private func field(_ place: Located) -> ParameterDeclaration.Field? {
-    guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
-      fail(place, "expected a single value, not \(place.node.kind)")
-      return nil
-    }
-    guard !scalar.text.contains("${") else {
-      fail(place, "a parameter cannot be part of another one")
-      return nil
-    }
-    return ParameterDeclaration.Field(
-      scalar: Scalar(text: scalar.text, isString: scalar.isString), place: place, reading: self)
-  }
+extension Syntax<ParameterDeclaration.Literal> {
+  /// A literal value; a reference to a parameter is not allowed.
+  static let literal = Syntax(
+    form: .scalar,
+    parse: { parser, node in
+      guard case .scalar(let scalar) = node.content, !node.isEmpty else {
+        parser.fail(node, "expected a single value, not \(node.kind)")
+        return nil
+      }
+      guard !scalar.text.contains("${") else {
+        parser.fail(node, "a parameter cannot be part of another one")
+        return nil
+      }
+      return ParameterDeclaration.Literal(
+        scalar: ProfileParser.Scalar(text: scalar.text, isString: scalar.isString), node: node, parser: parser)
+    }, write: { literal, writer in writer.string(literal.scalar.text) })
 }
 
 extension Profile.Parameter.Kind {

@@ -33,13 +33,13 @@ struct ProfileBuilder {
     apply(values, to: source)
     var profile = Profile(name: layers.first?.name ?? source.name)
     // Begin with the last base, so that each text overrides what it extends.
-    for layer in layers.reversed() { layer.readHeader(into: &profile) }
-    var placed: [PlacedRule] = []
-    for layer in layers { add(layer.rules(), to: &placed) }
+    for layer in layers.reversed() { layer.parseHeader(into: &profile) }
+    var parsed: [LocatedRule] = []
+    for layer in layers { add(layer.parseRules(), to: &parsed) }
     warnAboutUnusedParameters()
     profile.parameters = parameters.order.compactMap { parameters.all[$0]?.parameter }
-    profile.rules = placed.map(\.rule)
-    check(placed, profile)
+    profile.rules = parsed.map(\.rule)
+    check(parsed, profile)
     return problems.hasErrors ? nil : profile
   }
 
@@ -50,35 +50,35 @@ struct ProfileBuilder {
     guard let root = ProfileFileReader.root(of: source.text, file: source.file, problems: problems) else {
       return false
     }
-    let reading = ProfileParser(file: source.file, problems: problems, parameters: parameters)
-    guard let map = reading.map(ProfileParser.Located(node: root, path: ""), ProfileKey.self) else { return false }
-    let layer = ProfileLayer(source: source, reading: reading, map: map)
+    let parser = ProfileParser(file: source.file, problems: problems, parameters: parameters)
+    guard let map = Profile.syntax.parseKeys(ProfileNode(root: root), parser) else { return false }
+    let layer = ProfileLayer(source: source, parser: parser, map: map)
     layers.append(layer)
     path.append(layer.name)
     defer { path.removeLast() }
-    guard let extends = map[.extends] else { return true }
-    for place in reading.listOrOne(extends) ?? [] {
-      guard let name = reading.text(place, pluralName: "names") else { continue }
+    guard let extends = map[Profile.extendsKey] else { return true }
+    for node in parser.parseListOrValue(extends) ?? [] {
+      guard let name = parser.parseText(node, pluralName: "names") else { continue }
       if let start = path.firstIndex(of: name) {
-        reading.fail(place, "circular reference: \((path[start...] + [name]).joined(separator: " → "))")
+        parser.fail(node, "circular reference: \((path[start...] + [name]).joined(separator: " → "))")
       } else if layers.contains(where: { $0.name == name }) {
         continue  // Two bases share this base: add its rules once.
       } else if layers.count >= 32 {
-        reading.fail(place, "more than 32 profiles extend each other")
+        parser.fail(node, "more than 32 profiles extend each other")
       } else if let base = find(name) {
         _ = addLayer(base, extended: &path)
       } else {
-        reading.fail(
-          place, "unknown profile \"\(name.shortened)\"", hint: ProfileParser.guess(name, among: names))
+        parser.fail(
+          node, "unknown profile \"\(name.shortened)\"", hint: ProfileParser.guess(name, among: names))
       }
     }
     return true
   }
 
   /// Appends the rules of one text.
-  private func add(_ rules: [PlacedRule], to placed: inout [PlacedRule]) {
-    let known = placed.reduce(into: [String: PlacedRule]()) { $0[$1.rule.name] = $1 }
-    var own: [String: PlacedRule] = [:]
+  private func add(_ rules: [LocatedRule], to parsed: inout [LocatedRule]) {
+    let known = parsed.reduce(into: [String: LocatedRule]()) { $0[$1.rule.name] = $1 }
+    var own: [String: LocatedRule] = [:]
     for rule in rules {
       if let twin = own[rule.rule.name] {
         problems.add(
@@ -90,27 +90,27 @@ struct ProfileBuilder {
       }
       own[rule.rule.name] = rule
       // A rule of a profile that extends this one replaces it.
-      if known[rule.rule.name] == nil { placed.append(rule) }
+      if known[rule.rule.name] == nil { parsed.append(rule) }
     }
-    if placed.count > Self.ruleLimit, let last = placed.last {
+    if parsed.count > Self.ruleLimit, let last = parsed.last {
       problems.add(
         ProfileProblem(file: last.file, at: last.position, path: last.path, "more than \(Self.ruleLimit) rules"))
-      placed.removeLast(placed.count - Self.ruleLimit)
+      parsed.removeLast(parsed.count - Self.ruleLimit)
     }
   }
 
   // MARK: - Parameters
 
   private func defineParameters() {
-    var drafts: [String: ParameterDeclaration] = [:]
+    var declarations: [String: ParameterDeclaration] = [:]
     var order: [String] = []
     for layer in layers {
-      for draft in layer.map[.params].map(layer.reading.parameterDeclarations(in:)) ?? [] {
-        if drafts[draft.name] == nil { order.append(draft.name) }
-        drafts[draft.name] = drafts[draft.name]?.completed(by: draft) ?? draft
+      for declaration in layer.map[\.parameters].map(layer.parser.parseParameters) ?? [] {
+        if declarations[declaration.name] == nil { order.append(declaration.name) }
+        declarations[declaration.name] = declarations[declaration.name]?.completed(by: declaration) ?? declaration
       }
     }
-    for name in order { drafts[name].map { parameters.define($0.makeEntry()) } }
+    for name in order { declarations[name].map { parameters.define($0.makeEntry()) } }
   }
 
   private func apply(_ values: [String: String], to source: ProfileSource) {
@@ -147,9 +147,9 @@ struct ProfileBuilder {
 
   // MARK: - Rules together
 
-  private func check(_ placed: [PlacedRule], _ profile: Profile) {
-    for (index, later) in placed.enumerated() {
-      if let earlier = placed[..<index].first(where: { $0.rule.shadows(later.rule) }) {
+  private func check(_ parsed: [LocatedRule], _ profile: Profile) {
+    for (index, later) in parsed.enumerated() {
+      if let earlier = parsed[..<index].first(where: { $0.rule.shadows(later.rule) }) {
         problems.add(
           ProfileProblem(
             .warning, file: later.file, at: later.position, path: later.path,
@@ -162,18 +162,19 @@ struct ProfileBuilder {
   }
 
   /// Warns if a push would be held longer than the profile allows.
-  private func checkHold(_ placed: PlacedRule, _ profile: Profile) {
-    let most = profile.limits.maxHold
-    guard placed.rule.action.leaves.contains(where: { $0.longestHold > most }) else { return }
+  private func checkHold(_ parsed: LocatedRule, _ profile: Profile) {
+    let limit = profile.limits.maxHold
+    guard parsed.rule.action.leaves.contains(where: { $0.longestHold > limit }) else { return }
     problems.add(
       ProfileProblem(
-        .warning, file: placed.file, at: placed.position, path: placed.path + ".\(RuleKey.action.rawValue)",
-        "a push is delayed at most \(DurationFormat.text(most))", hint: "raise limits: {max_hold: …}"))
+        .warning, file: parsed.file, at: parsed.position,
+        path: parsed.path + "." + RuleFields.syntax.name(of: \.rule.action),
+        "a push is delayed at most \(DurationFormat.text(limit))", hint: "raise limits: {max_hold: …}"))
   }
 
   /// Warns if a rule is for provider tokens that APNs would already have rejected.
-  private func checkAge(_ placed: PlacedRule, _ profile: Profile) {
-    let rule = placed.rule
+  private func checkAge(_ parsed: LocatedRule, _ profile: Profile) {
+    let rule = parsed.rule
     guard rule.injectionPoint == .request, rule.stage == .afterValidation,
       let limit = DurationFormat.duration(profile.settings[.tokenMaxAge] ?? "1h")?.inSeconds
     else { return }
@@ -181,7 +182,7 @@ struct ProfileBuilder {
       guard case .between(let above?, _) = test.match, above >= limit else { continue }
       problems.add(
         ProfileProblem(
-          .warning, file: placed.file, at: placed.position, path: placed.path + ".when.jwt.age",
+          .warning, file: parsed.file, at: parsed.position, path: parsed.path + ".when.jwt.age",
           "this never fires: provider tokens older than \(profile.settings[.tokenMaxAge] ?? "1h") are rejected before",
           hint: "raise apns: {token_max_age: …}, or use stage: before_validation"))
     }
@@ -196,5 +197,31 @@ extension Action {
     case .delay(.uniform(_, let max)), .delay(.lognormal(_, _, let max)): max
     default: .zero
     }
+  }
+}
+
+/// One text of a profile: its own or that of a base profile.
+private struct ProfileLayer {
+  let source: ProfileSource
+  let parser: ProfileParser
+  let map: ParsedMap<Profile>
+
+  /// The name that the text declares; if absent, the name of its source.
+  var name: String {
+    guard case .scalar(let scalar)? = map[\.name]?.content, !scalar.text.isEmpty else { return source.name }
+    return scalar.text
+  }
+
+  /// Parses the rules; invalid ones are left out.
+  func parseRules() -> [LocatedRule] {
+    guard let node = map[\.rules], !node.isEmpty, let elements = parser.parseList(node) else { return [] }
+    return elements.enumerated().compactMap { parser.parseRule($1, defaultName: "rule-\($0 + 1)") }
+  }
+
+  /// Parses everything except the rules into `profile`, overriding the values from its bases.
+  func parseHeader(into profile: inout Profile) {
+    // A base profile's summary does not describe the profile.
+    profile.summary = ""
+    _ = map.parse(into: &profile)
   }
 }

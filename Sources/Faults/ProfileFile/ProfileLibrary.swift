@@ -28,7 +28,7 @@ package struct ProfileLibrary: Sendable {
 
   /// Returns a profile's summary, even if the rest of the profile is invalid; nil if there is none.
   package func summary(of name: String) -> String? {
-    source(named: name).flatMap { Self.word(.summary, of: $0) }
+    source(named: name).flatMap { Self.value(of: \.summary, in: $0) }
   }
 
   // MARK: - Loading profiles
@@ -122,7 +122,7 @@ package struct ProfileLibrary: Sendable {
         .faulty,
         [
           ProfileProblem(
-            file: name, path: ProfileKey.name.rawValue, "it calls itself \"\(loaded.profile.name)\"",
+            file: name, path: Profile.syntax.name(of: \.name), "it calls itself \"\(loaded.profile.name)\"",
             hint: "omit the name, or send it under that name")
         ])
     }
@@ -203,12 +203,13 @@ package struct ProfileLibrary: Sendable {
 
   /// Returns the name that the text declares if it is readable and valid; otherwise the file's base name.
   private static func declaredName(of source: ProfileSource) -> String {
-    word(.name, of: source).flatMap { ProfileName.problem(with: $0) == nil ? $0 : nil } ?? source.name
+    value(of: \.name, in: source).flatMap { ProfileName.problem(with: $0) == nil ? $0 : nil } ?? source.name
   }
 
   /// Returns a top-level value of a text if that much is readable.
-  private static func word(_ key: ProfileKey, of source: ProfileSource) -> String? {
-    ProfileFileReader.root(of: source.text, file: source.file, problems: ProblemList())?[key.rawValue]?.text
+  private static func value(of property: PartialKeyPath<Profile>, in source: ProfileSource) -> String? {
+    let root = ProfileFileReader.root(of: source.text, file: source.file, problems: ProblemList())
+    return root?[Profile.syntax.name(of: property)]?.text
   }
 }
 

@@ -2,88 +2,152 @@ import FaultModel
 internal import APNSRules
 internal import Notation
 
-extension ProfileParser {
-  /// Parses the fields of `respond`.
-  func response(_ place: Located) -> Action.Response? {
-    guard let map = map(place, ResponseKey.self) else { return nil }
-    let isUnreal = map[.unreal].map { flag($0) } ?? false
-    // An empty `reason:` is a response without a reason, which only `unreal` allows.
-    let reason = map[.reason].map { $0.node.isEmpty ? .some(nil) : text($0).map(Optional.some) } ?? .some(nil)
-    let body = map[.body].map { textOrJSON($0, limit: 65_536).map(Optional.some) } ?? .some(nil)
-    let status = map[.status].map { whole($0, in: 200...599) } ?? reason.flatMap { $0.flatMap(Reason.init)?.status }
-    let headers = map[.headers].map { fields($0) } ?? []
-    let timestamp = map[.timestamp].map { time($0) } ?? .relative(.zero)
-    let repeatsUntilUpdateInterval = map[.latch].map { flag($0) } ?? false
-    guard let isUnreal, let reason, let body, let headers, let timestamp, let repeatsUntilUpdateInterval else {
-      return nil
+extension Action.Response {
+  /// The syntax of a response.
+  static let syntax: MapSyntax<ResponseFields> = MapSyntax(
+    "response", ResponseFields(),
+    .optional("status", \.status, .integer(200...599), default: "the status of the reason", "The HTTP status."),
+    .optional(
+      "reason", \.reason, .nullableText, default: "the most common reason of the status",
+      "The reason in the body. An empty value is a response without a reason."),
+    .defaulted(
+      "timestamp", \.timestamp, .timestamp, default: "`now`", writing: .unlessDefault,
+      "The timestamp in the body of a 410: an offset from the arrival of the push, or a time."),
+    .defaulted("headers", \.headers, .headers, default: "none", writing: .unlessDefault, "Additional header fields."),
+    .optional(
+      "body", \.body, .textOrJSON(limit: 65_536), default: "the reason as JSON",
+      "The whole body; a map or list is sent as JSON."),
+    .defaulted(
+      "latch", \.repeatsUntilUpdateInterval, .flag, writing: .unlessDefault,
+      "With `TooManyProviderTokenUpdates`: whether the connection repeats the response until `apns: {token_update_interval: …}` has passed."
+    ),
+    .defaulted(
+      "unreal", \.isUnreal, .flag, writing: .unlessDefault,
+      "Whether a status and a reason are allowed that do not belong together or that APNs does not have.")
+  ) { map, fields in
+    guard fields.statusOrDefault != nil else {
+      map.parser.fail(map.node, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
+      return false
     }
-    guard let status else {
-      if !map.has(.status) {
-        fail(place, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
-      }
-      return nil
+    let response = fields.response
+    if fields.repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
+      return map.fail(
+        at: \.repeatsUntilUpdateInterval, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
-    var response = Action.Response(
-      status: status, reason: reason, timestamp: timestamp, headers: headers, body: body,
-      repeatsUntilUpdateInterval: repeatsUntilUpdateInterval)
-    if !map.has(.reason), body == nil { response.reason = Action.Response.defaultReason(of: status) }
-    if repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
-      fail(
-        at: map.position(of: .latch), map.path(of: .latch),
-        "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
-    }
-    if !isUnreal { check(response, map) }
-    return response
+    return fields.isUnreal || response.check(map)
   }
 
   /// Checks whether APNs could send the response.
-  private func check(_ response: Action.Response, _ map: Map<ResponseKey>) {
-    let key = map.has(.reason) ? ResponseKey.reason : .status
+  private func check(_ map: ParsedMap<ResponseFields>) -> Bool {
+    let property: PartialKeyPath<ResponseFields> = map.has(\.reason) ? \.reason : \.status
     let unreal = "or set unreal: true"
-    switch response.reality {
-    case .real: break
-    case .timestampOfOther:
-      fail(
-        at: map.position(of: .timestamp), map.path(of: .timestamp), "a \(response.status) has no timestamp",
-        hint: "a 410 has one")
+    switch reality {
+    case .real: return true
+    case .timestampOfOther: return map.fail(at: \.timestamp, "a \(status) has no timestamp", hint: "a 410 has one")
     case .unknownStatus:
-      fail(
-        at: map.position(of: .status), map.path(of: .status), "APNs has no status \(response.status)",
+      return map.fail(
+        at: \.status, "APNs has no status \(status)",
         hint: "its statuses are \(Reason.statuses.map(String.init).joined(separator: ", ")); \(unreal)")
-    case .reasonOfSuccess:
-      fail(at: map.position(of: key), map.path(of: key), "a 200 has no reason", hint: "omit it, \(unreal)")
+    case .reasonOfSuccess: return map.fail(at: property, "a 200 has no reason", hint: "omit it, \(unreal)")
     case .missingReason:
-      fail(
-        at: map.position(of: key), map.path(of: key), "a \(response.status) requires a reason",
-        hint: "add one, \(unreal)"
-      )
+      return map.fail(at: property, "a \(status) requires a reason", hint: "add one, \(unreal)")
     case .otherStatus(let reason):
-      fail(
-        at: map.position(of: key), map.path(of: key),
-        "\(reason.text) is a \(reason.status), not a \(response.status)",
-        hint: "\(Reason.spoken(of: response.status)), \(unreal)")
+      return map.fail(
+        at: property, "\(reason.text) is a \(reason.status), not a \(status)",
+        hint: "\(Reason.names(of: status)), \(unreal)")
     case .unknownReason(let text):
-      warn(
-        at: map.position(of: key), map.path(of: key), "unknown reason \"\(text.shortened)\"",
-        hint: Self.guess(text, among: Reason.allCases.map(\.text)) ?? "set unreal: true if this is intended")
+      map.warn(
+        at: property, "unknown reason \"\(text.shortened)\"",
+        hint: ProfileParser.guess(text, among: Reason.allCases.map(\.text)) ?? "set unreal: true if this is intended")
+      return true
     }
   }
+}
 
-  private func fields(_ place: Located) -> [Action.Field]? {
-    guard let entries = entries(place) else { return nil }
+extension Syntax<Action.Response> {
+  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseFields($0) }
+}
+
+/// The keys of a response as written; those that depend on others are nil if absent.
+struct ResponseFields: Sendable {
+  var status: Int?
+  /// The inner value is nil for a response without a reason.
+  var reason: String??
+  var timestamp = Action.Timestamp.relative(.zero)
+  var headers: [Action.Field] = []
+  var body: String?
+  var repeatsUntilUpdateInterval = false
+  var isUnreal = false
+
+  init() {}
+
+  init(_ response: Action.Response) {
+    status = response.status
+    if response.reason != nil || response.body == nil && Action.Response.defaultReason(of: response.status) != nil {
+      reason = .some(response.reason)
+    }
+    timestamp = response.timestamp
+    headers = response.headers
+    body = response.body.map { String(decoding: $0, as: UTF8.self) }
+    repeatsUntilUpdateInterval = response.repeatsUntilUpdateInterval
+    isUnreal = response.reality != .real
+  }
+
+  /// The status, if absent that of the reason; nil without either.
+  var statusOrDefault: Int? { status ?? reason.flatMap { $0.flatMap(Reason.init)?.status } }
+
+  var response: Action.Response {
+    let status = statusOrDefault ?? 200
+    let defaultReason = body == nil ? Action.Response.defaultReason(of: status) : nil
+    return Action.Response(
+      status: status, reason: reason ?? defaultReason, timestamp: timestamp, headers: headers, body: body,
+      repeatsUntilUpdateInterval: repeatsUntilUpdateInterval)
+  }
+}
+
+/// The syntax of a time in the past.
+private let agoSyntax = MapSyntax(
+  "ago", Duration.zero, .required("ago", \.self, .duration, "The time before the push arrived."))
+
+extension Syntax<Action.Timestamp> {
+  /// `now`, `-24h`, a time, or `{ago: 24h}`.
+  fileprivate static let timestamp = Syntax(
+    form: .either(.time, .map(agoSyntax.description)), parse: { $0.parseTimestamp($1) },
+    write: { timestamp, writer in
+      switch timestamp {
+      case .relative(let duration): writer.string(DurationFormat.text(duration))
+      case .absolute(let time): writer.string(TimestampFormat.text(time) ?? "now")
+      }
+    })
+}
+
+extension Syntax<[Action.Field]> {
+  /// Header fields by name.
+  fileprivate static let headers = Syntax(
+    form: .named(.scalar), parse: { $0.parseHeaders($1) },
+    write: { headers, writer in
+      writer.object { writer in
+        for field in headers { writer.member(field.name, field.value) }
+      }
+    })
+}
+
+extension ProfileParser {
+  fileprivate func parseHeaders(_ node: ProfileNode) -> [Action.Field]? {
+    guard let entries = parseEntries(node) else { return nil }
     guard entries.count <= 32 else {
-      fail(place, "more than 32 header fields")
+      fail(node, "more than 32 header fields")
       return nil
     }
     var fields: [Action.Field] = []
     for entry in entries {
-      let place = place.member(entry)
-      guard let name = fieldName(entry.key, at: entry.position, path: place.path),
-        let scalar = scalar(place, for: .any)
+      let value = node.member(entry)
+      guard let name = parseHeaderName(entry.key, at: entry.position, path: value.path),
+        let scalar = parseScalar(value, as: .any)
       else { continue }
       guard scalar.text.utf8.count <= 4096, scalar.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
       else {
-        fail(place, scalar, "no value of a header field", hint: "at most 4096 bytes, and no line breaks")
+        fail(value, scalar, "no value of a header field", hint: "at most 4096 bytes, and no line breaks")
         continue
       }
       fields.append(Action.Field(name: name, value: scalar.text))
@@ -92,33 +156,31 @@ extension ProfileParser {
   }
 
   /// Parses `now`, `-24h`, a time, or `{ago: 24h}`.
-  private func time(_ place: Located) -> Action.Timestamp? {
-    if case .map = place.node.content {
-      return map(place, AgoKey.self)?[.ago].flatMap { duration($0) }.map { .relative(.zero - $0) }
-    }
-    guard let scalar = scalar(place, for: .any) else { return nil }
+  fileprivate func parseTimestamp(_ node: ProfileNode) -> Action.Timestamp? {
+    if case .map = node.content { return agoSyntax.parse(node, self).map { .relative(.zero - $0) } }
+    guard let scalar = parseScalar(node, as: .any) else { return nil }
     if scalar.text == "now" { return .relative(.zero) }
     if let time = TimestampFormat.milliseconds(scalar.text), time >= 0 { return .absolute(time) }
     let text = scalar.text.hasPrefix("+") ? String(scalar.text.dropFirst()) : scalar.text
     if let duration = DurationFormat.duration(text) { return .relative(duration) }
     fail(
-      place, scalar, "\"\(scalar.text.shortened)\" is not a time",
+      node, scalar, "\"\(scalar.text.shortened)\" is not a time",
       hint: "times are written now, \"-24h\", 2026-01-31T12:00:00Z or {ago: 24h}")
     return nil
   }
 
   /// Parses a text, or a map or list, which is converted to JSON.
-  func textOrJSON(_ place: Located, limit: Int) -> String? {
+  func parseTextOrJSON(_ node: ProfileNode, limit: Int) -> String? {
     let text: String?
-    switch place.node.content {
-    case .scalar: text = self.text(place)
+    switch node.content {
+    case .scalar: text = parseText(node)
     case .list, .map:
       var writer = JSONWriter()
-      place.node.write(to: &writer)
+      node.yaml.write(to: &writer)
       text = String(decoding: writer.bytes, as: UTF8.self)
     }
     guard let text, text.utf8.count <= limit else {
-      if text != nil { fail(place, "longer than \(limit) bytes") }
+      if text != nil { fail(node, "longer than \(limit) bytes") }
       return nil
     }
     return text
@@ -130,7 +192,7 @@ extension Reason {
   static let statuses = [200] + Set(allCases.map(\.status)).sorted()
 
   /// Returns the reasons of a status, in words.
-  static func spoken(of status: Int) -> String {
+  static func names(of status: Int) -> String {
     let texts = allCases.filter { $0.status == status }.map(\.text)
     return texts.isEmpty ? "a \(status) has none" : "a \(status) has \(texts.joinedWithOr)"
   }

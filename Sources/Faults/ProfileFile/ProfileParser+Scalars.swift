@@ -3,13 +3,13 @@ internal import Notation
 
 extension ProfileParser {
   /// The expected type of a value, which determines the parameters it may use.
-  enum Use {
-    case text, word, whole, number, probability, duration, flag, any
+  enum ScalarType {
+    case text, word, integer, number, probability, duration, flag, any
 
     var kinds: [Profile.Parameter.Kind] {
       switch self {
       case .text, .word: [.string]
-      case .whole: [.int]
+      case .integer: [.int]
       case .number: [.int, .probability]
       case .probability: [.probability]
       case .duration: [.duration]
@@ -18,11 +18,11 @@ extension ProfileParser {
       }
     }
 
-    var spoken: String {
+    var description: String {
       switch self {
       case .text: "a string"
       case .word: "a word"
-      case .whole: "a whole number"
+      case .integer: "a whole number"
       case .number: "a number"
       case .probability: "a probability"
       case .duration: "a duration"
@@ -33,22 +33,30 @@ extension ProfileParser {
   }
 
   /// Returns a scalar, or the value of the parameter it refers to.
-  func scalar(_ place: Located, for use: Use) -> Scalar? {
-    guard let scalar = value(at: place, { node throws(YAMLError) in try node.scalar(use.spoken) }) else { return nil }
+  func parseScalar(_ node: ProfileNode, as type: ScalarType) -> Scalar? {
+    guard let scalar = value(at: node, { yaml throws(YAMLError) in try yaml.scalar(type.description) }) else {
+      return nil
+    }
     guard scalar.text.contains("${") else { return Scalar(text: scalar.text, isString: scalar.isString) }
     guard let name = ParameterSet.name(in: scalar.text) else {
       fail(
-        place, "\"\(scalar.text.shortened)\": a parameter must be the whole value, \"${name}\", not a part of it",
+        node, "\"\(scalar.text.shortened)\": a parameter must be the whole value, \"${name}\", not a part of it",
         hint: "move the whole value into the parameter")
       return nil
     }
-    return value(ofParameter: name, at: place, for: use)
+    return value(ofParameter: name, at: node, as: type)
   }
 
-  private func value(ofParameter name: String, at place: Located, for use: Use) -> Scalar? {
+  /// Returns the name of the parameter that a value refers to.
+  func parameterName(_ node: ProfileNode?) -> String? {
+    guard case .scalar(let scalar)? = node?.content else { return nil }
+    return ParameterSet.name(in: scalar.text)
+  }
+
+  private func value(ofParameter name: String, at node: ProfileNode, as type: ScalarType) -> Scalar? {
     guard let entry = parameters.all[name] else {
       if let absence = parameters.absence {
-        fail(place, "\"${\(name.shortened)}\": \(absence)")
+        fail(node, "\"${\(name.shortened)}\": \(absence)")
       } else {
         let hint =
           Self.guess(name, among: parameters.order).map {
@@ -56,36 +64,36 @@ extension ProfileParser {
           }
           ?? (parameters.order.isEmpty
             ? "params has none" : "the parameters are \(parameters.order.joined(separator: ", "))")
-        fail(place, "unknown parameter \"\(name.shortened)\"", hint: hint)
+        fail(node, "unknown parameter \"\(name.shortened)\"", hint: hint)
       }
       return nil
     }
     parameters.change(name) { $0.isUsed = true }
     guard !entry.isBroken else { return nil }
     let kind = entry.parameter.kind
-    guard use.kinds.contains(kind) else {
+    guard type.kinds.contains(kind) else {
       fail(
-        place, "the parameter \"\(name)\" is of type \(kind.rawValue), expected \(use.spoken)",
-        hint: "make its type \(use.kinds.map(\.rawValue).joinedWithOr)")
+        node, "the parameter \"\(name)\" is of type \(kind.rawValue), expected \(type.description)",
+        hint: "make its type \(type.kinds.map(\.rawValue).joinedWithOr)")
       return nil
     }
     return Scalar(text: entry.parameter.value, isString: kind == .string, parameter: name)
   }
 
   /// Records an invalid value, including the parameter it comes from.
-  func fail(_ place: Located, _ scalar: Scalar, _ message: String, hint: String? = nil) {
-    fail(place, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
+  func fail(_ node: ProfileNode, _ scalar: Scalar, _ message: String, hint: String? = nil) {
+    fail(node, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
   // MARK: - Numbers
 
   /// Parses a whole number.
-  func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
-    guard let scalar = scalar(place, for: .whole) else { return nil }
+  func parseInteger(_ node: ProfileNode, in range: ClosedRange<Int>) -> Int? {
+    guard let scalar = parseScalar(node, as: .integer) else { return nil }
     let text = scalar.text.shortened
     if scalar.isString {
       fail(
-        place, scalar, "\"\(text)\" is a string, expected a whole number",
+        node, scalar, "\"\(text)\" is a string, expected a whole number",
         hint: Int(text) == nil ? nil : "remove the quotation marks")
       return nil
     }
@@ -101,26 +109,31 @@ extension ProfileParser {
     } else if scalar.text.first == "0", scalar.text != "0", let octal = Int(scalar.text, radix: 8) {
       hint = "YAML 1.1 parsers read the leading 0 as octal, \(octal)"
     }
-    fail(place, scalar, "\(text) is not \(limits)", hint: hint)
+    fail(node, scalar, "\(text) is not \(limits)", hint: hint)
     return nil
   }
 
-  /// Parses a number that is at least `least`, or above it unless `inclusive`.
-  func number(_ place: Located, from least: Double, inclusive: Bool, to most: Double = 1e12) -> Double? {
-    guard let scalar = scalar(place, for: .number) else { return nil }
-    if !scalar.isString, let value = WrittenNumber.value(scalar.text), value <= most,
-      inclusive ? value >= least : value > least
-    {
-      return value
-    }
-    let least = Int(exactly: least).map { String($0) } ?? String(least)
-    fail(place, scalar, "\(scalar.text.shortened) is not a number \(inclusive ? "from" : "above") \(least)")
+  /// Parses a number.
+  func parseNumber(_ node: ProfileNode, in range: NumberRange) -> Double? {
+    guard let scalar = parseScalar(node, as: .number) else { return nil }
+    if !scalar.isString, let value = WrittenNumber.value(scalar.text), range.contains(value) { return value }
+    let minimum = Int(exactly: range.minimum).map { String($0) } ?? String(range.minimum)
+    fail(
+      node, scalar,
+      "\(scalar.text.shortened) is not a number \(range.isMinimumExcluded ? "above" : "from") \(minimum)")
     return nil
+  }
+
+  /// Returns whether a value is a number or refers to a parameter of type int.
+  func isNumber(_ node: ProfileNode) -> Bool {
+    guard case .scalar(let scalar) = node.content else { return false }
+    if let name = ParameterSet.name(in: scalar.text) { return parameters.all[name]?.parameter.kind == .int }
+    return !scalar.isString && YAMLScalarKind(scalar.text) == .number
   }
 
   /// Parses a probability.
-  func probability(_ place: Located) -> Double? {
-    guard let scalar = scalar(place, for: .probability) else { return nil }
+  func parseProbability(_ node: ProfileNode) -> Double? {
+    guard let scalar = parseScalar(node, as: .probability) else { return nil }
     let value = WrittenNumber.value(scalar.text)
     if let value, (0...1).contains(value), !scalar.isString { return value }
     var hint: String?
@@ -130,67 +143,65 @@ extension ProfileParser {
     } else if scalar.isString, value != nil {
       hint = "remove the quotation marks"
     }
-    fail(place, scalar, "\(scalar.text.shortened) is not a number in 0..1", hint: hint)
+    fail(node, scalar, "\(scalar.text.shortened) is not a number in 0..1", hint: hint)
     return nil
   }
 
   // MARK: - Words
 
   /// Parses a duration, zero or longer, or longer than zero if `isPositive`.
-  func duration(_ place: Located, isPositive: Bool = false) -> Duration? {
-    guard let scalar = scalar(place, for: .duration) else { return nil }
+  func parseDuration(_ node: ProfileNode, isPositive: Bool = false) -> Duration? {
+    guard let scalar = parseScalar(node, as: .duration) else { return nil }
     if let duration = DurationFormat.duration(scalar.text) {
       if isPositive ? duration > .zero : duration >= .zero { return duration }
-      fail(place, scalar, "\(scalar.text.shortened) is \(isPositive ? "not longer than zero" : "less than zero")")
+      fail(node, scalar, "\(scalar.text.shortened) is \(isPositive ? "not longer than zero" : "less than zero")")
       return nil
     }
     if WrittenNumber.value(scalar.text) != nil {
-      fail(place, scalar, "\(scalar.text.shortened) has no unit", hint: "did you mean \(scalar.text.shortened)s?")
+      fail(node, scalar, "\(scalar.text.shortened) has no unit", hint: "did you mean \(scalar.text.shortened)s?")
     } else {
       fail(
-        place, scalar, "\"\(scalar.text.shortened)\" is not a duration",
+        node, scalar, "\"\(scalar.text.shortened)\" is not a duration",
         hint: "durations are written 500ms, 5s, 2m, 1h, 1h30m")
     }
     return nil
   }
 
   /// Parses `true` or `false`.
-  func flag(_ place: Located) -> Bool? {
-    guard let scalar = scalar(place, for: .flag) else { return nil }
+  func parseFlag(_ node: ProfileNode) -> Bool? {
+    guard let scalar = parseScalar(node, as: .flag) else { return nil }
     if !scalar.isString, let value = try? Value.flag(scalar.text) { return value }
-    fail(place, scalar, "\(scalar.text.shortened) is neither true nor false")
+    fail(node, scalar, "\(scalar.text.shortened) is neither true nor false")
     return nil
   }
 
-  /// Parses a value of an enumeration.
-  func word<Choice: RawRepresentable<String> & CaseIterable & Equatable>(
-    _ place: Located, of type: Choice.Type = Choice.self, allowed: [Choice] = Array(Choice.allCases)
-  ) -> Choice? {
-    guard let scalar = scalar(place, for: .word) else { return nil }
-    if let choice = Choice(rawValue: scalar.text), allowed.contains(choice) { return choice }
-    failWord(place, scalar, among: allowed.map(\.rawValue))
+  /// Parses one of some values of an enumeration.
+  func parseWord<Word: RawRepresentable<String> & Equatable>(_ node: ProfileNode, allowed: [Word]) -> Word? {
+    guard let scalar = parseScalar(node, as: .word) else { return nil }
+    if let word = Word(rawValue: scalar.text), allowed.contains(word) { return word }
+    failWord(node, scalar, among: allowed.map(\.rawValue))
     return nil
   }
 
   /// Records a word that is not allowed.
-  func failWord(_ place: Located, _ scalar: Scalar, among names: [String]) {
+  func failWord(_ node: ProfileNode, _ scalar: Scalar, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
-      place, scalar, "unknown value \"\(scalar.text.shortened)\"",
+      node, scalar, "unknown value \"\(scalar.text.shortened)\"",
       hint: Self.guess(scalar.text, among: names) ?? "it is one of \(names.joined(separator: ", "))")
   }
 
   /// Parses a text. An unquoted scalar that YAML reads as another type is a problem, because its meaning depends on
   /// the YAML parser.
   ///
-  /// - Parameter thing: A description of the text for the hint.
-  func text(_ place: Located, pluralName: String? = nil) -> String? {
-    guard let scalar = scalar(place, for: .text) else { return nil }
-    return text(scalar, at: place, pluralName: pluralName)
+  /// - Parameter pluralName: A description of such texts for the hint.
+  func parseText(_ node: ProfileNode, pluralName: String? = nil) -> String? {
+    guard let scalar = parseScalar(node, as: .text) else { return nil }
+    return text(of: scalar, at: node, pluralName: pluralName)
   }
 
   /// Returns the text of a scalar.
-  func text(_ scalar: Scalar, at place: Located, pluralName: String? = nil) -> String? {
+  func text(of scalar: Scalar, at node: ProfileNode, pluralName: String? = nil) -> String? {
     if scalar.isString { return scalar.text }
     let quoted = "\"\(scalar.text.shortened)\""
     let seen: String
@@ -202,17 +213,17 @@ extension ProfileParser {
     case .time: seen = "a time"
     }
     fail(
-      place, scalar, "\(scalar.text.shortened) without quotation marks is \(seen) to YAML",
+      node, scalar, "\(scalar.text.shortened) without quotation marks is \(seen) to YAML",
       hint: pluralName.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
     return nil
   }
 
   /// Parses the name of a profile or a rule.
-  func name(_ place: Located) -> String? {
-    guard let text = text(place, pluralName: "names") else { return nil }
+  func parseName(_ node: ProfileNode) -> String? {
+    guard let text = parseText(node, pluralName: "names") else { return nil }
     if let problem = ProfileName.problem(with: text) {
       fail(
-        place, "\"\(text.shortened)\": \(problem)", hint: ProfileName.repaired(text).map { "did you mean \"\($0)\"?" })
+        node, "\"\(text.shortened)\": \(problem)", hint: ProfileName.repaired(text).map { "did you mean \"\($0)\"?" })
       return nil
     }
     return text

@@ -6,46 +6,6 @@ internal import Notation
 /// Each parsing method returns nil after adding a problem. The caller continues with the next value, so that one
 /// pass finds all problems.
 final class ProfileParser {
-  /// A value and its path.
-  struct Located {
-    let node: YAMLNode
-    let path: String
-
-    /// Returns the value of an entry.
-    func member(_ entry: YAMLNode.Entry) -> Located {
-      Located(node: entry.value, path: path.isEmpty ? entry.key : "\(path).\(entry.key)")
-    }
-
-    /// Returns an element of the list.
-    func element(_ index: Int, _ node: YAMLNode) -> Located { Located(node: node, path: "\(path)[\(index)]") }
-  }
-
-  /// A map with known keys.
-  struct Map<Key: FileKey> {
-    let place: Located
-    private let entries: [Key: YAMLNode.Entry]
-
-    init(_ place: Located, _ entries: [Key: YAMLNode.Entry]) {
-      self.place = place
-      self.entries = entries
-    }
-
-    /// The value of a key.
-    subscript(key: Key) -> Located? { entries[key].map(place.member) }
-
-    /// Returns whether a key is present.
-    func has(_ key: Key) -> Bool { entries[key] != nil }
-
-    /// Returns the position of a key, or that of the map if the key is absent.
-    func position(of key: Key) -> TextPosition { entries[key]?.position ?? place.node.position }
-
-    /// Returns the path of a key.
-    func path(of key: Key) -> String { place.path.isEmpty ? key.rawValue : "\(place.path).\(key.rawValue)" }
-
-    /// Whether the map is empty.
-    var isEmpty: Bool { entries.isEmpty }
-  }
-
   /// A scalar, or the value of the parameter it refers to.
   struct Scalar {
     let text: String
@@ -59,6 +19,10 @@ final class ProfileParser {
   let file: String
   let problems: ProblemList
   let parameters: ParameterSet
+  /// The injection point of the rule that is being parsed; nil if it is invalid, or outside of rules.
+  var injectionPoint: InjectionPoint?
+  /// The stage of the rule that is being parsed.
+  var stage = Rule.Stage.afterValidation
 
   init(file: String, problems: ProblemList, parameters: ParameterSet) {
     self.file = file
@@ -68,16 +32,16 @@ final class ProfileParser {
 
   // MARK: - Problems
 
-  func fail(_ place: Located, _ message: String, hint: String? = nil) {
-    fail(at: place.node.position, place.path, message, hint: hint)
+  func fail(_ node: ProfileNode, _ message: String, hint: String? = nil) {
+    fail(at: node.position, node.path, message, hint: hint)
   }
 
   func fail(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
     problems.add(ProfileProblem(file: file, at: position, path: path, message, hint: hint))
   }
 
-  func warn(_ place: Located, _ message: String, hint: String? = nil) {
-    warn(at: place.node.position, place.path, message, hint: hint)
+  func warn(_ node: ProfileNode, _ message: String, hint: String? = nil) {
+    warn(at: node.position, node.path, message, hint: hint)
   }
 
   func warn(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
@@ -85,11 +49,11 @@ final class ProfileParser {
   }
 
   /// Returns the value of an accessor, or nil after recording its error.
-  func value<Value>(at place: Located, _ access: (YAMLNode) throws(YAMLError) -> Value) -> Value? {
+  func value<Value>(at node: ProfileNode, _ access: (YAMLNode) throws(YAMLError) -> Value) -> Value? {
     do throws(YAMLError) {
-      return try access(place.node)
+      return try access(node.yaml)
     } catch {
-      problems.add(error, file: file, path: place.path)
+      problems.add(error, file: file, path: node.path)
       return nil
     }
   }
@@ -97,32 +61,15 @@ final class ProfileParser {
   // MARK: - Structure
 
   /// Returns the entries of a map; an empty value, as in `close:`, has none.
-  func entries(_ place: Located) -> [YAMLNode.Entry]? {
-    value(at: place) { node throws(YAMLError) in try node.entries() }
-  }
-
-  /// Parses a map with known keys. Unknown keys and missing required keys are problems.
-  func map<Key: FileKey>(_ place: Located, _ type: Key.Type = Key.self, without refused: [Key] = []) -> Map<Key>? {
-    guard let entries = entries(place) else { return nil }
-    var known: [Key: YAMLNode.Entry] = [:]
-    for entry in entries {
-      if let key = Key(rawValue: entry.key), !refused.contains(key), Key.allCases.contains(key) {
-        known[key] = entry
-      } else {
-        failUnknown(entry, in: place, among: Key.allCases.filter { !refused.contains($0) }.map(\.rawValue))
-      }
-    }
-    for key in Key.required where known[key] == nil {
-      fail(place, "\(key.rawValue) is missing")
-    }
-    return Map(place, known)
+  func parseEntries(_ node: ProfileNode) -> [YAMLNode.Entry]? {
+    value(at: node) { yaml throws(YAMLError) in try yaml.entries() }
   }
 
   /// Records an unknown key.
-  func failUnknown(_ entry: YAMLNode.Entry, in place: Located, among names: [String]) {
+  func failUnknown(_ entry: YAMLNode.Entry, in node: ProfileNode, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
-      at: entry.position, place.member(entry).path.shortened, "unknown",
+      at: entry.position, node.member(entry).path.shortened, "unknown",
       hint: Self.guess(entry.key, among: names)
         ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
   }
@@ -144,14 +91,51 @@ final class ProfileParser {
   ]
 
   /// Returns the elements of a list.
-  func list(_ place: Located) -> [Located]? {
-    value(at: place) { node throws(YAMLError) in try node.elements() }?.enumerated().map(place.element)
+  func parseList(_ node: ProfileNode) -> [ProfileNode]? {
+    value(at: node) { yaml throws(YAMLError) in try yaml.elements() }?.enumerated().map(node.element)
   }
 
   /// Returns the elements of a list, or the value itself if it is not a list.
-  func listOrOne(_ place: Located) -> [Located]? {
-    guard case .list = place.node.content else { return [place] }
-    return list(place)
+  func parseListOrValue(_ node: ProfileNode) -> [ProfileNode]? {
+    guard case .list = node.content else { return [node] }
+    return parseList(node)
+  }
+}
+
+/// A value of a profile file and its path.
+struct ProfileNode {
+  let yaml: YAMLNode
+  /// The path, such as `rules[0].trigger`; empty for the whole file.
+  let path: String
+  /// The position of the value's key, or of the value itself if it has no key.
+  let keyPosition: TextPosition
+
+  /// Creates the node of a whole file.
+  init(root: YAMLNode) { self.init(root, path: "", keyPosition: root.position) }
+
+  private init(_ yaml: YAMLNode, path: String, keyPosition: TextPosition) {
+    self.yaml = yaml
+    self.path = path
+    self.keyPosition = keyPosition
+  }
+
+  var content: YAMLNode.Content { yaml.content }
+  var position: TextPosition { yaml.position }
+  var isEmpty: Bool { yaml.isEmpty }
+  /// A description of the value's type, for messages.
+  var kind: String { yaml.kind }
+
+  /// Returns the path of a key of this map.
+  func path(of key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
+
+  /// Returns the value of an entry of this map.
+  func member(_ entry: YAMLNode.Entry) -> ProfileNode {
+    ProfileNode(entry.value, path: path(of: entry.key), keyPosition: entry.position)
+  }
+
+  /// Returns an element of this list.
+  func element(_ index: Int, _ element: YAMLNode) -> ProfileNode {
+    ProfileNode(element, path: "\(path)[\(index)]", keyPosition: element.position)
   }
 }
 

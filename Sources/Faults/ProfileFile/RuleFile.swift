@@ -22,18 +22,13 @@ package struct RuleFile: Sendable, Equatable {
     _ text: String, file: String = "rule", defaultName: String = "rule-1"
   ) throws(ProfileFailure) -> RuleFile {
     let problems = ProblemList()
-    let reading = ProfileParser(
+    let parser = ProfileParser(
       file: file, problems: problems, parameters: ParameterSet(absence: "only profiles have parameters"))
-    var ttl: Duration?
-    var isNamed = false
-    guard let root = ProfileFileReader.root(of: text, file: file, problems: problems) else {
-      throw ProfileFailure(.faulty, problems.inOrder)
-    }
-    if case .map(let entries) = root.content { isNamed = entries.contains { $0.key == RuleKey.name.rawValue } }
-    let place = ProfileParser.Located(node: root, path: "")
-    let placed = reading.rule(place, defaultName: defaultName) { ttl = reading.duration($0, isPositive: true) }
-    guard let placed, !problems.hasErrors else { throw ProfileFailure(.faulty, problems.inOrder) }
-    return RuleFile(rule: placed.rule, isNamed: isNamed, ttl: ttl, warnings: problems.inOrder)
+    guard let root = ProfileFileReader.root(of: text, file: file, problems: problems),
+      let parsed = parser.parseRule(ProfileNode(root: root), defaultName: defaultName, allowsTTL: true),
+      !problems.hasErrors
+    else { throw ProfileFailure(.faulty, problems.inOrder) }
+    return RuleFile(rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, warnings: problems.inOrder)
   }
 }
 
@@ -44,14 +39,14 @@ extension Rule {
   /// and ends the evaluation.
   func shadows(_ later: Rule) -> Bool {
     // At `connection`, a rule fires once per connection and then no longer blocks later rules.
-    guard injectionPoint == later.injectionPoint, injectionPoint != .connection, trigger.alwaysFires, endsWalk,
+    guard injectionPoint == later.injectionPoint, injectionPoint != .connection, trigger.alwaysFires, endsEvaluation,
       stage == .beforeValidation || later.stage == .afterValidation || !injectionPoint.hasPush
     else { return false }
     return later.condition.implies(condition)
   }
 
   /// Whether evaluation ends after the rule, whichever part of its action is chosen.
-  private var endsWalk: Bool {
+  private var endsEvaluation: Bool {
     if action.canEnd { return false }
     if let continues { return !continues }
     return action.leaves.allSatisfy { $0.name.continues == false }
@@ -100,8 +95,8 @@ extension Condition.Match {
     case (.present, _): return false
     case (.query, _), (_, .query): return false
     case (_, .present(let isPresent)): return isPresent
-    case (.equals(let text), _): return other.takes(text)
-    case (.oneOf(let texts), _): return texts.allSatisfy(other.takes)
+    case (.equals(let text), _): return other.accepts(text)
+    case (.oneOf(let texts), _): return texts.allSatisfy(other.accepts)
     case (.prefix(let long), .prefix(let short)): return long.hasPrefix(short)
     case (.between(let above, let below), .between(let otherAbove, let otherBelow)):
       return (otherAbove.map { wanted in above.map { $0 >= wanted } ?? false } ?? true)
@@ -110,7 +105,7 @@ extension Condition.Match {
     }
   }
 
-  private func takes(_ text: String) -> Bool {
+  private func accepts(_ text: String) -> Bool {
     switch self {
     case .equals(let other): return text == other
     case .prefix(let prefix): return text.hasPrefix(prefix)

@@ -1,0 +1,176 @@
+package import FaultModel
+package import Notation
+
+/// A parsed rule with its position in the file, for checks that compare several rules.
+struct LocatedRule {
+  var rule: Rule
+  /// The time until the rule is removed, for rules that are not part of a file.
+  let ttl: Duration?
+  /// Whether the rule has a name; otherwise it has the default name.
+  let isNamed: Bool
+  let file: String
+  let position: TextPosition
+  let path: String
+}
+
+/// The keys of a rule.
+struct RuleFields: Sendable {
+  /// The rule without its defaults that depend on its place in a list.
+  var rule = Rule(name: "", action: .pass)
+  var ttl: Duration?
+
+  static let syntax: MapSyntax<RuleFields> = MapSyntax(
+    "rule", RuleFields(),
+    .defaulted(
+      "name", \.rule.name, .name, default: "`rule-` and the rule's number",
+      "The name of the rule, unique within the profile."),
+    .defaulted("at", \.rule.injectionPoint, .word, "The injection point."),
+    .custom(
+      "when", \.rule.condition, .condition, default: "all traffic", "The traffic that the rule applies to.",
+      parse: { parser, node, fields in
+        Condition.syntax.parse(node, parser).map { fields.rule.condition = $0 } != nil
+      },
+      write: { fields, writer in
+        guard fields.rule.condition != Condition() else { return }
+        writer.name("when")
+        fields.rule.condition.write(to: &writer)
+      }),
+    .defaulted(
+      "trigger", \.rule.trigger, .map(Trigger.syntax), default: "always", writing: .unlessDefault,
+      "How often the rule fires for this traffic."),
+    .required(
+      "do", \.rule.action, Syntax(form: .action, parse: { $0.parseAction($1) }, write: { $0.write(to: &$1) }),
+      "The action."),
+    .optional(
+      "then", \.rule.continues, .continuation, default: "depends on the action",
+      "Whether later rules are evaluated after this rule has fired."),
+    .defaulted(
+      "stage", \.rule.stage, .word, writing: .unlessDefault,
+      "Whether the rule applies only to pushes that pass APNs' checks, or to all pushes."),
+    .optional(
+      ttl, \.ttl, .positiveDuration, default: "no limit",
+      "The time after which the rule is removed; only for a single rule, as in `rule add`."))
+
+  /// The key that rules in profiles do not have.
+  static let ttl = "ttl"
+}
+
+extension Syntax<Bool> {
+  /// `continue` or `stop`.
+  fileprivate static let continuation = {
+    let word = Syntax<Continuation>.word
+    return Syntax(
+      form: word.form, parse: { parser, node in word.parse(parser, node).map { $0 == .continueEvaluation } },
+      write: { word.write($0 ? .continueEvaluation : .stop, &$1) })
+  }()
+}
+
+private enum Continuation: String, CaseIterable {
+  case continueEvaluation = "continue"
+  case stop
+}
+
+extension ProfileParser {
+  /// Parses a rule.
+  ///
+  /// - Parameters:
+  ///   - defaultName: The name of a rule without one.
+  ///   - allowsTTL: Whether the rule may have the key `ttl`, which rules in profiles do not have.
+  func parseRule(_ node: ProfileNode, defaultName: String, allowsTTL: Bool = false) -> LocatedRule? {
+    guard let map = RuleFields.syntax.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
+    var fields = RuleFields()
+    fields.rule.name = defaultName
+    // The other keys depend on the injection point and the stage.
+    let context: [PartialKeyPath<RuleFields>] = [\.rule.injectionPoint, \.rule.stage]
+    let isPointValid = map.parse(into: &fields) { $0 == context[0] }
+    let isStageValid = map.parse(into: &fields) { $0 == context[1] }
+    injectionPoint = isPointValid ? fields.rule.injectionPoint : nil
+    stage = fields.rule.stage
+    defer { injectionPoint = nil }
+    let isRestValid = map.parse(into: &fields) { !context.contains($0) }
+    guard isPointValid, isStageValid, isRestValid else { return nil }
+    check(fields.rule, map)
+    return LocatedRule(
+      rule: fields.rule, ttl: fields.ttl, isNamed: map.has(\.rule.name), file: file, position: node.position,
+      path: node.path)
+  }
+
+  /// Checks what depends on several keys together.
+  private func check(_ rule: Rule, _ map: ParsedMap<RuleFields>) {
+    if map.has(\.rule.name), rule.name.hasPrefix("magic-") {
+      map.fail(at: \.rule.name, "names that begin with magic- are reserved for magic device tokens")
+    }
+    if map.has(\.rule.stage), !rule.injectionPoint.hasPush {
+      map.warn(at: \.rule.stage, "there is no validation at \(rule.injectionPoint.rawValue)")
+    }
+    if rule.continues == true, let action = rule.action.leaves.first(where: { $0.name.continues != true }) {
+      map.fail(
+        at: \.rule.continues, "\(action.name.rawValue) determines the outcome of the push, so evaluation ends there",
+        hint: "omit it")
+    }
+    if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.delaysPush) {
+      let (position, path) = map.location(of: \.rule.trigger)
+      warn(
+        at: position, "\(path).\(Trigger.syntax.name(of: \.maxActive))", "no push is delayed here",
+        hint: "it belongs to delay and hang")
+    }
+    if rule.condition.exceptions.contains(where: { rule.condition.implies($0) }) {
+      let (position, path) = map.location(of: \.rule.condition)
+      fail(
+        at: position, "\(path).\(Condition.syntax.name(of: \.exceptions))",
+        "this can never match: what the rule is for is excluded as well")
+    }
+    if let attempts = rule.condition.attempts, rule.trigger.countKey == .push,
+      !attempts.overlaps(rule.trigger.attempts)
+    {
+      map.fail(
+        at: \.rule.trigger,
+        "this never fires: attempts by when are \(attempts.text), by the trigger \(rule.trigger.attempts.text)",
+        hint: "times_per: push counts attempts")
+    }
+  }
+}
+
+extension Trigger {
+  /// The counts at which the trigger can fire.
+  fileprivate var attempts: ClosedRange<Int> {
+    let minimum = (after ?? 0) + 1
+    return minimum...(first.map { minimum + $0 - 1 } ?? .max)
+  }
+}
+
+extension Condition {
+  /// The attempts for which the condition can hold; nil if it does not test the attempt.
+  fileprivate var attempts: ClosedRange<Int>? {
+    guard let match = tests.first(where: { $0.subject == .attempt })?.match else { return nil }
+    switch match {
+    case .equals(let text): return Int(text).map { $0...$0 }
+    case .between(let above, let below):
+      let minimum = above.map { Int($0.rounded(.down)) + 1 } ?? 1
+      return minimum...max(minimum, below.map { Int($0.rounded(.up)) - 1 } ?? .max)
+    default: return nil
+    }
+  }
+}
+
+extension ClosedRange<Int> {
+  fileprivate var text: String {
+    if upperBound == .max { return "from \(lowerBound)" }
+    return lowerBound == upperBound ? "\(lowerBound) alone" : "\(lowerBound) to \(upperBound)"
+  }
+}
+
+extension Rule {
+  /// Writes the rule as an object with the keys of a profile file, without those that have their default value.
+  package func write(to writer: inout JSONWriter) {
+    write(to: &writer) { _ in }
+  }
+
+  /// Writes the rule as an object, with additional members at its end.
+  package func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
+    writer.object { writer in
+      RuleFields.syntax.writeMembers(of: RuleFields(rule: self), to: &writer)
+      members(&writer)
+    }
+  }
+}
