@@ -20,7 +20,7 @@ package enum MessageViolation: UInt8, Sendable, CaseIterable, CustomStringConver
   package var description: String {
     switch self {
     case .fieldName: "the name of a field has a capital letter, or a character that no name may have"
-    case .fieldValue: "the value of a field has a control character, or a space before or behind it"
+    case .fieldValue: "the value of a field has a control character, or leading or trailing space"
     case .connectionField:
       "it has a field of HTTP/1 connections (connection, keep-alive, proxy-connection, transfer-encoding, upgrade, or te with more than trailers)"
     case .unknownPseudoField: "it has a pseudo-header field that requests do not have"

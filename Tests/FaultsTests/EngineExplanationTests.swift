@@ -54,7 +54,7 @@ import Testing
     #expect(
       explanation.text == """
         rule "rule": 10 pushes evaluated, 0 fired
-          verdict     9 of 10 match   APNs rejects the others: use stage before_validation
+          verdict     9 of 10 match   APNs rejects the others; use stage before_validation
           push_type   8 of 9 match   wanted one of "alert", "mdm"   most common values: "background" (1)
           payload /n  4 of 8 match   wanted > 3   most common values: "3" (2), nothing (1), "4" (1)
           not         3 of 4 match   1 excluded

@@ -74,11 +74,11 @@ import Testing
       attempt: {lt: 1}
       => 22: rules[0].when.attempt: these bounds contain no value: this can never match
       attempt: {prefix: '1'}
-      => 23: rules[0].when.attempt.prefix: prefix does not apply to it, equals, in, present, gt or lt can
+      => 23: rules[0].when.attempt.prefix: prefix cannot be used here, equals, in, present, gt or lt can
       topic: {gt: 3}
-      => 21: rules[0].when.topic.gt: gt does not apply to it, equals, prefix, glob, in or present can
+      => 21: rules[0].when.topic.gt: gt cannot be used here, equals, prefix, glob, in or present can
       topic: {}
-      => 20: rules[0].when.topic: what must it be?, one of equals, prefix, glob, in, present
+      => 20: rules[0].when.topic: the requirement is missing, one of equals, prefix, glob, in, present
       topic: {prefix: a, glob: b*}
       => 32: rules[0].when.topic.glob: prefix is already specified, keep one of them; write a second test of \
       the same value under not, or in another rule
@@ -87,13 +87,13 @@ import Testing
       size: {gt: big}
       => 24: rules[0].when.size.gt: big is not a number of bytes, sizes are written 4096 or 4K
       jwt: {age: 30m}
-      => 24: rules[0].when.jwt.age: an age is hardly ever just that, write {gt: 30m} or {lt: 30m}
+      => 24: rules[0].when.jwt.age: an age cannot be compared with an exact value, write {gt: 30m} or {lt: 30m}
       jwt: {age: {gt: 30}}
       => 29: rules[0].when.jwt.age.gt: 30 has no unit, did you mean 30s?
       status: 503
-      => 13: rules[0].when.status: not available at request, it is at response
+      => 13: rules[0].when.status: not available at request, use at: response
       topic: a, not: {topic: a}
-      => 6: rules[0].when.not: this can never match: what the rule is for is excluded as well
+      => 6: rules[0].when.not: this can never match: `not` excludes all that `when` matches
       topic: a, not: [{}]
       => 29: rules[0].when.not[0]: an empty not excludes everything, omit it, or add a condition
       """))
@@ -110,7 +110,7 @@ import Testing
       rules: [{at: response, when: {reason: Unknown}, do: {split_body: }}]
       => 1:39: warning: rules[0].when.reason: unknown reason "Unknown"
       rules: [{stage: before_validation, when: {push_type: foo}, do: {close: }}]
-      => 1:54: warning: rules[0].when.push_type: APNs knows no "foo", the push types are alert, background, \
+      => 1:54: warning: rules[0].when.push_type: not a value that APNs accepts: "foo", the push types are alert, background, \
       complication, controls, fileprovider, liveactivity, location, mdm, pushtotalk, voip, widgets
       rules: [{at: tls, stage: before_validation, do: {stall: }}]
       => 1:19: warning: rules[0].stage: there is no validation at tls
@@ -125,7 +125,7 @@ import Testing
       rules: [{trigger: {max_active: 5}, do: {close: }}]
       => 1:10: warning: rules[0].trigger.max_active: no push is delayed here, it belongs to delay and hang
       rules: [{trigger: {window: {every: 5s, for: 5s}}, do: {close: }}]
-      => 1:28: warning: rules[0].trigger.window: open for as long as until it opens again: it never closes
+      => 1:28: warning: rules[0].trigger.window: for is not shorter than every, so the window never closes
       rules: [{when: {jwt: {age: {gt: 2h}}}, do: {close: }}]
       => 1:9: warning: rules[0].when.jwt.age: this never fires: provider tokens older than 1h are rejected \
       before, raise apns: {token_max_age: …}, or use stage: before_validation

@@ -40,7 +40,7 @@ import Testing
       trigger: {every: 99999999999999999999}
       => 2:23: rules[0].trigger.every: 99999999999999999999 is not a whole number from 1
       trigger: {first: 2, every: 3}
-      => 2:26: rules[0].trigger.every: 3 is more than first, 2: this never fires, both must agree
+      => 2:26: rules[0].trigger.every: 3 is more than first, 2: this never fires, every must be at most first
       trigger: {first: 1, times_per: attempt}
       => 2:37: rules[0].trigger.times_per: an attempt is unique, so it cannot be counted, did you \
       mean "push"?
@@ -54,7 +54,7 @@ import Testing
       trigger: {over_limit: {limit: 1, burst: 0.5}}
       => 2:46: rules[0].trigger.over_limit.burst: 0.5 is not a number from 1
       trigger: {window: {}}
-      => 2:24: rules[0].trigger.window: when does it open, and for how long?, {after: 30s, for: 10s} or \
+      => 2:24: rules[0].trigger.window: a window needs after, for or every, {after: 30s, for: 10s} or \
       {every: 60s, for: 5s}
       trigger: {window: {every: 5s}}
       => 2:24: rules[0].trigger.window: a repeated window must close, specify how long it stays \
@@ -73,13 +73,13 @@ import Testing
       => 2:25: rules[0].trigger.after_streams: no stream can be open at tls, at connection, request or \
       response it can
       at: tls, trigger: {probability: 0.5, draw_per: topic}, do: {stall: {}}
-      => 2:53: rules[0].trigger.draw_per: there is no push at tls, here it is rule, attempt, connection or \
+      => 2:53: rules[0].trigger.draw_per: there is no push at tls, use rule, attempt, connection or \
       client
       at: connection, trigger: {over_limit: {limit: 5}}
-      => 2:32: rules[0].trigger.over_limit: what has a rate are pushes and new connections, it is possible at \
+      => 2:32: rules[0].trigger.over_limit: over_limit counts pushes or new connections only, it is possible at \
       accept, tls, request or response
       when: {attempt: 3}, trigger: {first: 2, times_per: push}
-      => 2:26: rules[0].trigger: this never fires: attempts by when are 3 alone, by the trigger 1 to 2, \
+      => 2:26: rules[0].trigger: this never fires: `when` allows attempts 3 alone, the trigger allows 1 to 2, \
       times_per: push counts attempts
       """))
   func triggers(row: LintTable.Row) {

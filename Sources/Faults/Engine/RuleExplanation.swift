@@ -98,7 +98,7 @@ package struct RuleExplanation: Sendable, Equatable {
       rows.append(
         (
           "verdict",
-          "\(evaluations - refused) of \(evaluations) match   APNs rejects the others: use stage before_validation"
+          "\(evaluations - refused) of \(evaluations) match   APNs rejects the others; use stage before_validation"
         ))
     }
     rows += tests.map { ($0.name, $0.text) }

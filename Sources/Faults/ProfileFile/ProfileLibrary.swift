@@ -122,7 +122,8 @@ package struct ProfileLibrary: Sendable {
         .faulty,
         [
           ProfileProblem(
-            file: name, path: Profile.syntax.name(of: \.name), "it calls itself \"\(loaded.profile.name)\"",
+            file: name, path: Profile.syntax.name(of: \.name),
+            "the profile's text has the name \"\(loaded.profile.name)\"",
             hint: "omit the name, or send it under that name")
         ])
     }
@@ -139,7 +140,9 @@ package struct ProfileLibrary: Sendable {
     guard let source = source(named: name) else { throw unknown(name) }
     let problem =
       if case .file(let path) = source.origin {
-        ProfileProblem(file: name, "it is the file \(path)", hint: "remove that, and read the folder again")
+        ProfileProblem(
+          file: name, "the profile comes from the file \(path)",
+          hint: "delete that file, then run `apns-mock profile reload`")
       } else {
         ProfileProblem(file: name, "built-in profiles cannot be removed")
       }

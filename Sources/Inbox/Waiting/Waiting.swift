@@ -67,12 +67,12 @@ extension WaitQuery {
     switch termination {
     case .satisfied:
       return settle > .zero ? "\(found), and nothing changed for \(DurationFormat.text(settle))" : found
-    case .abandoned: return "the wait was cut short when \(found)"
+    case .abandoned: return "the wait ended early when \(found)"
     case .unsatisfiable, .timedOut:
       let time = termination == .timedOut ? " after \(DurationFormat.text(timeout))" : ""
       var message = "wanted \(count), and \(found)\(time)"
       if termination == .timedOut, counts.isWanted {
-        message += ", but it was never quiet for \(DurationFormat.text(settle))"
+        message += "; the number of matches did not stay unchanged for \(DurationFormat.text(settle))"
       }
       if !counts.isComplete {
         message += "; inconclusive: older pushes were evicted before they were checked"

@@ -114,7 +114,9 @@ extension PushProcessor {
     _ verdict: borrowing Verdict, _ identity: Identity, attempt: Int32?, _ served: ServedStreams,
     _ session: HTTP2ServerSession
   ) {
-    if !(exchange.sendsResponse && exchange.response.status == 403) { announceStreams(before: nil, on: stream, session) }
+    if !(exchange.sendsResponse && exchange.response.status == 403) {
+      announceStreams(before: nil, on: stream, session)
+    }
     if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.now) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }

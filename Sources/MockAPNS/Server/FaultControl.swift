@@ -198,7 +198,7 @@ package final class FaultControl: Sendable {
     for problem in problems {
       logger.log(level: problem.severity == .error ? .error : .warning, "\(problem)")
     }
-    logger.notice("profiles read again")
+    logger.notice("profiles reloaded")
     return problems
   }
 

@@ -278,7 +278,7 @@ extension ProfileParser {
       fail(
         at: node.keyPosition, node.path, "not available at \(injectionPoint.rawValue)",
         hint: subject.isInResponse
-          ? "it is at response"
+          ? "use at: response"
           : "it is at \(InjectionPoint.allCases.filter(subject.isKnown).map(\.rawValue).joinedWithOr)")
       return false
     }
@@ -337,7 +337,8 @@ extension ProfileParser {
     case .scalar:
       guard !subject.isDuration else {
         fail(
-          node, subject == .idle ? "an idle time is compared with a bound" : "an age is hardly ever just that",
+          node,
+          subject == .idle ? "an idle time is compared with a bound" : "an age cannot be compared with an exact value",
           hint: "write {gt: 30m} or {lt: 30m}")
         return nil
       }
@@ -359,7 +360,8 @@ extension ProfileParser {
     }
     values.sort { MatchKey.allCases.firstIndex(of: $0.key) ?? 0 < MatchKey.allCases.firstIndex(of: $1.key) ?? 0 }
     guard let (key, value) = values.first else {
-      fail(node, "what must it be?", hint: "one of \(subject.matchKeys.map(\.rawValue).joined(separator: ", "))")
+      fail(
+        node, "the requirement is missing", hint: "one of \(subject.matchKeys.map(\.rawValue).joined(separator: ", "))")
       return nil
     }
     if let other = values.dropFirst().first, !(key == .above && other.key == .below) {
@@ -370,7 +372,7 @@ extension ProfileParser {
     }
     for (key, value) in values where !subject.matchKeys.contains(key) {
       fail(
-        at: value.keyPosition, value.path, "\(key.rawValue) does not apply to it",
+        at: value.keyPosition, value.path, "\(key.rawValue) cannot be used here",
         hint: "\(subject.matchKeys.map(\.rawValue).joinedWithOr) can")
       return nil
     }
@@ -507,7 +509,7 @@ extension ProfileParser {
     if stage == .afterValidation, injectionPoint == .request {
       fail(node, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is evaluated", hint: hint)
     } else {
-      warn(node, "APNs knows no \"\(value.shortened)\"", hint: hint)
+      warn(node, "not a value that APNs accepts: \"\(value.shortened)\"", hint: hint)
     }
   }
 

@@ -118,14 +118,14 @@ extension ProfileParser {
       let (position, path) = map.location(of: \.rule.condition)
       fail(
         at: position, "\(path).\(Condition.syntax.name(of: \.exceptions))",
-        "this can never match: what the rule is for is excluded as well")
+        "this can never match: `not` excludes all that `when` matches")
     }
     if let attempts = rule.condition.attempts, rule.trigger.countKey == .push,
       !attempts.overlaps(rule.trigger.attempts)
     {
       map.fail(
         at: \.rule.trigger,
-        "this never fires: attempts by when are \(attempts.text), by the trigger \(rule.trigger.attempts.text)",
+        "this never fires: `when` allows attempts \(attempts.text), the trigger allows \(rule.trigger.attempts.text)",
         hint: "times_per: push counts attempts")
     }
   }

@@ -41,7 +41,7 @@ extension Trigger {
     var isValid = true
     if let first, let every, every > first {
       isValid = map.fail(
-        at: \.every, "\(every) is more than first, \(first): this never fires", hint: "both must agree")
+        at: \.every, "\(every) is more than first, \(first): this never fires", hint: "every must be at most first")
     }
     guard let point = map.parser.injectionPoint else { return isValid }
     if afterStreams != nil, point.isBeforeStreams {
@@ -51,7 +51,7 @@ extension Trigger {
     }
     if overLimit != nil, !point.hasPush, point != .accept, point != .tls {
       isValid = map.fail(
-        at: \.overLimit, "what has a rate are pushes and new connections",
+        at: \.overLimit, "over_limit counts pushes or new connections only",
         hint: "it is possible at accept, tls, request or response")
     }
     return isValid
@@ -120,7 +120,7 @@ extension Syntax<Trigger.Key> {
         if let point = parser.injectionPoint, !point.hasPush, !key.isKnownWithoutPush {
           parser.fail(
             node, "there is no push at \(point.rawValue)",
-            hint: "here it is \(allowed.filter(\.isKnownWithoutPush).map(\.rawValue).joinedWithOr)")
+            hint: "use \(allowed.filter(\.isKnownWithoutPush).map(\.rawValue).joinedWithOr)")
           return nil
         }
         return key
@@ -163,7 +163,7 @@ extension Syntax<Trigger.Window> {
     ) { map, window in
       if map.isEmpty {
         map.parser.fail(
-          map.node, "when does it open, and for how long?", hint: "{after: 30s, for: 10s} or {every: 60s, for: 5s}")
+          map.node, "a window needs after, for or every", hint: "{after: 30s, for: 10s} or {every: 60s, for: 5s}")
         return false
       }
       guard let every = window.every else { return true }
@@ -172,7 +172,7 @@ extension Syntax<Trigger.Window> {
         return false
       }
       if length >= every, map.parser.injectionPoint != .connection {
-        map.parser.warn(map.node, "open for as long as until it opens again: it never closes")
+        map.parser.warn(map.node, "for is not shorter than every, so the window never closes")
       }
       return true
     })
