@@ -85,7 +85,7 @@ def begin_wait(server, device):
 
 
 def sample(server, count, samples):
-    devices = [f"{number:064x}" for number in range(count)]
+    devices = [f"{number:064x}" for number in range(1, count + 1)]
     waiters = [begin_wait(server, device) for device in devices]
     with connect(server) as wire:
         wire.push(push_headers(server, "ab" * 32), BODY)

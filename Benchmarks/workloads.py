@@ -33,7 +33,7 @@ class Push:
     def paths(self):
         if self.devices == 1:
             return [f"/3/device/{self.device}"]
-        return [f"/3/device/{number:064x}" for number in range(self.devices)]
+        return [f"/3/device/{number:064x}" for number in range(1, self.devices + 1)]  # 0 is rejected
 
 
 @dataclasses.dataclass(frozen=True)
