@@ -2,6 +2,7 @@
 ///
 /// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm). Times are
 /// nanoseconds of the monotonic clock. Buckets not used recently are discarded, as if they were full.
+@usableFromInline
 package struct TokenBuckets: Sendable {
   @usableFromInline var fullAt: GenerationalCache<Int, Int64>
 

@@ -3,6 +3,7 @@
 /// It has two generations. Setting an entry moves it to the younger one; when that is full, the older one is dropped as
 /// a whole. At least the last `limit` entries are therefore present, and at most twice as many, however many keys a
 /// hostile client creates.
+@usableFromInline
 package struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline var young: [Key: Value] = [:]
   @usableFromInline var old: [Key: Value] = [:]
