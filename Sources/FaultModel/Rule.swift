@@ -1,11 +1,12 @@
 /// One fault: its injection point, the traffic it applies to, how often it fires, its action, and whether evaluation
 /// continues with later rules.
 package struct Rule: Sendable, Equatable {
-  /// Whether a rule applies before or after APNs' own validation.
+  /// Whether a rule also applies to pushes that APNs rejects. The names are those of a profile file; rules are always
+  /// evaluated after APNs' checks.
   package enum Stage: String, CaseIterable, Sendable {
     /// The rule applies only to pushes that APNs would accept: a fault never hides a malformed push.
     case afterValidation = "after_validation"
-    /// The rule applies to every push, as in an outage.
+    /// The rule also applies to pushes that APNs would reject, as in an outage.
     case beforeValidation = "before_validation"
   }
 

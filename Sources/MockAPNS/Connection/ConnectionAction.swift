@@ -12,11 +12,11 @@ package enum ConnectionAction: Sendable {
   case close
   /// Reset the TCP connection.
   case reset
-  /// Send no WINDOW_UPDATE for a time; nil for ever.
+  /// Send no WINDOW_UPDATE for a time; nil for the rest of the connection.
   case starveWindow(for: Duration?)
-  /// Do not acknowledge PING frames for a time; nil for ever.
+  /// Do not acknowledge PING frames for a time; nil for the rest of the connection.
   case ignorePings(for: Duration?)
-  /// Process and send nothing for a time, then close; nil for ever.
+  /// Discard what is received and send nothing for a time, then close; nil for the rest of the connection.
   case silence(for: Duration?)
   /// Announce other SETTINGS.
   case announce(Action.SettingsParameters)

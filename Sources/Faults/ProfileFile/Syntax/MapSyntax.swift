@@ -77,7 +77,7 @@ struct MapSyntax<Root> {
 
 extension MapSyntax: Sendable where Root: Sendable {}
 
-/// A map whose keys were checked, with its unparsed values.
+/// A map of a profile file whose keys are known and complete, and whose values are not parsed yet.
 struct ParsedMap<Root> {
   let syntax: MapSyntax<Root>
   let node: ProfileNode
@@ -144,7 +144,7 @@ struct Field<Root>: Sendable {
 
   /// The key.
   let name: String
-  /// The property, which identifies the key in code.
+  /// The property that the value is stored in; `\.self` if the value is stored elsewhere.
   let property: any PartialKeyPath<Root> & Sendable
   let form: ValueForm
   var isRequired = false
@@ -192,7 +192,8 @@ struct Field<Root>: Sendable {
     }
   }
 
-  /// Creates a key whose value is parsed into the present value of a property, or into several properties.
+  /// Creates a key with its own parsing and writing. `parse` changes the value built so far; `write` writes the key and its
+  /// value, or nothing.
   static func custom<Value>(
     _ name: String, _ property: any KeyPath<Root, Value> & Sendable, _ form: ValueForm, default text: String? = nil,
     _ summary: String, parse: @escaping @Sendable (ProfileParser, ProfileNode, inout Root) -> Bool,

@@ -250,7 +250,7 @@ extension Syntax {
   ///
   /// - Parameters:
   ///   - make: Creates the value of the properties.
-  ///   - fields: Returns the properties of a value; nil if the value is written otherwise.
+  ///   - fields: Returns the properties of a value; nil for a value that this map cannot express.
   static func map<Root: Sendable>(
     _ map: MapSyntax<Root>, make: @escaping @Sendable (Root) -> Value, fields: @escaping @Sendable (Value) -> Root?
   ) -> Syntax {
