@@ -28,7 +28,7 @@ struct QueriesTarget: FuzzTarget {
       let verdict = rulebook.validate(
         request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
         now: Self.now)
-      let end = Record.Result(
+      let result = Record.Result(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
         finishedAt: Self.now)
       inbox.append(
