@@ -149,7 +149,8 @@ final class Rejection: Error {
   }
 }
 
-/// A set of checks with one bit each, because each record stores one.
+/// A set of checks with one bit each, because each record stores one. All 32 bits are in use: a further check needs a
+/// wider integer.
 struct CheckSet: Sendable, Equatable {
   private var bits: UInt32 = 0
 

@@ -101,7 +101,7 @@ extension HTTP2ServerSession {
   ///   far.
   package func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
     nghttp2_submit_goaway(
-      session, 0, lastStream ?? lastProcessedStream, code.rawValue, debugData, debugData.count)
+      session, 0, lastStream ?? lastReceivedStream, code.rawValue, debugData, debugData.count)
   }
 
   /// Begins a graceful shutdown: sends GOAWAY with last stream 2³¹−1 (RFC 9113 section 6.8).

@@ -25,7 +25,7 @@ extension HTTP2ServerSession {
       }
       if header.endsStream { notYetEnded.remove(header.stream) }
     }
-    if let error { nghttp2_session_terminate_session2(session, lastProcessedStream, error.rawValue) }
+    if let error { nghttp2_session_terminate_session2(session, lastReceivedStream, error.rawValue) }
   }
 
   /// nghttp2 itself rejects DATA on idle streams and on streams with even identifiers.

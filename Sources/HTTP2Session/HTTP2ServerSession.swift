@@ -170,7 +170,7 @@ package final class HTTP2ServerSession {
     receiving.isActive = false
     flushFields()
     if consumed < 0, let connectionError {
-      nghttp2_session_terminate_session2(session, lastProcessedStream, connectionError.rawValue)
+      nghttp2_session_terminate_session2(session, lastReceivedStream, connectionError.rawValue)
       return false
     }
     if consumed < 0 {
@@ -299,8 +299,8 @@ package final class HTTP2ServerSession {
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 
-  /// The highest stream whose request was processed, as reported in GOAWAY.
-  package var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
+  /// The highest stream that the client has opened and nghttp2 has accepted: its last stream in GOAWAY.
+  package var lastReceivedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
 }
 
 extension HTTP2ServerSession {

@@ -54,7 +54,7 @@ package enum PercentEncoding {
 
   /// Decodes a text; nil if a percent sign is not followed by two hexadecimal digits, or the result is not UTF-8.
   ///
-  /// - Parameter plusIsSpace: Whether `+` stands for a space, as in the query of a URL.
+  /// - Parameter plusIsSpace: Whether `+` is decoded as a space, as in the query of a URL.
   package static func decode(_ text: some StringProtocol, plusIsSpace: Bool = false) -> String? {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]

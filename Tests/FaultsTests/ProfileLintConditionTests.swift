@@ -39,7 +39,7 @@ import Testing
       address: {in: []}
       => 27: rules[0].when.address.in: an empty list: this can never match
       idle: {gt: 10m}
-      => 13: rules[0].when.idle: not available at request, it is at connection
+      => 13: rules[0].when.idle: not available at request, use at: connection
       topic: yes
       => 20: rules[0].when.topic: yes without quotation marks is true or false to YAML, quote it: "yes"
       topic: 2026-01-31
@@ -49,9 +49,9 @@ import Testing
       payload: {/a: 0410}
       => 27: rules[0].when.payload./a: 0410 without quotation marks is a number to YAML, quote it: "0410"
       payload: {aps.alert: x}
-      => 23: rules[0].when.payload.aps.alert: no JSON pointer, did you mean "/aps/alert"?
+      => 23: rules[0].when.payload.aps.alert: not a JSON pointer, did you mean "/aps/alert"?
       payload: {/a~2: x}
-      => 23: rules[0].when.payload./a~2: no JSON pointer, ~ is written ~0 and / in a name ~1
+      => 23: rules[0].when.payload./a~2: not a JSON pointer, ~ is written ~0 and / in a name ~1
       header: {a b: x}
       => 22: rules[0].when.header.a b: "a b" is not a valid name of a header field
       push_type: [alert]
@@ -123,7 +123,7 @@ import Testing
       rules: [{trigger: {probability: 0}, do: {close: }}]
       => 1:20: warning: rules[0].trigger.probability: this never fires
       rules: [{trigger: {max_active: 5}, do: {close: }}]
-      => 1:10: warning: rules[0].trigger.max_active: no push is delayed here, it belongs to delay and hang
+      => 1:10: warning: rules[0].trigger.max_active: no push is delayed here, use it with delay or hang
       rules: [{trigger: {window: {every: 5s, for: 5s}}, do: {close: }}]
       => 1:28: warning: rules[0].trigger.window: for is not shorter than every, so the window never closes
       rules: [{when: {jwt: {age: {gt: 2h}}}, do: {close: }}]

@@ -118,9 +118,9 @@ import Testing
       at: tls, do: {close: {}}
       => 2:20: rules[0].do.close: not possible at tls, did you mean at: request, response or connection?
       at: tls, when: {topic: x}, do: {stall: }
-      => 2:22: rules[0].when.topic: not available at tls, it is at request or response
+      => 2:22: rules[0].when.topic: not available at tls, use at: request or response
       at: accept, when: {sni: x}, do: {refuse: }
-      => 2:25: rules[0].when.sni: not available at accept, it is at tls, settings, request, response or connection
+      => 2:25: rules[0].when.sni: not available at accept, use at: tls, settings, request, response or connection
       at: rqest, do: {close: }
       => 2:10: rules[0].at: unknown value "rqest", did you mean "request"?
       do: {respond: {}}
@@ -162,7 +162,7 @@ import Testing
       do: {reset_stream: {code: INTERNAL_EROR}}
       => 2:32: rules[0].do.reset_stream.code: unknown value "INTERNAL_EROR", did you mean "INTERNAL_ERROR"?
       do: {reset_stream: {code: 99999999999}}
-      => 2:32: rules[0].do.reset_stream.code: 99999999999 is not a whole number from 0
+      => 2:32: rules[0].do.reset_stream.code: 99999999999 is not a whole number from 0 to 4294967295
       at: tls, do: {alert: {name: handshake}}
       => 2:34: rules[0].do.alert.name: unknown value "handshake", did you mean "handshake_failure"?
       at: tls, do: {certificate: {}}
@@ -177,7 +177,7 @@ import Testing
       at: response, do: {dribble: {chunks: 1, over: 1s}}
       => 2:43: rules[0].do.dribble.chunks: 1 is not a whole number from 2 to 1000
       at: settings, do: {settings: {initial_window_size: 2147483648}}
-      => 2:57: rules[0].do.settings.initial_window_size: 2147483648 is not a whole number from 0
+      => 2:57: rules[0].do.settings.initial_window_size: 2147483648 is not a whole number from 0 to 2147483647
       do: {respond: {status: 503}}, then: continue
       => 2:36: rules[0].then: respond determines the outcome of the push, so evaluation ends there, omit it
       do: {choose: [{delay: {fixed: 1s}}, {pass: }]}, then: continue
@@ -202,7 +202,7 @@ import Testing
   @Test func headerFieldsWithLineBreaks() {
     #expect(
       ProfileFixture.lint("rules:\n  - {do: {respond: {status: 503, headers: {x: \"a\\nb\"}}}}") == [
-        "p.yaml:2:47: rules[0].do.respond.headers.x: no value of a header field, at most 4096 bytes, and no line breaks"
+        "p.yaml:2:47: rules[0].do.respond.headers.x: not a valid value of a header field, at most 4096 bytes, and no line breaks"
       ])
   }
 

@@ -38,7 +38,7 @@ import Testing
       => 2:23: rules[0].trigger.first: 010 is not a whole number from 1, YAML 1.1 parsers read the leading 0 \
       as octal, 8
       trigger: {every: 99999999999999999999}
-      => 2:23: rules[0].trigger.every: 99999999999999999999 is not a whole number from 1
+      => 2:23: rules[0].trigger.every: 99999999999999999999 is not a whole number from 1 to 2147483647
       trigger: {first: 2, every: 3}
       => 2:26: rules[0].trigger.every: 3 is more than first, 2: this never fires, every must be at most first
       trigger: {first: 1, times_per: attempt}
@@ -70,13 +70,13 @@ import Testing
       => 2:30: rules[0].trigger.window.for: "99999999999999999999d" is not a duration, durations are written \
       500ms, 5s, 2m, 1h, 1h30m
       at: tls, trigger: {after_streams: 5}, do: {stall: {}}
-      => 2:25: rules[0].trigger.after_streams: no stream can be open at tls, at connection, request or \
-      response it can
+      => 2:25: rules[0].trigger.after_streams: no stream can be open at tls, use at: connection, request or \
+      response
       at: tls, trigger: {probability: 0.5, draw_per: topic}, do: {stall: {}}
       => 2:53: rules[0].trigger.draw_per: there is no push at tls, use rule, attempt, connection or \
       client
       at: connection, trigger: {over_limit: {limit: 5}}
-      => 2:32: rules[0].trigger.over_limit: over_limit counts pushes or new connections only, it is possible at \
+      => 2:32: rules[0].trigger.over_limit: over_limit counts pushes or new connections only, use at: \
       accept, tls, request or response
       when: {attempt: 3}, trigger: {first: 2, times_per: push}
       => 2:26: rules[0].trigger: this never fires: `when` allows attempts 3 alone, the trigger allows 1 to 2, \

@@ -75,7 +75,7 @@ import Testing
   @Test func injectionPointMustKnowTheField() throws {
     #expect(
       ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0 topic:x'}, do: {refuse: {}}}]") == [
-        "p.yaml:1:32: rules[0].when.q: q topic is not available at accept, it is at request or response"
+        "p.yaml:1:32: rules[0].when.q: q topic is not available at accept, use at: request or response"
       ])
     #expect(ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0'}, do: {refuse: {}}}]").isEmpty)
   }

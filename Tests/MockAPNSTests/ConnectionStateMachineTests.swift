@@ -176,9 +176,9 @@ import Testing
 
   @Test func theServerEndsAConnectionAfterItsGoAway() {
     var machine = Machine(state: .open(.serving))
-    #expect(machine.peerClosed())
+    #expect(machine.isCloseByClient)
     machine.faultSentGoAway(lastStream: 3, now: 7)
-    #expect(!machine.peerClosed())
+    #expect(!machine.isCloseByClient)
   }
 
   @Test func timers() {

@@ -1,3 +1,4 @@
+internal import Notation
 import FaultModel
 internal import APNSRules
 
@@ -14,8 +15,10 @@ extension Condition.Subject {
     }
   }
 
-  /// Whether the value is part of the response.
-  var isInResponse: Bool { self == .status || self == .reason }
+  /// The hint for a rule at an injection point where the value is not known.
+  var injectionPointHint: String {
+    "use at: \(InjectionPoint.allCases.filter(isKnown).map(\.rawValue).joinedWithOr)"
+  }
 
   /// The plural name of values that are often written as numbers, for hints; nil for other subjects.
   var pluralName: String? {

@@ -204,7 +204,7 @@ extension Action {
 private struct ProfileLayer {
   let source: ProfileSource
   let parser: ProfileParser
-  let map: ParsedMap<Profile>
+  let map: CheckedMap<Profile>
 
   /// The name that the text declares; if absent, the name of its source.
   var name: String {

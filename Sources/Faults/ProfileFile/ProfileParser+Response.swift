@@ -38,7 +38,7 @@ extension Action.Response {
   }
 
   /// Checks whether APNs could send the response.
-  private func check(_ map: ParsedMap<ResponseFields>) -> Bool {
+  private func check(_ map: CheckedMap<ResponseFields>) -> Bool {
     let property: PartialKeyPath<ResponseFields> = map.has(\.reason) ? \.reason : \.status
     let unreal = "or set unreal: true"
     switch reality {
@@ -147,7 +147,7 @@ extension ProfileParser {
       else { continue }
       guard scalar.text.utf8.count <= 4096, scalar.text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
       else {
-        fail(value, scalar, "no value of a header field", hint: "at most 4096 bytes, and no line breaks")
+        fail(value, scalar, "not a valid value of a header field", hint: "at most 4096 bytes, and no line breaks")
         continue
       }
       fields.append(Action.Field(name: name, value: scalar.text))

@@ -63,7 +63,7 @@ extension ProfileParser {
             $0.replacing("\"?", with: "}\"?").replacing("\"", with: "\"${", maxReplacements: 1)
           }
           ?? (parameters.order.isEmpty
-            ? "params has none" : "the parameters are \(parameters.order.joined(separator: ", "))")
+            ? "the profile defines no parameters" : "the parameters are \(parameters.order.joined(separator: ", "))")
         fail(node, "unknown parameter \"\(name.shortened)\"", hint: hint)
       }
       return nil
@@ -98,9 +98,11 @@ extension ProfileParser {
       return nil
     }
     if let value = Int(scalar.text), range.contains(value), WrittenNumber.value(scalar.text) != nil { return value }
-    let limits =
-      range.upperBound >= Int(Int32.max)
-      ? "a whole number from \(range.lowerBound)" : "a whole number from \(range.lowerBound) to \(range.upperBound)"
+    // A maximum that nobody reaches by intention would only distract from the minimum.
+    let namesMaximum =
+      range.upperBound < Int(Int32.max)
+      || WrittenNumber.value(scalar.text).map { $0 > Double(range.upperBound) } ?? false
+    let limits = "a whole number from \(range.lowerBound)" + (namesMaximum ? " to \(range.upperBound)" : "")
     var hint: String?
     if let value = WrittenNumber.value(scalar.text), let rounded = Int(exactly: value.rounded()),
       range.contains(rounded)
@@ -116,11 +118,12 @@ extension ProfileParser {
   /// Parses a number.
   func parseNumber(_ node: ProfileNode, in range: NumberRange) -> Double? {
     guard let scalar = parseScalar(node, as: .number) else { return nil }
-    if !scalar.isString, let value = WrittenNumber.value(scalar.text), range.contains(value) { return value }
-    let minimum = Int(exactly: range.minimum).map { String($0) } ?? String(range.minimum)
-    fail(
-      node, scalar,
-      "\(scalar.text.shortened) is not a number \(range.isMinimumExcluded ? "above" : "from") \(minimum)")
+    let value = WrittenNumber.value(scalar.text)
+    if !scalar.isString, let value, range.contains(value) { return value }
+    let text = { (number: Double) in Int(exactly: number).map { String($0) } ?? String(number) }
+    var limits = "a number \(range.isMinimumExcluded ? "above" : "from") \(text(range.minimum))"
+    if let value, value > range.maximum { limits += ", at most \(text(range.maximum))" }
+    fail(node, scalar, "\(scalar.text.shortened) is not \(limits)")
     return nil
   }
 

@@ -65,7 +65,7 @@ struct StaleTokens: Sendable {
 
   /// Analyzes an attempt that has ended.
   ///
-  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
   mutating func analyze(
     _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: Int64) -> Bool

@@ -41,7 +41,7 @@ extension ConnectionHandler {
   func closeGracefully(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
     guard let session else { return }
     let action = machine.goAwayRequested(
-      immediately: closeReason.closesAtOnce, lastReceivedStream: session.lastProcessedStream,
+      immediately: closeReason.closesAtOnce, lastReceivedStream: session.lastReceivedStream,
       now: MachineTime.nanoseconds)
     switch action {
     case .none: return

@@ -241,7 +241,7 @@ extension ConnectionHandler {
     let lastStream =
       lastStream
       ?? machine.servedStreams.lastStream(
-        of: parameters, causedBy: .connection(lastReceivedStream: session.lastProcessedStream))
+        of: parameters, causedBy: .connection(lastReceivedStream: session.lastReceivedStream))
     let debugData = Array(parameters.debugData.utf8)
     if parameters.twice, lastStream != .max, machine.servedStreams.last == .max {
       session.sendGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)

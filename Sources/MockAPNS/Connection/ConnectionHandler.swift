@@ -204,7 +204,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         break reading
       case .closed:
-        recordCloseInitiator(isClient: machine.peerClosed())
+        recordCloseInitiator(isClient: machine.isCloseByClient)
         flush(context)
         return close(context)
       }

@@ -229,8 +229,8 @@ struct ConnectionStateMachine {
   /// A fault silences the connection.
   mutating func faultSilences() { state = .silenced }
 
-  /// Returns whether the client ended the connection by its own decision: the server had sent no GOAWAY.
-  func peerClosed() -> Bool { state == .open(.serving) && servedStreams.last == .max }
+  /// Whether it is the client's own decision if the client closes the connection now: the server has sent no GOAWAY.
+  var isCloseByClient: Bool { state == .open(.serving) && servedStreams.last == .max }
 
   enum CloseAction: Equatable {
     case none
@@ -256,7 +256,7 @@ struct ConnectionStateMachine {
 
   /// The socket was closed by either side.
   mutating func socketClosed() -> ClosedAction {
-    let action = ClosedAction(handshakeFailed: state == .handshaking, isInitiatedByClient: peerClosed())
+    let action = ClosedAction(handshakeFailed: state == .handshaking, isInitiatedByClient: isCloseByClient)
     enterClosing()
     return action
   }

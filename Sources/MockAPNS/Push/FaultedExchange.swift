@@ -178,8 +178,8 @@ struct DelayedPush {
   let template: ResponseTemplates.Template?
   /// The key by which the push's attempts are counted; nil if they were not counted.
   let countKey: PushKey?
-  /// When the push was received, in monotonic nanoseconds.
-  let receivedAt: Int64
+  /// When the push arrived, in monotonic nanoseconds.
+  let arrivedAt: Int64
   /// The number of the push's record, once it is in the inbox; nil before, and if the record is already complete.
   var seq: Int?
   /// The number of parts of the response body not yet sent.

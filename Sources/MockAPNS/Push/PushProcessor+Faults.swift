@@ -42,18 +42,18 @@ extension PushProcessor {
     let summary = Traffic.PushSummary(key: identity.key, isAccepted: verdict.isAccepted)
     /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
     func attemptNumber() -> Int {
-      let number = attempt ?? attempts.peek(identity.countKey, now: batch.receivedAt)
+      let number = attempt ?? attempts.peek(identity.countKey, now: batch.arrivedAt)
       attempt = number
       // First attempts are the usual case and need no lookup.
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
-    let requestRules = plan.candidateRules(at: .request, for: summary, attempt: attemptNumber, now: batch.receivedAt)
+    let requestRules = plan.candidateRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
     var responseRules: CandidateRules?
     if requestRules.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
       // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
-      let candidates = plan.candidateRules(at: .response, for: summary, attempt: attemptNumber, now: batch.receivedAt)
+      let candidates = plan.candidateRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
       if candidates.isEmpty { return false }
       responseRules = candidates
     }
@@ -74,7 +74,7 @@ extension PushProcessor {
       let candidates =
         responseRules
         ?? plan.candidateRules(
-          at: .response, for: summary, attempt: attemptNumber, now: batch.receivedAt,
+          at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt,
           excludingOutcomes: exchange.isFaulted)
       if !candidates.isEmpty {
         evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
@@ -102,7 +102,7 @@ extension PushProcessor {
       traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
-      traffic, at: injectionPoint, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
+      traffic, at: injectionPoint, now: batch.arrivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
     for injection in injections { exchange.merge(injection, at: injectionPoint, now: batch.now) }
   }
 
@@ -137,7 +137,7 @@ extension PushProcessor {
       connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
       delayedPushes[stream.id] = DelayedPush(
         stream: stream, exchange: exchange, template: template, countKey: identity.countKey,
-        receivedAt: batch.receivedAt)
+        arrivedAt: batch.arrivedAt)
     }
   }
 
@@ -154,7 +154,7 @@ extension PushProcessor {
       return
     }
     beginBatch()
-    let result = recordResult(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.receivedAt)
+    let result = recordResult(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.arrivedAt)
     if result.accepted, result.served.status == 200, let key = push.countKey { attempts.accept(key) }
     completeRecord(of: push, with: result)
     complete(push.exchange, push.template, on: push.stream, served, session)
@@ -241,7 +241,7 @@ extension PushProcessor {
     connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.
     delayedPushes[stream.id] = DelayedPush(
-      stream: stream, exchange: copy exchange, template: template, countKey: nil, receivedAt: batch.receivedAt,
+      stream: stream, exchange: copy exchange, template: template, countKey: nil, arrivedAt: batch.arrivedAt,
       remainingParts: max(1, parts.count))
   }
 

@@ -62,7 +62,7 @@ final class PushProcessor {
     /// The time by the server's clock, in milliseconds since 1970.
     var now: Int64 = 0
     /// The time of the read, in monotonic nanoseconds.
-    var receivedAt: Int64 = 0
+    var arrivedAt: Int64 = 0
     var records: [Record] = []
     /// The streams of the delayed pushes in `records`, with the indices of their records.
     var delayed: [(stream: Int32, index: Int)] = []
@@ -124,7 +124,7 @@ final class PushProcessor {
     }
     batch.now = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
-    batch.receivedAt = MachineTime.nanoseconds
+    batch.arrivedAt = MachineTime.nanoseconds
     return BatchPolicy(activePolicy: activePolicy, keys: snapshots.keys.value, devices: snapshots.devices.value)
   }
 
@@ -165,7 +165,7 @@ final class PushProcessor {
     }
     if record.outcome == .accepted {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
-      attempts.resume(countKey(of: stream), after: record.attempt, now: batch.receivedAt)
+      attempts.resume(countKey(of: stream), after: record.attempt, now: batch.arrivedAt)
     }
     batch.records[index].finish(
       with: Record.Result(
@@ -178,7 +178,7 @@ final class PushProcessor {
   /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
   /// same read.
   func recordUnprocessed(_ stream: RequestStream) {
-    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batch.receivedAt)
+    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batch.arrivedAt)
     recordUnfinished(stream, attempt: attempt)
   }
 
@@ -349,7 +349,7 @@ final class PushProcessor {
   /// connection.
   func recordExcluded(_ stream: RequestStream, _ served: ServedStreams) {
     counts.requests += 1
-    let delay = batch.receivedAt - served.loweredAt
+    let delay = batch.arrivedAt - served.loweredAt
     let violation: WireOutcome.ProtocolViolation? =
       stream.id <= served.last || delay < Self.goAwayGracePeriod
       ? nil : .afterGoAway(lastStream: served.last, nanoseconds: delay)
@@ -358,7 +358,7 @@ final class PushProcessor {
     record(
       stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,
       // The client must send an unprocessed push again; that is its next attempt.
-      attempt: attempts.countUnprocessed(identity.countKey, now: batch.receivedAt),
+      attempt: attempts.countUnprocessed(identity.countKey, now: batch.arrivedAt),
       Record.Result(
         outcome: .faulted, accepted: false, served: Record.Served(),
         wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.now))
@@ -381,7 +381,7 @@ final class PushProcessor {
     batch.records.append(
       Record(
         request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.receivedAt, result: consume result, pushKey: key,
+        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.arrivedAt, result: consume result, pushKey: key,
         in: resources.records))
   }
 
@@ -412,7 +412,7 @@ final class PushProcessor {
   /// - Parameter number: The attempt's number, if it was already looked up.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
     if accepted, number == 1 { return 1 }
-    return attempts.count(identity.countKey, accepted: accepted, now: batch.receivedAt)
+    return attempts.count(identity.countKey, accepted: accepted, now: batch.arrivedAt)
   }
 
   private func applyRateLimit(_ rate: SharedDeviceRateLimiter, to verdict: inout Verdict, of request: HTTPRequest) {

@@ -210,7 +210,7 @@ enum MatchKey: String, CaseIterable {
     switch self {
     case .equals: "The value is exactly this."
     case .prefix: "The value begins with this text."
-    case .glob: "The value matches this pattern, in which `*` stands for any text."
+    case .glob: "The value matches this pattern, in which `*` matches any text."
     case .oneOf: "The value is one of these."
     case .present: "Whether there is a value."
     case .above: "The value is greater than this."
@@ -277,9 +277,7 @@ extension ProfileParser {
     if let injectionPoint, !subject.isKnown(at: injectionPoint) {
       fail(
         at: node.keyPosition, node.path, "not available at \(injectionPoint.rawValue)",
-        hint: subject.isInResponse
-          ? "use at: response"
-          : "it is at \(InjectionPoint.allCases.filter(subject.isKnown).map(\.rawValue).joinedWithOr)")
+        hint: subject.injectionPointHint)
       return false
     }
     guard let match = parseMatch(node, of: subject) else { return false }
@@ -298,7 +296,7 @@ extension ProfileParser {
       if let injectionPoint, let test = tests.first(where: { !$0.subject.isKnown(at: injectionPoint) }) {
         fail(
           node, "\(test.name) is not available at \(injectionPoint.rawValue)",
-          hint: "it is at \(InjectionPoint.allCases.filter(test.subject.isKnown).map(\.rawValue).joinedWithOr)")
+          hint: test.subject.injectionPointHint)
         return nil
       }
       return tests
@@ -312,7 +310,7 @@ extension ProfileParser {
     if JSONPointer(entry.key) != nil { return entry.key }
     let guess = "/" + entry.key.replacing(".", with: "/")
     fail(
-      at: entry.position, node.member(entry).path.shortened, "no JSON pointer",
+      at: entry.position, node.member(entry).path.shortened, "not a JSON pointer",
       hint: entry.key.contains("~") || entry.key.hasPrefix("/")
         ? "~ is written ~0 and / in a name ~1" : "did you mean \"\(guess.shortened)\"?")
     return nil

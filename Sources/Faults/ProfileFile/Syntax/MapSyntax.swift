@@ -10,18 +10,18 @@ struct MapSyntax<Root> {
   /// The keys in the order in which they are parsed, written and described.
   let fields: [Field<Root>]
   /// Checks values that depend on each other. Returns false after recording an error.
-  private let validate: @Sendable (ParsedMap<Root>, Root) -> Bool
+  private let validate: @Sendable (CheckedMap<Root>, Root) -> Bool
 
   init(
     _ name: String, _ initial: Root, _ fields: Field<Root>...,
-    validate: @escaping @Sendable (ParsedMap<Root>, Root) -> Bool = { _, _ in true }
+    validate: @escaping @Sendable (CheckedMap<Root>, Root) -> Bool = { _, _ in true }
   ) {
     self.init(name, initial, fields: fields, validate: validate)
   }
 
   init(
     _ name: String, _ initial: Root, fields: [Field<Root>],
-    validate: @escaping @Sendable (ParsedMap<Root>, Root) -> Bool = { _, _ in true }
+    validate: @escaping @Sendable (CheckedMap<Root>, Root) -> Bool = { _, _ in true }
   ) {
     self.name = name
     self.initial = initial
@@ -52,7 +52,7 @@ struct MapSyntax<Root> {
   /// - Parameter excluded: The properties whose keys are not allowed here.
   func parseKeys(
     _ node: ProfileNode, _ parser: ProfileParser, excluding excluded: [PartialKeyPath<Root>] = []
-  ) -> ParsedMap<Root>? {
+  ) -> CheckedMap<Root>? {
     guard let entries = parser.parseEntries(node) else { return nil }
     let fields = fields.filter { field in !excluded.contains { $0 == field.property } }
     var values: [String: ProfileNode] = [:]
@@ -66,7 +66,7 @@ struct MapSyntax<Root> {
     for field in fields where field.isRequired && values[field.name] == nil {
       parser.fail(node, "\(field.name) is missing")
     }
-    return ParsedMap(syntax: self, node: node, parser: parser, values: values)
+    return CheckedMap(syntax: self, node: node, parser: parser, values: values)
   }
 
   /// Writes the keys and values as members of an object.
@@ -78,7 +78,7 @@ struct MapSyntax<Root> {
 extension MapSyntax: Sendable where Root: Sendable {}
 
 /// A map of a profile file whose keys are known and complete, and whose values are not parsed yet.
-struct ParsedMap<Root> {
+struct CheckedMap<Root> {
   let syntax: MapSyntax<Root>
   let node: ProfileNode
   let parser: ProfileParser

@@ -96,7 +96,7 @@ extension ProfileParser {
   }
 
   /// Checks what depends on several keys together.
-  private func check(_ rule: Rule, _ map: ParsedMap<RuleFields>) {
+  private func check(_ rule: Rule, _ map: CheckedMap<RuleFields>) {
     if map.has(\.rule.name), rule.name.hasPrefix("magic-") {
       map.fail(at: \.rule.name, "names that begin with magic- are reserved for magic device tokens")
     }
@@ -112,7 +112,7 @@ extension ProfileParser {
       let (position, path) = map.location(of: \.rule.trigger)
       warn(
         at: position, "\(path).\(Trigger.syntax.name(of: \.maxActive))", "no push is delayed here",
-        hint: "it belongs to delay and hang")
+        hint: "use it with delay or hang")
     }
     if rule.condition.exceptions.contains(where: { rule.condition.implies($0) }) {
       let (position, path) = map.location(of: \.rule.condition)

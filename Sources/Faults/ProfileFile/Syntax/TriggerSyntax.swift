@@ -27,7 +27,7 @@ extension Trigger {
       "max_active", \.maxActive, .count(from: 1), "The maximum number of pushes that the rule delays at the same time.")
   ) { map, trigger in trigger.check(map) }
 
-  private func check(_ map: ParsedMap<Trigger>) -> Bool {
+  private func check(_ map: CheckedMap<Trigger>) -> Bool {
     if map.has(\.drawKey), !map.has(\.probability) {
       map.warn(at: \.drawKey, "it has no effect without a probability", hint: "omit it, or add a probability")
     }
@@ -47,12 +47,12 @@ extension Trigger {
     if afterStreams != nil, point.isBeforeStreams {
       isValid = map.fail(
         at: \.afterStreams, "no stream can be open at \(point.rawValue)",
-        hint: "at connection, request or response it can")
+        hint: "use at: connection, request or response")
     }
     if overLimit != nil, !point.hasPush, point != .accept, point != .tls {
       isValid = map.fail(
         at: \.overLimit, "over_limit counts pushes or new connections only",
-        hint: "it is possible at accept, tls, request or response")
+        hint: "use at: accept, tls, request or response")
     }
     return isValid
   }
