@@ -31,6 +31,12 @@ package struct PushKey: Hashable, Sendable {
     mix(UInt64(request.bodySize), 0)
   }
 
+  /// Computes the key of a push that its `apns-id` identifies, compared without case.
+  package init(apnsID id: UnsafeRawBufferPointer) {
+    self.init(number: Self.beginning)
+    mix(id, or: .lowercaseBits)
+  }
+
   /// Computes a key of the device token and the topic only.
   ///
   /// - Parameters:
@@ -52,7 +58,10 @@ package struct PushKey: Hashable, Sendable {
   private mutating func mix(
     headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
   ) {
-    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: .lowercaseBits) }
+    if usesID, let id = Self.part(facts.apnsID, of: packed) {
+      self = PushKey(apnsID: id)
+      return
+    }
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
     mix(Self.part(facts.pushTypeText, of: packed))
     mix(Self.part(facts.collapseID, of: packed))

@@ -292,6 +292,12 @@ package final class HTTP2ServerSession {
   /// The open streams without a submitted response.
   package var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
 
+  /// The number of responses that are not sent completely because the client's window for the connection is exhausted; 0
+  /// while there is window left.
+  package var responsesAwaitingWindow: Int {
+    nghttp2_session_get_remote_window_size(session) > 0 ? 0 : openStreams.count { $0.isAnswered }
+  }
+
   /// Whether a request is still being received or a submitted response is not fully sent. A closing connection
   /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
   /// count.

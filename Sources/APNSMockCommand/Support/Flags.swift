@@ -148,6 +148,17 @@ struct FilterArguments: ParsableArguments {
   }
 }
 
+/// Restricts a command to the pushes of one of several test suites that share the server.
+struct ScopeFlag: ParsableArguments {
+  @Option(
+    name: .long,
+    help: "Only the pushes that match this query, as if there were no others: topic:com.example.w3.")
+  var scope: String?
+
+  /// The URL parameter of the admin API; empty if no scope is specified.
+  var parameters: [(String, String)] { scope.map { [("scope", $0)] } ?? [] }
+}
+
 /// Validates durations for commands.
 enum DurationArgument {
   /// Checks the value of a flag.

@@ -87,10 +87,28 @@ struct ServerRoutes: Sendable {
   }
 
   private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep"]
-    let parts = try Self.parts(try await JSONBody(request, allowing: names))
+    let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep", "scope"]
+    let body = try await JSONBody(request, allowing: names)
+    if let query = try body.text("scope") { return try await reset(query, body) }
+    let parts = try Self.parts(body)
     state.reset(Set(parts))
     return .json { $0.member("reset", parts.map(\.rawValue)) }
+  }
+
+  private func reset(_ scope: String, _ body: JSONBody) async throws -> Response {
+    guard body.names == ["scope"] else {
+      throw Problem.badRequest(
+        "scope excludes other members",
+        hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
+    }
+    let context = state.filterContext(state.inbox.snapshot())
+    let selection = try Selection([(name: "scope", value: scope)], in: context)
+    let deleted = try await QueryExecutor.run { try await state.reset(selection, query: scope) }
+    return .json { writer in
+      writer.member("reset", [ResetPart.inbox.rawValue])
+      writer.member("scope", scope)
+      writer.member("deleted", deleted)
+    }
   }
 }
 

@@ -70,7 +70,9 @@ package struct AdminRoutes: Sendable {
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(faults: state.faults).routes + ConnectionRoutes(state: state).routes
-      + ServerRoutes(state: state, version: version).routes + [PushRoutes.deletion(in: state)]
+      + ServerRoutes(state: state, version: version).routes + ImportRoutes(state: state).routes + [
+        PushRoutes.deletion(in: state)
+      ]
     routes =
       api.map(\.underAPI) + health.routes + [HealthRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)

@@ -25,6 +25,8 @@ struct FindingEvidence: Sendable {
     case goAway(lastStream: Int32, after: Int64)
     /// The value of MAX_CONCURRENT_STREAMS.
     case excess(limit: UInt32)
+    /// The number of responses that the connection's window held back.
+    case windowExhausted(responses: Int)
     /// The nanoseconds from the first connection to the last.
     case connections(within: Int64)
     /// The push was accepted before.
@@ -84,6 +86,10 @@ struct FindingEvidence: Sendable {
       return
         "stream \(record.stream) was one more than the \(limit) open at once that MAX_CONCURRENT_STREAMS allows and the "
         + "client had acknowledged"
+    case .windowExhausted(let responses):
+      return
+        "the last push of connection \(record.connection.id), which ended with \(responses) responses or parts of them "
+        + "unsent: the client had received as much DATA as its flow-control window allowed, and sent no WINDOW_UPDATE for it"
     case .connections(let within):
       let host = record.connection.clientHost
       return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"

@@ -21,6 +21,8 @@ extension Finding {
     case afterGoAway = "after-goaway"
     /// More streams were open than MAX_CONCURRENT_STREAMS allows.
     case excessStreams = "excess-streams"
+    /// A connection ended with responses that its flow-control window held back.
+    case windowNeverOpened = "window-never-opened"
     /// A connection was opened for each push.
     case connectionChurn = "connection-churn"
     /// A push was accepted twice under two IDs, because the first response did not arrive.
@@ -91,6 +93,12 @@ extension Finding {
         (
           "More streams were open at once than MAX_CONCURRENT_STREAMS allows.",
           "Apply all SETTINGS frames, and queue pushes while the maximum number of streams is open."
+        )
+      case .windowNeverOpened:
+        (
+          "The connection ended with responses that waited for a larger HTTP/2 flow-control window.",
+          "Send WINDOW_UPDATE for the received DATA of responses: only errors have a body, so the window of the connection "
+            + "fills up slowly."
         )
       case .connectionChurn:
         (

@@ -12,7 +12,13 @@ final class FindingsAnalyzer: Sendable {
     /// All records up to this `seq` were analyzed or are in `pending`.
     var through = 0
     var pending: [(seq: Int, push: PushKey)] = []
+    /// The connections that ended with an exhausted window, in this order, and the number of them that were analyzed.
+    var exhausted: [(connection: ConnectionFacts, responses: Int)] = []
+    var analyzedExhausted = 0
   }
+
+  /// The maximum number of connections in `exhausted`.
+  private static let exhaustedLimit = 256
 
   /// The number of records analyzed in one step.
   private static let span = 16_384
@@ -55,6 +61,23 @@ final class FindingsAnalyzer: Sendable {
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] { state.withLockedValue { Array($0.findingsState.evidence.keys) } }
 
+  /// Reports a connection that ended while its flow-control window held back responses.
+  func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
+    state.withLockedValue { state in
+      guard state.exhausted.count < Self.exhaustedLimit else { return }
+      state.exhausted.append((connection, responses))
+    }
+  }
+
+  /// Starts the analysis again, for the records that are still in the inbox.
+  func restart() {
+    state.withLockedValue { state in
+      let exhausted = state.exhausted
+      state = State()
+      state.exhausted = exhausted
+    }
+  }
+
   /// Resets the analysis after the inbox was emptied through `seq`.
   func reset(through seq: Int) {
     state.withLockedValue { state in
@@ -90,6 +113,10 @@ extension FindingsAnalyzer.State {
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
     findingsState.analyzeEndedConnections()
+    for (connection, responses) in exhausted[analyzedExhausted...] {
+      findingsState.addExhaustedWindow(of: connection, responses: responses)
+    }
+    analyzedExhausted = exhausted.count
     findingsState.prune { snapshot.records.record($0) != nil }
     return true
   }

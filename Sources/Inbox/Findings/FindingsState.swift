@@ -9,6 +9,7 @@ struct FindingsState: Sendable {
     let facts: ConnectionFacts
     let host: Int
     var pushes = 0
+    var lastSeq = 0
     var tokens = TokenUse()
   }
 
@@ -55,6 +56,7 @@ struct FindingsState: Sendable {
     defer { current = connection }
     hosts.addPush(record, from: connection.host)
     connection.pushes += 1
+    connection.lastSeq = record.seq
     if connection.pushes == 1, record.isPlain, !record.isByOwnClient { hosts.begin(record, from: connection.host) }
     if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.host) }
     if let token = record.verdict?.token,
@@ -84,6 +86,15 @@ struct FindingsState: Sendable {
   /// Adds the evidence that follows from connections that have ended since the last call.
   mutating func analyzeEndedConnections() {
     for (seq, evidence) in hosts.analyzeEndedConnections() { add(evidence, to: seq) }
+  }
+
+  /// Adds the evidence that a connection ended with an exhausted window, to its last push.
+  ///
+  /// - Parameter responses: The number of responses that were not sent completely.
+  mutating func addExhaustedWindow(of facts: ConnectionFacts, responses: Int) {
+    let connection = current?.facts === facts ? current : connections[ObjectIdentifier(facts)]
+    guard let connection, connection.facts === facts else { return }
+    add(FindingEvidence(.windowNeverOpened, with: [], .windowExhausted(responses: responses)), to: connection.lastSeq)
   }
 
   private mutating func add(_ item: FindingEvidence, to seq: Int) { evidence[seq, default: []].append(item) }

@@ -19,7 +19,7 @@ package struct InboxImport {
   static let recordLimit = 1 << 20
 
   private let maxBytes: Int
-  private var reader = RecordReader()
+  private var reader: RecordReader
   private var records = RecordStorage()
   private var lastSeq = 0
 
@@ -38,8 +38,14 @@ package struct InboxImport {
 
   /// Creates an import without records.
   ///
-  /// - Parameter maxBytes: The maximum memory of the records, in bytes.
-  package init(maxBytes: Int) { self.maxBytes = maxBytes }
+  /// - Parameters:
+  ///   - maxBytes: The maximum memory of the records, in bytes.
+  ///   - now: The present in milliseconds since 1970, if the records will be added to an inbox that receives pushes:
+  ///     the times between these and the imported ones are then correct.
+  package init(maxBytes: Int, now: Int64? = nil) {
+    self.maxBytes = maxBytes
+    reader = RecordReader(arrivalOffset: now.map { MachineTime.nanoseconds &- $0 &* 1_000_000 } ?? 0)
+  }
 
   /// Reads the next chunk of the file.
   ///

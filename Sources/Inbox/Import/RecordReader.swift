@@ -23,9 +23,13 @@ struct RecordReader {
     let signature: ProviderToken.Signature
   }
 
+  /// The nanoseconds from the time of an export to machine time.
+  let arrivalOffset: Int64
   private let arena = RecordArena()
   private var connections: [String: ConnectionFacts] = [:]
   private var tokens: [Token: ProviderToken] = [:]
+
+  init(arrivalOffset: Int64) { self.arrivalOffset = arrivalOffset }
 
   /// Parses the record in `text`.
   ///
@@ -52,7 +56,7 @@ struct RecordReader {
       seq: seq, request: request,
       verdict: verdict(imported, facts), facts: facts, findings: imported.findings,
       generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
-      receivedAt: receivedAt,
+      receivedAt: receivedAt, arrivalOffset: arrivalOffset,
       result: Record.Result(
         outcome: outcome, accepted: accepted, served: served(imported), wireOutcome: wireOutcome(imported),
         finishedAt: imported.finishedAt), in: arena)

@@ -14,6 +14,9 @@ package struct Filter: Sendable {
     /// How the conditions are evaluated on many records.
     private(set) var compiled = CompiledFilter.expensive
 
+    /// Whether the group is from another filter that must hold as well, so that no conditions are added to it.
+    fileprivate(set) var isClosed = false
+
     /// Whether evaluating the field is expensive.
     var isExpensive: Bool { if case .expensive = compiled { true } else { false } }
 
@@ -59,6 +62,17 @@ package struct Filter: Sendable {
     try QueryText.read(query) { term throws(FilterError) in try add(term, in: context) }
   }
 
+  /// Creates a filter from the text of a scope: a query with at least one condition.
+  ///
+  /// - Throws: `FilterError` for an invalid or empty query. An empty one would select all pushes.
+  package init(scope query: String, in context: FilterContext = FilterContext()) throws(FilterError) {
+    try self.init(query: query, in: context)
+    guard !isEmpty else {
+      throw FilterError(
+        field: "scope", value: query, hint: "Use a query such as topic:com.example.app, or omit it for all pushes.")
+    }
+  }
+
   /// Adds a condition from the name and value of a parameter.
   mutating func add(
     name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
@@ -89,13 +103,33 @@ package struct Filter: Sendable {
   private mutating func add(_ condition: QueryCondition) throws(FilterError) {
     count += 1
     guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: condition.term.name) }
-    var index = groups.firstIndex { $0.conditions.subject == condition.subject }
-    if index == nil {
-      let position = groups.firstIndex { $0.conditions.subject.cost > condition.subject.cost } ?? groups.endIndex
-      groups.insert(Group(condition.subject, name: condition.term.name), at: position)
-      index = position
+    if let index = groups.firstIndex(where: { !$0.isClosed && $0.conditions.subject == condition.subject }) {
+      try groups[index].add(condition)
+    } else {
+      var group = Group(condition.subject, name: condition.term.name)
+      try group.add(condition)
+      insert(group)
     }
-    if let index { try groups[index].add(condition) }
+  }
+
+  private mutating func insert(_ group: Group) {
+    let cost = group.conditions.subject.cost
+    groups.insert(group, at: groups.firstIndex { $0.conditions.subject.cost > cost } ?? groups.endIndex)
+  }
+
+  /// Restricts the filter to the records that `other`, parsed in the same context, matches as well.
+  ///
+  /// - Throws: `FilterError` if there are too many conditions together.
+  mutating func formIntersection(_ other: Filter) throws(FilterError) {
+    count += other.count
+    guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: "scope") }
+    for var group in other.groups {
+      group.isClosed = true
+      insert(group)
+    }
+    rulebook = rulebook ?? other.rulebook
+    inbox = inbox ?? other.inbox
+    if duplicates.isEmpty { duplicates = other.duplicates }
   }
 
   /// Loads what a condition on findings or duplicates needs from the context.

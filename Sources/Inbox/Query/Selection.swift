@@ -2,8 +2,11 @@ package import Notation
 
 /// A selection of records: those that match a filter, between two cursors.
 package struct Selection: Sendable {
-  /// The conditions on the records.
+  /// The conditions on the records, including those of `scope`.
   package var filter = Filter()
+  /// The pushes of one of several test suites that share the server; empty for all pushes. Pushes outside of it are
+  /// not even reported as similar.
+  private(set) var scope = Filter()
   /// Only records with a larger `seq` are selected.
   package var after = 0
   /// Only records with a smaller `seq` are selected.
@@ -12,8 +15,8 @@ package struct Selection: Sendable {
   /// Creates a selection of all records.
   package init() {}
 
-  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, and `q` with the text of a
-  /// query.
+  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `q` with the text of a query, and
+  /// `scope` with a query that the records must match as well.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
   package init(
@@ -32,10 +35,13 @@ package struct Selection: Sendable {
   mutating func add(
     name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
   ) throws(FilterError) {
-    if name == "q" {
-      try QueryText.read(value) { term throws(FilterError) in try add(term, in: context) }
-    } else {
-      try add(QueryTerm(name: name, value: value), further: ["q"] + further, in: context)
+    switch name {
+    case "q": try QueryText.read(value) { term throws(FilterError) in try add(term, in: context) }
+    case "scope":
+      let query = try Filter(scope: value, in: context)
+      try scope.formIntersection(query)
+      try filter.formIntersection(query)
+    default: try add(QueryTerm(name: name, value: value), further: ["q", "scope"] + further, in: context)
     }
   }
 

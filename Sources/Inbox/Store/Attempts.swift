@@ -94,6 +94,14 @@ package final class Attempts: Sendable {
     }
   }
 
+  /// Removes the counts of some pushes: further attempts are first ones.
+  package func remove(_ pushes: some Sequence<PushKey>) {
+    counter.withLockedValue { counter in
+      for push in pushes { counter.remove(push) }
+      hasEntries.store(!counter.isEmpty, ordering: .releasing)
+    }
+  }
+
   /// Removes all counts.
   package func removeAll() {
     counter.withLockedValue { counter in

@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import NIOConcurrencyHelpers
 
 /// The records of all received pushes, in order of arrival, within the configured limits.
@@ -62,13 +63,15 @@ package final class Inbox: Sendable {
   ///
   /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
   @discardableResult
-  package func append(_ records: inout [Record]) -> Int {
+  package func append(_ records: inout [Record]) -> Int { append(&records, isCounted: true) }
+
+  private func append(_ records: inout [Record], isCounted: Bool) -> Int {
     guard !records.isEmpty else { return 0 }
     let first = state.withLockedValue { state in
       let first = state.nextSeq
       for index in records.indices { records[index].seq = first + index }
       state.nextSeq += records.count
-      state.counts.add(records)
+      if isCounted { state.counts.add(records) }
       state.records.append(moving: &records)
       evict(from: &state)
       return first
@@ -95,6 +98,28 @@ package final class Inbox: Sendable {
     }
     if record != nil { notifier.finished(seq, in: self) }
     return record
+  }
+
+  /// Appends the records of an imported inbox and numbers them anew. A push that was pending counts as aborted. They
+  /// are not counted in `counts`, because this server did not receive them.
+  ///
+  /// - Returns: The `seq` of the first and the last record; nil if there were none.
+  package func append(imported other: Inbox) async -> ClosedRange<Int>? {
+    var range: ClosedRange<Int>?
+    var iterator = InboxIterator(other.snapshot(), Selection())
+    while var records = iterator.next() {
+      for index in records.indices where records[index].outcome == .pending {
+        records[index].finish(
+          with: Record.Result(
+            outcome: .aborted, accepted: records[index].accepted, served: Record.Served(),
+            wireOutcome: records[index].wireOutcome, finishedAt: records[index].receivedAt))
+      }
+      let count = records.count
+      let first = append(&records, isCounted: false)
+      if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
+      await Task.yield()
+    }
+    return range
   }
 
   private func evict(from state: inout State) {
@@ -146,16 +171,45 @@ package final class Inbox: Sendable {
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   ///   In both cases no record is removed.
   package func removeInSlices(_ selection: Selection) async throws -> Int {
+    try await removeInSlices(selection) { _ in }
+  }
+
+  /// Removes the selected records, their attempt counts, and their part in the analysis for findings, as if these
+  /// pushes had never arrived. Searches in slices and suspends between them.
+  ///
+  /// - Returns: The number of records removed.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  ///   In both cases nothing is reset.
+  package func resetInSlices(_ selection: Selection) async throws -> Int {
+    var pushes: Set<PushKey> = []
+    let count = try await removeInSlices(selection) { record in
+      pushes.insert(record.pushKey)
+      // A profile may count attempts by `apns-id`.
+      if let key = record.withID({ $0.map(PushKey.init(apnsID:)) }) { pushes.insert(key) }
+    }
+    attempts.remove(pushes)
+    // The analysis starts again without these records, because its state has no parts that belong to single pushes.
+    analyzer.restart()
+    return count
+  }
+
+  private func removeInSlices(_ selection: Selection, visit: (borrowing Record) -> Void) async throws -> Int {
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
       snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
+        visit(record)
         return true
       }
     }
     let found = seqs
     return state.withLockedValue { $0.records.remove(found) }
+  }
+
+  /// Records for the findings that a connection ended while its flow-control window held back responses.
+  package func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
+    analyzer.addExhaustedWindow(of: connection, responses: responses)
   }
 
   // MARK: - Reading

@@ -182,11 +182,12 @@ extension Record {
   /// - Parameters:
   ///   - seq: The record's `seq` in the export.
   ///   - findings: The names of the exported findings, which are not evaluated again.
+  ///   - arrivalOffset: The nanoseconds to add to `receivedAt` for the arrival in machine time.
   ///   - arena: The arena for the record's bytes.
   init(
     seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
-    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, result: Result,
-    in arena: RecordArena
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64,
+    arrivalOffset: Int64, result: Result, in arena: RecordArena
   ) {
     var names = HeaderList()
     for name in findings { names.append(name: name, value: "") }
@@ -195,8 +196,8 @@ extension Record {
       seq: seq,
       content: RecordContent(
         request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, generatedID, connection,
-        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, importedFindings: names,
-        in: arena
+        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset, injection: injection,
+        importedFindings: names, in: arena
       ),
       further: injection == nil ? result.wireOutcome.map { Further($0) } : nil, result: PackedResult(result),
       attempt: attempt,

@@ -32,12 +32,14 @@ struct NearestPushes {
   /// newest.
   ///
   /// - Parameters:
+  ///   - scope: Only records that match are examined.
   ///   - after: Only records with a larger `seq` are examined.
   ///   - others: The number of expectations that share the budget of evaluated conditions.
-  func find(in snapshot: InboxSnapshot, after: Int, oneOf others: Int) -> [Nearest] {
+  func find(in snapshot: InboxSnapshot, scope: Filter, after: Int, oneOf others: Int) -> [Nearest] {
     guard !parts.isEmpty else { return [] }
     let examined = min(Self.maxExamined, Self.maxComparisons / (parts.count * max(1, others)))
     var window = Selection()
+    window.filter = scope
     window.after = max(after, expectation.selection.after, snapshot.lastSeq - examined)
     window.before = expectation.selection.before
     let ranks = snapshot.records(

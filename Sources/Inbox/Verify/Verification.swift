@@ -7,6 +7,8 @@ package struct Verification: Sendable {
   package var settle = Duration.zero
   /// Only records with a larger `seq` are examined.
   package internal(set) var after = 0
+  /// Only records that match are examined; empty for all.
+  var scope = Filter()
   /// The expectations, in the order of the document.
   var expectations: [Expectation] = []
   /// Positions in `expectations` whose first pushes must arrive in this order; nil for any order.
@@ -129,7 +131,8 @@ extension Inbox {
           name: expectation.name, criteria: evaluator.criteria(of: index), matched: seqs.count,
           seqs: seqs.prefix(VerificationReport.listLimit),
           nearest: short.contains(index)
-            ? NearestPushes(expectation).find(in: snapshot, after: verification.after, oneOf: short.count) : []))
+            ? NearestPushes(expectation).find(
+              in: snapshot, scope: verification.scope, after: verification.after, oneOf: short.count) : []))
       // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }

@@ -23,6 +23,8 @@ struct VerificationCounts: Sendable {
 
   /// What a pending record was counted for: positions of expectations, and of its retry sequence.
   private struct CountedRecord: Sendable {
+    /// Whether the record was in the verification's scope.
+    var isInScope = true
     var counting: [Int] = []
     var matching: [Int] = []
     var sequence: Int?
@@ -51,6 +53,11 @@ struct VerificationCounts: Sendable {
     if let earlier { uncount(earlier, seq) }
     let isPending = record.outcome == .pending
     var counted = CountedRecord()
+    guard verification.scope.matches(record) else {
+      counted.isInScope = false
+      if isPending { pending[seq] = counted }
+      return earlier?.isInScope == true
+    }
     if checksRetries { counted.sequence = retries.add(record) }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)
@@ -104,7 +111,7 @@ struct VerificationCounts: Sendable {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
       expectation.count.map { count.seqs.count - count.pending > $0.maximum ?? .max } ?? false
     }
-    return isOver || others.count > pending.values.count { $0.matching.isEmpty }
+    return isOver || others.count > pending.values.count { $0.isInScope && $0.matching.isEmpty }
   }
 }
 

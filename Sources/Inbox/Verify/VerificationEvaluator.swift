@@ -76,7 +76,10 @@ struct VerificationEvaluator {
   func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
     inbox.updateFindings(by: rulebook)
-    let seqs = inbox.analyzer.unresolved(after: verification.after)
+    let scope = verification.scope
+    let seqs = inbox.analyzer.unresolved(after: verification.after).filter { seq in
+      scope.isEmpty || inbox.record(seq: seq).map { scope.matches($0) } == true
+    }
     return VerificationReport.Others(
       criterion: Criterion(
         name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
@@ -90,6 +93,7 @@ struct VerificationEvaluator {
     guard let refused = verification.refusedFindings else { return nil }
     var window = Selection()
     window.after = verification.after
+    window.filter = verification.scope
     let findings = inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
     let names = Finding.Kind.allCases.filter(refused.contains).map(\.rawValue)
     let isAny = refused.count == Finding.Kind.allCases.count

@@ -217,7 +217,7 @@ private enum DocumentKey: String, CaseIterable {
   case allowsNoOthers = "no_others"
   case requiresNothingLost = "nothing_lost"
   case refusedFindings = "no_findings"
-  case timeout, settle, after
+  case timeout, settle, after, scope
 }
 
 extension VerificationParser {
@@ -237,6 +237,7 @@ extension VerificationParser {
     if let node = members[.after] { verification.after = whole(node, in: 0...Int.max) ?? 0 }
     // The snapshot is only for conditions on existing records; a wait also counts later ones.
     if verification.timeout > .zero { context.snapshot = nil }
+    if let node = members[.scope] { verification.scope = scope(node) ?? Filter() }
     if let node = members[.expect] { verification.expectations = expectations(node) }
     if let node = members[.order] { verification.order = order(node, among: verification.expectations) }
     if let node = members[.allowsNoOthers] { verification.allowsNoOthers = flag(node) ?? false }
@@ -249,6 +250,16 @@ extension VerificationParser {
         hint: #"Add at least one: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)
     }
     return verification
+  }
+
+  private mutating func scope(_ node: Located) -> Filter? {
+    guard let query = text(node, what: "a query such as \"topic:com.example.app\"") else { return nil }
+    do {
+      return try Filter(scope: query, in: context)
+    } catch {
+      fail(node, error)
+      return nil
+    }
   }
 
   private mutating func expectations(_ node: Located) -> [Expectation] {

@@ -93,6 +93,7 @@ extension WaitQuery {
     let filter = selection.filter
     guard filter.fieldCount > 1 else { return [] }
     var window = Selection()
+    window.filter = selection.scope
     window.after = max(selection.after, snapshot.lastSeq - Self.maxExamined)
     window.before = selection.before
     let ranks = snapshot.records(in: window, byConditionsMetOf: [filter], limit: 3)

@@ -1,7 +1,7 @@
 import APNSRules
 import FaultModel
 import Faults
-import Inbox
+package import Inbox
 import Notation
 import TLSEngine
 
@@ -37,6 +37,25 @@ extension ServerState {
     } else if !parts.isEmpty {
       events.record(.reset) { $0.member("reset", names) }
     }
+  }
+}
+
+extension ServerState {
+  /// Resets the pushes in a scope: removes them, and further attempts of them count as first ones. Nothing outside of
+  /// the scope changes.
+  ///
+  /// - Parameters:
+  ///   - scope: The pushes.
+  ///   - query: The query that `scope` was parsed from, for the event log.
+  /// - Returns: The number of pushes removed.
+  /// - Throws: `FilterError` if the scope exceeds the work limit; `CancellationError` if the task was cancelled.
+  package func reset(_ scope: Selection, query: String) async throws -> Int {
+    let count = try await inbox.resetInSlices(scope)
+    events.record(.reset) { writer in
+      writer.member("reset", [ResetPart.inbox.rawValue])
+      writer.member("scope", query)
+    }
+    return count
   }
 }
 

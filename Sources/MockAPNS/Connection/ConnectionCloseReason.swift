@@ -15,6 +15,8 @@ package enum ConnectionCloseReason: Sendable {
   case wrongEnvironment(PushEnvironment)
   /// More streams were opened than the limit the client had acknowledged.
   case excessStreams(limit: UInt32)
+  /// This number of responses waited too long for the client to open its flow-control window for the connection.
+  case windowNeverOpened(responses: Int)
   /// The connection did not begin with the HTTP/2 preface but with these bytes.
   case notHTTP2([UInt8])
   /// The connection did not begin with TLS but with these bytes.
@@ -32,7 +34,7 @@ package enum ConnectionCloseReason: Sendable {
     case .shutdown, .idle, .tooManyErrors, .wrongEnvironment: .noError
     case .excessStreams: .refusedStream
     case .notHTTP2, .plainText: .protocolError
-    case .flood, .keyUpdates, .broken: .enhanceYourCalm
+    case .windowNeverOpened, .flood, .keyUpdates, .broken: .enhanceYourCalm
     }
   }
 
@@ -40,7 +42,7 @@ package enum ConnectionCloseReason: Sendable {
   var closesAtOnce: Bool {
     switch self {
     case .shutdown, .idle, .tooManyErrors: false
-    case .wrongEnvironment, .excessStreams, .notHTTP2, .plainText, .flood, .keyUpdates, .broken: true
+    case .wrongEnvironment, .excessStreams, .windowNeverOpened, .notHTTP2, .plainText, .flood, .keyUpdates, .broken: true
     }
   }
 
@@ -52,6 +54,8 @@ package enum ConnectionCloseReason: Sendable {
     case .idle: Reason.idleTimeout.json
     case .wrongEnvironment: Reason.badCertificateEnvironment.json
     case .excessStreams(let limit): "more active streams than this endpoint allows: \(limit)"
+    case .windowNeverOpened(let responses):
+      "no WINDOW_UPDATE for the connection while \(responses) responses waited for one"
     case .notHTTP2(let bytes):
       "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Hexadecimal.text(bytes))"
     case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.quotedPrefix(bytes))"
@@ -70,6 +74,7 @@ package enum ConnectionCloseReason: Sendable {
       (.rules, "its certificate is for the other environment than \(here.rawValue); GOAWAY BadCertificateEnvironment")
     case .excessStreams(let limit):
       (.rules, "more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
+    case .windowNeverOpened: (.slowness, "\(debugData); GOAWAY ENHANCE_YOUR_CALM")
     case .notHTTP2(let bytes):
       (
         .notHTTP2,

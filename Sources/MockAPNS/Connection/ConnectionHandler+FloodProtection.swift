@@ -54,6 +54,8 @@ extension ConnectionHandler {
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }
+      let responses = session.responsesAwaitingWindow
+      if responses > 0 { return closeGracefully(context, .windowNeverOpened(responses: responses)) }
       for stream in overdue where stream.isAnswered { logReset(stream, .cancel) }
       flush(context)
     } catch let failure as HTTP2Failure {

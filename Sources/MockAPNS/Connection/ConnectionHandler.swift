@@ -130,6 +130,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if closed.handshakeFailed { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
+      let responses = session.responsesAwaitingWindow
+      if responses > 0 { state.inbox.addExhaustedWindow(of: processor.connection, responses: responses) }
       processor.beginBatch()
       processor.abortDelayedPushes()
       for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }

@@ -8,7 +8,7 @@ struct ResetCommand: AsyncParsableCommand {
     commandName: "reset", abstract: "Reset the server or parts of it to the initial state.",
     discussion: """
       Without a flag: the inbox, added rules, the profile with its parameters and seed, counters, the clock and devices. \
-      Trusted keys stay.
+      Trusted keys stay. With --scope only the pushes in it are removed, and their attempts are counted anew.
       """)
 
   @Flag(name: .long, help: "Remove all pushes.")
@@ -34,22 +34,27 @@ struct ResetCommand: AsyncParsableCommand {
     help: "Keep this part and reset all others: inbox, rules, profile, counters, clock or devices; repeatable.")
   var keep: [String] = []
 
+  @OptionGroup var scope: ScopeFlag
   @OptionGroup var flags: AdminFlags
 
   private struct Response: Decodable {
     var reset: [String]
+    var deleted: Int?
   }
 
   func run() async throws {
-    let scopes = [
+    let parts = [
       ("inbox", inbox), ("rules", rules), ("profile", profile), ("counters", counters), ("clock", clock),
       ("devices", devices),
     ]
     let body = JSONWriter.object { writer in
-      for (scope, isChosen) in scopes where isChosen { writer.member(scope, true) }
+      for (part, isChosen) in parts where isChosen { writer.member(part, true) }
       if !keep.isEmpty { writer.member("keep", keep) }
+      if let scope = scope.scope { writer.member("scope", scope) }
     }
     let response = try await flags.request(.POST, "/reset", body: body)
-    flags.print(response, text: "reset: " + (try response.decoded(Response.self).reset.joined(separator: ", ")))
+    let result = try response.decoded(Response.self)
+    let removed = result.deleted.map { ", \($0) pushes removed" } ?? ""
+    flags.print(response, text: "reset: " + result.reset.joined(separator: ", ") + removed)
   }
 }

@@ -11,10 +11,11 @@ struct FindingsCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var filter: FilterArguments
+  @OptionGroup var scope: ScopeFlag
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let response = try await flags.request(.GET, "/findings?\(filter.query())")
+    let response = try await flags.request(.GET, "/findings?\(filter.query(and: scope.parameters))")
     let page = try response.decoded(FindingsPage.self)
     if flags.output.json {
       flags.output.print(json: response.body)

@@ -171,6 +171,38 @@ struct ExportCommand: AsyncParsableCommand {
   }
 }
 
+/// `apns-mock import`
+struct ImportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import", abstract: "Add the pushes of an export to the inbox of a running server.",
+    discussion: """
+      The pushes get new seq values and keep their times. If any record is invalid, nothing is imported. To look at an \
+      export without a server, use view.
+      """)
+
+  @Argument(help: "The export, one record per line or an array; - for standard input.")
+  var file: String
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct Response: Decodable {
+    var imported: Int
+    var firstSeq: Int?
+    var lastSeq: Int?
+  }
+
+  func run() async throws {
+    let export = try Files.contents(of: file)
+    var client = try flags.client()
+    // The server reads some 20 MB of an export per second.
+    client.timeout += .seconds(export.count / 1_000_000)
+    let response = try await client.request(.POST, "/api/v1/import", body: export, type: "application/x-ndjson")
+    let result = try response.decoded(Response.self)
+    let range = result.firstSeq.flatMap { first in result.lastSeq.map { ": seq \(first) to \($0)" } } ?? ""
+    flags.print(response, text: "\(result.imported) pushes imported\(range)")
+  }
+}
+
 /// A page of the inbox, with the members that commands show.
 struct PushPage: Decodable {
   var items: [Push]

@@ -26,6 +26,7 @@ struct WaitCommand: AsyncParsableCommand {
   @Option(name: .long, help: "Only pushes after this seq. (default: all since the last reset)")
   var after: Int?
 
+  @OptionGroup var scope: ScopeFlag
   @OptionGroup var flags: AdminFlags
 
   private struct Response: Decodable {
@@ -57,7 +58,7 @@ struct WaitCommand: AsyncParsableCommand {
     if let timeout { query.append(("timeout", timeout)) }
     if let settle { query.append(("settle", settle)) }
     if let after { query.append(("after", String(after))) }
-    let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query))")
+    let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query + scope.parameters))")
     if response.status == 503 {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
     }

@@ -15,10 +15,16 @@ struct ServeCommand: AsyncParsableCommand, ServerCommand {
 
   @OptionGroup var flags: ServeFlags<ServeCommand>
 
+  @Flag(
+    help: """
+      Stop when standard input reaches its end. A test suite that holds the other end of a pipe then leaves no server behind,       even if it is killed.
+      """)
+  var exitOnStdinClose = false
+
   func run() async throws {
     let (settings, logger) = try flags.settings(Environment.variables)
     do {
-      try await ServerRun(settings: settings, logger: logger).run()
+      try await ServerRun(settings: settings, stopsAtEndOfInput: exitOnStdinClose, logger: logger).run()
     } catch let failure as CommandFailure where settings.logFormat == .json {
       // With JSON logs, the last line must be JSON too.
       logger.critical("\(failure)")

@@ -1,12 +1,15 @@
+import Dispatch
 import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
 import PlatformLibc
 import UnixSignals
 
-/// The run of `serve`: starts the server, reports its addresses, waits for a signal and shuts down.
+/// The run of `serve`: starts the server, reports its addresses, waits for a reason to stop and shuts down.
 struct ServerRun: Sendable {
   let settings: ServeSettings
+  /// Whether the end of standard input stops the server like a signal.
+  let stopsAtEndOfInput: Bool
   let logger: Logger
 
   func run() async throws {
@@ -23,11 +26,24 @@ struct ServerRun: Sendable {
     let reloading = Task {
       await reloads.forEach { faults.reload() }
     }
-    let signal = await signals.first {
-      server.removePortFile()
-      if let export { FileReplacement.abandon(export.path) }
+    let reason = await withTaskGroup(of: String.self) { group in
+      group.addTask {
+        let signal = await signals.first {
+          server.removePortFile()
+          if let export { FileReplacement.abandon(export.path) }
+        }
+        return "\(signal)"
+      }
+      if stopsAtEndOfInput {
+        group.addTask {
+          await StandardInput.waitForEnd()
+          return "standard input was closed"
+        }
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? ""
     }
-    logger.info("\(signal): stopping; a second signal exits immediately")
+    logger.info("\(reason): stopping; a second signal exits immediately")
     reloading.cancel()
     await server.stop()
     if let export {
@@ -36,6 +52,24 @@ struct ServerRun: Sendable {
     }
     signals.ignoreFurther()
     logger.info("stopped")
+  }
+}
+
+/// Standard input as a sign that the parent process is alive.
+enum StandardInput {
+  /// Reads and discards standard input; returns at its end or at an error. A pipe ends when all its writers have closed
+  /// it or were killed. Returns early if the task is cancelled.
+  static func waitForEnd() async {
+    let (end, continuation) = AsyncStream.makeStream(of: Never.self)
+    let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO)
+    source.setEventHandler {
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      let count = read(STDIN_FILENO, &bytes, bytes.count)
+      if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { continuation.finish() }
+    }
+    source.activate()
+    for await _ in end {}
+    source.cancel()
   }
 }
 

@@ -49,15 +49,16 @@ struct VerificationFile {
     position.map { "\(name):\($0.line):\($0.column)" } ?? name
   }
 
-  /// Returns the request body, with another timeout if one is specified.
-  func body(timeout: String?) -> [UInt8] {
-    guard let timeout, case .object(let object) = JSONValue(json[...]) else { return json }
+  /// Returns the request body, with another timeout or scope if one is specified.
+  func body(timeout: String?, scope: String? = nil) -> [UInt8] {
+    let replaced = [("timeout", timeout), ("scope", scope)].compactMap { name, value in value.map { (name, $0) } }
+    guard !replaced.isEmpty, case .object(let object) = JSONValue(json[...]) else { return json }
     return JSONWriter.object { writer in
-      for (name, value) in object.entries where name != "timeout" {
+      for (name, value) in object.entries where !replaced.contains(where: { $0.0 == name }) {
         writer.name(name)
         value.write(to: &writer)
       }
-      writer.member("timeout", timeout)
+      for (name, value) in replaced { writer.member(name, value) }
     }
   }
 

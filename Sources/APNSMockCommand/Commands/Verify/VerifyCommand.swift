@@ -30,6 +30,7 @@ struct VerifyCommand: AsyncParsableCommand {
     name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"))
   var junit: String?
 
+  @OptionGroup var scope: ScopeFlag
   @OptionGroup var flags: AdminFlags
 
   func validate() throws {
@@ -41,7 +42,8 @@ struct VerifyCommand: AsyncParsableCommand {
     var client = try flags.client()
     client.timeout += WaitQuery.maxTimeout
     let began = ContinuousClock.now
-    let response = try await client.request(.POST, "/api/v1/verify", body: file.body(timeout: timeout))
+    let body = file.body(timeout: timeout, scope: scope.scope)
+    let response = try await client.request(.POST, "/api/v1/verify", body: body)
     let result = try response.verificationResult(of: file, from: client)
     flags.print(response, text: result.text)
     if let junit {

@@ -1,0 +1,74 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import NIOCore
+internal import Notation
+internal import Synchronization
+
+/// The route that adds exported pushes to the inbox.
+struct ImportRoutes: Sendable {
+  let state: ServerState
+  private let limit = ImportLimit()
+
+  init(state: ServerState) { self.state = state }
+
+  var routes: [Route] { [.post("/import", importExport)] }
+
+  private func importExport(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    try RequestBody.type(of: request, among: ["application/x-ndjson", JSONBody.type])
+    try limit.enter()
+    defer { limit.leave() }
+    let imported = try await read(request)
+    let snapshot = imported.snapshot()
+    guard snapshot.count <= state.configuration.maxRecords else {
+      throw Problem(
+        status: .contentTooLarge,
+        detail: "the export has \(snapshot.count) pushes, and the inbox holds \(state.configuration.maxRecords)",
+        hint: "Export fewer, or start the server with a higher --max-records.")
+    }
+    let range = try await QueryExecutor.run { await state.inbox.append(imported: imported) }
+    return .json { writer in
+      writer.member("imported", snapshot.count)
+      writer.member("first_seq", range?.lowerBound)
+      writer.member("last_seq", range?.upperBound)
+    }
+  }
+
+  /// Reads the whole export, so that nothing is added if any record is invalid.
+  ///
+  /// - Throws: `Problem` (400) with the line of an invalid record, or if the body is incomplete.
+  private func read(_ request: Request) async throws -> Inbox {
+    var export = InboxImport(maxBytes: state.configuration.maxBytes, now: state.clock.now)
+    do {
+      for try await piece in request.body {
+        try await QueryExecutor.step { try piece.withUnsafeReadableBytes { try export.read($0) } }
+      }
+      return try export.finish()
+    } catch let problem as InboxImport.Problem {
+      throw Problem.badRequest(
+        "line \(problem.line) of the export: \(problem.reason)",
+        hint: "Send the output of GET /api/v1/export. Nothing was imported.")
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      // Malformed chunks, or a client that disconnected.
+      throw Problem.badRequest("the body is incomplete: \(error)", hint: "Send it again. Nothing was imported.")
+    }
+  }
+}
+
+/// Allows one import at a time, because each may use as much memory as the inbox.
+private final class ImportLimit: Sendable {
+  private let isRunning = Atomic(false)
+
+  /// - Throws: `Problem` (503) if an import is running.
+  func enter() throws(Problem) {
+    guard isRunning.exchange(true, ordering: .acquiring) == false else {
+      throw Problem(
+        status: .serviceUnavailable, detail: "another import is running", hint: "Repeat the request when it has ended.",
+        headers: [.retryAfter: "1"])
+    }
+  }
+
+  func leave() { isRunning.store(false, ordering: .releasing) }
+}
