@@ -148,11 +148,7 @@ struct AttemptCounter {
   ///
   /// - Parameter now: The machine's time in monotonic nanoseconds.
   mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
-    if now - generationStart >= Self.silence {
-      let isForgotten = now - generationStart >= 2 * Self.silence
-      beginGeneration(now: now)
-      if isForgotten { dropOld() }
-    }
+    dropOutdated(now: now)
     let key = push.number
     if accepted, !unprocessed.isEmpty { unprocessed[key] = nil }
     var earlier: Int32?
@@ -182,6 +178,8 @@ struct AttemptCounter {
 
   /// Continues a push's count after an attempt that ended it.
   mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    // Before the insertion: otherwise the next attempt would drop the new entry together with outdated ones.
+    dropOutdated(now: now)
     remove(push)
     insert(push.number, attempts: attempt, now: now)
   }
@@ -192,6 +190,14 @@ struct AttemptCounter {
     young.insert(key, attempts: attempts, now: now)
     marks.insert(key, in: youngSet)
     marked += 1
+  }
+
+  /// Begins a generation if the current one has reached the maximum age of an entry.
+  private mutating func dropOutdated(now: Int64) {
+    guard now - generationStart >= Self.silence else { return }
+    let isForgotten = now - generationStart >= 2 * Self.silence
+    beginGeneration(now: now)
+    if isForgotten { dropOld() }
   }
 
   private mutating func beginGeneration(now: Int64) {

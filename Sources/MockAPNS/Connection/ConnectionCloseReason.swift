@@ -42,7 +42,8 @@ package enum ConnectionCloseReason: Sendable {
   var closesAtOnce: Bool {
     switch self {
     case .shutdown, .idle, .tooManyErrors: false
-    case .wrongEnvironment, .excessStreams, .windowNeverOpened, .notHTTP2, .plainText, .flood, .keyUpdates, .broken: true
+    case .wrongEnvironment, .excessStreams, .windowNeverOpened, .notHTTP2, .plainText, .flood, .keyUpdates, .broken:
+      true
     }
   }
 
