@@ -82,6 +82,26 @@ import Testing
     #expect(attempts.isEmpty)
   }
 
+  @Test func acceptedAttemptWithoutResponseCountsOnAfterALongQuietTime() {
+    let attempts = Attempts()
+    let push = PushFixture().pushKey
+    let now = 3 * AttemptCounter.silence
+    #expect(attempts.count(push, accepted: true, now: now) == 1)
+    attempts.resume(push, after: 1, now: now)
+    #expect(attempts.count(push, accepted: true, now: now) == 2)
+  }
+
+  @Test func removedPushesCountFromOneAgain() {
+    let attempts = Attempts()
+    let (push, other) = (PushFixture().pushKey, PushFixture { $0.body = Array("other".utf8) }.pushKey)
+    for key in [push, other] { #expect(attempts.count(key, accepted: false, now: 1) == 1) }
+    attempts.remove([push])
+    #expect(attempts.count(push, accepted: false, now: 2) == 1)
+    #expect(attempts.count(other, accepted: false, now: 2) == 2)
+    attempts.remove([push, other])
+    #expect(attempts.isEmpty)
+  }
+
   @Test func rulesDoNotCountAttemptsThatWereNotProcessed() {
     let attempts = Attempts()
     let push = PushFixture().pushKey

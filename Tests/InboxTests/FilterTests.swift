@@ -35,6 +35,15 @@ import Testing
   }
 
   @Test(arguments: [
+    ("topic=a&scope=topic:b", false), ("topic=com.example.app&scope=topic:com.*", true),
+    ("scope=topic:com.*&topic=a", false), ("scope=topic:com.*&topic=a&topic=com.example.app", true),
+    ("q=attempt:2&scope=attempt:>1&scope=attempt:<3", true), ("scope=attempt:>1&scope=attempt:>2", false),
+  ])
+  func aScopeRestrictsTheOtherConditions(query: String, matches: Bool) throws {
+    #expect(try Selection(Self.parameters(query)).contains(Self.record) == matches)
+  }
+
+  @Test(arguments: [
     ("rule=flaky", true), ("rule=fla*", true), ("rule=Flaky", false), ("rule=long-tail", true),
     ("profile=flaky-503", true), ("profile=healthy", false), ("reason=Sideways", true),
     ("status=503", true), ("outcome=faulted", true),

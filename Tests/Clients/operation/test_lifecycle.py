@@ -1,17 +1,19 @@
 """Startup, port file, idle connections, and shutdown."""
 
+import contextlib
 import json
 import os
 import pathlib
 import signal
 import stat
 import subprocess
+import sys
 import time
 
 import pytest
 from hyperframe.frame import DataFrame, GoAwayFrame
 
-from support.server import Server, clean_environment, run
+from support.server import Server, clean_environment, run, wait_until
 from support.wire import NO_ERROR, connect, push_headers
 
 
@@ -140,6 +142,39 @@ def test_without_open_requests_shutdown_takes_less_than_a_second(binary, certs, 
         if took[-1] < 1:
             return
     raise AssertionError(f"it took {took} seconds")
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_the_end_of_standard_input_stops_the_server(binary, certs, tmp_path, end):
+    """A test suite that is killed leaves no server behind: only it holds the other end of the pipe."""
+    port_file = tmp_path / "ports.json"
+    serve = [str(binary), "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", str(certs),
+             "--port-file", str(port_file), "--exit-on-stdin-close"]
+    holder = (
+        "import subprocess, sys\n"
+        f"server = subprocess.Popen({serve!r}, stdin=subprocess.PIPE)\n"
+        "print(server.pid, flush=True)\n"
+        "server.stdin.write(b'input is ignored')\n"
+        "server.stdin.flush()\n"
+        "sys.stdin.read()\n"
+        "server.stdin.close()\n"
+        "sys.exit(server.wait())\n")
+    suite = subprocess.Popen(
+        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    pid = int(suite.stdout.readline())
+    try:
+        wait_until(port_file.exists, "the server is ready")
+        if end == "close":
+            suite.stdin.close()
+            assert suite.wait(10) == 0
+        else:
+            suite.kill()
+            suite.wait(10)
+        wait_until(lambda: not port_file.exists() and not pathlib.Path(f"/proc/{pid}/exe").exists(), "the server has ended")
+    finally:
+        suite.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_silent_client_does_not_delay_the_end(start):
