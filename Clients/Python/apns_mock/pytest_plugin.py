@@ -1,0 +1,178 @@
+"""The pytest plugin: the fixtures `apns` and `apns_server`, the marker `apns`, and a report section for failed tests."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import pytest
+
+from . import client as clients
+from .client import Client
+from .errors import APNsMockError, VerificationError
+from .report import describe
+
+MARKER = "apns(profile=None, seed=None, fail_on_findings=False)"
+_client_key = pytest.StashKey[Client]()
+
+
+@dataclass(frozen=True)
+class MarkerOptions:
+    """The arguments of the markers of one test."""
+
+    profile: Optional[str] = None
+    seed: Optional[int] = None
+    fail_on_findings: Union[bool, list[str]] = False
+
+    @classmethod
+    def of(cls, item: pytest.Item) -> MarkerOptions:
+        """Returns the arguments of all `apns` markers of a test; those of the closest marker have precedence.
+
+        Raises ValueError for an unknown argument or a value of the wrong type.
+        """
+        arguments: dict[str, Any] = {}
+        for marker in reversed(list(item.iter_markers("apns"))):
+            if marker.args:
+                raise ValueError(f"has only keyword arguments, and {marker.args[0]!r} has no name")
+            arguments.update(marker.kwargs)
+        for name in arguments:
+            if name not in cls.__dataclass_fields__:
+                guess = difflib.get_close_matches(name, cls.__dataclass_fields__, 1)
+                raise ValueError(f"has no argument {name!r}" + (f": did you mean {guess[0]!r}?" if guess else ""))
+        options = cls(**arguments)
+        options._check_types()
+        return options
+
+    def _check_types(self) -> None:
+        names = self.fail_on_findings
+        if self.profile is not None and not isinstance(self.profile, str):
+            raise ValueError(f"needs a string such as 'flaky-503?rate=0.3' as profile, not {self.profile!r}")
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
+            raise ValueError(f"needs a number of at least 0 as seed, not {self.seed!r}")
+        is_list = isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names)
+        if not isinstance(names, bool) and not is_list:
+            raise ValueError(f"needs True, False or a list of names of findings as fail_on_findings, not {names!r}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("apns-mock", "apns-mock, a server that replaces Apple's push service in tests")
+    group.addoption(
+        "--apns-mock-binary", metavar="PROGRAM",
+        help="the program apns-mock; by default APNS_MOCK_BINARY, the one of the installed package, or from PATH")
+    group.addoption(
+        "--apns-mock-seed", metavar="N", type=int,
+        help="the seed of the server, to repeat a failed run; markers may override it")
+    group.addoption(
+        "--apns-mock-export", metavar="DIR",
+        help="write the pushes of each failed test to a file in this folder, which `apns-mock view` opens")
+    parser.addini("apns_mock_arguments", "further flags of `apns-mock serve`, such as --rules strict", type="args")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}: use the fixture `apns`; activate the fault profile with the seed; fail if the server has findings "
+        "about the provider (True for any, or a list of names)")
+
+
+@pytest.fixture(scope="session")
+def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
+    try:
+        server = _connect(request.config) if os.environ.get("APNS_MOCK_ADMIN") else _start(request.config)
+    except APNsMockError as error:
+        pytest.fail(str(error), pytrace=False)
+    with server:
+        yield server
+
+
+@pytest.fixture
+def apns(request: pytest.FixtureRequest, apns_server: Client) -> Client:
+    """The server, reset before the test, with the profile and the seed of the marker `apns`."""
+    try:
+        options = MarkerOptions.of(request.node)
+        request.node.stash[_client_key] = apns_server
+        apns_server.reset()
+        if options.profile is not None or options.seed is not None:
+            profile = options.profile or str(apns_server.status()["profile"])
+            apns_server.profile(profile, seed=options.seed)
+    except ValueError as error:
+        pytest.fail(f"The marker {MARKER} {error}", pytrace=False)
+    except APNsMockError as error:
+        pytest.fail(str(error), pytrace=False)
+    return apns_server
+
+
+@pytest.fixture(autouse=True)
+def _apns_of_marker(request: pytest.FixtureRequest) -> None:
+    """Requests the fixture `apns` for a test that has only the marker."""
+    if request.node.get_closest_marker("apns"):
+        request.getfixturevalue("apns")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    client = item.stash.get(_client_key, None)
+    if client is not None:
+        names = MarkerOptions.of(item).fail_on_findings
+        try:
+            if names:
+                client.assert_no_findings(*([] if names is True else names))
+        except (APNsMockError, VerificationError) as error:
+            pytest.fail(str(error), pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    client = item.stash.get(_client_key, None)
+    if client is not None and report.failed:
+        folder = item.config.getoption("--apns-mock-export")
+        exported = _export(client, Path(folder), item.nodeid) if folder and report.when == "call" else ""
+        report.sections.append(("apns-mock", describe(client) + exported))
+    return report
+
+
+def _start(config: pytest.Config) -> Client:
+    arguments = list(config.getini("apns_mock_arguments"))
+    seed = config.getoption("--apns-mock-seed")
+    if seed is not None:
+        arguments += ["--seed", str(seed)]
+    return clients.start(*arguments, binary=config.getoption("--apns-mock-binary"))
+
+
+def _connect(config: pytest.Config) -> Client:
+    """Returns the running server that APNS_MOCK_ADMIN names, unless the configuration needs a server of its own."""
+    values = {
+        "--apns-mock-binary": config.getoption("--apns-mock-binary"),
+        "--apns-mock-seed": config.getoption("--apns-mock-seed"), "apns_mock_arguments": config.getini("apns_mock_arguments")}
+    used = [name for name, value in values.items() if value not in (None, [])]
+    if used:
+        raise APNsMockError(
+            f"{' and '.join(used)} start a server, but APNS_MOCK_ADMIN names a running one: omit the options, or unset "
+            "the variable.")
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        raise APNsMockError(
+            "The workers of pytest-xdist would reset each other's pushes on the server that APNS_MOCK_ADMIN names: "
+            "unset the variable, so that each worker starts its own server, or run the tests with -n0.")
+    return clients.connect()
+
+
+def _export(client: Client, folder: Path, test: str) -> str:
+    """Exports the inbox; returns a line that says where it is, or why it could not be exported."""
+    path = folder / (re.sub(r"[^\w.-]+", "_", test) + ".ndjson")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        client.export(path)
+    except (APNsMockError, OSError) as error:
+        return f"\nThe pushes could not be exported: {error}"
+    return f"\nTo inspect the pushes: apns-mock view {path}"
