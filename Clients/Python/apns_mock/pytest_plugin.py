@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -21,6 +22,13 @@ MARKER = "apns(profile=None, seed=None, fail_on_findings=False)"
 _client_key = pytest.StashKey[Client]()
 
 
+class MarkerError(APNsMockError):
+    """A marker has an unknown argument, or a value of the wrong type."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The marker {MARKER} {problem}")
+
+
 @dataclass(frozen=True)
 class MarkerOptions:
     """The arguments of the markers of one test."""
@@ -33,17 +41,17 @@ class MarkerOptions:
     def of(cls, item: pytest.Item) -> MarkerOptions:
         """Returns the arguments of all `apns` markers of a test; those of the closest marker have precedence.
 
-        Raises ValueError for an unknown argument or a value of the wrong type.
+        Raises MarkerError for an unknown argument or a value of the wrong type.
         """
         arguments: dict[str, Any] = {}
         for marker in reversed(list(item.iter_markers("apns"))):
             if marker.args:
-                raise ValueError(f"has only keyword arguments, and {marker.args[0]!r} has no name")
+                raise MarkerError(f"has only keyword arguments, and {marker.args[0]!r} has no name")
             arguments.update(marker.kwargs)
         for name in arguments:
             if name not in cls.__dataclass_fields__:
                 guess = difflib.get_close_matches(name, cls.__dataclass_fields__, 1)
-                raise ValueError(f"has no argument {name!r}" + (f": did you mean {guess[0]!r}?" if guess else ""))
+                raise MarkerError(f"has no argument {name!r}" + (f", did you mean {guess[0]!r}?" if guess else ""))
         options = cls(**arguments)
         options._check_types()
         return options
@@ -51,12 +59,12 @@ class MarkerOptions:
     def _check_types(self) -> None:
         names = self.fail_on_findings
         if self.profile is not None and not isinstance(self.profile, str):
-            raise ValueError(f"needs a string such as 'flaky-503?rate=0.3' as profile, not {self.profile!r}")
+            raise MarkerError(f"needs a string such as 'flaky-503?rate=0.3' as profile, not {self.profile!r}")
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
-            raise ValueError(f"needs a number of at least 0 as seed, not {self.seed!r}")
+            raise MarkerError(f"needs a number of at least 0 as seed, not {self.seed!r}")
         is_list = isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names)
         if not isinstance(names, bool) and not is_list:
-            raise ValueError(f"needs True, False or a list of names of findings as fail_on_findings, not {names!r}")
+            raise MarkerError(f"needs True, False or a list of names of findings as fail_on_findings, not {names!r}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,10 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
     """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
-    try:
+    with _errors_without_traceback():
         server = _connect(request.config) if os.environ.get("APNS_MOCK_ADMIN") else _start(request.config)
-    except APNsMockError as error:
-        pytest.fail(str(error), pytrace=False)
     with server:
         yield server
 
@@ -94,17 +100,13 @@ def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
 @pytest.fixture
 def apns(request: pytest.FixtureRequest, apns_server: Client) -> Client:
     """The server, reset before the test, with the profile and the seed of the marker `apns`."""
-    try:
+    with _errors_without_traceback():
         options = MarkerOptions.of(request.node)
         request.node.stash[_client_key] = apns_server
         apns_server.reset()
         if options.profile is not None or options.seed is not None:
             profile = options.profile or str(apns_server.status()["profile"])
             apns_server.profile(profile, seed=options.seed)
-    except ValueError as error:
-        pytest.fail(f"The marker {MARKER} {error}", pytrace=False)
-    except APNsMockError as error:
-        pytest.fail(str(error), pytrace=False)
     return apns_server
 
 
@@ -121,11 +123,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     client = item.stash.get(_client_key, None)
     if client is not None:
         names = MarkerOptions.of(item).fail_on_findings
-        try:
-            if names:
+        if names:
+            with _errors_without_traceback():
                 client.assert_no_findings(*([] if names is True else names))
-        except (APNsMockError, VerificationError) as error:
-            pytest.fail(str(error), pytrace=False)
     return result
 
 
@@ -140,6 +140,15 @@ def pytest_runtest_makereport(
         exported = _export(client, Path(folder), item.nodeid) if folder and report.when == "call" else ""
         report.sections.append(("apns-mock", describe(client) + exported))
     return report
+
+
+@contextmanager
+def _errors_without_traceback() -> Iterator[None]:
+    """Reports an error of the client as its message: a traceback would show only this module."""
+    try:
+        yield
+    except (APNsMockError, VerificationError) as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def _start(config: pytest.Config) -> Client:

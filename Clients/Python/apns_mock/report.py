@@ -13,14 +13,13 @@ MAX_PUSHES = 50
 def describe(client: Client) -> str:
     """Returns the seed, the active profile, the newest pushes and the findings; or why they cannot be read."""
     try:
-        status = client.status()
+        profile, total = client.request("GET", "/profile"), client.status()["inbox"]["records"]
         fields = "seq,received_at,request.device_token,apns.topic,attempt,outcome,served,fault"
         pushes = client.pushes(limit=MAX_PUSHES, order="desc", fields=fields)[::-1]
         findings = client.findings()
     except APNsMockError as error:
         return str(error)
-    total = status["inbox"]["records"]
-    lines = [f"seed {status['seed']}, profile {status['profile']}, {_count(total, 'push', 'pushes')} in the inbox"]
+    lines = [f"seed {profile['seed']}, profile {profile['reference']}, {_count(total, 'push', 'pushes')} in the inbox"]
     if total > len(pushes) == MAX_PUSHES:
         lines.append(f"the newest {MAX_PUSHES}:")
     lines += _table([_row(push) for push in pushes])

@@ -25,6 +25,8 @@ PROGRAM = "apns-mock"
 POLL_INTERVAL = 0.01
 #: Seconds that a server may take to shut down before it is killed. Its own limit for open streams is 5 seconds.
 SHUTDOWN_TIMEOUT = 15.0
+#: The number of lines of the server's output that an error quotes.
+MAX_LINES = 10
 #: Values of `e_machine` in the header of an ELF file.
 ELF_MACHINES = {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 #: Names that operating systems use for the same architecture.
@@ -144,11 +146,15 @@ class ServerProcess:
             6: "because a port is in use; use port 0, or stop the program that uses it",
         }
         cause = causes.get(status, f"and exited with {_describe_status(status)}")
-        return f"The server {self.program} did not start {cause}{self._last_output()}"
+        return f"The server {self.program} did not start {cause}{self._last_output('error:')}"
 
-    def _last_output(self, lines: int = 10) -> str:
-        """Returns the end of a sentence with the last lines that the server wrote to standard error."""
-        output = self._errors.read_text(errors="replace").strip().splitlines()[-lines:]
+    def _last_output(self, first: str = "") -> str:
+        """Returns the end of a sentence with the last lines that the server wrote to standard error: those from the
+        last line that begins with `first`, if there is one.
+        """
+        lines = self._errors.read_text(errors="replace").strip().splitlines()[-MAX_LINES:]
+        starts = [index for index, line in enumerate(lines) if line.startswith(first)] if first else []
+        output = lines[starts[-1]:] if starts else lines
         return "".join([":", *(f"\n  {line}" for line in output)]) if output else " (it wrote no diagnostics)."
 
 

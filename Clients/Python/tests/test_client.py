@@ -50,7 +50,7 @@ def test_misspelled_filter_is_an_error(server: Client) -> None:
     assert caught.value.status == 400
     with pytest.raises(RequestError, match="Did you mean flaky-503"):
         server.profile("flaky-504")
-    with pytest.raises(RequestError, match="no_findings.*did you mean hot-retry"):
+    with pytest.raises(RequestError, match="no_findings.*Did you mean hot-retry"):
         server.assert_no_findings("hot-retri")
     with pytest.raises(ValueError, match="limit must be a number"):
         server.pushes(limit="3")
