@@ -169,7 +169,7 @@ def _connect(config: pytest.Config) -> Client:
         raise APNsMockError(
             f"{' and '.join(used)} start a server, but APNS_MOCK_ADMIN names a running one: omit the options, or unset "
             "the variable.")
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+    if getattr(config, "workerinput", {}).get("workercount", 1) > 1:
         raise APNsMockError(
             "The workers of pytest-xdist would reset each other's pushes on the server that APNS_MOCK_ADMIN names: "
             "unset the variable, so that each worker starts its own server, or run the tests with -n0.")

@@ -1,0 +1,347 @@
+"""The pytest plugin, in pytest runs of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from apns_mock import Client
+from test_process import environment
+
+PROVIDER = """
+import ssl, time
+import httpx, jwt, pytest
+
+
+class Provider:
+    delay = 0.15
+
+    def send(self, settings, tokens, retries=5):
+        tokens = [f"{number:064x}" for number in range(1, tokens + 1)] if isinstance(tokens, int) else tokens
+        with open(settings.key) as key:
+            token = jwt.encode({"iss": settings.team_id, "iat": int(time.time())}, key.read(), algorithm="ES256",
+                               headers={"kid": settings.key_id})
+        headers = {"authorization": f"bearer {token}", "apns-topic": settings.topic, "apns-push-type": "alert"}
+        context = ssl.create_default_context(cafile=settings.ca)
+        with httpx.Client(http2=True, base_url=settings.url, verify=context, trust_env=False, headers=headers) as client:
+            for device_token in tokens:
+                for attempt in range(1 + retries):
+                    response = client.post(f"/3/device/{device_token}", json={"aps": {"alert": "Hello"}})
+                    if response.status_code != 503:
+                        break
+                    time.sleep(self.delay * 2**attempt)
+
+
+@pytest.fixture
+def provider():
+    return Provider()
+"""
+
+
+@pytest.fixture(autouse=True)
+def provider_in_conftest(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(PROVIDER)
+
+
+def run(pytester: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
+    """Runs pytest in a process of its own, as a user does."""
+    pytester.makepyfile(source)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments, timeout=100)
+
+
+def test_example_of_the_documentation(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.mark.apns(profile="flaky-503?rate=0.3", seed=7, fail_on_findings=True)
+        def test_retries(apns, provider):
+            provider.send(apns.settings, tokens=20)
+            apns.wait(count=20, accepted=True); apns.assert_nothing_lost()
+            assert 0 < len(apns.pushes(rule="flaky")) < 20
+        """)
+    result.assert_outcomes(passed=1)
+
+
+def test_each_test_starts_with_a_reset_server(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.mark.apns(profile="flaky-503?rate=1")
+        def test_first(apns, provider):
+            provider.send(apns.settings, tokens=1, retries=0)
+            assert apns.pushes(status=503)
+
+        def test_second(apns, apns_server, provider):
+            assert apns is apns_server
+            assert apns.pushes() == []
+            provider.send(apns.settings, tokens=1)
+            assert apns.pushes(status=200)
+        """)
+    result.assert_outcomes(passed=2)
+
+
+def test_same_seed_gives_the_same_faults(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        faults = []
+
+        @pytest.mark.apns(profile="flaky-503?rate=0.5", seed=7)
+        @pytest.mark.parametrize("run", range(2))
+        def test_marker(apns, provider, run):
+            provider.send(apns.settings, tokens=20, retries=0)
+            faults.append([push["request"]["device_token"] for push in apns.pushes(status=503)])
+
+        @pytest.mark.apns(profile="flaky-503?rate=0.5")
+        def test_option(apns, provider):
+            test_marker(apns, provider, 2)
+
+        def test_all_are_equal():
+            assert len(faults) == 3 and faults[0] == faults[1] == faults[2] and 0 < len(faults[0]) < 20
+        """, "--apns-mock-seed", "7")
+    result.assert_outcomes(passed=4)
+
+
+def test_markers_of_module_class_and_test_are_combined(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        pytestmark = pytest.mark.apns(profile="flaky-503?rate=1", seed=1)
+
+        @pytest.mark.apns(seed=2)
+        class TestClass:
+            @pytest.mark.apns(seed=3)
+            def test_method(self, apns):
+                active = apns.request("GET", "/profile")
+                assert (active["reference"], active["seed"]) == ("flaky-503?rate=1", 3)
+
+            def test_other(self, apns):
+                assert apns.request("GET", "/profile")["seed"] == 2
+
+        def test_function(apns):
+            assert apns.request("GET", "/profile")["seed"] == 1
+        """)
+    result.assert_outcomes(passed=3)
+
+
+def test_failed_test_shows_the_inbox(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.mark.apns(profile="flaky-503?rate=1", seed=7)
+        def test_gives_up(apns, provider):
+            provider.send(apns.settings, tokens=["ab12" * 16], retries=1)
+            provider.delay = 0
+            provider.send(apns.settings, tokens=["cd34" * 16], retries=1)
+            apns.wait(count=3, accepted=True, timeout=0.2)
+        """, "--apns-mock-export", "exported")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        ">       apns.wait(count=3, accepted=True, timeout=0.2)",
+        "E       apns_mock.errors.WaitError: wanted at least 3, and 2 pushes match after 200ms",
+        "*- apns-mock -*",
+        "seed 7, profile flaky-503?rate=1, 4 pushes in the inbox",
+        "  1  ??:??:??.???  ab12ab…b12  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
+        "  2  ??:??:??.???  ab12ab…b12  com.example.app  attempt 2  200",
+        "  3  ??:??:??.???  cd34cd…d34  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
+        "  4  ??:??:??.???  cd34cd…d34  com.example.app  attempt 2  200",
+        "findings:",
+        "  hot-retry (push 4): *",
+        "To inspect the pushes: apns-mock view exported/test_failed_test_shows_the_inbox.py_test_gives_up.ndjson",
+    ], consecutive=False)
+    (exported,) = (pytester.path / "exported").iterdir()
+    assert [json.loads(line)["attempt"] for line in exported.read_text().splitlines()] == [1, 2, 1, 2]
+
+
+def test_long_inbox_is_shortened(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        def test_many(apns, provider):
+            provider.send(apns.settings, tokens=60)
+            assert not apns.pushes()
+        """)
+    result.stdout.fnmatch_lines(["seed *, profile healthy, 60 pushes in the inbox", "the newest 50:", "  11 *", "  60 *"])
+    result.stdout.no_fnmatch_line("  10 *")
+
+
+@pytest.mark.parametrize("value, fails", [("True", True), ("['retried-410']", True), ("['jwt-churn']", False)])
+def test_findings_fail_a_test(pytester: pytest.Pytester, value: str, fails: bool) -> None:
+    result = run(pytester, f"""
+        import pytest
+
+        @pytest.mark.apns(fail_on_findings={value})
+        def test_repeats(apns, provider):
+            apns.device("ab12" * 16).unregistered()
+            provider.send(apns.settings, tokens=["ab12" * 16] * 2)
+        """)
+    result.assert_outcomes(failed=int(fails), passed=int(not fails))
+    if fails:
+        result.stdout.fnmatch_lines(["*✗ no_findings: wanted no*, found 1", "*- apns-mock -*", "findings:"])
+        result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ("profil='healthy'", "has no argument 'profil', did you mean 'profile'?"),
+    ("colour=1", "has no argument 'colour'"),
+    ("'healthy'", "has only keyword arguments, and 'healthy' has no name"),
+    ("profile=7", "needs a string such as 'flaky-503?rate=0.3' as profile, not 7"),
+    ("seed='7'", "needs a number of at least 0 as seed, not '7'"),
+    ("fail_on_findings='hot-retry'", "needs True, False or a list of names of findings as fail_on_findings, *"),
+    ("profile='flaky-504'", 'The server responded with 422 * unknown profile "flaky-504". Did you mean flaky-503?*'),
+    ("profile='flaky-503?rat=1'", "The server responded with 422 *rat*"),
+])
+def test_wrong_marker_is_an_error(pytester: pytest.Pytester, arguments: str, message: str) -> None:
+    result = run(pytester, f"""
+        import pytest
+
+        @pytest.mark.apns({arguments})
+        def test_without_fixture():
+            pass
+        """)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{message}"])
+    result.stdout.no_fnmatch_line("*During handling*")
+
+
+def test_misspelled_finding_is_an_error(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.mark.apns(fail_on_findings=["hot-retri"])
+        def test_misspelled():
+            pass
+        """)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Did you mean hot-retry?*"])
+
+
+def test_each_xdist_worker_has_a_server(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import os, pytest
+
+        @pytest.mark.parametrize("number", range(8))
+        def test_parallel(apns, provider, number, tmp_path_factory):
+            apns.wait(count=0, settle="20ms")
+            provider.send(apns.settings, tokens=5)
+            assert len(apns.wait(count="=5", settle="50ms")) == 5
+            shared = tmp_path_factory.getbasetemp().parent / "servers"
+            with shared.open("a") as file:
+                file.write(f"{os.environ['PYTEST_XDIST_WORKER']} {apns.admin_url}\\n")
+        """, "-n", "2", "--basetemp", str(pytester.path / "base"))
+    result.assert_outcomes(passed=8)
+    used = set((pytester.path / "base" / "servers").read_text().splitlines())
+    assert {line.split()[0] for line in used} == {"gw0", "gw1"}
+    assert len({line.split()[1] for line in used}) == 2
+
+
+def test_report_of_a_failed_test_in_an_xdist_worker(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        def test_fails(apns, provider):
+            provider.send(apns.settings, tokens=1)
+            assert apns.pushes() == []
+        """, "-n", "2")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*- apns-mock -*", "seed *, profile healthy, 1 push in the inbox", "  1 * 200", "no findings"])
+
+
+def test_server_killed_during_a_test(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import os, signal
+
+        def test_killed(apns):
+            os.kill(apns.pid, signal.SIGKILL)
+            apns.pushes()
+
+        def test_next(apns):
+            pass
+        """)
+    result.assert_outcomes(failed=1, errors=1)
+    result.stdout.fnmatch_lines([
+        "*ERROR at setup of test_next*", "The apns-mock server (pid *) exited with signal 9 (SIGKILL)*",
+        ">       apns.pushes()", "E *ServerExitedError: The apns-mock server (pid *) exited with signal 9 (SIGKILL)*",
+        "*- apns-mock -*", "The apns-mock server (pid *) exited with signal 9 (SIGKILL)*"])
+
+
+def test_missing_program(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "def test_any(apns): pass", "--apns-mock-binary", "nowhere/apns-mock")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*/nowhere/apns-mock, which the argument names as the program apns-mock, is not a file*"])
+
+
+def test_arguments_of_the_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\napns_mock_arguments = --rules strict --environment production\n")
+    result = run(pytester, """
+        def test_status(apns):
+            status = apns.status()
+            assert (status["rules"], status["environment"]) == ("strict", "production")
+        """)
+    result.assert_outcomes(passed=1)
+
+
+def test_no_server_without_a_test_that_uses_it(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APNS_MOCK_BINARY", "/nowhere")
+    result = run(pytester, "def test_other(): pass", "--strict-markers", "-W", "error")
+    result.assert_outcomes(passed=1)
+
+
+def test_running_server_is_used(
+    pytester: pytest.Pytester, server: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment(server).items():
+        monkeypatch.setenv(name, value)
+    source = "def test_send(apns, provider): provider.send(apns.settings, tokens=3); assert apns.pid is None"
+    run(pytester, source).assert_outcomes(passed=1)
+    assert len(server.pushes()) == 3
+    result = run(pytester, source, "-n", "2")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["The workers of pytest-xdist would reset each other's pushes*unset the variable*"])
+    result = run(pytester, source, "--apns-mock-seed", "7")
+    result.stdout.fnmatch_lines(["--apns-mock-seed start a server, but APNS_MOCK_ADMIN names a running one: *"])
+
+
+def test_stale_variables_of_a_server(
+    pytester: pytest.Pytester, server: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment(server).items():
+        monkeypatch.setenv(name, value)
+    server.stop()
+    result = run(pytester, "def test_any(apns): pass")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([
+        "The apns-mock server at http://127.0.0.1:* did not respond (*Connection refused): start it, or correct "
+        "APNS_MOCK_ADMIN; without that variable each test session starts a server of its own."])
+
+
+def test_interrupted_run_leaves_no_server(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import os, signal
+
+        def test_interrupted(apns):
+            print(apns.pid)
+            os.kill(os.getpid(), signal.SIGINT)
+        """)
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-s", "-q"], cwd=pytester.path, capture_output=True, text=True, timeout=60)
+    (pid,) = [line for line in result.stdout.splitlines() if line.isdigit()]
+    assert "KeyboardInterrupt" in result.stdout
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_unittest_class_with_the_marker(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import unittest
+        import pytest
+
+        @pytest.mark.apns(profile="flaky-503")
+        class Case(unittest.TestCase):
+            @pytest.fixture(autouse=True)
+            def use_server(self, apns):
+                self.apns = apns
+
+            def test_profile(self):
+                assert self.apns.status()["profile"].startswith("flaky-503")
+        """)
+    result.assert_outcomes(passed=1)
