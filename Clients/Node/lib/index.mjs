@@ -1,0 +1,3 @@
+import client from './index.js';
+
+export const { ApnsMockError, ApnsMockExpectationError, connect, start } = client;

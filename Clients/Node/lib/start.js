@@ -1,0 +1,142 @@
+'use strict';
+
+const fs = require('node:fs');
+
+const { AdminAPI } = require('./admin-api.js');
+const { ApnsMock } = require('./apns-mock.js');
+const { ApnsMockError } = require('./errors.js');
+const { manifest } = require('./program.js');
+const { ServerProcess } = require('./server-process.js');
+
+const defaultTopic = 'com.example.app';
+
+/**
+ * Starts a server on free ports.
+ *
+ * @param {{ args?: string[], binary?: string, timeout?: number }} [options]
+ */
+async function start(options) {
+  const process = await ServerProcess.start(options);
+  const { ports } = process;
+  const server = {
+    api: new AdminAPI(authority(ports.admin), ports.admin_token),
+    settings: settings(portFileValues(ports)),
+    connectionError: (cause) => process.connectionError(cause),
+    stop: () => process.stop(),
+  };
+  return checked(new ApnsMock(server));
+}
+
+/**
+ * Connects to a running server, by default the one that `apns-mock exec` started for this process.
+ *
+ * @param {{ portFile?: string, apns?: string, admin?: string, adminToken?: string, ca?: string, key?: string,
+ *   keyId?: string, teamId?: string }} [options]
+ */
+async function connect(options = {}) {
+  const values = { ...fileValues(options), ...environmentValues(), ...defined(options) };
+  if (!values.admin) {
+    throw new ApnsMockError(
+      'the address of the apns-mock server is unknown: run the tests with `apns-mock exec -- COMMAND`, set ' +
+        'APNS_MOCK_ADMIN or APNS_MOCK_PORT_FILE, or pass `admin` or `portFile`',
+    );
+  }
+  const api = new AdminAPI(values.admin, values.adminToken);
+  const server = {
+    api,
+    settings: settings({ ...values, admin: api.url }),
+    connectionError: async (cause) =>
+      new ApnsMockError(
+        `the apns-mock server at ${api.url} cannot be reached (${cause.code ?? cause.message}): start it, or correct ` +
+          'its address',
+        { cause },
+      ),
+    stop: async () => {},
+  };
+  return checked(new ApnsMock(server));
+}
+
+function fileValues({ portFile, admin }) {
+  const file = portFile ?? (admin === undefined ? process.env.APNS_MOCK_PORT_FILE : undefined);
+  if (!file) return {};
+  try {
+    return portFileValues(JSON.parse(fs.readFileSync(file, 'utf8')));
+  } catch (cause) {
+    throw new ApnsMockError(
+      `the port file ${file} cannot be read (${cause.code ?? cause.message}): start the server with --port-file, or ` +
+        'correct the path',
+      { cause },
+    );
+  }
+}
+
+function portFileValues(ports) {
+  return {
+    apns: authority(ports.apns[0]),
+    admin: `http://${authority(ports.admin)}`,
+    adminToken: ports.admin_token,
+    ca: ports.ca,
+    key: ports.key,
+    keyId: ports.key_id,
+    teamId: ports.team_id,
+  };
+}
+
+function environmentValues() {
+  const { env } = process;
+  return defined({
+    apns: env.APNS_MOCK_APNS?.split(',')[0],
+    admin: env.APNS_MOCK_ADMIN,
+    adminToken: env.APNS_MOCK_ADMIN_TOKEN,
+    ca: env.APNS_MOCK_CA,
+    key: env.APNS_MOCK_KEY,
+    keyId: env.APNS_MOCK_KEY_ID,
+    teamId: env.APNS_MOCK_TEAM_ID,
+  });
+}
+
+function settings({ apns, admin, ca, key, keyId, teamId }) {
+  const url = apns === undefined ? undefined : new URL(`https://${apns}`);
+  return Object.freeze({
+    host: url?.hostname.replace(/^\[|\]$/g, ''),
+    port: url === undefined ? undefined : Number(url.port || 443),
+    url: url?.origin,
+    adminUrl: admin,
+    ca,
+    key,
+    keyId,
+    teamId,
+    topic: defaultTopic,
+  });
+}
+
+function authority({ host, port }) {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function defined(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+/** Returns `apns` if the server is compatible with this client; otherwise stops it. */
+async function checked(apns) {
+  try {
+    checkVersion((await apns.status()).version, manifest.version);
+    return apns;
+  } catch (error) {
+    await apns.stop();
+    throw error;
+  }
+}
+
+/** Compares the versions of server and client. Those with equal major versions are compatible, before 1.0 with equal minor versions. */
+function checkVersion(server, client) {
+  const significant = (version) => version.split('.').slice(0, version.startsWith('0.') ? 2 : 1).join('.');
+  if (significant(server) === significant(client)) return;
+  throw new ApnsMockError(
+    `the apns-mock server has version ${server} and this client version ${client}: install the npm package apns-mock ` +
+      `${significant(server)}.x, or set APNS_MOCK_BINARY to an apns-mock program of version ${significant(client)}.x`,
+  );
+}
+
+module.exports = { checkVersion, connect, start };
