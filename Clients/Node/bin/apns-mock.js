@@ -19,7 +19,7 @@ function main() {
   }
   child.on('error', (error) => fail(notExecutable(program, error)));
   child.on('exit', (code, signal) => process.exit(code ?? 128 + os.constants.signals[signal]));
-  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2']) process.on(signal, () => child.kill(signal));
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   // A terminal sends these to the whole process group, so that forwarding would deliver them twice.
   const hasTerminal = [0, 1, 2].some((descriptor) => require('node:tty').isatty(descriptor));
   for (const signal of ['SIGINT', 'SIGQUIT']) process.on(signal, () => hasTerminal || child.kill(signal));

@@ -16,15 +16,7 @@ const defaultTopic = 'com.example.app';
  * @param {{ args?: string[], binary?: string, timeout?: number }} [options]
  */
 async function start(options) {
-  const process = await ServerProcess.start(options);
-  const { ports } = process;
-  const server = {
-    api: new AdminAPI(authority(ports.admin), ports.admin_token),
-    settings: settings(portFileValues(ports)),
-    connectionError: (cause) => process.connectionError(cause),
-    stop: () => process.stop(),
-  };
-  return checked(new ApnsMock(server));
+  return new ApnsMock(await startServer(options));
 }
 
 /**
@@ -33,8 +25,31 @@ async function start(options) {
  * @param {{ portFile?: string, apns?: string, admin?: string, adminToken?: string, ca?: string, key?: string,
  *   keyId?: string, teamId?: string }} [options]
  */
-async function connect(options = {}) {
-  const values = { ...fileValues(options), ...environmentValues(), ...defined(options) };
+async function connect(options) {
+  return new ApnsMock(await connectToServer(options));
+}
+
+/** Starts a server and returns it for an `ApnsMock`. */
+async function startServer(options) {
+  const child = await ServerProcess.start(options);
+  const server = {
+    api: new AdminAPI(authority(child.ports.admin), child.ports.admin_token),
+    settings: settings(portFileValues(child.ports)),
+    connectionError: (cause) => child.connectionError(cause),
+    stop: () => child.stop(),
+  };
+  try {
+    await checkVersionOf(server);
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return server;
+}
+
+/** Connects to a running server and returns it for an `ApnsMock`. */
+async function connectToServer(options = {}) {
+  const values = { ...addresses(options), ...defined(options) };
   if (!values.admin) {
     throw new ApnsMockError(
       'the address of the apns-mock server is unknown: run the tests with `apns-mock exec -- COMMAND`, set ' +
@@ -53,12 +68,19 @@ async function connect(options = {}) {
       ),
     stop: async () => {},
   };
-  return checked(new ApnsMock(server));
+  await checkVersionOf(server);
+  return server;
 }
 
-function fileValues({ portFile, admin }) {
-  const file = portFile ?? (admin === undefined ? process.env.APNS_MOCK_PORT_FILE : undefined);
-  if (!file) return {};
+/** Returns the values of a port file, or those of the environment if the options do not name a server. */
+function addresses({ portFile, admin }) {
+  if (portFile !== undefined) return readPortFile(portFile);
+  if (admin !== undefined) return {};
+  const { APNS_MOCK_PORT_FILE: file } = process.env;
+  return { ...(file ? readPortFile(file) : {}), ...environmentValues() };
+}
+
+function readPortFile(file) {
   try {
     return portFileValues(JSON.parse(fs.readFileSync(file, 'utf8')));
   } catch (cause) {
@@ -118,25 +140,19 @@ function defined(values) {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-/** Returns `apns` if the server is compatible with this client; otherwise stops it. */
-async function checked(apns) {
-  try {
-    checkVersion((await apns.status()).version, manifest.version);
-    return apns;
-  } catch (error) {
-    await apns.stop();
-    throw error;
-  }
+/** Throws if the server's version and that of this client are incompatible. */
+async function checkVersionOf(server) {
+  checkVersion((await new ApnsMock(server).status()).version, manifest.version);
 }
 
-/** Compares the versions of server and client. Those with equal major versions are compatible, before 1.0 with equal minor versions. */
+/** Compares two versions: equal major versions are compatible, and before 1.0 equal minor versions. */
 function checkVersion(server, client) {
-  const significant = (version) => version.split('.').slice(0, version.startsWith('0.') ? 2 : 1).join('.');
+  const significant = (version) => version.split('.', version.startsWith('0.') ? 2 : 1).join('.');
   if (significant(server) === significant(client)) return;
   throw new ApnsMockError(
     `the apns-mock server has version ${server} and this client version ${client}: install the npm package apns-mock ` +
-      `${significant(server)}.x, or set APNS_MOCK_BINARY to an apns-mock program of version ${significant(client)}.x`,
+      `${significant(server)}, or set APNS_MOCK_BINARY to an apns-mock program of version ${significant(client)}`,
   );
 }
 
-module.exports = { checkVersion, connect, start };
+module.exports = { connect, connectToServer, start, startServer };

@@ -1,0 +1,3 @@
+import helper from './jest.js';
+
+export const { useApnsMock } = helper;

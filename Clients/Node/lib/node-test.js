@@ -1,0 +1,35 @@
+'use strict';
+
+const { after, afterEach, before, beforeEach } = require('node:test');
+
+const { TestSession } = require('./test-session.js');
+
+/**
+ * Registers hooks of node:test that run one server for this test file and reset it before each test.
+ *
+ * A failed test prints the inbox, the seed, the active profile and the findings. Versions of Node before 20.12 do not
+ * tell a hook whether the test failed; there, only failed checks of `failOnFindings` print it.
+ *
+ * @param {import('./test-session.js').TestOptions} [options]
+ */
+function useApnsMock(options) {
+  const session = new TestSession(options);
+  before(() => session.start());
+  beforeEach(() => session.prepare());
+  afterEach(async (context) => {
+    if (context.passed === false) {
+      console.error(await session.failureReport());
+      return;
+    }
+    try {
+      await session.check();
+    } catch (error) {
+      console.error(await session.failureReport());
+      throw error;
+    }
+  });
+  after(() => session.stop());
+  return session.apns;
+}
+
+module.exports = { useApnsMock };

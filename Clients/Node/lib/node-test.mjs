@@ -1,0 +1,3 @@
+import helper from './node-test.js';
+
+export const { useApnsMock } = helper;

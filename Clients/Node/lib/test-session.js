@@ -1,0 +1,93 @@
+'use strict';
+
+const { ApnsMock } = require('./apns-mock.js');
+const { ApnsMockError } = require('./errors.js');
+const { connectToServer, startServer } = require('./start.js');
+
+const optionNames = ['profile', 'seed', 'failOnFindings', 'connect', 'args', 'scope'];
+
+/** The server of this test process, and the number of sessions that use it. */
+const shared = { server: undefined, users: 0 };
+
+/** What the hooks of every test runner do: run one server per test process and reset it before each test. */
+class TestSession {
+  #options;
+  #server;
+
+  /** @param {import('./test-session.js').TestOptions} [options] */
+  constructor(options = {}) {
+    const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
+    if (unknown !== undefined) {
+      throw new ApnsMockError(`unknown option "${unknown}" of useApnsMock: the options are ${optionNames.join(', ')}`);
+    }
+    this.#options = options;
+    this.apns = new ApnsMock(this.#handle(), options.scope);
+  }
+
+  /** Starts the server, or connects to it, before the first test. */
+  async start() {
+    const { connect, args } = this.#options;
+    if (connect) {
+      this.#server = await connectToServer(connect === true ? {} : connect);
+      return;
+    }
+    shared.users += 1;
+    shared.server ??= startServer({ args });
+    this.#server = await shared.server;
+  }
+
+  /** Resets the server and activates the profile before a test. */
+  async prepare() {
+    const { profile = 'healthy', seed } = this.#options;
+    await this.apns.reset();
+    if (this.#options.profile !== undefined || seed !== undefined) await this.apns.profile(profile, { seed });
+  }
+
+  /** Fails a test that caused findings, if the options say so. */
+  async check() {
+    const { failOnFindings = false } = this.#options;
+    if (failOnFindings) await this.apns.verify({ no_findings: failOnFindings });
+  }
+
+  /** Returns the report of a failed test. It never throws, so that it cannot hide the failure. */
+  async failureReport() {
+    try {
+      return `\n${await this.apns.report()}\n`;
+    } catch (error) {
+      return `\napns-mock: no report: ${error.message}\n`;
+    }
+  }
+
+  /** Stops the server after the last test of its last user. */
+  async stop() {
+    const server = this.#server;
+    this.#server = undefined;
+    if (this.#options.connect) return;
+    shared.users -= 1;
+    if (shared.users > 0) return;
+    shared.server = undefined;
+    await server?.stop();
+  }
+
+  /** Returns a server whose members are available between `start` and `stop`. */
+  #handle() {
+    const running = () => {
+      if (this.#server !== undefined) return this.#server;
+      throw new ApnsMockError('the apns-mock server is not running: use it in tests and hooks only');
+    };
+    return {
+      get api() {
+        return running().api;
+      },
+      get settings() {
+        return running().settings;
+      },
+      connectionError: (cause) => running().connectionError(cause),
+      stop: async () => {
+        throw new ApnsMockError('useApnsMock stops the apns-mock server after the last test: remove the call of stop');
+      },
+    };
+  }
+}
+
+module.exports = { TestSession };

@@ -1,0 +1,24 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+
+import testSession from './test-session.js';
+
+const { TestSession } = testSession;
+
+/**
+ * Registers hooks of Vitest that run one server for this test file and reset it before each test.
+ *
+ * A failed test prints the inbox, the seed, the active profile and the findings.
+ *
+ * @param {import('./test-session.js').TestOptions} [options]
+ */
+export function useApnsMock(options) {
+  const session = new TestSession(options);
+  beforeAll(() => session.start());
+  beforeEach(async (context) => {
+    context.onTestFailed(async () => console.error(await session.failureReport()));
+    await session.prepare();
+  });
+  afterEach(() => session.check());
+  afterAll(() => session.stop());
+  return session.apns;
+}
