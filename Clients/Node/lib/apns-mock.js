@@ -98,7 +98,7 @@ class ApnsMock {
   /** Waits until enough pushes match and returns them. */
   async wait({ count = 1, timeout, settle, query, ...fields } = {}) {
     const parameters = this.#filter(query === undefined ? fields : { q: query, ...fields });
-    parameters.set('count', String(count));
+    parameters.set('count', String(count).replace('==', '=')); // The second = is part of `count==3`.
     if (timeout !== undefined) parameters.set('timeout', duration(timeout));
     if (settle !== undefined) parameters.set('settle', duration(settle));
     const result = await this.#json('GET', `/pushes/wait?${parameters}`);

@@ -267,7 +267,7 @@ export interface ApnsMock {
   /** Returns the matching records, one JSON object per line. */
   export(filter?: Filter): Promise<string>;
   /** Adds the records of an exported file to the inbox. */
-  import(file: string | URL): Promise<{ [member: string]: unknown }>;
+  import(file: string): Promise<{ [member: string]: unknown }>;
   status(): Promise<Status>;
   /** Returns the inbox, the seed, the active profile and the findings as text. */
   report(): Promise<string>;

@@ -1,16 +1,17 @@
 'use strict';
 
+const { spawn } = require('node:child_process');
+const { once } = require('node:events');
 const fs = require('node:fs');
 const path = require('node:path');
 
 const { ApnsMockError } = require('./errors.js');
+const { executablePlatform } = require('./executable.js');
 
 const packageFolder = path.join(__dirname, '..');
 const packagedProgram = path.join(packageFolder, 'program', 'apns-mock');
+const advice = 'install the apns-mock package for this platform, or set APNS_MOCK_BINARY to the path of a program for it';
 const launcher = path.join(packageFolder, 'bin', 'apns-mock.js');
-
-/** The `package.json` of this package. A package with a program names its platform in `os` and `cpu`. */
-const manifest = require('../package.json');
 
 /**
  * Returns the path of the apns-mock program: the value of `APNS_MOCK_BINARY`, else the program in this package, else
@@ -18,7 +19,7 @@ const manifest = require('../package.json');
  *
  * @param {{ environment?: NodeJS.ProcessEnv, searchPath?: boolean }} [options]
  * @returns {string}
- * @throws {ApnsMockError} If there is none, or if the one in this package is for another platform.
+ * @throws {ApnsMockError} If there is none.
  */
 function findProgram({ environment = process.env, searchPath = true } = {}) {
   const configured = environment.APNS_MOCK_BINARY;
@@ -29,26 +30,13 @@ function findProgram({ environment = process.env, searchPath = true } = {}) {
         'set it to the path of an apns-mock program, or unset it',
     );
   }
-  if (isExecutable(packagedProgram)) {
-    checkPlatform();
-    return packagedProgram;
-  }
+  if (isExecutable(packagedProgram)) return packagedProgram;
   const found = searchPath ? findInPath(environment.PATH) : undefined;
   if (found !== undefined) return found;
   throw new ApnsMockError(
     'no apns-mock program was found: APNS_MOCK_BINARY is not set, the npm package apns-mock contains no program' +
       `${searchPath ? ', and PATH has no apns-mock' : ''}; ` +
       'install an apns-mock package with a program, or set APNS_MOCK_BINARY to the path of one',
-  );
-}
-
-function checkPlatform() {
-  const { os = [process.platform], cpu = [process.arch] } = manifest;
-  if (os.includes(process.platform) && cpu.includes(process.arch)) return;
-  throw new ApnsMockError(
-    `the installed npm package apns-mock has a program for ${os.join('/')} ${cpu.join('/')}, and this is ` +
-      `${process.platform} ${process.arch}: install the package for this platform, or set APNS_MOCK_BINARY to the ` +
-      'path of an apns-mock program for it',
   );
 }
 
@@ -71,18 +59,34 @@ function isExecutable(file) {
 }
 
 /**
- * Returns the error for a program that the operating system does not execute.
+ * Starts a program.
  *
  * @param {string} program
- * @param {NodeJS.ErrnoException} cause
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnOptions} options
+ * @returns {Promise<import('node:child_process').ChildProcess>}
+ * @throws {ApnsMockError} If it is for another platform, or if the operating system does not execute it.
  */
-function notExecutable(program, cause) {
-  return new ApnsMockError(
-    `${program} cannot be executed on ${process.platform} ${process.arch} (${cause.code ?? cause.message}): ` +
-      'it is probably for another system or architecture; set APNS_MOCK_BINARY to the path of an apns-mock program ' +
-      'for this platform',
-    { cause },
-  );
+async function launch(program, args, options) {
+  // Without this check a foreign executable would be run as a shell script.
+  const { os, cpu } = executablePlatform(program) ?? { os: process.platform, cpu: process.arch };
+  if (os !== process.platform || cpu !== process.arch) {
+    throw new ApnsMockError(
+      `${program} is a program for ${os} ${cpu ?? '(another processor)'}, and this is ${process.platform} ` +
+        `${process.arch}: ${advice}`,
+    );
+  }
+  try {
+    const child = spawn(program, args, options);
+    await once(child, 'spawn');
+    return child;
+  } catch (cause) {
+    throw new ApnsMockError(
+      `${program} cannot be executed on ${process.platform} ${process.arch} (${cause.code ?? cause.message}); it may ` +
+        `need another C library: ${advice}`,
+      { cause },
+    );
+  }
 }
 
-module.exports = { findProgram, manifest, notExecutable };
+module.exports = { findProgram, launch };

@@ -1,6 +1,5 @@
 'use strict';
 
-const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const fs = require('node:fs');
 const os = require('node:os');
@@ -8,7 +7,7 @@ const path = require('node:path');
 const { setTimeout: delay } = require('node:timers/promises');
 
 const { ApnsMockError } = require('./errors.js');
-const { findProgram, notExecutable } = require('./program.js');
+const { findProgram, launch } = require('./program.js');
 
 const pollInterval = 10; // milliseconds
 const stopTimeout = 10_000; // milliseconds; the server's own shutdown timeout is 5 s
@@ -58,7 +57,12 @@ class ServerProcess {
     const flags = ['--apns', '127.0.0.1:0', '--admin', '127.0.0.1:0', '--certs', folder, '--port-file', portFile];
     let server;
     try {
-      const child = await launch(binary, ['serve', ...flags, '--exit-on-stdin-close', ...args]);
+      const { APNS_MOCK_BINARY: _, ...env } = process.env; // A variable of this client, unknown to the server.
+      const child = await launch(binary, ['serve', ...flags, '--exit-on-stdin-close', ...args], {
+        env,
+        stdio: ['pipe', 'ignore', 'pipe'],
+      });
+      child.stdin.on('error', () => {}); // The server may exit before its standard input is closed.
       server = new ServerProcess(child, folder);
       server.ports = await server.#ready(portFile, timeout);
     } catch (error) {
@@ -145,18 +149,6 @@ class ServerProcess {
   #setReferenced(isReferenced) {
     const { stdin, stderr } = this.#child;
     for (const handle of [this.#child, stdin, stderr]) isReferenced ? handle.ref() : handle.unref();
-  }
-}
-
-/** Starts a program and waits until the operating system has executed it. */
-async function launch(program, args) {
-  try {
-    const child = spawn(program, args, { stdio: ['pipe', 'ignore', 'pipe'] });
-    child.stdin.on('error', () => {}); // The program may exit before its standard input is closed.
-    await once(child, 'spawn');
-    return child;
-  } catch (error) {
-    throw notExecutable(program, error);
   }
 }
 

@@ -5,8 +5,9 @@ const fs = require('node:fs');
 const { AdminAPI } = require('./admin-api.js');
 const { ApnsMock } = require('./apns-mock.js');
 const { ApnsMockError } = require('./errors.js');
-const { manifest } = require('./program.js');
 const { ServerProcess } = require('./server-process.js');
+
+const { version: clientVersion } = require('../package.json');
 
 const defaultTopic = 'com.example.app';
 
@@ -142,7 +143,7 @@ function defined(values) {
 
 /** Throws if the server's version and that of this client are incompatible. */
 async function checkVersionOf(server) {
-  checkVersion((await new ApnsMock(server).status()).version, manifest.version);
+  checkVersion((await new ApnsMock(server).status()).version, clientVersion);
 }
 
 /** Compares two versions: equal major versions are compatible, and before 1.0 equal minor versions. */
