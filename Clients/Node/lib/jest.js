@@ -14,21 +14,10 @@ const { TestSession } = require('./test-session.js');
 function useApnsMock(options) {
   const session = new TestSession(options);
   // Not console.error, to which Jest adds a stack trace.
-  const printReport = async () => process.stderr.write(`${await session.failureReport()}\n`);
+  const print = (text) => process.stderr.write(`${text}\n`);
   beforeAll(() => session.start());
   beforeEach(() => session.prepare());
-  afterEach(async () => {
-    if (hasTestFailed()) {
-      await printReport();
-      return;
-    }
-    try {
-      await session.check();
-    } catch (error) {
-      await printReport();
-      throw error;
-    }
-  });
+  afterEach(() => session.finish(hasTestFailed(), print));
   afterAll(() => session.stop());
   return session.apns;
 }

@@ -16,18 +16,7 @@ function useApnsMock(options) {
   const session = new TestSession(options);
   before(() => session.start());
   beforeEach(() => session.prepare());
-  afterEach(async (context) => {
-    if (context.passed === false) {
-      console.error(await session.failureReport());
-      return;
-    }
-    try {
-      await session.check();
-    } catch (error) {
-      console.error(await session.failureReport());
-      throw error;
-    }
-  });
+  afterEach((context) => session.finish(context.passed === false, console.error));
   after(() => session.stop());
   return session.apns;
 }

@@ -49,12 +49,27 @@ class TestSession {
     if (failOnFindings) await this.apns.verify({ no_findings: failOnFindings });
   }
 
-  /** Returns the report of a failed test. It never throws, so that it cannot hide the failure. */
-  async failureReport() {
+  /** Prints the report of a failed test. It never throws, so that it cannot hide the failure. */
+  async printReport(print) {
+    if (this.#server === undefined) return;
     try {
-      return `\n${await this.apns.report()}\n`;
+      print(`\n${await this.apns.report()}\n`);
     } catch (error) {
-      return `\napns-mock: no report: ${error.message}\n`;
+      print(`\napns-mock: no report: ${error.message}\n`);
+    }
+  }
+
+  /** Checks a test that has passed so far, and prints the report if it fails or has failed already. */
+  async finish(hasFailed, print) {
+    if (hasFailed) {
+      await this.printReport(print);
+      return;
+    }
+    try {
+      await this.check();
+    } catch (error) {
+      await this.printReport(print);
+      throw error;
     }
   }
 

@@ -15,7 +15,7 @@ export function useApnsMock(options) {
   const session = new TestSession(options);
   beforeAll(() => session.start());
   beforeEach(async (context) => {
-    context.onTestFailed(async () => console.error(await session.failureReport()));
+    context.onTestFailed(() => session.printReport(console.error));
     await session.prepare();
   });
   afterEach(() => session.check());

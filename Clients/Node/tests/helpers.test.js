@@ -1,0 +1,106 @@
+'use strict';
+
+// The helpers of the test runners, run on `fixtures/suite.js` by the runner itself. Jest is skipped if it is not in
+// PATH; a stand-in replaces Vitest.
+
+const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const path = require('node:path');
+const { test } = require('node:test');
+
+const { findCommand, fixture, isRunning, packageFolder, run, temporaryFolder } = require('./support.js');
+
+/** The hooks of node:test know since these versions whether a test failed. */
+const [major, minor] = process.versions.node.split('.').map(Number);
+const hooksKnowResult = major > 20 || (major === 20 && minor >= 12);
+
+/** Returns a project folder in which `apns-mock` and the suites can be imported. */
+function project(context) {
+  const folder = temporaryFolder(context);
+  fs.mkdirSync(path.join(folder, 'node_modules'));
+  fs.symlinkSync(packageFolder, path.join(folder, 'node_modules', 'apns-mock'));
+  fs.cpSync(path.join(__dirname, 'fixtures'), path.join(folder, 'tests'), { recursive: true });
+  fs.copyFileSync(path.join(__dirname, 'support.js'), path.join(folder, 'support.js'));
+  return folder;
+}
+
+function environment(folder) {
+  return { COPY_OF_PORT_FILE: path.join(folder, 'copy.json'), NO_COLOR: '1', FORCE_COLOR: '0' };
+}
+
+/** Checks the output of `fixtures/suite.js`. */
+function checkOutput(output, folder, { reportsFailure = true } = {}) {
+  const reports = output.split('apns-mock: profile').slice(1);
+  const finding = reports.pop();
+  assert.match(finding, /^ flaky-503\?rate=1, seed 7$/m);
+  assert.match(finding, /efefef…efef  com\.example\.app  attempt 1  503 ServiceUnavailable  rule flaky/);
+  assert.match(finding, /hot-retry ×1:/);
+  assert.match(output, /no_findings: wanted no(ne| hot-retry), found 1/);
+  assert.equal(reports.length, reportsFailure ? 1 : 0);
+  if (reportsFailure) {
+    assert.match(reports[0], /cdcdcd…cdcd  com\.example\.app  attempt 1  503/);
+    assert.match(reports[0], /findings: none/);
+  }
+  const { pid } = JSON.parse(fs.readFileSync(path.join(folder, 'copy.json'), 'utf8'));
+  assert.equal(isRunning(pid), false, 'the server has ended');
+}
+
+test('node:test: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
+  const folder = project(context);
+  const { code, stdout, stderr } = await run(
+    process.execPath,
+    ['--test', '--test-reporter=tap', path.join(folder, 'tests', 'node-test.suite.js')],
+    { env: environment(folder) },
+  );
+  const output = stdout + stderr;
+  assert.equal(code, 1, output);
+  assert.match(output, /# pass 2$/m);
+  assert.match(output, /# fail 2$/m);
+  checkOutput(output.replace(/^ *#? ?/gm, ' '), folder, { reportsFailure: hooksKnowResult });
+});
+
+test('Vitest: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
+  const folder = project(context);
+  // Not a link to the package: the stand-in would not be found from its real path.
+  const installed = path.join(folder, 'node_modules', 'apns-mock');
+  fs.rmSync(installed);
+  for (const part of ['lib', 'package.json']) {
+    fs.cpSync(path.join(packageFolder, part), path.join(installed, part), { recursive: true });
+  }
+  fs.cpSync(fixture('vitest-stub'), path.join(folder, 'node_modules', 'vitest'), { recursive: true });
+  const { code, stdout, stderr } = await run(process.execPath, [path.join(folder, 'tests', 'vitest.suite.mjs')], {
+    env: environment(folder),
+  });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(stdout.match(/^(pass|fail): .*$/gm), [
+    'pass: the profile is active',
+    'pass: the inbox is empty again',
+    'fail: this test fails',
+    'fail: this test causes a finding',
+  ]);
+  checkOutput(stderr + stdout, folder);
+});
+
+const jest = findCommand('jest');
+test(
+  'Jest: each test starts with a reset server, and a failed test prints the inbox',
+  { skip: jest === undefined && 'jest is not in PATH' },
+  async (context) => {
+    const folder = project(context);
+    const configuration = { rootDir: folder, testMatch: ['**/jest.suite.js'], testEnvironment: 'node', transform: {} };
+    const { code, stdout, stderr } = await run(jest, ['--ci', '--config', JSON.stringify(configuration)], {
+      cwd: folder,
+      env: environment(folder),
+    });
+    const output = stdout + stderr;
+    assert.equal(code, 1, output);
+    assert.match(output, /Tests: +2 failed, 2 passed, 4 total/);
+    assert.doesNotMatch(output, /did not exit|open handle/);
+    checkOutput(output, folder);
+  },
+);
+
+test('an unknown option is an error that lists the options', async () => {
+  const { TestSession } = require('../lib/test-session.js');
+  assert.throws(() => new TestSession({ profiles: 'flaky-503' }), /unknown option "profiles".*profile, seed/);
+});
