@@ -2,7 +2,6 @@
 // that APNs reports as gone.
 
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
-import { once } from 'node:events';
 import http2 from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -15,6 +14,7 @@ export class Provider {
   #key;
   #token;
   #session;
+  #settings;
   #queue = [];
   #running = 0;
 
@@ -115,18 +115,14 @@ export class Provider {
     return this.#token.text;
   }
 
-  /** Returns a connection that accepts streams. Concurrent notifications share it. */
+  /** Returns a connection that has received the server's SETTINGS. Concurrent notifications share it. */
   async #connection() {
     if (this.#session === undefined || this.#session.closed || this.#session.destroyed) {
-      const session = http2.connect(this.#options.url, { ca: this.#options.ca });
-      // Errors of a connection also end its streams, where they are handled.
-      session.on('error', () => {});
-      session.settingsReceived = once(session, 'remoteSettings');
-      session.settingsReceived.catch(() => {});
-      this.#session = session;
+      this.#session = http2.connect(this.#options.url, { ca: this.#options.ca });
+      this.#settings = firstEvent(this.#session, 'remoteSettings');
     }
     const session = this.#session;
-    await session.settingsReceived;
+    await this.#settings;
     return session;
   }
 
@@ -142,10 +138,19 @@ export class Provider {
     });
     stream.setTimeout(responseTimeout, () => stream.close(http2.constants.NGHTTP2_CANCEL));
     stream.end(JSON.stringify(payload));
-    const [headers] = await once(stream, 'response');
+    const headers = await firstEvent(stream, 'response');
     let body = '';
     for await (const chunk of stream.setEncoding('utf8')) body += chunk;
     const { reason, timestamp } = body === '' ? {} : JSON.parse(body);
     return { status: headers[':status'], reason, timestamp, apnsId: headers['apns-id'] };
   }
+}
+
+/** Returns the value of an event. Fails if a stream or connection ends before it: not every end is an `error` event. */
+function firstEvent(emitter, name) {
+  return new Promise((resolve, reject) => {
+    emitter.once(name, resolve);
+    emitter.on('error', reject);
+    emitter.once('close', () => reject(new Error(`closed before ${name}`)));
+  });
 }

@@ -101,7 +101,7 @@ const tsc = findCommand('tsc');
 test('TypeScript accepts the types', { skip: tsc === undefined && 'tsc is not in PATH' }, async () => {
   fs.copyFileSync(fixture('types.ts'), path.join(project, 'types.ts'));
   fs.copyFileSync(fixture('types.ts'), path.join(project, 'module.mts'));
-  const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2022', '--types', ''];
+  const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2022'];
   for (const resolution of ['nodenext', 'node']) {
     const mode = resolution === 'node' ? ['--module', 'commonjs'] : ['--module', resolution];
     const { code, stdout } = await inProject(tsc, [
