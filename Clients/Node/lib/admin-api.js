@@ -20,10 +20,10 @@ class AdminAPI {
    *
    * @param {string} method
    * @param {string} path The path below `/api/v1`, with its query.
-   * @param {{ body?: string, contentType?: string, signal?: AbortSignal }} [options]
+   * @param {{ body?: string, contentType?: string }} [options]
    * @returns {Promise<{ status: number, text: string }>}
    */
-  send(method, path, { body, contentType = 'application/json', signal } = {}) {
+  send(method, path, { body, contentType = 'application/json' } = {}) {
     const headers = { accept: 'application/json' };
     if (this.token !== null) headers.authorization = `Bearer ${this.token}`;
     if (body !== undefined) {
@@ -31,7 +31,7 @@ class AdminAPI {
       headers['content-length'] = Buffer.byteLength(body);
     }
     return new Promise((resolve, reject) => {
-      const request = http.request(`${this.url}/api/v1${path}`, { method, headers, agent: false, signal });
+      const request = http.request(`${this.url}/api/v1${path}`, { method, headers, agent: false });
       request.on('error', reject);
       request.on('response', (response) => {
         const chunks = [];

@@ -45,8 +45,9 @@ function abbreviated(token) {
   return token.length > 12 ? `${token.slice(0, 6)}…${token.slice(-4)}` : token;
 }
 
-function findingLine({ finding, count, summary, records }) {
-  return `${finding} ×${count}: ${summary} (push ${records.map(({ seq }) => seq).join(', ')})`;
+function findingLine({ finding, count, summary, records, more }) {
+  const pushes = records.map(({ seq }) => seq).reverse();
+  return `${finding} ×${count}: ${summary} (push ${pushes.join(', ')}${more > 0 ? ` and ${more} before` : ''})`;
 }
 
 module.exports = { failureReport };

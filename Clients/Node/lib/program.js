@@ -10,28 +10,32 @@ const { executablePlatform } = require('./executable.js');
 
 const packageFolder = path.join(__dirname, '..');
 const packagedProgram = path.join(packageFolder, 'program', 'apns-mock');
-const advice = 'install the apns-mock package for this platform, or set APNS_MOCK_BINARY to the path of a program for it';
 const launcher = path.join(packageFolder, 'bin', 'apns-mock.js');
 
+const advice = 'install the apns-mock package for this platform, or set APNS_MOCK_BINARY to the path of a program for it';
+
 /**
- * Returns the path of the apns-mock program: the value of `APNS_MOCK_BINARY`, else the program in this package, else
- * `apns-mock` in `PATH`.
+ * Returns the path of the apns-mock program: `binary`, else the value of `APNS_MOCK_BINARY`, else the program in this
+ * package, else `apns-mock` in `PATH`.
  *
- * @param {{ environment?: NodeJS.ProcessEnv, searchPath?: boolean }} [options]
+ * @param {{ binary?: string, searchPath?: boolean }} [options]
  * @returns {string}
  * @throws {ApnsMockError} If there is none.
  */
-function findProgram({ environment = process.env, searchPath = true } = {}) {
-  const configured = environment.APNS_MOCK_BINARY;
-  if (configured) {
-    if (isExecutable(configured)) return configured;
+function findProgram({ binary, searchPath = true } = {}) {
+  const { APNS_MOCK_BINARY: configured, PATH: folders } = process.env;
+  for (const [name, file] of [
+    ['the option binary', binary],
+    ['APNS_MOCK_BINARY', configured],
+  ]) {
+    if (!file) continue;
+    if (isExecutable(file)) return file;
     throw new ApnsMockError(
-      `APNS_MOCK_BINARY is "${configured}", which is not an executable file: ` +
-        'set it to the path of an apns-mock program, or unset it',
+      `${name} is "${file}", which is not an executable file: set it to the path of an apns-mock program, or omit it`,
     );
   }
   if (isExecutable(packagedProgram)) return packagedProgram;
-  const found = searchPath ? findInPath(environment.PATH) : undefined;
+  const found = searchPath ? findInPath(folders) : undefined;
   if (found !== undefined) return found;
   throw new ApnsMockError(
     'no apns-mock program was found: APNS_MOCK_BINARY is not set, the npm package apns-mock contains no program' +
@@ -40,9 +44,9 @@ function findProgram({ environment = process.env, searchPath = true } = {}) {
   );
 }
 
-/** Returns the first `apns-mock` in `searchPath` that is not the launcher of this package. */
-function findInPath(searchPath = '') {
-  return searchPath
+/** Returns the first `apns-mock` in `folders`, the value of `PATH`, that is not the launcher of this package. */
+function findInPath(folders = '') {
+  return folders
     .split(path.delimiter)
     .filter((folder) => folder !== '')
     .map((folder) => path.join(folder, 'apns-mock'))

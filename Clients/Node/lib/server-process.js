@@ -49,7 +49,8 @@ class ServerProcess {
    *
    * @param {{ args?: string[], binary?: string, timeout?: number }} [options] `timeout` is in milliseconds.
    */
-  static async start({ args = [], binary = findProgram(), timeout = 30_000 } = {}) {
+  static async start({ args = [], binary, timeout = 30_000 } = {}) {
+    const program = findProgram({ binary });
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'apns-mock-'));
     if (folders.size === 0) process.once('exit', removeFolders);
     folders.add(folder);
@@ -58,7 +59,7 @@ class ServerProcess {
     let server;
     try {
       const { APNS_MOCK_BINARY: _, ...env } = process.env; // A variable of this client, unknown to the server.
-      const child = await launch(binary, ['serve', ...flags, '--exit-on-stdin-close', ...args], {
+      const child = await launch(program, ['serve', ...flags, '--exit-on-stdin-close', ...args], {
         env,
         stdio: ['pipe', 'ignore', 'pipe'],
       });

@@ -6,8 +6,8 @@ const { connectToServer, startServer } = require('./start.js');
 
 const optionNames = ['profile', 'seed', 'failOnFindings', 'connect', 'args', 'scope'];
 
-/** The server of this test process, and the number of sessions that use it. */
-const shared = { server: undefined, users: 0 };
+/** The servers of this test process by their arguments, each with the number of sessions that use it. */
+const sharedServers = new Map();
 
 /** What the hooks of every test runner do: run one server per test process and reset it before each test. */
 class TestSession {
@@ -31,9 +31,11 @@ class TestSession {
       this.#server = await connectToServer(connect === true ? {} : connect);
       return;
     }
+    const key = JSON.stringify(args);
+    const shared = sharedServers.get(key) ?? { started: startServer({ args }), users: 0 };
+    sharedServers.set(key, shared);
     shared.users += 1;
-    shared.server ??= startServer({ args });
-    this.#server = await shared.server;
+    this.#server = await shared.started;
   }
 
   /** Resets the server and activates the profile before a test. */
@@ -75,12 +77,15 @@ class TestSession {
 
   /** Stops the server after the last test of its last user. */
   async stop() {
+    const { connect, args } = this.#options;
     const server = this.#server;
     this.#server = undefined;
-    if (this.#options.connect) return;
+    if (connect) return;
+    const key = JSON.stringify(args);
+    const shared = sharedServers.get(key);
     shared.users -= 1;
     if (shared.users > 0) return;
-    shared.server = undefined;
+    sharedServers.delete(key);
     await server?.stop();
   }
 

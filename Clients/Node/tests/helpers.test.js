@@ -59,6 +59,25 @@ test('node:test: each test starts with a reset server, and a failed test prints 
   checkOutput(output.replace(/^ *#? ?/gm, ' '), folder, { reportsFailure: hooksKnowResult });
 });
 
+test('node:test: sessions with equal arguments share a server', async (context) => {
+  const suite = path.join(project(context), 'tests', 'nested.suite.js');
+  const { code, stdout, stderr } = await run(process.execPath, ['--test', suite]);
+  assert.equal(code, 0, stdout + stderr);
+});
+
+test('node:test: an unknown name in failOnFindings fails the test', async (context) => {
+  const folder = project(context);
+  const suite = path.join(folder, 'tests', 'unknown.suite.js');
+  fs.writeFileSync(
+    suite,
+    `require('apns-mock/node-test').useApnsMock({ failOnFindings: ['hot-retries'] });
+    require('node:test').test('nothing', () => {});`,
+  );
+  const { code, stdout } = await run(process.execPath, ['--test', suite]);
+  assert.equal(code, 1);
+  assert.match(stdout, /hot-retry/);
+});
+
 test('Vitest: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
   const folder = project(context);
   // Not a link to the package: the stand-in would not be found from its real path.
