@@ -1,0 +1,3 @@
+module apnsmock
+
+go 1.19

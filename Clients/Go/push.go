@@ -1,0 +1,113 @@
+package apnsmock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Push is a record of the inbox: one attempt to send a push. Members that are null in the record are zero.
+type Push struct {
+	// Seq is the key of the record, in the order of arrival.
+	Seq int64 `json:"seq"`
+	// Accepted is whether APNs accepted the push, regardless of the response that was sent.
+	Accepted bool `json:"accepted"`
+	// Outcome is accepted, rejected, faulted, pending or aborted.
+	Outcome    string    `json:"outcome"`
+	ReceivedAt time.Time `json:"received_at"`
+	FinishedAt time.Time `json:"finished_at"`
+	// PushKey is the same for all attempts of a push; Attempt is 1 for the first of them.
+	PushKey    string `json:"push_key"`
+	Attempt    int    `json:"attempt"`
+	Connection struct {
+		ID     string `json:"id"`
+		Stream int    `json:"stream"`
+		TLS    string `json:"tls"`
+	} `json:"connection"`
+	Request struct {
+		Method      string `json:"method"`
+		Path        string `json:"path"`
+		DeviceToken string `json:"device_token"`
+		// Headers are names and values in the order of arrival.
+		Headers [][2]string `json:"headers"`
+		// Payload is the body if it is JSON.
+		Payload json.RawMessage `json:"payload"`
+	} `json:"request"`
+	APNs struct {
+		ID         string `json:"id"`
+		Topic      string `json:"topic"`
+		PushType   string `json:"push_type"`
+		Priority   int    `json:"priority"`
+		CollapseID string `json:"collapse_id"`
+	} `json:"apns"`
+	// Fault is the rule that determined the outcome; nil without a fault.
+	Fault *struct {
+		Profile string `json:"profile"`
+		Rule    string `json:"rule"`
+		Action  string `json:"action"`
+	} `json:"fault"`
+	// Served is the response that was sent.
+	Served struct {
+		Status int    `json:"status"`
+		Reason string `json:"reason"`
+		// Reset is the HTTP/2 error code with which the stream was reset.
+		Reset string `json:"reset"`
+		// Closed is fin or reset if the connection was closed.
+		Closed string `json:"closed"`
+	} `json:"served"`
+	// Findings are the names of the findings about the provider.
+	Findings []string `json:"findings"`
+	// Raw is the whole record.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON reads a record and keeps its text in Raw.
+func (p *Push) UnmarshalJSON(data []byte) error {
+	type members Push
+	if err := json.Unmarshal(data, (*members)(p)); err != nil {
+		return err
+	}
+	p.Raw = append(json.RawMessage(nil), data...)
+	return nil
+}
+
+// Header returns the first value of a header field of the request, or "".
+func (p Push) Header(name string) string {
+	for _, header := range p.Request.Headers {
+		if strings.EqualFold(header[0], name) {
+			return header[1]
+		}
+	}
+	return ""
+}
+
+// String returns the push in one line: seq, time, device token, topic, attempt, response, rule.
+func (p Push) String() string {
+	line := fmt.Sprintf("#%d %s %s %s attempt %d: %s", p.Seq, p.ReceivedAt.Format("15:04:05.000"),
+		shortened(p.Request.DeviceToken), p.APNs.Topic, p.Attempt, p.response())
+	if p.Fault != nil {
+		line += " by rule " + p.Fault.Rule
+	}
+	return line
+}
+
+func (p Push) response() string {
+	switch {
+	case p.Served.Status != 0:
+		return strings.TrimSpace(fmt.Sprintf("%d %s", p.Served.Status, p.Served.Reason))
+	case p.Served.Reset != "":
+		return "stream reset with " + p.Served.Reset
+	case p.Served.Closed != "":
+		return "connection closed with " + p.Served.Closed
+	default:
+		return p.Outcome
+	}
+}
+
+func shortened(token string) string {
+	if len(token) <= 8 {
+		return token
+	}
+	return token[:4] + "…" + token[len(token)-2:]
+}
