@@ -1,0 +1,116 @@
+package io.github.apnsmock.junit;
+
+import io.github.apnsmock.ApnsMockException;
+import io.github.apnsmock.ApnsMockServer;
+import io.github.apnsmock.Finding;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
+import org.junit.jupiter.api.extension.ExtensionContext.Store.CloseableResource;
+import org.junit.jupiter.api.extension.ParameterContext;
+import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.platform.commons.support.AnnotationSupport;
+import org.junit.platform.commons.support.SearchOption;
+
+/** The JUnit 5 extension of {@link ApnsMock}. */
+public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCallback, ParameterResolver {
+  private static final Namespace NAMESPACE = Namespace.create(ApnsMockExtension.class);
+
+  /** Creates the extension; JUnit calls this. */
+  public ApnsMockExtension() {}
+
+  @Override
+  public void beforeEach(ExtensionContext context) {
+    ApnsMockServer server = holder(context).running();
+    server.reset();
+    ApnsMock options = options(context);
+    String profile = options.profile().isEmpty() ? "healthy" : options.profile();
+    if (options.seed() >= 0) {
+      server.profile(profile, options.seed());
+    } else if (!options.profile().isEmpty()) {
+      server.profile(profile);
+    }
+  }
+
+  @Override
+  public void afterEach(ExtensionContext context) {
+    ApnsMockServer server = holder(context).server;
+    boolean hasFailed = context.getExecutionException().isPresent();
+    if (server == null) {
+      return; // It could not be started, which has failed the test.
+    }
+    List<Finding> findings = !hasFailed && options(context).failOnFindings() ? server.findings() : List.of();
+    if (hasFailed || !findings.isEmpty()) {
+      System.err.println(context.getDisplayName() + " failed. " + report(server));
+    }
+    if (!findings.isEmpty()) {
+      throw new AssertionError(
+          findings.stream().map(finding -> "finding " + finding.text()).collect(Collectors.joining("\n")));
+    }
+  }
+
+  private static String report(ApnsMockServer server) {
+    try {
+      return server.report();
+    } catch (ApnsMockException error) {
+      return "apns-mock: " + error.getMessage();
+    }
+  }
+
+  @Override
+  public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
+    return parameter.getParameter().getType() == ApnsMockServer.class;
+  }
+
+  @Override
+  public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
+    return holder(context).running();
+  }
+
+  private static ServerHolder holder(ExtensionContext context) {
+    List<String> arguments = List.of(options(context).arguments());
+    return context.getRoot().getStore(NAMESPACE)
+        .getOrComputeIfAbsent(arguments, key -> new ServerHolder(arguments), ServerHolder.class);
+  }
+
+  /** Returns the annotation of the method, its class, or the classes around that. */
+  private static ApnsMock options(ExtensionContext context) {
+    return context.getTestMethod().flatMap(method -> AnnotationSupport.findAnnotation(method, ApnsMock.class))
+        .or(() -> context.getTestClass().flatMap(type -> AnnotationSupport.findAnnotation(
+            type, ApnsMock.class, SearchOption.INCLUDE_ENCLOSING_CLASSES)))
+        .orElseGet(() -> Defaults.class.getAnnotation(ApnsMock.class));
+  }
+
+  /** Has the default options, for tests that name this extension without the annotation. */
+  @ApnsMock
+  private static final class Defaults {}
+
+  /** The server of all tests with the same arguments. JUnit closes it after the last test. */
+  private static final class ServerHolder implements CloseableResource {
+    private final List<String> arguments;
+    private ApnsMockServer server;
+
+    ServerHolder(List<String> arguments) {
+      this.arguments = arguments;
+    }
+
+    /** Returns the server. A server that one test has ended is replaced, so that it does not fail the following tests. */
+    synchronized ApnsMockServer running() {
+      if (server == null || !server.isRunning()) {
+        close();
+        server = ApnsMockServer.start(arguments.toArray(String[]::new));
+      }
+      return server;
+    }
+
+    @Override
+    public synchronized void close() {
+      if (server != null) {
+        server.close();
+      }
+    }
+  }
+}

@@ -1,0 +1,200 @@
+package io.github.apnsmock.junit;
+
+import static io.github.apnsmock.ApnsMockServer.TOPIC;
+import static io.github.apnsmock.ApnsMockServer.deviceToken;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectMethod;
+
+import io.github.apnsmock.ApnsMockServer;
+import io.github.apnsmock.TestProvider;
+import io.github.apnsmock.Wait;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.platform.engine.DiscoverySelector;
+import org.junit.platform.launcher.LauncherDiscoveryRequest;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+import org.junit.platform.launcher.listeners.SummaryGeneratingListener;
+import org.junit.platform.launcher.listeners.TestExecutionSummary;
+
+/** Runs the classes below in a JUnit of their own and checks its results. */
+final class ApnsMockExtensionTest {
+  private static final Set<Object> SERVERS = ConcurrentHashMap.newKeySet();
+
+  private record Run(TestExecutionSummary summary, String stderr) {
+    String failure() {
+      assertEquals(1, summary.getTotalFailureCount(), stderr);
+      return summary.getFailures().get(0).getException().getMessage();
+    }
+  }
+
+  private static Run run(DiscoverySelector... selectors) {
+    LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request().selectors(selectors)
+        .configurationParameter("junit.jupiter.execution.parallel.enabled", "true")
+        .build();
+    SummaryGeneratingListener listener = new SummaryGeneratingListener();
+    ByteArrayOutputStream stderr = new ByteArrayOutputStream();
+    PrintStream previous = System.err;
+    System.setErr(new PrintStream(stderr, true, StandardCharsets.UTF_8));
+    try {
+      LauncherFactory.create().execute(request, listener);
+    } finally {
+      System.setErr(previous);
+    }
+    return new Run(listener.getSummary(), stderr.toString(StandardCharsets.UTF_8));
+  }
+
+  private static DiscoverySelector method(String name) {
+    return selectMethod(Failing.class, name, ApnsMockServer.class.getName());
+  }
+
+  @Test
+  void oneServerIsResetBeforeEachTest() {
+    SERVERS.clear();
+    Run run = run(selectClass(FirstSharing.class), selectClass(SecondSharing.class));
+    assertEquals(List.of(), run.summary().getFailures().stream().map(failure -> failure.getException().toString()).toList());
+    assertEquals(7, run.summary().getTestsSucceededCount());
+    assertEquals(1, SERVERS.size());
+    assertEquals("", run.stderr());
+  }
+
+  @Test
+  void failedTestPrintsInbox() {
+    Run run = run(method("verification"));
+    assertTrue(run.failure().contains("✗ expectation 1"), run.failure());
+    assertTrue(run.stderr().contains("seed 7, profile flaky-503?rate=1, pushes: 1\n"), run.stderr());
+    assertTrue(run.stderr().contains(" attempt 1: 503 ServiceUnavailable by rule flaky"), run.stderr());
+  }
+
+  @Test
+  void findingsFailTest() {
+    Run run = run(method("findings"));
+    assertTrue(run.failure().startsWith("finding retried-410 (1): "), run.failure());
+    assertTrue(run.stderr().contains("pushes: 2"), run.stderr());
+  }
+
+  @Test
+  void unknownProfileFailsTest() {
+    assertTrue(run(method("unknownProfile")).failure().contains("flaky-530"));
+  }
+
+  @Test
+  void serverThatCannotStartFailsTest() {
+    assertTrue(run(method("unknownArgument")).failure().contains("exited with status 2 while starting"));
+  }
+
+  @Test
+  void deadServerFailsOnlyItsTest() {
+    Run run = run(method("stopped"), method("passes"));
+    assertTrue(run.failure().contains("exited with status 0"), run.failure());
+    assertEquals(1, run.summary().getTestsSucceededCount());
+    assertTrue(run.stderr().isEmpty() || run.stderr().contains("exited with status 0"), run.stderr());
+  }
+
+  private static void share(ApnsMockServer server) throws Exception {
+    SERVERS.add(server.settings());
+    assertEquals(List.of(), server.pushes());
+    TestProvider.send(server, deviceToken(), TOPIC, "One");
+    server.waitFor(Wait.exactly(1).settle(Duration.ofMillis(20)), Map.of());
+  }
+
+  @ApnsMock
+  @Execution(ExecutionMode.CONCURRENT)
+  static final class FirstSharing {
+    @Test
+    void first(ApnsMockServer server) throws Exception {
+      share(server);
+    }
+
+    @Test
+    void second(ApnsMockServer server) throws Exception {
+      share(server);
+    }
+
+    @Test
+    @ApnsMock(profile = "flaky-503?rate=1")
+    void profileOfMethod(ApnsMockServer server) throws Exception {
+      assertEquals(503, TestProvider.send(server, deviceToken(), TOPIC, "One"));
+    }
+
+    @Nested
+    final class Inner {
+      @Test
+      void third(ApnsMockServer server) throws Exception {
+        share(server);
+      }
+    }
+  }
+
+  @Execution(ExecutionMode.CONCURRENT)
+  static final class SecondSharing {
+    @Test
+    @ApnsMock
+    void first(ApnsMockServer server) throws Exception {
+      share(server);
+    }
+
+    @Test
+    @ApnsMock
+    void second(ApnsMockServer server) throws Exception {
+      share(server);
+    }
+
+    @Test
+    @ApnsMock(seed = 7)
+    void seed(ApnsMockServer server) {
+      assertTrue(server.report().startsWith("apns-mock: seed 7, profile healthy, pushes: 0"));
+    }
+  }
+
+  static final class Failing {
+    @Test
+    @ApnsMock(profile = "flaky-503?rate=1", seed = 7)
+    void verification(ApnsMockServer server) throws Exception {
+      TestProvider.send(server, deviceToken(), TOPIC, "One");
+      server.verify(List.of(Map.of("outcome", "accepted")));
+    }
+
+    @Test
+    @ApnsMock(failOnFindings = true)
+    void findings(ApnsMockServer server) throws Exception {
+      String device = deviceToken();
+      server.device(device).unregistered();
+      TestProvider.send(server, device, TOPIC, "One");
+      TestProvider.send(server, device, TOPIC, "One");
+    }
+
+    @Test
+    @ApnsMock(profile = "flaky-530")
+    void unknownProfile(ApnsMockServer server) {}
+
+    @Test
+    @ApnsMock(arguments = "--unknown")
+    void unknownArgument(ApnsMockServer server) {}
+
+    @Test
+    @ApnsMock(failOnFindings = true)
+    void stopped(ApnsMockServer server) {
+      server.close();
+    }
+
+    @Test
+    @ExtendWith(ApnsMockExtension.class)
+    void passes(ApnsMockServer server) {
+      server.assertNothingLost();
+    }
+  }
+}
