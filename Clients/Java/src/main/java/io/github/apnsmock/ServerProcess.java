@@ -3,6 +3,7 @@ package io.github.apnsmock;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -39,6 +40,7 @@ final class ServerProcess implements AutoCloseable {
   /** Starts the program with free ports and waits until it is ready. */
   static ServerProcess start(Map<String, String> environment, List<String> arguments, Duration timeout) {
     Path program = findProgram(environment);
+    checkArchitecture(program);
     Path folder;
     try {
       folder = Files.createTempDirectory("apns-mock-");
@@ -55,9 +57,7 @@ final class ServerProcess implements AutoCloseable {
       process = new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
     } catch (IOException error) {
       delete(folder);
-      throw new ApnsMockException(
-          "Cannot run %s: %s; install an apns-mock program for %s %s, or set APNS_MOCK_BINARY to its path.".formatted(
-              program, error.getMessage(), System.getProperty("os.name"), System.getProperty("os.arch")), error);
+      throw cannotRun(program, error.getMessage(), error);
     }
     ServerProcess server = new ServerProcess(process, folder);
     try {
@@ -89,6 +89,34 @@ final class ServerProcess implements AutoCloseable {
     }
     throw new ApnsMockException("apns-mock was not found: APNS_MOCK_BINARY is not set and PATH has no apns-mock;"
         + " install the program, or set APNS_MOCK_BINARY to its path.");
+  }
+
+  /** Throws an exception for an ELF program of another architecture, which the JDK would run as a shell script. */
+  private static void checkArchitecture(Path program) {
+    byte[] header;
+    try (InputStream input = Files.newInputStream(program)) {
+      header = input.readNBytes(20);
+    } catch (IOException error) {
+      throw cannotRun(program, error.toString(), error);
+    }
+    if (header.length < 20 || header[0] != 0x7f || header[1] != 'E' || header[2] != 'L' || header[3] != 'F') {
+      return;
+    }
+    int machine = Byte.toUnsignedInt(header[18]) | Byte.toUnsignedInt(header[19]) << 8;
+    int expected = switch (System.getProperty("os.arch")) {
+      case "amd64" -> 62;
+      case "aarch64" -> 183;
+      default -> machine;
+    };
+    if (machine != expected || !System.getProperty("os.name").equals("Linux")) {
+      throw cannotRun(program, "it is an ELF program for another system or architecture", null);
+    }
+  }
+
+  private static ApnsMockException cannotRun(Path program, String cause, Throwable error) {
+    return new ApnsMockException(
+        "Cannot run %s: %s; install an apns-mock program for %s %s, or set APNS_MOCK_BINARY to its path.".formatted(
+            program, cause, System.getProperty("os.name"), System.getProperty("os.arch")), error);
   }
 
   /** The file that the server writes when it is ready. */

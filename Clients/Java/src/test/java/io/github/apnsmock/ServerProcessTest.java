@@ -21,6 +21,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
@@ -68,8 +70,12 @@ final class ServerProcessTest {
 
   @Test
   void programOfOtherArchitecture() throws IOException {
-    assertError(starting(program("\177ELF\2\1\1\0 of another architecture")), "Cannot run ", "Exec format error",
+    String header = "\177ELF\2\1\1" + "\0".repeat(11); // then e_machine: 40 is 32-bit ARM
+    assertError(starting(program(header + "\50\0")), "Cannot run ", "another system or architecture",
         "set APNS_MOCK_BINARY");
+    Path data = program("");
+    assertTrue(data.toFile().setExecutable(false));
+    assertError(starting(data), "Cannot run ", "Permission denied");
   }
 
   @Test
@@ -128,12 +134,19 @@ final class ServerProcessTest {
     }
   }
 
+  private static String classPath() {
+    return Stream.of(ApnsMockServer.class, Abandon.class)
+        .map(type -> type.getProtectionDomain().getCodeSource().getLocation().getPath())
+        .collect(Collectors.joining(File.pathSeparator));
+  }
+
   @Test
   void serverEndsWithThisProcess() throws Exception {
     Process child = new ProcessBuilder(
-        Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp", System.getProperty("java.class.path"),
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp", classPath(),
         Abandon.class.getName()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+    assertTrue(output.endsWith("ports.json"), output);
     Path portFile = Path.of(output);
     // The server removes its port file when it ends.
     long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
