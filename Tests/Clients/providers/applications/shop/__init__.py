@@ -1,0 +1,3 @@
+"""A shop with two applications: one notifies customers with django-push-notifications, the other updates their passes
+with django-walletpass.
+"""
