@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hyperframe.frame import DataFrame
 
-from support.attack import MEBIBYTE, goaways
+from support.attack import ENHANCE_YOUR_CALM, MEBIBYTE, goaways
 from support.server import clean_environment, wait_until
 from support.wire import client_context, connect, push_headers
 
@@ -87,7 +87,9 @@ def test_a_connection_whose_window_is_never_opened_is_closed(server, device):
 
         wire.sock.settimeout(TIMEOUT)
         wire.read_to_end()
-        assert wire.closed and len(goaways(wire)) == 1
+        (goaway,) = goaways(wire)
+        assert wire.closed and goaway.error_code == ENHANCE_YOUR_CALM
+        assert b"WINDOW_UPDATE" in goaway.additional_data
         assert data_bytes(wire) <= WINDOW
     item = wait_until(lambda: found(server), f"no finding {FINDING}")
     record = server.pushes(device_token=device, limit=1)[0]
