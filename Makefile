@@ -8,6 +8,9 @@ PYTEST_ARGS ?=
 SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
+DIST_ARGS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 # Seconds per fuzzer, and the fuzzers to run; all of them if empty.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
@@ -30,7 +33,7 @@ in_turn = --disable-xctest --no-parallel
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build test test-swift test-clients soak screenshots asan tsan asan-clients tsan-clients fuzz bench lint \
-  format clean
+  format clean dist test-dist lint-distribution install uninstall
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
@@ -44,6 +47,10 @@ help:
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
 	@echo 'make fuzz           every fuzz target for ten minutes (FUZZ_SECONDS=60 FUZZ_TARGETS="payloads admin")'
 	@echo 'make bench          server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
+	@echo 'make dist           tarball, Debian package, wheel, npm package, checksums and SBOM: .build/dist (Linux)'
+	@echo 'make test-dist      install and run each package (DIST_ARGS="-k wheel" selects)'
+	@echo 'make install        install what make dist built (PREFIX=/usr/local DESTDIR=); also make uninstall'
+	@echo 'make lint-distribution  check workflows, action, Dockerfile, compose file and shell scripts'
 	@echo 'make format, lint   swift format over all sources'
 	@echo 'make clean          remove .build'
 
@@ -130,6 +137,23 @@ fuzz:
 bench: build
 	@.ci/packages bench
 	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
+
+dist:
+	@.ci/packages build
+	@Distribution/dist
+
+test-dist:
+	@Distribution/test $(DIST_ARGS)
+
+lint-distribution:
+	@Distribution/lint
+
+# Neither builds anything, so that `sudo make install` leaves no files of root in .build.
+install:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Distribution/install
+
+uninstall:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Distribution/install --remove
 
 clean:
 	rm -rf .build
