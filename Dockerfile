@@ -12,7 +12,8 @@ ENV APNS_MOCK_APNS=0.0.0.0:2197 \
     APNS_MOCK_ALLOW_HOST=host.docker.internal \
     APNS_MOCK_CERTS=/certs
 
-USER apns-mock
+# The id of the user apns-mock: an orchestrator can verify that a number is not root.
+USER 2197:2197
 WORKDIR /certs
 VOLUME /certs
 EXPOSE 2197 8197
