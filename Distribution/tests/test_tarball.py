@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from support import ROOT, SEND_ONE_PUSH, TARBALL, VERSION, needed_libraries, run
 
 FILES = {
@@ -74,6 +76,8 @@ def test_completions_are_valid(unpacked: Path) -> None:
 
 
 def test_packing_again_gives_the_same_file(tmp_path: Path) -> None:
+    if not (ROOT / ".build/dist-parts/static").exists():
+        pytest.skip("not run: the packages were built on another machine")
     again = tmp_path / "again.tar.gz"
     run(ROOT / "Distribution/build-tarball", again)
     assert digest(again) == digest(TARBALL)
