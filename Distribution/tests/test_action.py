@@ -36,7 +36,8 @@ class Runner:
             file.write_text("")
         environment = {
             "PATH": ":".join([*self.path, os.environ["PATH"]]), "HOME": str(self.folder), "RUNNER_OS": "Linux",
-            "RUNNER_ARCH": {"x86_64": "X64", "aarch64": "ARM64"}[ARCHITECTURE], "RUNNER_TEMP": str(self.folder / "temp"),
+            "RUNNER_ARCH": {"x86_64": "X64", "aarch64": "ARM64"}[ARCHITECTURE],
+            "RUNNER_TEMP": str(self.folder / "temp"),
             "RUNNER_TOOL_CACHE": str(self.folder / "tools"), "GITHUB_SERVER_URL": self.server,
             "GITHUB_REPOSITORY": "other/project", "INPUT_REPOSITORY": REPOSITORY, "INPUT_VERSION": "",
             "INPUT_ARGUMENTS": "", **{name: str(file) for name, file in files.items()}, **self.environment, **inputs,
@@ -108,7 +109,8 @@ def test_installs_a_cached_release_without_a_download(runner: Runner, releases: 
 def test_refuses_a_wrong_checksum(runner: Runner, releases: tuple[Path, str]) -> None:
     sums = (releases[0] / "SHA256SUMS").read_text()
     (releases[0] / "SHA256SUMS").unlink()
-    (releases[0] / "SHA256SUMS").write_text(re.sub("^.", lambda first: "1" if first[0] == "0" else "0", sums, flags=re.M))
+    wrong = re.sub("^.", lambda first: "1" if first[0] == "0" else "0", sums, flags=re.MULTILINE)
+    (releases[0] / "SHA256SUMS").write_text(wrong)
     output, _ = runner.step("install", status=1)
     assert f"::error::the checksum of {TARBALL.name} differs from SHA256SUMS" in output
     assert not (runner.folder / "tools").exists()
@@ -177,9 +179,9 @@ def test_runs_a_command_and_keeps_the_inbox_if_it_fails(runner: Runner) -> None:
 
 def test_every_step_of_the_action_is_a_tested_script() -> None:
     commands = re.findall(r"^ *run: (.*)$", (ROOT / "action.yml").read_text(), re.MULTILINE)
-    scripts = {path.name for path in SCRIPTS.iterdir()}
-    assert commands == [f"'\"$GITHUB_ACTION_PATH/Distribution/action/{name}\"'" for name in ("install", "start", "run", "stop")]
-    assert scripts == {"install", "start", "run", "stop"}
+    names = ["install", "start", "run", "stop"]
+    assert commands == [f"'\"$GITHUB_ACTION_PATH/Distribution/action/{name}\"'" for name in names]
+    assert sorted(path.name for path in SCRIPTS.iterdir()) == sorted(names)
 
 
 def test_a_release_tag_must_be_the_version() -> None:
@@ -191,4 +193,5 @@ def test_a_release_tag_must_be_the_version() -> None:
 def test_actions_are_pinned_to_commits() -> None:
     for path in [ROOT / "action.yml", *(ROOT / ".github/workflows").iterdir()]:
         for reference in re.findall(r"uses: (actions/.*)", path.read_text()):
-            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", reference), f"{path.name}: {reference}"
+            pinned = re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", reference)
+            assert pinned, f"{path.name}: {reference}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support import DIST, VERSION, run
+from support import DIST, SEND_ONE_PUSH, VERSION, run
 
 # What a user writes. The push is sent by the program, so that no HTTP/2 library is needed.
 SUITE = """
@@ -43,8 +43,8 @@ def test_from_pip_install_to_an_accepted_push_in_ten_seconds(wheel: Path, tmp_pa
     environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path)}
     began = time.monotonic()
     run(programs / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel, env=environment)
-    output = run("bash", "-euc", 'apns-mock version; apns-mock exec -- bash -euc '
-                 '\'apns-mock send "$(apns-mock token device)" --topic com.example.app\'', env=environment, cwd=tmp_path)
+    output = run(
+        "bash", "-euc", f"apns-mock version; {SEND_ONE_PUSH}", programs / "apns-mock", env=environment, cwd=tmp_path)
     elapsed = time.monotonic() - began
     assert f"apns-mock {VERSION}\n" in output and "1 push: 1 accepted" in output
     print(f"pip install to the first accepted push: {elapsed:.1f} s")
