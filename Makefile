@@ -32,7 +32,7 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients soak screenshots asan tsan asan-clients tsan-clients fuzz bench lint \
+.PHONY: help run build test test-swift test-clients test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench lint \
   format clean dist test-dist lint-distribution install uninstall
 
 help:
@@ -40,6 +40,8 @@ help:
 	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
 	@echo 'make test-swift     only the Swift tests'
 	@echo 'make test-clients   only the client tests (PYTEST_ARGS="-k curl" selects)'
+	@echo 'make test-libraries the client libraries in Clients with their own tests'
+	@echo 'make examples       the example providers in Examples with their suites, one for each language'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
 	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    take the screenshots in Images again'
@@ -61,7 +63,7 @@ build:
 	@.ci/packages build
 	$(SWIFT) build -c release --product apns-mock
 
-test: lint test-swift test-clients
+test: lint test-swift test-libraries examples test-clients
 
 lint:
 	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Tests Fuzz Page Sources Tests
@@ -77,6 +79,15 @@ test-swift:
 test-clients: build $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
 
+# The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
+test-libraries: build
+	@.ci/packages test
+	.ci/test-each Clients $(program)
+
+examples: build
+	@.ci/packages test
+	.ci/test-each Examples $(program)
+
 soak: build $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
@@ -84,13 +95,17 @@ screenshots: build $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)
 
 # A virtual environment, so that nothing is installed into the system's Python.
-$(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt .ci/packages
+$(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt \
+    Tests/Clients/requirements-applications.txt .ci/packages
 	@.ci/packages test
 	$(PYTHON) -m venv --clear $(clients)
 	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
 	# apns2 needs older libraries and an older Python, so it has a folder of its own. Its tests are skipped if this fails.
 	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
 	  --target $(clients)/apns2 --requirement Tests/Clients/requirements-apns2.txt
+	# The Django applications need an older aioapns.
+	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
+	  --target $(clients)/applications --requirement Tests/Clients/requirements-applications.txt
 	@touch $@
 
 # Sanitized builds have separate folders, because their object files are incompatible with other builds.
