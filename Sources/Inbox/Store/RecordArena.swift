@@ -12,7 +12,8 @@ package final class RecordArena {
   /// as large.
   private static let firstSize = 16 << 10
 
-  // Retained once, until it is replaced or the arena is freed.
+  // Retained once, until it is replaced or the arena is freed. Exclusivity is unchecked as in ConnectionHandler, which
+  // states the gain.
   @exclusivity(unchecked) private var slab: Unmanaged<RecordSlab>?
   private var nextSize: Int
 

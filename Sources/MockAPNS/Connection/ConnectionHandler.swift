@@ -37,7 +37,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   private let serverLogger: Logger
 
   // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
-  // accesses one of these properties while it calls another method that modifies it.
+  // accesses one of these properties while it calls another method that modifies it. Measured: the checks here, in
+  // PushProcessor, EventLoopResources and RecordArena together took 2 % of the instructions per push
+  // (`Benchmarks/instructions.py --only token 413`).
   @exclusivity(unchecked) var machine = ConnectionStateMachine()
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var processor: PushProcessor?

@@ -13,7 +13,7 @@ import Inbox
 /// A class because it is large: a value would be copied for most calls of its methods, several times per push.
 final class PushProcessor {
   // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
-  // accesses one of these properties while it calls another method that modifies it.
+  // accesses one of these properties while it calls another method that modifies it. The gain is in ConnectionHandler.
 
   /// The pending actions on the connection; the handler performs and removes them after each push.
   @exclusivity(unchecked) var connectionActions: [ConnectionAction] = []
