@@ -29,9 +29,10 @@ extension Rulebook {
     case .voip, .complication, .fileprovider, .pushtotalk, .location: return nil
     case .mdm: return payload.member(.mdm) == nil ? .noPushMagic : nil
     case .alert, nil:
-      // Wallet passes and MDM commands have no aps (Protocol.md, section 6.2).
-      let isForWallet = facts.topic.map { headers.part($0.indices).hasPrefix("pass.") } ?? facts.topicIsFromCertificate
-      if payload.member(.mdm) != nil || payload.isEmpty && isForWallet { return nil }
+      // Wallet fetches the pass whatever the payload is, which is mostly {} or {"aps":{}}; MDM commands have no aps
+      // (Protocol.md, section 6.2).
+      if let topic = facts.topic, headers.part(topic.indices).hasPrefix("pass.") { return nil }
+      if payload.member(.mdm) != nil || payload.isEmpty && facts.topicIsFromCertificate { return nil }
       return payload.problemOfDictionary ?? payload.problemOfAlert(hasType: facts.pushType != nil)
     case .background: return payload.problemOfDictionary ?? payload.problemOfBackground
     case .liveactivity: return payload.problemOfDictionary ?? payload.problemOfActivity

@@ -138,12 +138,14 @@ struct FindingsTests {
     #expect(missesType(untyped) == (mode == .apple))
   }
 
-  /// An empty object asks a Wallet pass to update, so it is not reported.
-  @Test func wallet() {
+  /// A push asks a Wallet pass to update whatever its payload is, so an empty one is not reported.
+  @Test(arguments: ["{}", #"{"aps":{}}"#])
+  func wallet(payload: String) {
     var push = TestPush()
     push["apns-topic"] = "pass.com.example.card"
-    push.body = Array("{}".utf8)
+    push.body = Array(payload.utf8)
     #expect(displayProblem(push) == nil)
+    push.body = Array("{}".utf8)
     push["apns-topic"] = nil
     push.useCertificate(subject: "pass.com.example.card", topics: [])
     #expect(displayProblem(push) == nil)

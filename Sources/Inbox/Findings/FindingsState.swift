@@ -8,13 +8,16 @@ struct FindingsState: Sendable {
   private struct Connection: Sendable {
     let facts: ConnectionFacts
     let host: Int
+    /// The host and the topic of the connection's first push, among which connections are counted for
+    /// `connection-churn`: test suites that share a server and a machine have topics of their own.
+    let churnGroup: Int
     var pushes = 0
     var lastSeq = 0
     var tokens = TokenUse()
   }
 
   private static let connectionLimit = 4096
-  private static let hostLimit = 1024
+  private static let hostLimit = 2048
   private static let pruneFrom = 4096
 
   private var connections = GenerationalCache<ObjectIdentifier, Connection>(limit: connectionLimit)
@@ -52,13 +55,15 @@ struct FindingsState: Sendable {
   ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
   ///   - wasPending: Whether `addPending` was called for the record.
   mutating func analyze(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
-    var connection = takeState(of: record.connection)
+    var connection = takeState(of: record)
     defer { current = connection }
     hosts.addPush(record, from: connection.host)
     connection.pushes += 1
     connection.lastSeq = record.seq
-    if connection.pushes == 1, record.isPlain, !record.isByOwnClient { hosts.begin(record, from: connection.host) }
-    if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.host) }
+    if connection.pushes == 1, record.isPlain, !record.isByOwnClient {
+      hosts.begin(record, from: connection.churnGroup)
+    }
+    if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.churnGroup) }
     if let token = record.verdict?.token,
       let evidence = connection.tokens.analyze(record, token, interval: interval)
     {
@@ -107,8 +112,9 @@ struct FindingsState: Sendable {
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)
   }
 
-  /// Removes and returns the state of a connection; the caller stores it in `current`.
-  private mutating func takeState(of facts: ConnectionFacts) -> Connection {
+  /// Removes and returns the state of a record's connection; the caller stores it in `current`.
+  private mutating func takeState(of record: borrowing Record) -> Connection {
+    let facts = record.connection
     if let current, current.facts === facts {
       self.current = nil
       return current
@@ -116,12 +122,15 @@ struct FindingsState: Sendable {
     if let former = current { connections[ObjectIdentifier(former.facts)] = former }
     current = nil
     if let known = connections.removeValue(forKey: ObjectIdentifier(facts)) { return known }
-    if hosts.count == Self.hostLimit {
+    if hosts.count >= Self.hostLimit {
       // Connections refer to hosts by number, so both are dropped together.
       hosts = ClientHosts()
       connections = GenerationalCache(limit: Self.connectionLimit)
     }
-    return Connection(facts: facts, host: hosts.number(of: facts.clientHost))
+    let host = facts.clientHost
+    let topic = record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } ?? ""
+    return Connection(
+      facts: facts, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"))
   }
 }
 

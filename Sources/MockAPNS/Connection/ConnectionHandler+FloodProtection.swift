@@ -24,18 +24,47 @@ extension ConnectionHandler {
     return nil
   }
 
-  /// Schedules the next check of the connection: in ten seconds, or when the idle timeout expires if that is sooner.
+  /// The time without input after which a connection with an exhausted flow-control window is closed. Shorter than the
+  /// ten seconds after which aioapns, which never sends WINDOW_UPDATE, closes it.
+  private static let windowTimeout = TimeAmount.seconds(5)
+
+  /// Notes whether responses wait for the client to open its flow-control window, and if so, checks the connection
+  /// sooner.
+  func checkWindow(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
+    let isExhausted = session.responsesAwaitingWindow > 0
+    guard isExhausted != input.isWindowExhausted else { return }
+    input.isWindowExhausted = isExhausted
+    if isExhausted { scheduleIdleCheck(context) }
+  }
+
+  /// Closes the connection if the client has not opened its flow-control window in time.
+  private func closeIfWindowStaysExhausted(_ context: ChannelHandlerContext) {
+    guard let session, let processor, input.isWindowExhausted,
+      NIODeadline.now() - input.lastActivity >= Self.windowTimeout
+    else { return }
+    let responses = session.responsesAwaitingWindow
+    // Before the GOAWAY, which drops the streams.
+    state.inbox.addExhaustedWindow(of: processor.connection, responses: responses)
+    input.isWindowExhausted = false
+    closeGracefully(context, .windowNeverOpened(responses: responses))
+  }
+
+  /// Schedules the next check of the connection: in ten seconds, or when a timeout expires if that is sooner.
   func scheduleIdleCheck(_ context: ChannelHandlerContext) {
     let limit = TimeAmount(settings.idleTimeout)
     let idleTime = NIODeadline.now() - input.lastActivity
-    let interval = TimeAmount(HTTP2Limits.overdueCheckInterval)
+    let interval = input.isWindowExhausted ? Self.windowTimeout : TimeAmount(HTTP2Limits.overdueCheckInterval)
     schedule(.idleCheck, after: min(interval, idleTime < limit ? limit - idleTime : limit), context) {
       handler, context in
+      guard handler.machine.state == .open(.serving) else { return }
+      handler.closeIfWindowStaysExhausted(context)
       guard handler.machine.state == .open(.serving) else { return }
       if NIODeadline.now() - handler.input.lastActivity >= limit {
         return handler.closeGracefully(context, .idle)
       }
-      if NIODeadline.now() - handler.input.lastCheck >= interval { handler.resetOverdueStreams(context) }
+      if NIODeadline.now() - handler.input.lastCheck >= TimeAmount(HTTP2Limits.overdueCheckInterval) {
+        handler.resetOverdueStreams(context)
+      }
       if handler.machine.state == .open(.serving) { handler.scheduleIdleCheck(context) }
     }
   }
@@ -54,8 +83,6 @@ extension ConnectionHandler {
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }
-      let responses = session.responsesAwaitingWindow
-      if responses > 0 { return closeGracefully(context, .windowNeverOpened(responses: responses)) }
       for stream in overdue where stream.isAnswered { logReset(stream, .cancel) }
       flush(context)
     } catch let failure as HTTP2Failure {

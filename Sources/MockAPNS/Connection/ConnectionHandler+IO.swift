@@ -76,7 +76,7 @@ extension ConnectionHandler {
       isComplete = writeFrames(of: session, upTo: isWritable(context) ? Self.writeSize : 0, context)
     } while !isComplete && isWritable(context) && machine.isOpen
     switch machine.flushCompleted(isFinished: session.isFinished, hasPendingWork: session.hasPendingWork) {
-    case .none: break
+    case .none: checkWindow(of: session, context)
     case .close: close(context)
     case .closeFinishedSession:
       if let goAway = session.goAwaySent, goAway.errorCode != 0 {

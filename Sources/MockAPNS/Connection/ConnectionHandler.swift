@@ -65,6 +65,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     var lastCheck = NIODeadline.now()
     /// The number of consecutive checks at which the client was not reading.
     var stalledChecks: UInt8 = 0
+    /// Whether responses wait for the client to open its flow-control window for the connection.
+    var isWindowExhausted = false
   }
 
   struct SocketOutput {
@@ -132,8 +134,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     if closed.handshakeFailed { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
-      let responses = session.responsesAwaitingWindow
-      if responses > 0 { state.inbox.addExhaustedWindow(of: processor.connection, responses: responses) }
+      if input.isWindowExhausted {
+        state.inbox.addExhaustedWindow(of: processor.connection, responses: session.responsesAwaitingWindow)
+      }
       processor.beginBatch()
       processor.abortDelayedPushes()
       for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }
