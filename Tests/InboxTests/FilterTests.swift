@@ -40,7 +40,7 @@ import Testing
     ("q=attempt:2&scope=attempt:>1&scope=attempt:<3", true), ("scope=attempt:>1&scope=attempt:>2", false),
   ])
   func aScopeRestrictsTheOtherConditions(query: String, matches: Bool) throws {
-    #expect(try Selection(Self.parameters(query)).contains(Self.record) == matches)
+    #expect(try Selection(Self.parameters(query)).filter.matches(Self.record) == matches)
   }
 
   @Test(arguments: [
