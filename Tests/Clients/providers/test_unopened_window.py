@@ -20,8 +20,8 @@ FINDING = "window-never-opened"
 PUSHES = 3_000
 BURST = 100  # concurrent pushes; with the streams that are blocked, fewer than the 1,000 that the server allows
 BLOCKED = 800  # streams that are blocked at least
-# Seconds in which the server must close a blocked connection. It checks every ten seconds and closes at the fourth check
-# at the latest; doubled for slow machines.
+# Seconds in which the server must close a blocked connection. It checks every ten seconds and closes at the fourth
+# check at the latest; doubled for slow machines.
 TIMEOUT = 90
 # Blocked connections, one after the other, until the server's memory has its size, and then while it must keep it.
 # Measured: the first ones add 2 MiB each, most of it for their records; after the eighth nothing is added.
@@ -29,7 +29,7 @@ WARMING = 8
 ROUNDS = 16
 GROWTH = 8 * MEBIBYTE
 
-# aioapns closes a connection on which it receives nothing for ten seconds, and needs three of them for all pushes.
+# aioapns closes a connection on which nothing arrives for ten seconds, and needs three connections for all pushes.
 pytestmark = pytest.mark.timeout(4 * TIMEOUT)
 
 

@@ -1,5 +1,5 @@
-"""Sends many pushes at once with aioapns over one connection, after one that is accepted and raises the number of
-concurrent streams. Reads a JSON description on stdin, prints the results as JSON on stdout.
+"""Sends many pushes at once with aioapns, over one connection at a time, after one push that is accepted and raises the
+number of concurrent streams. Reads a JSON description on stdin, prints the results as JSON on stdout.
 """
 
 import asyncio
@@ -23,14 +23,15 @@ class Protocol(APNsDevelopmentClientProtocol):
     APNS_PORT = described["port"]
 
     def on_data_received(self, raw_data, stream_id):
-        received[id(self)] += len(raw_data)
+        received[self] += len(raw_data)
         super().on_data_received(raw_data, stream_id)
 
 
 async def send():
     client = APNs(
-        key=pathlib.Path(described["key"]).read_text(), key_id=described["key_id"], team_id=described["team_id"], topic="com.example.app",
-        use_sandbox=True, max_connections=1, ssl_context=ssl.create_default_context(cafile=described["ca"]))
+        key=pathlib.Path(described["key"]).read_text(), key_id=described["key_id"], team_id=described["team_id"],
+        topic="com.example.app", use_sandbox=True, max_connections=1,
+        ssl_context=ssl.create_default_context(cafile=described["ca"]))
     client.pool.protocol_class = Protocol
 
     def push(device):
