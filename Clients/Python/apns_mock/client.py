@@ -121,7 +121,12 @@ class Client:
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType],
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except ServerExitedError:
+            # The error that ends the `with` statement usually has the same cause.
+            if error is None:
+                raise
 
     @property
     def pid(self) -> Optional[int]:
@@ -129,7 +134,10 @@ class Client:
         return self._process.pid if self._process else None
 
     def stop(self) -> None:
-        """Stops the server, if `start` started it, and removes its temporary folder."""
+        """Stops the server, if `start` started it, and removes its temporary folder.
+
+        Raises ServerExitedError if the server had exited before, or did not shut down properly.
+        """
         if self._process:
             self._process.stop()
 

@@ -93,8 +93,9 @@ def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
     """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
     with _errors_without_traceback():
         server = _connect(request.config) if os.environ.get("APNS_MOCK_ADMIN") else _start(request.config)
-    with server:
-        yield server
+    yield server
+    with _errors_without_traceback():
+        server.stop()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from .errors import ProgramError, StartError
+from .errors import ProgramError, ServerExitedError, StartError
 
 PROGRAM = "apns-mock"
 #: Seconds between two checks whether the server is ready.
@@ -73,7 +73,7 @@ def _script_folders() -> Iterable[str]:
 class ServerProcess:
     """A server on free loopback ports, with certificates of its own in a temporary folder.
 
-    The server exits when its standard input is closed, so it does not outlive the process that started it.
+    The server also exits when its standard input is closed, so it does not outlive the process that started it.
     """
 
     def __init__(self, program: str, arguments: Sequence[str] = (), *, timeout: float = 30.0) -> None:
@@ -97,12 +97,12 @@ class ServerProcess:
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
             raise ProgramError(_describe_failed_execution(program, error)) from error
-        self._stop = weakref.finalize(self, _stop, self._process, folder, os.getpid())
+        self._stop = weakref.finalize(self, _stop, self._process, folder, self._errors, os.getpid())
         try:
             #: The content of the port file.
             self.ports: dict[str, Any] = self._wait_until_ready(port_file, timeout)
         except BaseException:
-            self.stop()
+            self._stop()
             raise
 
     @property
@@ -111,8 +111,13 @@ class ServerProcess:
         return self._process.pid
 
     def stop(self) -> None:
-        """Shuts the server down and removes its temporary folder. Does nothing the second time."""
-        self._stop()
+        """Shuts the server down and removes its temporary folder. Does nothing the second time.
+
+        Raises ServerExitedError if the server had exited before, or did not shut down properly.
+        """
+        failure = self._stop()
+        if failure is not None:
+            raise ServerExitedError(failure)
 
     def exit_description(self, timeout: float = 0.0) -> Optional[str]:
         """Returns a sentence about how the server ended and its last output, or None if it is still running.
@@ -125,7 +130,7 @@ class ServerProcess:
             status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
-        return f"The apns-mock server (pid {self.pid}) exited with {_describe_status(status)}{self._last_output()}"
+        return _describe_exit(self.pid, status, self._errors)
 
     def _wait_until_ready(self, port_file: Path, timeout: float) -> Any:
         deadline = time.monotonic() + timeout
@@ -136,7 +141,7 @@ class ServerProcess:
             if time.monotonic() > deadline:
                 raise StartError(
                     f"The server {self.program} was not ready after {timeout:g} seconds; raise the timeout, or find "
-                    f"the cause in its output{self._last_output()}")
+                    f"the cause in its output{_last_output(self._errors)}")
             time.sleep(POLL_INTERVAL)
         return json.loads(port_file.read_text())
 
@@ -146,30 +151,40 @@ class ServerProcess:
             6: "because a port is in use; use port 0, or stop the program that uses it",
         }
         cause = causes.get(status, f"and exited with {_describe_status(status)}")
-        return f"The server {self.program} did not start {cause}{self._last_output('error:')}"
-
-    def _last_output(self, first: str = "") -> str:
-        """Returns the end of a sentence with the last lines that the server wrote to standard error: those from the
-        last line that begins with `first`, if there is one.
-        """
-        lines = self._errors.read_text(errors="replace").strip().splitlines()[-MAX_LINES:]
-        starts = [index for index, line in enumerate(lines) if line.startswith(first)] if first else []
-        output = lines[starts[-1]:] if starts else lines
-        return "".join([":", *(f"\n  {line}" for line in output)]) if output else " (it wrote no diagnostics)."
+        return f"The server {self.program} did not start {cause}{_last_output(self._errors, 'error:')}"
 
 
-def _stop(process: subprocess.Popen[bytes], folder: Path, owner: int) -> None:
+
+def _stop(process: subprocess.Popen[bytes], folder: Path, errors: Path, owner: int) -> Optional[str]:
+    """Stops the server and removes its folder; returns a sentence about how it ended, or None if it ended properly."""
     # After a fork, the child process must not stop the server of its parent.
     if os.getpid() != owner:
-        return
-    if process.stdin is not None:
-        process.stdin.close()
+        return None
+    process.terminate()
     try:
-        process.wait(SHUTDOWN_TIMEOUT)
+        status = process.wait(SHUTDOWN_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        status = process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+    failure = None if status == 0 else _describe_exit(process.pid, status, errors)
     shutil.rmtree(folder, ignore_errors=True)
+    return failure
+
+
+def _describe_exit(pid: int, status: int, errors: Path) -> str:
+    return f"The apns-mock server (pid {pid}) exited with {_describe_status(status)}{_last_output(errors)}"
+
+
+def _last_output(errors: Path, first: str = "") -> str:
+    """Returns the end of a sentence with the last lines that the server wrote to standard error: those from the last
+    line that begins with `first`, if there is one.
+    """
+    lines = errors.read_text(errors="replace").strip().splitlines()[-MAX_LINES:]
+    starts = [index for index, line in enumerate(lines) if line.startswith(first)] if first else []
+    output = lines[starts[-1]:] if starts else lines
+    return "".join([":", *(f"\n  {line}" for line in output)]) if output else " (it wrote no diagnostics)."
 
 
 def _describe_status(status: int) -> str:

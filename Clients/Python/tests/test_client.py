@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from datetime import datetime, timedelta, timezone
@@ -80,7 +81,8 @@ def test_wait_for_more_than_a_page(server: Client, send: Send, tmp_path: Path) -
     send(server.settings, device_token())
     exported = tmp_path / "run.ndjson"
     server.export(exported)
-    exported.write_text(exported.read_text() * 1200)
+    record = json.loads(exported.read_text())
+    exported.write_text("".join(json.dumps({**record, "seq": seq}) + "\n" for seq in range(1, 1201)))
     server.import_(exported)
     assert len(server.wait(count=1201)) == 1201
 

@@ -258,9 +258,10 @@ def test_server_killed_during_a_test(pytester: pytest.Pytester) -> None:
         def test_next(apns):
             pass
         """)
-    result.assert_outcomes(failed=1, errors=1)
+    result.assert_outcomes(failed=1, errors=2)
     result.stdout.fnmatch_lines([
         "*ERROR at setup of test_next*", "The apns-mock server (pid *) exited with signal 9 (SIGKILL)*",
+        "*ERROR at teardown of test_next*", "The apns-mock server (pid *) exited with signal 9 (SIGKILL)*",
         ">       apns.pushes()", "E *ServerExitedError: The apns-mock server (pid *) exited with signal 9 (SIGKILL)*",
         "*- apns-mock -*", "The apns-mock server (pid *) exited with signal 9 (SIGKILL)*"])
 

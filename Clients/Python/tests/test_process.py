@@ -115,7 +115,7 @@ def test_port_in_use() -> None:
 def test_error_in_the_configuration() -> None:
     with pytest.raises(StartError, match="because of an error in its configuration") as caught:
         apns_mock.start("--profile", "flaky-504")
-    assert "Did you mean flaky-503" in str(caught.value)
+    assert 'did you mean "flaky-503"?' in str(caught.value)
 
 
 def test_server_that_is_not_ready_in_time(tmp_path: Path) -> None:
@@ -148,13 +148,27 @@ def test_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     wait_until(lambda: not is_running(pid))
 
 
-def test_server_killed_during_a_call(server: Client) -> None:
+def test_server_killed_during_a_call() -> None:
+    server = apns_mock.start()
     assert server.pid
     threading.Timer(0.3, os.kill, [server.pid, signal.SIGKILL]).start()
     with pytest.raises(ServerExitedError, match=rf"\(pid {server.pid}\) exited with signal 9 \(SIGKILL\)"):
         server.wait(count=1)
     with pytest.raises(ServerExitedError, match="SIGKILL"):
         server.assert_nothing_lost()
+    with pytest.raises(ServerExitedError, match="SIGKILL"):
+        server.stop()
+    server.stop()
+
+
+def test_end_of_the_server_does_not_hide_another_error() -> None:
+    with pytest.raises(ZeroDivisionError), apns_mock.start() as server:
+        assert server.pid
+        os.kill(server.pid, signal.SIGKILL)
+        raise ZeroDivisionError
+    with pytest.raises(ServerExitedError, match="SIGKILL"), apns_mock.start() as server:
+        assert server.pid
+        os.kill(server.pid, signal.SIGKILL)
 
 
 def test_incompatible_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,9 +245,11 @@ def test_ctrl_c_does_not_stop_the_server_before_the_tests(tmp_path: Path) -> Non
     script = (
         "import apns_mock, signal, sys\n"
         "with apns_mock.start() as server:\n"
-        "    print(server.pid, flush=True)\n"
-        "    try: signal.pause()\n"
-        "    except KeyboardInterrupt: print(server.status()['phase'])\n")
+        "    try:\n"
+        "        print(server.pid, flush=True)\n"
+        "        signal.pause()\n"
+        "    except KeyboardInterrupt:\n"
+        "        print(server.status()['phase'])\n")
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
         assert parent.stdout
