@@ -84,7 +84,8 @@ class Clock:
 
     def freeze(self, now: Optional[Union[str, datetime]] = None) -> None:
         """Stops the clock, at `now` or at its current time."""
-        self._client.request("PUT", "/clock", {"mode": "frozen"} if now is None else {"mode": "frozen", "now": _time(now)})
+        body = {"mode": "frozen"} if now is None else {"mode": "frozen", "now": _time(now)}
+        self._client.request("PUT", "/clock", body)
 
     def advance(self, by: Duration) -> None:
         """Moves the clock forward, for example by "61m"."""
@@ -314,7 +315,9 @@ class Client:
         try:
             connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout)
         except (ValueError, http.client.InvalidURL) as error:
-            raise APNsMockError(f"{self.admin_url} is not the address of an admin API such as 127.0.0.1:8197.") from error
+            raise APNsMockError(
+                f"{self.admin_url} is not the address of an admin API such as 127.0.0.1:8197: correct APNS_MOCK_ADMIN."
+            ) from error
         try:
             connection.request(method, target, body, headers)
             response = connection.getresponse()
@@ -419,8 +422,8 @@ def _read_port_file(path: str) -> Any:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
         raise APNsMockError(
-            f"The port file {path}, which APNS_MOCK_PORT_FILE names, cannot be read ({error}): the server that wrote it "
-            "has probably exited; start it again, or unset the variable.") from error
+            f"The port file {path}, which APNS_MOCK_PORT_FILE names, cannot be read ({error}): the server that wrote "
+            "it has probably exited; start it again, or unset the variable.") from error
 
 
 def _settings(apns: str, values: Mapping[str, Any]) -> Settings:

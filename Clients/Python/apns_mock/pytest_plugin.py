@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixtures `apns` and `apns_server`, the marker `apns`, and a report section for failed tests."""
+"""The pytest plugin: the fixtures `apns` and `apns_server`, the marker `apns`, and a section of failure reports."""
 
 from __future__ import annotations
 
@@ -162,10 +162,8 @@ def _start(config: pytest.Config) -> Client:
 
 def _connect(config: pytest.Config) -> Client:
     """Returns the running server that APNS_MOCK_ADMIN names, unless the configuration needs a server of its own."""
-    values = {
-        "--apns-mock-binary": config.getoption("--apns-mock-binary"),
-        "--apns-mock-seed": config.getoption("--apns-mock-seed"), "apns_mock_arguments": config.getini("apns_mock_arguments")}
-    used = [name for name, value in values.items() if value not in (None, [])]
+    used = [name for name in ("--apns-mock-binary", "--apns-mock-seed") if config.getoption(name) is not None]
+    used += ["apns_mock_arguments"] if config.getini("apns_mock_arguments") else []
     if used:
         raise APNsMockError(
             f"{' and '.join(used)} start a server, but APNS_MOCK_ADMIN names a running one: omit the options, or unset "

@@ -25,7 +25,9 @@ import elf  # noqa: E402
 INSTALLED = Path(sysconfig.get_path("scripts")) / "apns-mock"
 
 
-def build(output: Path, *arguments: object, binary: Path = INSTALLED, **variables: str) -> subprocess.CompletedProcess[str]:
+def build(
+    output: Path, *arguments: object, binary: Path = INSTALLED, **variables: str,
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, HERE / "build-wheel", "--binary", binary, "--output", output, *arguments]
     return subprocess.run(
         list(map(str, command)), capture_output=True, text=True, timeout=120, env={**os.environ, **variables})
@@ -98,7 +100,7 @@ def test_newer_libstdcxx_raises_the_version_of_glibc() -> None:
 def test_wheel_in_a_new_environment(wheel: Path) -> None:
     result = subprocess.run([HERE / "first-push", wheel], capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
-    assert "200" in result.stdout and "total:" in result.stdout
+    assert "first accepted push" in result.stdout
 
 
 def test_wheel_for_another_platform_is_refused_by_pip(wheel: Path, tmp_path: Path) -> None:
@@ -111,7 +113,8 @@ def test_wheel_for_another_platform_is_refused_by_pip(wheel: Path, tmp_path: Pat
 def test_wrong_version(tmp_path: Path) -> None:
     mismatch = build(tmp_path, "--version", "9.9.9")
     assert mismatch.returncode == 1
-    assert f"printed 'apns-mock {apns_mock.__version__}' and not 'apns-mock 9.9.9': build the program" in mismatch.stderr
+    printed = f"apns-mock {apns_mock.__version__}"
+    assert f"printed {printed!r} and not 'apns-mock 9.9.9': build the program" in mismatch.stderr
     malformed = build(tmp_path, "--version", "1.0", "--platform-tag", "any")
     assert "'1.0' is not a version such as 0.2.0" in malformed.stderr
     assert list(tmp_path.iterdir()) == []
