@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	startTimeout   = 30 * time.Second
-	stopTimeout    = 10 * time.Second
-	pollInterval   = 10 * time.Millisecond
+	startTimeout = 30 * time.Second
+	stopTimeout  = 10 * time.Second
+	pollInterval = 10 * time.Millisecond
+	// outputPatience is the time to read the last output of a server that has exited.
+	outputPatience = 500 * time.Millisecond
 	maxStderrBytes = 8 << 10
 )
 
@@ -109,21 +111,41 @@ func spawn(program, folder string, arguments []string) (*process, error) {
 		"serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder,
 		"--port-file", p.portFilePath(), "--exit-on-stdin-close",
 	}, arguments...)...)
-	p.command.Stderr = p.stderr
-	// The server exits when this pipe closes, so it cannot outlive this process.
-	stdin, err := p.command.StdinPipe()
+	// A pipe of our own: with a writer that is no file, Wait would also wait for programs that the server has started.
+	output, input, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a pipe for %s: %w", program, err)
 	}
+	p.command.Stderr = input
+	// The server exits when this pipe closes, so it cannot outlive this process.
+	stdin, err := p.command.StdinPipe()
+	if err != nil {
+		input.Close()
+		output.Close()
+		return nil, fmt.Errorf("cannot create a pipe for %s: %w", program, err)
+	}
 	p.stdin = stdin
-	if err := p.command.Start(); err != nil {
+	err = p.command.Start()
+	input.Close()
+	if err != nil {
 		stdin.Close()
+		output.Close()
 		return nil, fmt.Errorf("cannot run %s: %w; install an apns-mock program for %s/%s, or set APNS_MOCK_BINARY to its path", program, err, runtime.GOOS, runtime.GOARCH)
 	}
+	copied := make(chan struct{})
 	go func() {
+		defer close(copied)
+		defer output.Close()
+		_, _ = io.Copy(p.stderr, output)
+	}()
+	go func() {
+		defer close(p.done)
 		// The exit status is in ProcessState.
 		_ = p.command.Wait()
-		close(p.done)
+		select {
+		case <-copied:
+		case <-time.After(outputPatience):
+		}
 	}()
 	return p, nil
 }

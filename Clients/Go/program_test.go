@@ -81,6 +81,17 @@ func TestProgramThatIsNeverReady(t *testing.T) {
 	wantError(t, err, "was not ready in time", "starting")
 }
 
+func TestProgramThatLeavesAnotherProgram(t *testing.T) {
+	// The background program inherits standard error and outlives its parent.
+	program(t, "#!/bin/sh\nsleep 5 &\necho failed >&2\nexit 1\n")
+	start := time.Now()
+	_, err := Launch(context.Background())
+	wantError(t, err, "exited with status 1", "failed")
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("the error came after %v", took)
+	}
+}
+
 func TestPortTaken(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
