@@ -46,7 +46,7 @@ class Component:
 
 def linked(*, system_libraries: bool) -> list[Component]:
     """Returns the components sorted by name; with or without the libraries of the operating system."""
-    components = [*swift_runtime(), *swift_packages()]
+    components = [*swift_packages(), *swift_runtime()]
     if system_libraries:
         components += [debian_package("libnghttp2-dev"), debian_package("libssl-dev")]
     return sorted(components, key=lambda component: component.name.lower())

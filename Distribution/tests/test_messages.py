@@ -1,0 +1,46 @@
+"""The errors of the scripts: one sentence that says what to do."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from support import ROOT, VERSION, run
+
+
+def test_dist_names_a_missing_tool(tmp_path: Path) -> None:
+    for tool in ("bash", "cat", "dirname", "uname"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    output = run("env", "-i", f"PATH={tmp_path}", ROOT / "Distribution/dist", status=1)
+    assert output.startswith("error: swift is missing; install it") and output.count("\n") == 1
+
+
+def test_notices_need_a_build(tmp_path: Path) -> None:
+    copy = tmp_path / "Distribution"
+    copy.mkdir()
+    for name in ("notices", "components.py"):
+        shutil.copy(ROOT / "Distribution" / name, copy)
+    (tmp_path / "Package.resolved").write_text('{"pins": []}')
+    output = run("python3", copy / "notices", "static", status=1)
+    assert output == "error: .build/dist-static has no release build of apns-mock; run: make dist\n"
+
+
+def test_install_needs_the_tarball(tmp_path: Path) -> None:
+    copy = tmp_path / "Distribution"
+    copy.mkdir()
+    for name in ("install", "common.sh"):
+        shutil.copy(ROOT / "Distribution" / name, copy)
+    (tmp_path / "VERSION").write_text("9.9.9\n")
+    output = run(copy / "install", status=1)
+    assert "apns-mock-9.9.9-linux-" in output and "run make dist first" in output
+
+
+def test_make_install_rejects_a_relative_prefix() -> None:
+    output = run("make", "-s", "-C", ROOT, "install", "PREFIX=usr", status=2)
+    assert "error: PREFIX must be an absolute path such as /usr/local, not 'usr'" in output
+
+
+def test_a_release_tag_must_be_the_version() -> None:
+    run(ROOT / "Distribution/check-tag", f"v{VERSION}")
+    for tag in (VERSION, f"v{VERSION}1", "v"):
+        assert f"tag as v{VERSION}" in run(ROOT / "Distribution/check-tag", tag, status=1)
