@@ -186,7 +186,7 @@ test('connect without an address, or without a server, says what to do', async (
   await assert.rejects(connect({ admin: `127.0.0.1:${port}` }), /cannot be reached \(ECONNREFUSED\): start it/);
 });
 
-test('the launcher passes on arguments, exit code and signals', async () => {
+test('the launcher passes on arguments, exit code and signals', { timeout: 60_000 }, async (context) => {
   const version = await run(launcher, ['version']);
   assert.match(version.stdout, /^apns-mock \d+\.\d+\.\d+\n$/);
   assert.equal(version.code, 0);
@@ -195,6 +195,7 @@ test('the launcher passes on arguments, exit code and signals', async () => {
   const child = spawn(launcher, ['exec', '--', 'sh', '-c', 'trap "exit 7" TERM; echo ready; while :; do sleep 0.1; done'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  context.after(() => child.kill('SIGKILL'));
   await once(child.stdout, 'data');
   child.kill('SIGTERM');
   const [code] = await once(child, 'exit');

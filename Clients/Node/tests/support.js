@@ -9,6 +9,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { setTimeout: delay } = require('node:timers/promises');
 
+const commandTimeout = 180_000; // milliseconds; packing and TypeScript are slow on a busy machine
 const packageFolder = path.join(__dirname, '..');
 
 /** Returns the path of a file in `tests/fixtures`. */
@@ -54,17 +55,19 @@ function providerToken({ key, keyId, teamId }) {
   return `${content}.${signature.toString('base64url')}`;
 }
 
-/** Runs a command and returns its exit code and output. */
+/** Runs a command and returns its exit code and output. A command that hangs is killed. */
 async function run(command, args, { env = {}, without = [], cwd } = {}) {
   const environment = { ...process.env, ...env };
   // A test runner in a child process would report to this one.
   for (const name of ['NODE_TEST_CONTEXT', ...without]) delete environment[name];
   const child = spawn(command, args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+  const timer = setTimeout(() => child.kill('SIGKILL'), commandTimeout);
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
   const [code, signal] = await once(child, 'close');
+  clearTimeout(timer);
   return { code, signal, stdout, stderr };
 }
 
