@@ -92,6 +92,7 @@ let package = Package(
         "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
@@ -113,8 +114,8 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "TLSEngine",
+        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
+        "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -153,6 +154,7 @@ let package = Package(
         "TestSupport",
         "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
     // Uses the product MockAPNS as another package would.
@@ -168,8 +170,8 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "TestSupport", "TLSEngine",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS",
+        "Notation", "TestSupport", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

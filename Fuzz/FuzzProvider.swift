@@ -26,7 +26,8 @@ final class FuzzProvider {
     try state.connections.add(channel, log: log)
     try channel.pipeline.syncOperations.addHandler(
       ConnectionHandler(
-        log: log, tls: try TLSConnection(server: server.serverContext), state: state, logger: server.logger))
+        log: log, transport: .tls(try TLSConnection(server: server.serverContext)), state: state, logger: server.logger)
+    )
   }
 
   deinit { buffer.deallocate() }

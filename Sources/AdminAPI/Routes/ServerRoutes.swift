@@ -31,6 +31,10 @@ struct ServerRoutes: Sendable {
         writer.arrayMember("apns") { writer in
           for address in state.apnsAddresses { writer.object { address.write(to: &$0) } }
         }
+        writer.arrayMember("apns_plain") { writer in
+          for address in state.apnsPlainAddresses { writer.object { address.write(to: &$0) } }
+        }
+        writer.member("proxy", state.proxyAddress)
         writer.member("admin", state.adminAddress)
       }
       writer.objectMember("ca") { writer in

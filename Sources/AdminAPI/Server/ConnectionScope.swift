@@ -12,7 +12,7 @@ struct ConnectionScope: Sendable {
 
   /// Parses the scope in a request body.
   ///
-  /// - Parameter listeners: The number of APNs listeners.
+  /// - Parameter listeners: The number of listeners for providers.
   /// - Throws: `Problem` (400).
   init(_ body: JSONBody, listeners: Int) throws(Problem) {
     let all = try body.flag("all") ?? false

@@ -35,6 +35,8 @@ extension Finding {
     case missingPushType = "missing-push-type"
     /// A provider token has an algorithm other than the documented ES256.
     case jwtAlgorithm = "jwt-alg"
+    /// A push was sent over HTTP/1.1, which only a cleartext listener accepts.
+    case notHTTP2 = "not-http2"
 
     /// Orders kinds as they are listed.
     package static func < (one: Kind, other: Kind) -> Bool { one.index < other.index }
@@ -129,6 +131,11 @@ extension Finding {
         (
           "The provider token is signed with ES512 over a P-256 key; Apple documents ES256 only.",
           "Sign the provider token with ES256: SHA-256, r and s of 32 bytes each."
+        )
+      case .notHTTP2:
+        (
+          "The push arrived over HTTP/1.1; APNs accepts HTTP/2 only.",
+          "Use an HTTP client that supports HTTP/2, and enable it: without TLS, with prior knowledge."
         )
       }
     }

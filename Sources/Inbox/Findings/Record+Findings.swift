@@ -12,6 +12,7 @@ extension Record {
     if displayProblem(by: rulebook) != nil { kinds.append(.wouldNotShow) }
     if lacksPushType(by: rulebook) { kinds.append(.missingPushType) }
     if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
+    if isOverHTTP1 { kinds.append(.notHTTP2) }
     return kinds
   }
 
@@ -22,6 +23,7 @@ extension Record {
     return inbox?.evidence(by: self, rulebook).contains { predicate($0.kind) } == true
       || predicate(.nearLimit) && isNearLimit
       || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
+      || predicate(.notHTTP2) && isOverHTTP1
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
   }
 
@@ -46,6 +48,9 @@ extension Record {
         "the provider token has alg ES512 over a P-256 key, as pushok signs: Apple documents ES256 only, and whether APNs "
           + "accepts this is inferred")
     }
+    if isOverHTTP1 {
+      add(.notHTTP2, "the push arrived over HTTP/1.1 on a cleartext listener: APNs accepts HTTP/2 over TLS only")
+    }
     return findings
   }
 
@@ -62,6 +67,8 @@ extension Record {
   private var hasOtherAlgorithm: Bool {
     passesRules && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
+
+  private var isOverHTTP1: Bool { connection.http == .http1 }
 
   private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { passesRules && rulebook.lacksPushType(facts) }
 

@@ -29,7 +29,9 @@ struct ImportedRecord {
     var stream: Int32 = 0
     var client = ""
     var sni: String?
-    var tls = ""
+    var tls: String?
+    /// HTTP/2 in exports of versions without this member.
+    var http = ConnectionFacts.HTTPVersion.http2
   }
 
   struct RequestMembers {
@@ -111,7 +113,8 @@ extension ImportedRecord.ConnectionMembers {
       case "stream": stream = try json.whole()
       case "client": client = try json.string()
       case "sni": sni = try json.text()
-      case "tls": tls = try json.string()
+      case "tls": tls = try json.text()
+      case "http": http = try json.choice(name) ?? .http2
       default: break
       }
     }

@@ -142,14 +142,15 @@ struct RecordReader {
         subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
     }
     if let known = connections[members.id], known.listener == listener, known.client == members.client,
-      known.sni == members.sni, known.tls == members.tls, known.certificate == certificate
+      known.sni == members.sni, known.tls == members.tls, known.http == members.http,
+      known.certificate == certificate
     {
       return known
     }
     if connections.count == Self.capacity { connections.removeAll() }
     let facts = ConnectionFacts(
       id: members.id, listener: listener, client: members.client, sni: members.sni, tls: members.tls,
-      certificate: certificate)
+      http: members.http, certificate: certificate)
     connections[members.id] = facts
     return facts
   }

@@ -11,6 +11,13 @@ package final class ConnectionFacts: Sendable {
     case server
   }
 
+  /// The versions of HTTP; the raw values are their names in ALPN (RFC 7301).
+  package enum HTTPVersion: String, Sendable {
+    case http2 = "h2"
+    /// Only a cleartext listener accepts it.
+    case http1 = "http/1.1"
+  }
+
   /// The name of the connection in records, logs and filters: `c17` for the server's seventeenth.
   package let id: String
   /// The index of the server's APNs listener that accepted the connection, from 0.
@@ -19,8 +26,10 @@ package final class ConnectionFacts: Sendable {
   package let client: String
   /// The host name in the provider's TLS handshake (SNI); nil if there was none.
   package let sni: String?
-  /// The negotiated protocol version, such as `TLSv1.3`.
-  package let tls: String
+  /// The negotiated protocol version, such as `TLSv1.3`; nil without TLS.
+  package let tls: String?
+  /// The version of HTTP.
+  package let http: HTTPVersion
   /// The provider certificate used for the connection; nil in token mode.
   package let certificate: ProviderCertificate?
   /// The time when the connection was opened, in monotonic nanoseconds of machine time.
@@ -44,14 +53,15 @@ package final class ConnectionFacts: Sendable {
 
   /// Creates the facts of a connection after its handshake.
   package init(
-    id: String, listener: Int, client: String, sni: String?, tls: String, certificate: ProviderCertificate? = nil,
-    openedAt: Int64 = MachineTime.nanoseconds
+    id: String, listener: Int, client: String, sni: String?, tls: String?, http: HTTPVersion = .http2,
+    certificate: ProviderCertificate? = nil, openedAt: Int64 = MachineTime.nanoseconds
   ) {
     self.id = id
     self.listener = listener
     self.client = client
     self.sni = sni
     self.tls = tls
+    self.http = http
     self.certificate = certificate
     self.openedAt = openedAt
   }

@@ -48,6 +48,7 @@ extension Record {
     writer.member("client", connection.client)
     writer.member("sni", connection.sni)
     writer.member("tls", connection.tls)
+    writer.member("http", connection.http.rawValue)
   }
 
   private func writeRequest(_ writer: inout JSONWriter) {

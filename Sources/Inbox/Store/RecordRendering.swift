@@ -101,6 +101,7 @@ package struct QueryFields: Sendable {
   static let names = [
     "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
     "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
+    "connection.http",
     "request", "request.method", "request.path", "request.device_token", "request.headers", "request.headers_base64",
     "request.payload", "request.payload_error", "request.body_base64", "request.size", "request.size.bytes",
     "request.size.limit",

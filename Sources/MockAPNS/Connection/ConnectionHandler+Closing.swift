@@ -70,7 +70,7 @@ extension ConnectionHandler {
     guard case .close(let writesFrames) = machine.closeRequested() else { return }
     // Write the remaining frames even if the client does not read: there is no later opportunity.
     if writesFrames, let session { writeFrames(of: session, context) }
-    tls.close()
+    transport.close()
     writeCipherText(context)
     endOutput(context)
   }

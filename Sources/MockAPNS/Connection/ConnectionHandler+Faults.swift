@@ -60,7 +60,7 @@ extension ConnectionHandler {
   }
 
   private func proceed(showing badCertificate: Action.CertificateDefect?) throws {
-    try tls.proceed(with: badCertificate.map { try state.faultCertificates.context(for: $0) })
+    try transport.tls?.proceed(with: badCertificate.map { try state.faultCertificates.context(for: $0) })
   }
 
   /// Delays the rest of the handshake, or suspends it for ever if `time` is nil. Nothing is read during a delay, so
@@ -136,7 +136,7 @@ extension ConnectionHandler {
   private var earlyTraffic: Traffic.Connection {
     Traffic.Connection(
       number: log.number, client: log.clientAddress, listener: log.listener,
-      serverName: tls.serverName)
+      serverName: transport.tls?.serverName)
   }
 
   // MARK: - On an open connection
@@ -212,7 +212,7 @@ extension ConnectionHandler {
     case .silence(let time):
       flush(context)
       guard machine.isOpen else { return }
-      tls.releaseBuffers()
+      transport.releaseBuffers()
       silenceConnection(for: time, thenCloses: true, context)
     case .announce(let parameters):
       if parameters.after > .zero {

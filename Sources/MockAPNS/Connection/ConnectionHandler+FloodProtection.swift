@@ -17,7 +17,9 @@ extension ConnectionHandler {
   /// PRIORITY, empty DATA, unknown frames), or updates its TLS keys far more often than necessary.
   func floodCloseReason(_ session: HTTP2ServerSession) -> ConnectionCloseReason? {
     // AES-GCM needs a new key after 2^24.5 records (RFC 8446 section 5.5); one per 64 KiB, plus 32, are allowed.
-    if tls.keyUpdates > 32 + input.bytesReceived >> 16 { return .keyUpdates(tls.keyUpdates) }
+    if let updates = transport.tls?.keyUpdates, updates > 32 + input.bytesReceived >> 16 {
+      return .keyUpdates(updates)
+    }
     if input.bytesReceived / Self.bytesPerRequestByte > session.requestByteCount + Self.freeBytes {
       return .flood(bytes: input.bytesReceived, ofRequests: session.requestByteCount)
     }
@@ -71,7 +73,7 @@ extension ConnectionHandler {
 
   private func resetOverdueStreams(_ context: ChannelHandlerContext) {
     guard let session else { return }
-    if input.lastActivity < input.lastCheck { tls.releaseBuffers() }
+    if input.lastActivity < input.lastCheck { transport.releaseBuffers() }
     input.lastCheck = .now()
     input.stalledChecks = context.channel.isWritable ? 0 : input.stalledChecks + 1
     if input.stalledChecks > HTTP2Limits.maxOverdueChecks {
@@ -111,13 +113,6 @@ extension ConnectionHandler {
 
   /// Logs a client error. Recurring errors of one client address are logged at the level debug.
   func logClientError(_ kind: ClientErrorLog.Kind, _ message: String) {
-    switch state.clientErrorLog.add(kind, of: log.clientAddress) {
-    case .logged: logger.notice("\(client): \(message)")
-    case .loggedLast:
-      logger.notice(
-        "\(client): \(message) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
-      )
-    case .suppressed: logger.debug("\(client): \(message)")
-    }
+    state.clientErrorLog.log(kind, message, of: log, to: logger)
   }
 }

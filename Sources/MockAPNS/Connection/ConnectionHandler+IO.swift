@@ -39,14 +39,14 @@ extension ConnectionHandler {
     guard let first = bytes.first else { return }
     switch machine.receivedBytes(startingWith: first) {
     case .process: break
-    case .startHandshake: tls.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
+    case .startHandshake: transport.tls?.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
     case .refusePlainText: return refusePlainText(bytes, context)
-    case .store: return tls.receive(bytes)
+    case .store: return transport.receive(bytes)
     case .discard: return
     }
     input.lastActivity = .now()
     input.bytesReceived += bytes.count
-    tls.receive(bytes) { process(context) }
+    transport.receive(bytes) { process(context) }
   }
 
   /// Reads from the socket without going through the channel.
@@ -103,7 +103,7 @@ extension ConnectionHandler {
     commitRecords(of: session, context)
     guard limit > 0 else { return false }
     do {
-      try resources.frames.withUnsafeBytes { try tls.write($0) }
+      try resources.frames.withUnsafeBytes { try transport.write($0) }
     } catch {
       logger.debug("\(client): \(error)")
       close(context)
@@ -120,7 +120,7 @@ extension ConnectionHandler {
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {
-    tls.takeOutput { put($0, context) }
+    transport.takeOutput { put($0, context) }
   }
 
   /// Returns whether bytes written now leave at once or are buffered only briefly.

@@ -8,7 +8,7 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// Channel handler of one provider connection: decrypts TLS, parses HTTP/2, passes requests to a `PushProcessor` and
+/// Channel handler of one provider connection: decrypts TLS (unless the listener is a cleartext one), parses HTTP/2, passes requests to a `PushProcessor` and
 /// writes the responses.
 ///
 /// Confined to the connection's event loop. Each batch of bytes read from the socket is decrypted, evaluated,
@@ -23,7 +23,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   private static let shutdownNoticeDelay = TimeAmount.milliseconds(50)
 
   let log: ConnectionLog
-  let tls: TLSConnection
+  let transport: Transport
+  /// The version of HTTP that the client speaks. HTTP/1.1 arrives as HTTP/2, translated by `HTTP1Translator`.
+  private let http: ConnectionFacts.HTTPVersion
   let state: ServerState
   /// Buffers shared by all connections of the event loop.
   let resources: EventLoopResources
@@ -40,7 +42,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // accesses one of these properties while it calls another method that modifies it. Measured: the checks here, in
   // PushProcessor, EventLoopResources and RecordArena together took 2 % of the instructions per push
   // (`Benchmarks/instructions.py --only token 413`).
-  @exclusivity(unchecked) var machine = ConnectionStateMachine()
+  @exclusivity(unchecked) var machine: ConnectionStateMachine
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var processor: PushProcessor?
   @exclusivity(unchecked) var input = InputStatistics()
@@ -91,9 +93,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   var client: String { log.client }
 
   /// Creates the handler. Must be called on the connection's event loop.
-  init(log: ConnectionLog, tls: TLSConnection, state: ServerState, logger: Logger) {
+  init(
+    log: ConnectionLog, transport: Transport, http: ConnectionFacts.HTTPVersion = .http2, state: ServerState,
+    logger: Logger
+  ) {
     self.log = log
-    self.tls = tls
+    self.transport = transport
+    self.http = http
+    machine = ConnectionStateMachine(state: transport.tls == nil ? .handshaking : .awaitingFirstByte)
     self.state = state
     resources = .current
     serverLogger = logger
@@ -101,12 +108,21 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: - Channel events
 
+  func handlerAdded(context: ChannelHandlerContext) {
+    // On other listeners than the TLS ones, another handler has already read from the connection.
+    if context.channel.isActive { start(context) }
+  }
+
   func channelActive(context: ChannelHandlerContext) {
+    start(context)
+    context.fireChannelActive()
+  }
+
+  private func start(_ context: ChannelHandlerContext) {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
-    output.socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
+    if http == .http2 { output.socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 } }
     startHandshakeTimeout(context)
     applyAcceptFaults(context)
-    context.fireChannelActive()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -131,7 +147,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     cancelTimer(through: .lingerTimeout)
     let closed = machine.socketClosed()
-    if closed.handshakeFailed { state.connections.countHandshake(isDone: false) }
+    if closed.handshakeFailed, transport.tls != nil { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
       if input.isWindowExhausted {
@@ -165,12 +181,12 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: - Bytes to events
 
-  /// Processes the bytes that `tls` holds.
+  /// Processes the bytes that `transport` holds.
   func process(_ context: ChannelHandlerContext) {
     let isHandshaking = machine.state == .handshaking
     do {
       if isHandshaking {
-        switch try tls.handshake() {
+        switch try transport.handshake() {
         case .waiting: return writeCipherText(context)
         case .clientHelloReceived:
           guard try applyTLSFaults(context) else { return }
@@ -179,7 +195,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
       }
       if machine.isOpen { try receiveFrames(context) }
-      if isHandshaking { tls.releaseBuffers() }
+      if isHandshaking { transport.releaseBuffers() }
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
@@ -197,7 +213,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func receiveFrames(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
     reading: while machine.isOpen {
-      switch try tls.read(into: resources.plainText) {
+      switch try transport.read(into: resources.plainText) {
       case .bytes(let count):
         let bytes = UnsafeRawBufferPointer(rebasing: resources.plainText[..<count])
         if input.firstBytes.isEmpty { input.firstBytes = Array(bytes.prefix(ConnectionCloseReason.quotedByteCount)) }
@@ -256,9 +272,10 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func open(_ context: ChannelHandlerContext) throws {
     cancelTimer(through: .handshakeTimeout)
-    let certificate = try tls.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
+    let tls = transport.tls
+    let certificate = try tls?.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
     let facts = ConnectionFacts(
-      id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
+      id: log.id, listener: log.listener, client: client, sni: tls?.serverName, tls: tls?.protocolVersion, http: http,
       certificate: certificate)
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
@@ -273,13 +290,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     let delay = parameters?.delay ?? .zero
     machine.handshakeCompleted(delaysSettings: delay > .zero)
     log.opened(facts)
-    state.connections.countHandshake(isDone: true)
+    if tls != nil { state.connections.countHandshake(isDone: true) }
+    let version = facts.tls ?? "no TLS, \(http.rawValue)"
     log.add(
       .handshake,
-      "\(facts.tls)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",
+      "\(version)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",
       at: state.clock.now)
     log.add(.settings, "max_concurrent_streams=\(processor.streams.limit)", at: state.clock.now)
-    logger.debug("\(client): \(facts.tls)\(certificate == nil ? "" : ", client certificate"), open")
+    logger.debug("\(client): \(version)\(certificate == nil ? "" : ", client certificate"), open")
     let isUsable = certificate?.isUsable(in: state.configuration.environment) ?? true
     guard delay > .zero else { return sendSettings(isUsable: isUsable, context) }
     writeCipherText(context)

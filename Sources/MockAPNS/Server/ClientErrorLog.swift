@@ -9,7 +9,7 @@ final class ClientErrorLog: Sendable {
   enum Kind {
     /// The TLS handshake fails or does not complete in time.
     case handshake
-    /// The connection does not begin with TLS and HTTP/2.
+    /// The connection does not begin as its listener expects: with TLS and HTTP/2, a PROXY protocol header, CONNECT.
     case notHTTP2
     /// The client violates HTTP/2, or floods the server.
     case protocolError
@@ -52,6 +52,18 @@ final class ClientErrorLog: Sendable {
       if counts.count >= Self.hostLimit, counts[key] == nil { counts.removeAll() }
       counts[key] = entry
       return entry.count < Self.limit ? .logged : entry.count == Self.limit ? .loggedLast : .suppressed
+    }
+  }
+
+  /// Counts an error and logs it: at the level debug if the client's errors recur.
+  func log(_ kind: Kind, _ message: String, of connection: ConnectionLog, to logger: Logger) {
+    let (client, address) = (connection.client, connection.clientAddress)
+    switch add(kind, of: address) {
+    case .logged: logger.notice("\(client): \(message)")
+    case .loggedLast:
+      logger.notice(
+        "\(client): \(message) (repeated; further messages about \(address) are logged at level debug for a while)")
+    case .suppressed: logger.debug("\(client): \(message)")
     }
   }
 }

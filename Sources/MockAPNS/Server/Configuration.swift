@@ -49,6 +49,12 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Endpoint {
+  /// Returns the addresses at which clients on the same machine reach listeners, separated by commas; nil if there are
+  /// none.
+  package static func reachableList(_ endpoints: [Endpoint]) -> String? {
+    endpoints.isEmpty ? nil : endpoints.map(\.reachable.description).joined(separator: ",")
+  }
+
   /// Creates the endpoint of an IP address and its port. Returns nil for any other kind of address.
   init?(_ address: SocketAddress) {
     guard let host = address.ipAddress, let port = address.port else { return nil }
@@ -100,6 +106,12 @@ extension ProfileLibrary {
 public struct Configuration: Sendable {
   /// The APNs listeners for providers (TLS and HTTP/2), one or more.
   public var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
+  /// The indices in `apns` of the listeners whose connections begin with a PROXY protocol header.
+  package var proxyProtocolListeners: Set<Int> = []
+  /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
+  public var apnsPlain: [Endpoint] = []
+  /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
+  public var proxy: Endpoint?
   /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
   package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
   /// The folder of certificates and keys; created at the first start.

@@ -55,6 +55,11 @@ package final class Connections: Sendable {
     }
   }
 
+  /// Replaces the log of an open connection, whose client's address is known only now.
+  func replace(_ log: ConnectionLog) {
+    state.withLockedValue { $0.open[log.number]?.log = log }
+  }
+
   /// Returns whether to log this time that a connection was refused: at most once a minute.
   func shouldLogRefusal() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
 

@@ -43,20 +43,26 @@ public final class MockServer: Sendable {
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
     var listeners: [any Channel] = []
+    func listen(on endpoint: Endpoint, as kind: ListenerKind) async throws -> Endpoint {
+      let listener = Listener(index: listeners.count, kind: kind, tls: tls, state: state, logger: logger)
+      let channel = try await listener.listen(on: endpoint, group: group)
+      listeners.append(channel)
+      return Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port)
+    }
     do {
       for (index, endpoint) in configuration.apns.enumerated() {
-        listeners.append(
-          try await listen(
-            on: endpoint, listener: index, group: group, tls: tls, state: state, logger: logger))
+        let hasHeader = configuration.proxyProtocolListeners.contains(index)
+        state.apnsAddresses.append(try await listen(on: endpoint, as: hasHeader ? .proxyProtocol : .tls))
       }
+      for endpoint in configuration.apnsPlain {
+        state.apnsPlainAddresses.append(try await listen(on: endpoint, as: .cleartext))
+      }
+      if let endpoint = configuration.proxy { state.proxyAddress = try await listen(on: endpoint, as: .connectProxy) }
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()
       configuration.removeTemporaryFolder()
       throw error
-    }
-    state.apnsAddresses = zip(configuration.apns, listeners).map { endpoint, channel in
-      Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port)
     }
     return MockServer(state: state, group: group, listeners: listeners, logger: logger)
   }
@@ -68,58 +74,6 @@ public final class MockServer: Sendable {
     self.group = group
     self.listeners = listeners
     self.logger = logger
-  }
-
-  private static func listen(
-    on endpoint: Endpoint, listener: Int, group: MultiThreadedEventLoopGroup, tls: TLSContext, state: ServerState,
-    logger: Logger
-  ) async throws -> any Channel {
-    do {
-      return try await ServerBootstrap(group: group)
-        .serverChannelOption(ChannelOptions.backlog, value: 1024)
-        .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
-        .serverChannelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(AcceptErrorHandler(logger: logger))
-          }
-        }
-        .childChannelInitializer { channel in
-          channel.eventLoop.makeCompletedFuture {
-            try admit(channel, listener: listener, tls: tls, state: state, logger: logger)
-          }
-        }
-        .bind(host: endpoint.host, port: endpoint.port).get()
-    } catch {
-      throw ListenError(endpoint: endpoint, purpose: "providers", flag: "--apns", cause: error)
-    }
-  }
-
-  /// Configures an accepted connection. When this fails, NIO closes the connection without reporting the error, so
-  /// it is logged here.
-  private static func admit(
-    _ channel: any Channel, listener: Int, tls: TLSContext, state: ServerState, logger: Logger
-  ) throws {
-    let log = ConnectionLog(
-      number: state.nextConnectionNumber(), listener: listener,
-      client: channel.remoteAddress.flatMap(Endpoint.init(_:)), events: state.events)
-    do {
-      // Set here because the bootstrap sets each option through a future.
-      let options = channel.syncOptions
-      try options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
-      // A single read into a small buffer: the handler reads the rest into a buffer that the event loop's
-      // connections share.
-      try options?.setOption(
-        .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize))
-      try options?.setOption(.maxMessagesPerRead, value: 1)
-      try state.connections.add(channel, log: log)
-      try channel.pipeline.syncOperations.addHandler(
-        ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
-    } catch {
-      if state.connections.shouldLogRefusal() {
-        logger.warning("\(log.client): not accepted, \(error) (logged at most once a minute)")
-      }
-      throw error
-    }
   }
 
   /// Shuts down as APNs does when planned: accepts no new connections, sends GOAWAY on open ones, lets open streams

@@ -48,6 +48,8 @@ package final class ServerState: Sendable {
 
   struct Addresses {
     var apns: [Endpoint] = []
+    var apnsPlain: [Endpoint] = []
+    var proxy: Endpoint?
     var admin: Endpoint?
   }
 
@@ -95,6 +97,24 @@ package final class ServerState: Sendable {
   package internal(set) var apnsAddresses: [Endpoint] {
     get { bound.withLockedValue { $0.apns } }
     set { bound.withLockedValue { $0.apns = newValue } }
+  }
+
+  /// The addresses of the cleartext listeners with the ports actually bound; empty before the server listens.
+  package internal(set) var apnsPlainAddresses: [Endpoint] {
+    get { bound.withLockedValue { $0.apnsPlain } }
+    set { bound.withLockedValue { $0.apnsPlain = newValue } }
+  }
+
+  /// The address of the CONNECT proxy; nil without one, and before the server listens.
+  package internal(set) var proxyAddress: Endpoint? {
+    get { bound.withLockedValue { $0.proxy } }
+    set { bound.withLockedValue { $0.proxy = newValue } }
+  }
+
+  /// The number of listeners for providers of any kind. Their indices in records, rules and the admin API are those of
+  /// the APNs listeners, followed by the cleartext listeners and the proxy.
+  package var listenerCount: Int {
+    bound.withLockedValue { $0.apns.count + $0.apnsPlain.count + ($0.proxy == nil ? 0 : 1) }
   }
 
   /// The address of the admin API; nil before it is known.

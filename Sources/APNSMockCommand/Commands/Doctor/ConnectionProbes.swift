@@ -101,8 +101,9 @@ extension Diagnosis {
     if connection.rejectsHTTP2 || connection.serverCertificate != nil {
       return .passed("yes, but the handshake failed: \(connection.failure ?? "closed")")
     }
-    if let response = await plainHTTPResponse() { return plainHTTP(response) }
     let first = connection.firstBytes
+    if let listener = otherListener(first) { return listener }
+    if let response = await plainHTTPResponse() { return plainHTTP(response) }
     // The header of a SETTINGS frame on stream 0.
     if first.count > 8, first[3] == 4, first[5...8].allSatisfy({ $0 == 0 }) {
       return .failed(
@@ -126,6 +127,23 @@ extension Diagnosis {
       repair:
         "no TLS 1.2 or 1.3 server uses this port; a container's published port accepts connections even if nothing "
         + "listens in the container: the server must listen on all addresses (--apns 0.0.0.0:PORT)")
+  }
+
+  /// Recognizes a listener of apns-mock without TLS by its response to a TLS handshake.
+  private func otherListener(_ first: [UInt8]) -> Probe.Outcome? {
+    let text = String(decoding: first, as: UTF8.self)
+    let apns = (known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
+    if text.contains("server: \(ListenerName.cleartext)") {
+      return .failed(
+        "no TLS: this is a cleartext listener of apns-mock (--apns-plain)",
+        repair:
+          "configure the provider with http://\(endpoint) and HTTP/2 with prior knowledge, or connect to \(apns) (--apns)"
+      )
+    }
+    guard text.contains("server: \(ListenerName.proxy)") else { return nil }
+    return .failed(
+      "no TLS: this is the CONNECT proxy of apns-mock (--proxy)",
+      repair: "configure the provider with http://\(endpoint) as its HTTP proxy, or connect to \(apns) (--apns)")
   }
 
   /// Returns the response to a plain HTTP request, if any.

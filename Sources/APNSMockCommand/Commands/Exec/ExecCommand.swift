@@ -17,7 +17,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
     discussion: """
       The server listens on free ports. The program gets its addresses and credentials as environment variables: \
-      APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, \
+      APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_APNS_PLAIN, APNS_MOCK_PROXY, APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, \
       APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and APNS_MOCK_ADMIN_TOKEN if a token is required. Unless --certs is given, \
       certificates and keys are created in a temporary folder (APNS_MOCK_CERTS). The program uses standard input and \
       output; apns-mock writes diagnostics to standard error.
@@ -30,7 +30,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       """)
 
   static let defaultDescriptions: [Setting: String] = [
-    .apns: "a free port", .admin: "a free port", .certs: "in a temporary folder", .logLevel: "warning",
+    .apns: "a free port", .apnsPlain: "a free port", .proxy: "a free port", .admin: "a free port",
+    .certs: "in a temporary folder", .logLevel: "warning",
   ]
 
   @OptionGroup var flags: ServeFlags<ExecCommand>
@@ -67,7 +68,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
   func run() async throws {
     var (settings, logger) = try flags.settings(
-      Environment.variables, defaults: Self.defaults, onlyByFlag: [.apns, .admin, .portFile])
+      Environment.variables, defaults: Self.defaults, onlyByFlag: [.apns, .apnsPlain, .proxy, .admin, .portFile])
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),
@@ -92,6 +93,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     var settings = ServeSettings()
     let free = Endpoint(host: "127.0.0.1", port: 0)
     settings.configuration.apns = [free]
+    settings.configuration.apnsPlain = [free]
+    settings.configuration.proxy = free
     settings.configuration.admin = free
     // `ExecRun` creates a temporary folder in this case.
     settings.configuration.certificates = ""

@@ -87,20 +87,11 @@ struct ExecRun: Sendable {
   private func environment(
     of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
   ) -> [String: String?] {
-    var changes: [String: String?] = [
-      Setting.apns.variable: state.apnsAddresses.map(\.reachable.description).joined(separator: ","),
-      Setting.admin.variable: state.adminAddress?.reachable.description,
-      Setting.portFile.variable: settings.portFile.map(Files.absolute),
-      EnvironmentVariables.ca: state.certificates.caPath,
-      EnvironmentVariables.key: state.certificates.providerKeyPath,
-      EnvironmentVariables.keyID: CertificateFolder.keyID,
-      EnvironmentVariables.teamID: CertificateFolder.teamID,
-    ]
+    var changes: [String: String?] = [:]
+    for (name, value) in PortFile(of: state).variables { changes.updateValue(value, forKey: name) }
+    changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
-    if let token = state.configuration.adminToken {
-      changes[Setting.adminToken.variable] = token
-      changes[EnvironmentVariables.adminTokenFile] = .some(nil)
-    }
+    if state.configuration.adminToken != nil { changes[EnvironmentVariables.adminTokenFile] = .some(nil) }
     return changes
   }
 

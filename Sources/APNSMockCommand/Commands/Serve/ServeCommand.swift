@@ -57,6 +57,8 @@ extension ServerCommand {
 /// The flags of a command that starts a server, as text: they are parsed together with variables and the config file.
 struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.apns)) var apns: [String] = []
+  @Option(help: Command.help(.apnsPlain)) var apnsPlain: [String] = []
+  @Option(help: Command.help(.proxy)) var proxy: String?
   @Option(help: Command.help(.admin)) var admin: String?
   @Option(help: Command.help(.certs)) var certs: String?
   @Option(help: Command.help(.profiles)) var profiles: String?
@@ -94,9 +96,12 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
 
   /// The values of the specified flags.
   var given: [Setting: [String]] {
-    let lists: [Setting: [String]] = [.apns: apns, .san: san, .allowHost: allowHost, .clientCA: clientCA]
+    let lists: [Setting: [String]] = [
+      .apns: apns, .apnsPlain: apnsPlain, .san: san, .allowHost: allowHost, .clientCA: clientCA,
+    ]
     let texts: [Setting: String?] = [
-      .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed, .environment: environment,
+      .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
+      .environment: environment,
       .rules: rules, .maxRecords: maxRecords, .maxBytes: maxBytes, .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,

@@ -37,6 +37,10 @@ struct StartReport {
       "rules": .string(state.configuration.rules.rawValue), "seed": .string(String(state.seed)),
       "profile": .string(profile.chosen.reference), "profile_seed": .string(String(profile.seed)),
     ]
+    if !state.apnsPlainAddresses.isEmpty {
+      metadata["apns_plain"] = .array(state.apnsPlainAddresses.map { .string($0.description) })
+    }
+    if let proxy = state.proxyAddress { metadata["proxy"] = .string(proxy.description) }
     if let admin = state.adminAddress { metadata["admin"] = .string(admin.description) }
     if let generatedToken { metadata["admin_token"] = .string(generatedToken) }
     return metadata
@@ -55,6 +59,8 @@ struct StartReport {
     let certificates = state.certificates
     var rows = [
       ("APNs", state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")),
+      ("plain", state.apnsPlainAddresses.map { "http://\($0)" }.joined(separator: "  ")),
+      ("proxy", state.proxyAddress.map { "http://\($0) for Apple's push hosts" } ?? ""),
       ("admin", state.adminAddress.map { "http://\($0)" } ?? "none"),
       ("CA", certificates.caPath),
       ("key", "\(CertificateFolder.keyID) of team \(CertificateFolder.teamID): \(certificates.providerKeyPath)"),
@@ -64,8 +70,10 @@ struct StartReport {
       ("seed", String(state.seed)),
     ]
     if let generatedToken { rows.insert(("admin token", generatedToken), at: 2) }
-    let table = rows.map { name, value in "  \(name)\(String(repeating: " ", count: 13 - name.count))\(value)\n" }
-      .joined()
+    let table = rows.filter { !$0.1.isEmpty }.map { name, value in
+      "  \(name)\(String(repeating: " ", count: 13 - name.count))\(value)\n"
+    }
+    .joined()
     return """
       apns-mock \(Version.text) is ready.
       \(table)

@@ -110,7 +110,8 @@ extension PortFile {
   /// Creates the content for a server.
   init(of state: ServerState) {
     self.init(
-      pid: getpid(), apns: state.apnsAddresses, admin: state.adminAddress, ca: state.certificates.caPath,
+      pid: getpid(), apns: state.apnsAddresses, apnsPlain: state.apnsPlainAddresses, proxy: state.proxyAddress,
+      admin: state.adminAddress, ca: state.certificates.caPath,
       keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
       environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
   }

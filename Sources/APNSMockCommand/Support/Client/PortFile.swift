@@ -15,6 +15,10 @@ struct PortFile: Sendable, Equatable {
   var pid: Int32
   /// The listeners for providers.
   var apns: [Endpoint]
+  /// The listeners for providers without TLS.
+  var apnsPlain: [Endpoint] = []
+  /// The CONNECT proxy.
+  var proxy: Endpoint?
   /// The admin listener.
   var admin: Endpoint?
   /// The absolute path of the CA to trust, the ids of the provider key and its absolute path. Empty for `view`.
@@ -40,6 +44,14 @@ struct PortFile: Sendable, Equatable {
       writer.member("pid", pid)
       writer.arrayMember("apns") { writer in
         for endpoint in apns { writer.object { Self.write(endpoint, to: &$0) } }
+      }
+      writer.arrayMember("apns_plain") { writer in
+        for endpoint in apnsPlain { writer.object { Self.write(endpoint, to: &$0) } }
+      }
+      if let proxy {
+        writer.objectMember("proxy") { Self.write(proxy, to: &$0) }
+      } else {
+        writer.nullMember("proxy")
       }
       if let admin {
         writer.objectMember("admin") { Self.write(admin, to: &$0) }
@@ -69,7 +81,9 @@ extension PortFile {
   init(json: [UInt8]) throws {
     let server = try JSONDecoder.adminAPI.decode(Server.self, from: Data(json))
     self.init(
-      pid: server.pid, apns: server.apns.map(\.endpoint), admin: server.admin?.endpoint, ca: "", keyID: "", teamID: "",
+      pid: server.pid, apns: server.apns.map(\.endpoint),
+      apnsPlain: server.apnsPlain?.map(\.endpoint) ?? [], proxy: server.proxy?.endpoint, admin: server.admin?.endpoint,
+      ca: "", keyID: "", teamID: "",
       key: "", environment: .sandbox, seed: 0, adminToken: server.adminToken, isView: server.ca == nil)
     guard !isView else { return }
     let access = try JSONDecoder.adminAPI.decode(Access.self, from: Data(json))
@@ -81,6 +95,9 @@ extension PortFile {
   private struct Server: Decodable {
     var pid: Int32
     var apns: [Address]
+    /// Nil in port files of older versions.
+    var apnsPlain: [Address]?
+    var proxy: Address?
     var admin: Address?
     var adminToken: String?
     var ca: String?
@@ -104,6 +121,20 @@ extension PortFile {
 }
 
 extension PortFile {
+  /// The environment variables with the server's addresses and credentials for its clients; nil for those without a
+  /// value.
+  var variables: [(name: String, value: String?)] {
+    [
+      (Setting.apns.variable, Endpoint.reachableList(apns)),
+      (Setting.apnsPlain.variable, Endpoint.reachableList(apnsPlain)),
+      (Setting.proxy.variable, proxy?.reachable.description),
+      (Setting.admin.variable, admin?.reachable.description),
+      (EnvironmentVariables.ca, ca), (EnvironmentVariables.key, key),
+      (EnvironmentVariables.keyID, keyID), (EnvironmentVariables.teamID, teamID),
+      (Setting.adminToken.variable, adminToken),
+    ]
+  }
+
   /// Reads the port file specified by the flag, else by `APNS_MOCK_PORT_FILE`; returns nil if neither is set.
   ///
   /// - Throws: `CommandFailure`: `unreachable` if the file does not exist (yet), `usage` if it is not a port file.

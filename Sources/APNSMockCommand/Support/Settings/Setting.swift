@@ -9,7 +9,9 @@ import Notation
 ///
 /// A new setting needs a case here, its documentation and parser below, and a flag in `ServeFlags`.
 enum Setting: String, CaseIterable, Sendable {
-  case apns, admin, certs, profiles, profile, seed, environment, rules
+  case apns
+  case apnsPlain = "apns_plain"
+  case proxy, admin, certs, profiles, profile, seed, environment, rules
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
   case threads
@@ -36,7 +38,7 @@ enum Setting: String, CaseIterable, Sendable {
   /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   var isList: Bool {
     switch self {
-    case .apns, .san, .allowHost, .clientCA: true
+    case .apns, .apnsPlain, .san, .allowHost, .clientCA: true
     default: false
     }
   }
@@ -75,7 +77,17 @@ extension Setting {
   var documentation: SettingDocumentation {
     switch self {
     case .apns:
-      .init("The listener for providers, HOST:PORT; port 0 selects a free one.", .value("127.0.0.1:2197"))
+      .init(
+        "The listener for providers, HOST:PORT; port 0 selects a free one; HOST:PORT+proxy-protocol behind a TCP balancer.",
+        .value("127.0.0.1:2197"))
+    case .apnsPlain:
+      .init(
+        "The listener for providers that use http://, HOST:PORT: HTTP/2 with prior knowledge, and HTTP/1.1.",
+        .other("none", example: "127.0.0.1:2198"))
+    case .proxy:
+      .init(
+        "The listener of an HTTP CONNECT proxy for Apple's push hosts, HOST:PORT.",
+        .other("none", example: "127.0.0.1:2199"))
     case .admin: .init("The listener for the admin API and web UI, HOST:PORT.", .value("127.0.0.1:8197"))
     case .certs: .init("The folder of certificates and keys, filled at the first start.", .value("Certs"))
     case .profiles:
@@ -116,6 +128,9 @@ extension Setting {
 // MARK: - Parsing
 
 extension ServeSettings {
+  /// The suffix of an APNs listener's address behind a TCP balancer.
+  static let proxyProtocol = "+proxy-protocol"
+
   /// The value that requests a generated admin token.
   static let generatedToken = "auto"
 
@@ -128,7 +143,14 @@ extension ServeSettings {
       throw InvalidSettingValue(value: values.joined(separator: ", "), allowed: "one value")
     }
     switch setting {
-    case .apns: configuration.apns = try Self.endpoints(values)
+    case .apns:
+      let addresses = values.map {
+        $0.hasSuffix(Self.proxyProtocol) ? String($0.dropLast(Self.proxyProtocol.count)) : $0
+      }
+      configuration.apns = try Self.endpoints(addresses)
+      configuration.proxyProtocolListeners = Set(values.indices.filter { values[$0] != addresses[$0] })
+    case .apnsPlain: configuration.apnsPlain = try Self.endpoints(values)
+    case .proxy: configuration.proxy = try Value.endpoint(value)
     case .admin: configuration.admin = try Value.endpoint(value)
     case .certs: configuration.certificates = try Value.notEmpty(value, allowed: "a folder")
     case .profiles: configuration.profilesFolder = try Value.notEmpty(value, allowed: "a folder with fault profiles")
