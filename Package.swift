@@ -68,6 +68,9 @@ let package = Package(
       resources: [
         .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
       ], swiftSettings: strict),
+    // The pages of provider libraries in the documentation: `Pages` is a symbolic link to them.
+    .target(
+      name: "ClientPages", resources: [.embedInCode("Pages")], swiftSettings: strict),
     .target(name: "PushQuery", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
     .target(
       name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery"],
@@ -114,7 +117,7 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
+        "AdminAPI", "APNSRules", "ClientPages", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
         "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
@@ -170,7 +173,7 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "ClientPages", "FaultModel", "Faults", "Inbox", "MockAPNS",
         "Notation", "TestSupport", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),

@@ -23,7 +23,7 @@ struct APNSMock: AsyncParsableCommand {
     subcommands: [
       ServeCommand.self, CertsCommand.self, KeyCommand.self, TokenCommand.self, SendCommand.self, ListCommand.self,
       GetCommand.self, TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self,
-      RemoveCommand.self, ExportCommand.self, ImportCommand.self, ViewCommand.self, ExecCommand.self,
+      RemoveCommand.self, ExportCommand.self, ImportCommand.self, ViewCommand.self, ExecCommand.self, EnvCommand.self,
       ProfileCommand.self,
       RuleCommand.self, FaultsCommand.self, HaltCommand.self, ResumeCommand.self, ResetCommand.self,
       ClockCommand.self, DoctorCommand.self, HealthcheckCommand.self, OpenAPICommand.self, ConfigCommand.self,

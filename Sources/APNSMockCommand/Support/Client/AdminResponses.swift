@@ -18,9 +18,14 @@ struct ServerStatus: Decodable {
 
   struct Addresses: Decodable {
     var apns: [PortFile.Address]
+    /// Nil for a server of an older version.
+    var apnsPlain: [PortFile.Address]?
+    var proxy: PortFile.Address?
+    var admin: PortFile.Address?
   }
 
   struct Authority: Decodable {
+    var path: String
     var fingerprint: String
   }
 

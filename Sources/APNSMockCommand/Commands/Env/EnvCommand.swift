@@ -1,0 +1,125 @@
+import APNSRules
+import ArgumentParser
+import ClientPages
+import MockAPNS
+import NIOHTTP1
+import Notation
+
+/// `apns-mock env`
+struct EnvCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "env", abstract: "Print a running server's addresses and credentials, as variables or for a library.",
+    discussion: """
+      The variables are those that exec sets for its program. To set them in a shell:
+
+        eval "$(apns-mock env)"               bash, zsh, sh
+        apns-mock env --shell fish | source   fish
+
+      With --library, print the code or settings of its documentation page, with the server's addresses and files.
+      """)
+
+  @Option(help: "The format: bash (also for zsh and sh), fish, dotenv or json.")
+  var shell: VariableFormat?
+
+  @Option(help: "A provider library, such as aioapns or node-apn.")
+  var library: String?
+
+  @OptionGroup var server: ServerFlags
+
+  func validate() throws {
+    guard shell == nil || library == nil else {
+      throw ValidationError("--shell and --library exclude each other: specify one of them")
+    }
+  }
+
+  func run() async throws {
+    let page = try library.map(Self.page)
+    let known = try await settings()
+    if let page {
+      StandardStream.output.line(LibrarySettings(page).text(for: known))
+    } else {
+      let set = known.variables.compactMap { name, value in value.map { (name, $0) } }
+      StandardStream.output.write(Array((shell ?? .bash).text(set).utf8))
+    }
+  }
+
+  /// Returns the page of a library, by its name or the name of the page, without regard to case and punctuation.
+  ///
+  /// - Throws: `CommandFailure` that lists all libraries for an unknown name.
+  static func page(of name: String) throws -> ClientPage {
+    func plain(_ name: String) -> String { name.lowercased().filter { $0.isLetter || $0.isNumber } }
+    if let page = ClientPage.all.first(where: { [plain($0.library), plain($0.file)].contains(plain(name)) }) {
+      return page
+    }
+    let names = ClientPage.all.map(\.library)
+    let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
+    throw CommandFailure(
+      .usage, "--library: no page describes \"\(name)\"\(guess); the libraries are \(names.joined(separator: ", "))")
+  }
+
+  /// Returns the addresses and credentials of the running server.
+  ///
+  /// - Throws: `CommandFailure` if no server responds, or it accepts no pushes.
+  private func settings() async throws -> PortFile {
+    let environment = Environment.variables
+    let location = try ServerLocation(server, environment: environment)
+    let status = try await location.client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)
+    guard let authority = status.ca else {
+      throw CommandFailure(
+        .failed,
+        "the server on \(location.client.endpoint) is a view of an export and accepts no pushes; start one with "
+          + "apns-mock serve")
+    }
+    if let portFile = location.portFile { return portFile }
+    let folder = String(authority.path[..<(authority.path.lastIndex(of: "/") ?? authority.path.startIndex)])
+    let files = ServerFiles(certs: folder, portFile: nil, environment: environment)
+    return PortFile(
+      pid: 0, apns: status.apns, apnsPlain: status.addresses.apnsPlain?.map(\.endpoint) ?? [],
+      proxy: status.addresses.proxy?.endpoint, admin: location.client.endpoint, ca: authority.path, keyID: files.keyID,
+      teamID: files.teamID, key: files.key, environment: .sandbox, seed: 0, adminToken: location.client.token)
+  }
+}
+
+/// The formats in which environment variables are printed.
+enum VariableFormat: String, CaseIterable, ExpressibleByArgument {
+  case bash, fish, dotenv, json
+
+  /// Returns the text that sets the variables, one per line.
+  func text(_ variables: [(name: String, value: String)]) -> String {
+    func lines(_ line: (String, String) -> String) -> String {
+      variables.map { line($0.name, $0.value) + "\n" }.joined()
+    }
+    switch self {
+    case .bash: return lines { "export \($0)=\($1.shellQuoted)" }
+    // Inside single quotes fish interprets a backslash only before a quote or another backslash.
+    case .fish: return lines { "set -gx \($0) \($1.replacing("\\", with: "\\\\").shellQuoted)" }
+    case .dotenv:
+      return lines { name, value in
+        "\(name)=\"\(value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("$", with: "\\$"))\""
+      }
+    case .json:
+      let object = JSONWriter.object { writer in
+        for (name, value) in variables { writer.member(name, value) }
+      }
+      return String(decoding: object, as: UTF8.self) + "\n"
+    }
+  }
+}
+
+/// The settings of a library from its documentation page, which describes a server with the default address and folder.
+struct LibrarySettings {
+  private let page: ClientPage
+
+  init(_ page: ClientPage) { self.page = page }
+
+  /// Returns the page's section with the addresses and files of a server.
+  func text(for server: PortFile) -> String {
+    let standard = Configuration()
+    var text = page.section.replacing("\(standard.certificates)/", with: server.folder + "/")
+    guard let endpoint = server.apns.first?.reachable, let documented = standard.apns.first else { return text }
+    text = text.replacing(String(documented.port), with: String(endpoint.port))
+    guard !endpoint.isLoopback else { return text }
+    let host = endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+    return text.replacing("localhost", with: host).replacing(documented.host, with: host)
+  }
+}
