@@ -13,10 +13,10 @@ import Testing
 
   /// Returns the bytes of a header.
   private static func header(
-    _ kind: UInt8 = 0x21, family: UInt8 = 0x11, length: Int? = nil, _ content: [UInt8]
+    _ content: [UInt8], command: UInt8 = 0x21, family: UInt8 = 0x11, length: Int? = nil
   ) -> [UInt8] {
     let length = length ?? content.count
-    return Header.signature + [kind, family, UInt8(length >> 8), UInt8(length & 255)] + content
+    return Header.signature + [command, family, UInt8(length >> 8), UInt8(length & 255)] + content
   }
 
   private static let ipv4: [UInt8] = [203, 0, 113, 7, 127, 0, 0, 1, 0xCF, 0x08, 0x08, 0x95]
@@ -29,13 +29,14 @@ import Testing
   @Test(
     arguments: [
       (header(ipv4), "203.0.113.7:53000"), (header(ipv4 + tlv), "203.0.113.7:53000"),
-      (header(family: 0x12, ipv4), "203.0.113.7:53000"), (header(family: 0x21, ipv6), "[2001:db8::9]:80"),
-      (header(family: 0x21, ipv6 + tlv), "[2001:db8::9]:80"),
+      (header(ipv4, family: 0x12), "203.0.113.7:53000"), (header(ipv6, family: 0x21), "[2001:db8::9]:80"),
+      (header(ipv6 + tlv, family: 0x21), "[2001:db8::9]:80"),
       (header(ipv4 + Array(repeating: 0, count: Header.maxLength - ipv4.count)), "203.0.113.7:53000"),
       // LOCAL: the balancer's own connection, whose addresses are ignored.
-      (header(0x20, family: 0, []), nil), (header(0x20, ipv4), nil), (header(0x20, family: 0x11, [1]), nil),
+      (header([], command: 0x20, family: 0), nil), (header(ipv4, command: 0x20), nil),
+      (header([1], command: 0x20, family: 0x11), nil),
       // Unix sockets and unspecified families.
-      (header(family: 0x31, Array(repeating: 65, count: 216)), nil), (header(family: 0, tlv), nil),
+      (header(Array(repeating: 65, count: 216), family: 0x31), nil), (header(tlv, family: 0), nil),
     ] as [([UInt8], String?)])
   func validHeader(bytes: [UInt8], client: String?) throws {
     var buffer = ByteBuffer(bytes: bytes + [22, 3, 1])
@@ -55,10 +56,11 @@ import Testing
       (Array("PROXY TCP4 203.0.113.7 127.0.0.1 53000 2197\r\n".utf8), .version1), (Array("PROXY ".utf8), .version1),
       ([22, 3, 1, 0], .noSignature), (Array("POST /3/device/".utf8), .noSignature),
       ([13, 10, 13, 10, 1], .noSignature),
-      (header(0x11, ipv4), .version(1)), (header(0x31, ipv4), .version(3)), (header(0x22, ipv4), .command(2)),
-      (header(length: Header.maxLength + 1, []), .tooLong(Header.maxLength + 1)),
-      (header(length: 65535, []), .tooLong(65535)),
-      (header(Array(ipv4.dropLast())), .tooShort(11)), (header(family: 0x21, ipv4), .tooShort(12)),
+      (header(ipv4, command: 0x11), .version(1)), (header(ipv4, command: 0x31), .version(3)),
+      (header(ipv4, command: 0x22), .command(2)),
+      (header([], length: Header.maxLength + 1), .tooLong(Header.maxLength + 1)),
+      (header([], length: 65535), .tooLong(65535)),
+      (header(Array(ipv4.dropLast())), .tooShort(11)), (header(ipv4, family: 0x21), .tooShort(12)),
       (header([]), .tooShort(0)),
     ] as [([UInt8], Header.Problem)])
   func invalidHeader(bytes: [UInt8], problem: Header.Problem) {
