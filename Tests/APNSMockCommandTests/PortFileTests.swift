@@ -16,8 +16,8 @@ import Testing
   @Test func portFileContentIsAsDocumented() {
     #expect(
       String(decoding: Self.example.json, as: UTF8.self) == """
-        {"pid":812,"apns":[{"host":"127.0.0.1","port":40123}],"admin":{"host":"127.0.0.1","port":40124},\
-        "ca":"/c/ca.pem","key_id":"MOCKKEY001","team_id":"MOCKTEAM01","key":"/c/AuthKey_MOCKKEY001.p8",\
+        {"pid":812,"apns":[{"host":"127.0.0.1","port":40123}],"apns_plain":[],"proxy":null,\
+        "admin":{"host":"127.0.0.1","port":40124},"ca":"/c/ca.pem","key_id":"MOCKKEY001","team_id":"MOCKTEAM01","key":"/c/AuthKey_MOCKKEY001.p8",\
         "environment":"sandbox","seed":918273,"admin_token":null}
 
         """)
@@ -26,6 +26,8 @@ import Testing
   @Test func portFileRoundTrips() throws {
     var file = Self.example
     file.apns.append(Endpoint(host: "::1", port: 2))
+    file.apnsPlain = [Endpoint(host: "127.0.0.1", port: 3), Endpoint(host: "::1", port: 4)]
+    file.proxy = Endpoint(host: "127.0.0.1", port: 5)
     file.environment = .production
     file.seed = .max
     file.adminToken = "s3cret \"quoted\""

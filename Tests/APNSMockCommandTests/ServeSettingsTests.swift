@@ -19,6 +19,18 @@ import Notation
       .apns, ["[::1]:2197", "localhost:65535"],
       { $0.configuration.apns.map(\.description) == ["[::1]:2197", "localhost:65535"] }
     ),
+    (
+      .apns, ["[::1]:2197", "127.0.0.1:0+proxy-protocol"],
+      {
+        $0.configuration.apns.map(\.description) == ["[::1]:2197", "127.0.0.1:0"]
+          && $0.configuration.proxyProtocolListeners == [1]
+      }
+    ),
+    (
+      .apnsPlain, ["127.0.0.1:1", "[::1]:2"],
+      { $0.configuration.apnsPlain.map(\.description) == ["127.0.0.1:1", "[::1]:2"] }
+    ),
+    (.proxy, ["127.0.0.1:0"], { $0.configuration.proxy == Endpoint(host: "127.0.0.1", port: 0) }),
     (.admin, ["0.0.0.0:1"], { $0.configuration.admin == Endpoint(host: "0.0.0.0", port: 1) }),
     (.certs, ["some/where"], { $0.configuration.certificates == "some/where" }),
     (.profiles, ["some/where"], { $0.configuration.profilesFolder == "some/where" }),
@@ -68,6 +80,8 @@ import Notation
   private static let refused: [(Setting, String, allowed: String)] = [
     (.apns, "2197", "HOST:PORT"), (.apns, "localhost", "HOST:PORT"), (.apns, ":2197", "HOST:PORT"),
     (.apns, "localhost:65536", "HOST:PORT"), (.apns, "::1:2197", "HOST:PORT"), (.admin, "off", "HOST:PORT"),
+    (.apns, "127.0.0.1:0+proxy", "HOST:PORT"), (.apnsPlain, "1:2+proxy-protocol", "HOST:PORT"),
+    (.proxy, "1", "HOST:PORT"),
     (.certs, "", "a folder"), (.seed, "-1", "from 0 to 18446744073709551615"), (.seed, "x", "a whole number"),
     (.environment, "development", "sandbox or production"), (.rules, "Apple", "apple, strict or lenient"),
     (.maxRecords, "0", "from 1"), (.maxRecords, "many", "a whole number"), (.maxBytes, "12XB", "256MiB"),

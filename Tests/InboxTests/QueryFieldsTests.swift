@@ -26,7 +26,7 @@ import Testing
     ("fields=request.size.bytes,request.method", #"{"request":{"size":{"bytes":28},"method":"POST"}}"#),
     (
       "fields=connection",
-      #"{"connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3"}}"#
+      #"{"connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3","http":"h2"}}"#
     ),
     // The parent of the member is null.
     ("fields=fault.rule", #"{"fault":null}"#), ("fields=auth.certificate.topics", #"{"auth":{"certificate":null}}"#),

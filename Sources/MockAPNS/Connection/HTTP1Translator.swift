@@ -41,7 +41,8 @@ final class HTTP1Translator: ChannelDuplexHandler {
       self.head = head
       body = []
       isSubmitted = false
-      if !head.isKeepAlive { closes = true }
+      // After CONNECT or the offer of an upgrade, NIO's decoder reads no further request.
+      if !head.isKeepAlive || head.method == .CONNECT || head.headers.contains(name: "upgrade") { closes = true }
       startTimer(context)
       if head.version != .http1_0, head.headers[canonicalForm: "expect"].contains("100-continue") {
         context.writeAndFlush(

@@ -92,7 +92,7 @@ def test_the_program_finds_everything_in_its_environment(ex):
     assert found["OTHER"] == "kept"
     ours = {name: value for name, value in found.items() if name.startswith("APNS_MOCK_")}
     assert set(ours) == {
-        "APNS_MOCK_APNS", "APNS_MOCK_ADMIN", "APNS_MOCK_PORT_FILE", "APNS_MOCK_CA", "APNS_MOCK_KEY",
+        "APNS_MOCK_APNS", "APNS_MOCK_APNS_PLAIN", "APNS_MOCK_PROXY", "APNS_MOCK_ADMIN", "APNS_MOCK_PORT_FILE", "APNS_MOCK_CA", "APNS_MOCK_KEY",
         "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID"}
     assert (ours["APNS_MOCK_KEY_ID"], ours["APNS_MOCK_TEAM_ID"]) == ("MOCKKEY001", "MOCKTEAM01")
     for name in ("CA", "KEY", "PORT_FILE"):
