@@ -108,7 +108,8 @@ export class Provider {
     const time = now();
     if (this.#token === undefined || time - this.#token.signedAt > tokenLifetime) {
       const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
-      const content = `${encode({ alg: 'ES256', kid: keyId })}.${encode({ iss: teamId, iat: Math.floor(time / 1000) })}`;
+      const claims = { iss: teamId, iat: Math.floor(time / 1000) };
+      const content = `${encode({ alg: 'ES256', kid: keyId })}.${encode(claims)}`;
       const signature = sign('sha256', Buffer.from(content), { key: this.#key, dsaEncoding: 'ieee-p1363' });
       this.#token = { text: `${content}.${signature.toString('base64url')}`, signedAt: time };
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict';
 
-// Runs the apns-mock program of this package with the arguments, standard streams, signals and exit code of this process.
+// Runs the apns-mock program of this package. Passes on arguments, standard streams, signals and the exit code.
 
 const os = require('node:os');
 const tty = require('node:tty');

@@ -12,7 +12,8 @@ const packageFolder = path.join(__dirname, '..');
 const packagedProgram = path.join(packageFolder, 'program', 'apns-mock');
 const launcher = path.join(packageFolder, 'bin', 'apns-mock.js');
 
-const advice = 'install the apns-mock package for this platform, or set APNS_MOCK_BINARY to the path of a program for it';
+const advice =
+  'install the apns-mock package for this platform, or set APNS_MOCK_BINARY to the path of a program for it';
 
 /**
  * Returns the path of the apns-mock program: `binary`, else the value of `APNS_MOCK_BINARY`, else the program in this

@@ -65,6 +65,16 @@ test('node:test: sessions with equal arguments share a server', async (context) 
   assert.equal(code, 0, stdout + stderr);
 });
 
+test('node:test: test files with different scopes share the server of apns-mock exec', async (context) => {
+  const folder = path.join(project(context), 'tests');
+  const suites = ['one.js', 'two.js'].map((name) => path.join(folder, name));
+  for (const suite of suites) fs.copyFileSync(path.join(folder, 'scoped.suite.js'), suite);
+  const tests = [process.execPath, '--test', ...suites];
+  const { code, stdout, stderr } = await run(process.env.APNS_MOCK_BINARY, ['exec', '--', ...tests]);
+  assert.equal(code, 0, stdout + stderr);
+  assert.match(stdout, /pass 20$/m);
+});
+
 test('node:test: an unknown name in failOnFindings fails the test', async (context) => {
   const folder = project(context);
   const suite = path.join(folder, 'tests', 'unknown.suite.js');

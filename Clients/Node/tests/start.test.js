@@ -14,8 +14,11 @@ const { fixture, isRunning, packageFolder, run, send, temporaryFolder, until } =
 
 const launcher = path.join(packageFolder, 'bin', 'apns-mock.js');
 
+/** An expression for a script that starts a server. */
+const startExpression = `require(${JSON.stringify(packageFolder)}).start()`;
+
 /** A script that starts a server, prints its process id and folder, and never stops it. */
-const starter = `require(${JSON.stringify(packageFolder)}).start().then((apns) => {
+const starter = `${startExpression}.then((apns) => {
   const path = require('node:path');
   const folder = path.dirname(apns.settings.ca);
   console.log(JSON.stringify({ folder, pid: require(path.join(folder, 'ports.json')).pid }));
@@ -85,22 +88,22 @@ test('a killed process leaves no server', async (context) => {
 });
 
 test('a missing program is an error that says what to do', async () => {
-  const script = `require(${JSON.stringify(packageFolder)}).start().catch((error) => console.log(error.name, error.message))`;
+  const script = `${startExpression}.catch((error) => console.log(error.name, error.message))`;
   for (const [env, expected] of [
     [{ APNS_MOCK_BINARY: '/no/such/program' }, /^ApnsMockError APNS_MOCK_BINARY is "\/no\/such\/program".*: set it to/],
-    [{ APNS_MOCK_BINARY: '', PATH: '/no/such' }, /^ApnsMockError no apns-mock program was found:.*PATH has no.*; install/],
+    [{ APNS_MOCK_BINARY: '', PATH: '/no/such' }, /^ApnsMockError no apns-mock program was found:.*PATH has.*; install/],
   ]) {
     const { stdout } = await run(process.execPath, ['-e', script], { env });
     assert.match(stdout, expected);
     assert.equal(stdout.trimEnd().split('\n').length, 1);
   }
-  await assert.rejects(start({ binary: '/no/such/program' }), /^ApnsMockError: the option binary is "\/no\/such\/program"/);
+  await assert.rejects(start({ binary: '/no/such/program' }), /the option binary is "\/no\/such\/program"/);
 });
 
 test('the launcher in PATH is not mistaken for a program', async (context) => {
   const folder = temporaryFolder(context);
   fs.symlinkSync(launcher, path.join(folder, 'apns-mock'));
-  const { stderr } = await run(process.execPath, ['-e', `require(${JSON.stringify(packageFolder)}).start()`], {
+  const { stderr } = await run(process.execPath, ['-e', startExpression], {
     env: { APNS_MOCK_BINARY: '', PATH: folder },
   });
   assert.match(stderr, /no apns-mock program was found/);
@@ -166,7 +169,7 @@ test('a server of an incompatible version is stopped', async () => {
   const before = serverFolders();
   await assert.rejects(start({ binary: fixture('incompatible-server.js') }), {
     name: 'ApnsMockError',
-    message: /server has version 9\.1\.2 and this client version \d+\.\d+\.\d+: install the npm package apns-mock 9, or/,
+    message: /server has version 9\.1\.2 and this client version [\d.]+: install the npm package apns-mock 9, or/,
   });
   assert.deepEqual(serverFolders(), before);
 });
@@ -192,9 +195,8 @@ test('the launcher passes on arguments, exit code and signals', { timeout: 60_00
   assert.equal(version.code, 0);
   assert.equal((await run(launcher, ['serve', '--no-such-flag'])).code, 2);
 
-  const child = spawn(launcher, ['exec', '--', 'sh', '-c', 'trap "exit 7" TERM; echo ready; while :; do sleep 0.1; done'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
+  const script = 'trap "exit 7" TERM; echo ready; while :; do sleep 0.1; done';
+  const child = spawn(launcher, ['exec', '--', 'sh', '-c', script], { stdio: ['ignore', 'pipe', 'ignore'] });
   context.after(() => child.kill('SIGKILL'));
   await once(child.stdout, 'data');
   child.kill('SIGTERM');
