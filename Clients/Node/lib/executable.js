@@ -15,7 +15,7 @@ function executablePlatform(file) {
   const header = readHeader(file);
   if (header.length < 20) return undefined;
   if (header.readUInt32BE(0) === 0x7f454c46) {
-    // ELF. The path of the dynamic linker tells the C library.
+    // ELF. The path of the dynamic linker identifies the C library.
     const libc = header.includes('/ld-musl-') ? 'musl' : header.includes('/ld-linux') ? 'glibc' : undefined;
     return { os: 'linux', cpu: { 0x3e: 'x64', 0xb7: 'arm64' }[header.readUInt16LE(18)], libc };
   }

@@ -7,8 +7,8 @@ const { TestSession } = require('./test-session.js');
 /**
  * Registers hooks of node:test that run one server for this test file and reset it before each test.
  *
- * A failed test prints the inbox, the seed, the active profile and the findings. Versions of Node before 20.12 do not
- * tell a hook whether the test failed; there, only failed checks of `failOnFindings` print it.
+ * A failed test prints the inbox, the seed, the active profile and the findings. In Node before
+ * 20.12, a hook does not know whether the test failed; there, only failed checks of `failOnFindings` print it.
  *
  * @param {import('./test-session.js').TestOptions} [options]
  */

@@ -1,7 +1,7 @@
 'use strict';
 
 // The helpers of the test runners, run on `fixtures/suite.js` by the runner itself. Jest is skipped if it is not in
-// PATH; a stand-in replaces Vitest.
+// PATH; a stub replaces Vitest.
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
@@ -90,7 +90,7 @@ test('node:test: an unknown name in failOnFindings fails the test', async (conte
 
 test('Vitest: each test starts with a reset server, and a failed test prints the inbox', async (context) => {
   const folder = project(context);
-  // Not a link to the package: the stand-in would not be found from its real path.
+  // Not a link to the package: the stub would not be found from its real path.
   const installed = path.join(folder, 'node_modules', 'apns-mock');
   fs.rmSync(installed);
   for (const part of ['lib', 'package.json']) {

@@ -37,7 +37,7 @@ function serverFolders() {
   return fs.readdirSync(os.tmpdir()).filter((name) => /^apns-mock-[A-Za-z0-9]{6}$/.test(name));
 }
 
-/** Returns a file with the header of an executable for a processor that nobody runs tests on. */
+/** Returns a file with the header of an executable for another processor. */
 function foreignProgram(folder) {
   const header = Buffer.alloc(4096);
   Buffer.from([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]).copy(header); // 64-bit ELF
