@@ -1,5 +1,6 @@
 import APNSRules
 import HTTP2Session
+import Inbox
 import Logging
 import NIOCore
 import TLSEngine

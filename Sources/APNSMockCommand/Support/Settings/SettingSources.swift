@@ -121,11 +121,13 @@ enum EnvironmentVariables {
   static let key = prefix + "KEY"
   static let keyID = prefix + "KEY_ID"
   static let teamID = prefix + "TEAM_ID"
+  /// The path of the program, with which the client libraries of this project start it.
+  static let binary = prefix + "BINARY"
 
   /// The names of all variables that any command uses.
   static let known =
     Setting.allCases.map(\.variable) + [
-      config, adminTokenFile, profileInline, ca, key, keyID, teamID,
+      config, adminTokenFile, profileInline, ca, key, keyID, teamID, binary,
     ]
 
   /// Returns the known name most similar to `name`, compared without the prefix.
