@@ -140,7 +140,8 @@ def test_no_files_remain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 def test_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = "import apns_mock, signal; server = apns_mock.start(); print(server.pid, flush=True); signal.pause()"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=variables) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
         assert is_running(pid)
