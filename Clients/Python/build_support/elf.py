@@ -12,10 +12,17 @@ DT_NEEDED, DT_STRTAB, DT_VERNEED, DT_VERNEEDNUM = 1, 5, 0x6FFFFFFE, 0x6FFFFFFF
 # program could need them.
 MANYLINUX_LIBRARIES = re.compile(
     r"(libc|libm|libdl|librt|libpthread|libutil|libnsl|libresolv|libgcc_s|libstdc\+\+|ld-linux[\w-]*)\.so\.\d+")
-# The first version of libstdc++ that the systems with a version of glibc do not all have. A symbol of GLIBCXX_3.4.30,
-# for example, needs the libstdc++ of GCC 12, which comes with glibc 2.35 or newer.
-GLIBC_OF_LIBSTDCXX = [((3, 4, 19), (2, 17)), ((3, 4, 24), (2, 27)), ((3, 4, 25), (2, 28)), ((3, 4, 28), (2, 31)),
-                      ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)), ((3, 4, 32), (2, 38)), ((3, 4, 33), (2, 39))]
+# For each family of symbols of GCC's libraries: the newest version that all systems with a version of glibc have, as in the
+# policies of auditwheel.
+GLIBC_OF_GCC_SYMBOLS = {
+    "GLIBCXX_": [((3, 4, 19), (2, 17)), ((3, 4, 22), (2, 24)), ((3, 4, 24), (2, 27)), ((3, 4, 28), (2, 31)),
+                 ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)), ((3, 4, 33), (2, 39))],
+    "CXXABI_": [((1, 3, 7), (2, 17)), ((1, 3, 10), (2, 24)), ((1, 3, 11), (2, 27)), ((1, 3, 12), (2, 31)),
+                ((1, 3, 13), (2, 34)), ((1, 3, 15), (2, 39))],
+    "GCC_": [((4, 8), (2, 17)), ((7,), (2, 27)), ((12,), (2, 35)), ((14,), (2, 39))],
+}
+# The marker of compressed relocations, which glibc supports since 2.36.
+COMPRESSED_RELOCATIONS = "GLIBC_ABI_DT_RELR"
 
 
 class ELFError(Exception):
@@ -37,12 +44,16 @@ class Program:
     def glibc(self):
         """Returns the oldest version of glibc with which the program runs, such as (2, 35)."""
         needed = [version[:2] for version in self._versions("GLIBC_")]
-        for version in self._versions("GLIBCXX_"):
-            matching = [glibc for libstdcxx, glibc in GLIBC_OF_LIBSTDCXX if version <= libstdcxx]
-            if not matching:
-                raise ELFError(f"the program needs a libstdc++ that is newer than this script knows ({version}): pass "
-                               "--platform-tag")
-            needed.append(matching[0])
+        if COMPRESSED_RELOCATIONS in self.symbol_versions:
+            needed.append((2, 36))
+        for family, known in GLIBC_OF_GCC_SYMBOLS.items():
+            for version in self._versions(family):
+                glibc = next((glibc for newest, glibc in known if version[:len(newest)] <= newest), None)
+                if glibc is None:
+                    name = family + ".".join(map(str, version))
+                    raise ELFError(f"the program needs {name}, which is newer than this script knows: pass "
+                                   "--platform-tag")
+                needed.append(glibc)
         if not needed:
             raise ELFError("the program needs no version of glibc: pass --platform-tag")
         return max(needed)

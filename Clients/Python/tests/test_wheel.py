@@ -90,10 +90,20 @@ def test_needs_of_a_program_are_those_of_readelf(program: Path) -> None:
     assert sorted(found.symbol_versions) == sorted(re.findall(r"  Name: (\S+)", needs))
 
 
-def test_newer_libstdcxx_raises_the_version_of_glibc() -> None:
-    assert elf.Program("x86_64", [], ["GLIBC_2.17", "GLIBC_2.4", "GLIBC_PRIVATE"]).glibc() == (2, 17)
-    assert elf.Program("x86_64", [], ["GLIBC_2.17", "GLIBCXX_3.4.30", "GLIBCXX_3.4"]).glibc() == (2, 35)
-    with pytest.raises(elf.ELFError, match="newer than this script knows"):
+@pytest.mark.parametrize("symbols, glibc", [
+    (["GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.2.5", "GLIBC_PRIVATE", "GCC_3.0", "CXXABI_TM_1"], (2, 17)),
+    (["GLIBC_2.17", "GLIBCXX_3.4.30", "GLIBCXX_3.4"], (2, 35)),
+    (["GLIBC_2.17", "CXXABI_1.3.13"], (2, 34)),
+    (["GLIBC_2.17", "GCC_12.0.0"], (2, 35)),
+    (["GLIBC_2.38", "GLIBCXX_3.4.29"], (2, 38)),
+    (["GLIBC_2.17", "GLIBC_ABI_DT_RELR"], (2, 36)),
+])
+def test_oldest_glibc_of_symbol_versions(symbols: list[str], glibc: tuple[int, int]) -> None:
+    assert elf.Program("x86_64", [], symbols).glibc() == glibc
+
+
+def test_unknown_symbol_version_is_an_error() -> None:
+    with pytest.raises(elf.ELFError, match="needs GLIBCXX_3.4.99, which is newer than this script knows"):
         elf.Program("x86_64", [], ["GLIBC_2.17", "GLIBCXX_3.4.99"]).glibc()
 
 
