@@ -12,8 +12,8 @@ DT_NEEDED, DT_STRTAB, DT_VERNEED, DT_VERNEEDNUM = 1, 5, 0x6FFFFFFE, 0x6FFFFFFF
 # program could need them.
 MANYLINUX_LIBRARIES = re.compile(
     r"(libc|libm|libdl|librt|libpthread|libutil|libnsl|libresolv|libgcc_s|libstdc\+\+|ld-linux[\w-]*)\.so\.\d+")
-# For each family of symbols of GCC's libraries: the newest version that all systems with a version of glibc have, as in the
-# policies of auditwheel.
+# For each family of symbols of GCC's libraries: the newest version that all systems with a version of glibc have, as in
+# the policies of auditwheel.
 GLIBC_OF_GCC_SYMBOLS = {
     "GLIBCXX_": [((3, 4, 19), (2, 17)), ((3, 4, 22), (2, 24)), ((3, 4, 24), (2, 27)), ((3, 4, 28), (2, 31)),
                  ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)), ((3, 4, 33), (2, 39))],
