@@ -31,6 +31,7 @@ let package = Package(
   products: [
     .executable(name: "apns-mock", targets: ["APNSMockCommand"]),
     .library(name: "MockAPNS", targets: ["MockAPNS"]),
+    .library(name: "MockAPNSTesting", targets: ["MockAPNSTesting"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -127,6 +128,8 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: strict),
+    // The trait `.apns()` of Swift Testing.
+    .target(name: "MockAPNSTesting", dependencies: ["APNSRules", "MockAPNS", "Notation"], swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(
       name: "TestSupport",
@@ -162,6 +165,8 @@ let package = Package(
       ], swiftSettings: strict),
     // Uses the product MockAPNS as another package would.
     .testTarget(name: "PublicAPITests", dependencies: ["MockAPNS"], packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "MockAPNSTestingTests", dependencies: ["HTTPMessage", "MockAPNS", "MockAPNSTesting"], swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [

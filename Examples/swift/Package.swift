@@ -4,7 +4,21 @@ import PackageDescription
 let package = Package(
   name: "provider",
   platforms: [.macOS(.v15)],
-  dependencies: [.package(name: "apns-mock", path: "../..")],
+  dependencies: [
+    .package(name: "apns-mock", path: "../.."),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.24.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
+  ],
   targets: [
-    .testTarget(name: "ProviderTests", dependencies: [.product(name: "MockAPNS", package: "apns-mock")])
+    .target(
+      name: "Provider",
+      dependencies: [
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ]),
+    .testTarget(
+      name: "ProviderTests",
+      dependencies: ["Provider", .product(name: "MockAPNSTesting", package: "apns-mock")]),
   ])

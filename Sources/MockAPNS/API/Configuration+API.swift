@@ -1,4 +1,5 @@
 import APNSRules
+import Faults
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
@@ -40,9 +41,36 @@ extension Configuration {
     set { environment = newValue ? .production : .sandbox }
   }
 
+  /// Selects the fault profile that is active from the start and after a reset.
+  ///
+  /// - Parameter reference: A built-in profile or a file, with parameters if needed: `flaky-503`, `flaky-503?rate=0.4`,
+  ///   `./profile.yaml`.
+  /// - Throws: `MockServerError` for an unknown profile, an unknown parameter or an invalid file.
+  public mutating func useProfile(_ reference: String) throws(MockServerError) {
+    profile = try profiles.selected(reference)
+  }
+
   /// Removes a temporary certificate folder.
   func removeTemporaryFolder() {
     if removesCertificates { try? FileManager.default.removeItem(atPath: certificates) }
+  }
+}
+
+extension ProfileLibrary {
+  /// Loads the profile that a reference in text form specifies.
+  func selected(_ reference: String) throws(MockServerError) -> SelectedProfile {
+    let parsed: ProfileReference
+    do {
+      parsed = try ProfileReference(reference)
+    } catch {
+      throw MockServerError(.invalidInput, "\"\(reference)\" is not a profile. Expected \(error.allowed).")
+    }
+    do {
+      let (source, loaded) = try loaded(parsed)
+      return SelectedProfile(source: source, profile: loaded.profile)
+    } catch {
+      throw MockServerError(error)
+    }
   }
 }
 

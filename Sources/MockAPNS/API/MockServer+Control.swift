@@ -81,19 +81,8 @@ extension MockServer {
   public func useProfile(
     _ reference: String, seed: UInt64? = nil, timeToLive: Duration? = nil
   ) throws(MockServerError) {
-    let parsed: ProfileReference
-    do {
-      parsed = try ProfileReference(reference)
-    } catch {
-      throw MockServerError(.invalidInput, "\"\(reference)\" is not a profile. Expected \(error.allowed).")
-    }
-    do {
-      let (source, loaded) = try state.faults.library.load().loaded(parsed)
-      state.faults.use(
-        SelectedProfile(source: source, profile: loaded.profile), seed: seed, timeToLive: timeToLive)
-    } catch {
-      throw MockServerError(error)
-    }
+    let profile = try state.faults.library.load().selected(reference)
+    state.faults.use(profile, seed: seed, timeToLive: timeToLive)
   }
 
   /// Deactivates the fault profile. Added rules stay active.

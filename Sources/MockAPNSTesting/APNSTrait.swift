@@ -1,0 +1,134 @@
+public import MockAPNS
+import Synchronization
+public import Testing
+
+/// A trait that gives each test a mock of APNs of its own, in process and on a free port.
+///
+/// ```swift
+/// @Test(.apns(profile: "flaky-503?rate=0.3", seed: 7)) func retriesWhenUnavailable() async throws {
+///   let server = try MockServer.current
+///   try await sendWelcome(apns: server.settings.url, ca: server.settings.caPath)  // your code
+///   try await server.verify(#"{"nothing_lost": true}"#)
+/// }
+/// ```
+///
+/// On a suite, the trait applies to each of its tests, and to each case of a parameterized test. If a test and its
+/// suites have the trait, one server is started with the settings of all, of which the innermost takes precedence. A
+/// failed test gets a warning that lists its pushes, the profile, the seed and the findings, and an attachment with the
+/// inbox that `apns-mock view` can read.
+public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
+  private var profile: String?
+  private var seed: UInt64?
+  private var failOnFindings: Bool?
+  private var configure: [@Sendable (inout Configuration) -> Void]
+
+  /// Whether the trait of a suite applies to each of the suite's tests; always true.
+  public var isRecursive: Bool { true }
+
+  fileprivate init(
+    profile: String?, seed: UInt64?, failOnFindings: Bool?, configure: @escaping @Sendable (inout Configuration) -> Void
+  ) {
+    self.profile = profile
+    self.seed = seed
+    self.failOnFindings = failOnFindings
+    self.configure = [configure]
+  }
+
+  /// Returns the settings of this trait, replaced by those that `inner` has.
+  private func overridden(by inner: APNSTrait) -> APNSTrait {
+    var trait = self
+    trait.profile = inner.profile ?? profile
+    trait.seed = inner.seed ?? seed
+    trait.failOnFindings = inner.failOnFindings ?? failOnFindings
+    trait.configure += inner.configure
+    return trait
+  }
+
+  /// Starts a server, runs a test, and stops the server.
+  ///
+  /// - Throws: The test's error; `MockServerError` for an unknown profile; the error of a server that cannot start.
+  public func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+  ) async throws {
+    // The scope of the outermost trait encloses those of the others.
+    guard MockServer.taskLocal == nil else { return try await function() }
+    let inner = test.traits.compactMap { $0 as? APNSTrait }.dropFirst()
+    try await inner.reduce(self) { $0.overridden(by: $1) }.runWithServer(test, testCase, function)
+  }
+
+  private func runWithServer(
+    _ test: Test, _ testCase: Test.Case?, _ function: @Sendable () async throws -> Void
+  ) async throws {
+    let server = try await MockServer.start(configuration())
+    let hasFailed = Atomic(false)
+    let observer = IssueHandlingTrait.compactMapIssues { issue in
+      if issue.failsTest { hasFailed.store(true, ordering: .relaxed) }
+      return issue
+    }
+    var thrown: (any Error)?
+    do {
+      try await observer.provideScope(for: test, testCase: testCase) {
+        try await MockServer.$taskLocal.withValue(server) {
+          try await function()
+          if failOnFindings == true { recordFindings(of: server, in: test) }
+        }
+      }
+    } catch {
+      thrown = error
+    }
+    if thrown != nil || hasFailed.load(ordering: .relaxed) {
+      FailureReport(server).record(at: test.sourceLocation)
+    }
+    await server.stop()
+    if let thrown { throw thrown }
+  }
+
+  private func configuration() throws -> Configuration {
+    var configuration = Configuration.ephemeral()
+    configuration.threads = 1
+    // A response that a fault delays is of no use after the test.
+    configuration.shutdownTimeout = .milliseconds(100)
+    configuration.seed = seed
+    for change in configure { change(&configuration) }
+    if let profile { try configuration.useProfile(profile) }
+    return configuration
+  }
+
+  private func recordFindings(of server: MockServer, in test: Test) {
+    for finding in server.findings() {
+      Issue.record("apns-mock finding \(finding)", sourceLocation: test.sourceLocation)
+    }
+  }
+}
+
+extension Trait where Self == APNSTrait {
+  /// Gives each test a mock of APNs of its own, which the test reads from `MockServer.current`.
+  ///
+  /// Settings that are nil are those of the trait on an enclosing suite, otherwise the defaults named below.
+  ///
+  /// - Parameters:
+  ///   - profile: The fault profile that is active from the start, such as `flaky-503?rate=0.3` or `./profile.yaml`;
+  ///     by default `healthy`.
+  ///   - seed: The seed of the random draws, to repeat the faults of a test; by default a random one, which a failed
+  ///     test reports.
+  ///   - failOnFindings: Whether each finding at the end of a test is an issue; by default false. A test that throws an
+  ///     error reports its findings only.
+  ///   - configure: Changes the server's configuration, which listens on a free port of the loopback address.
+  public static func apns(
+    profile: String? = nil, seed: UInt64? = nil, failOnFindings: Bool? = nil,
+    configure: @escaping @Sendable (inout Configuration) -> Void = { _ in }
+  ) -> Self {
+    APNSTrait(profile: profile, seed: seed, failOnFindings: failOnFindings, configure: configure)
+  }
+}
+
+extension Issue {
+  /// Whether the issue fails its test. Before Swift 6.3, warnings do not exist and known issues cannot be recognized.
+  fileprivate var failsTest: Bool {
+    #if compiler(>=6.3)
+      isFailure
+    #else
+      true
+    #endif
+  }
+}
