@@ -43,7 +43,7 @@ import Testing
 @Suite(.enabled(if: TestProgram.isAvailable, "Test bundles of macOS cannot be started directly."))
 struct FailedTestTests {
   @Test func failedTestsReportTheServerOthersDoNot() async throws {
-    let output = try await TestProgram.run(filter: "FailingTests", environment: FailingTests.variable)
+    let output = try await TestProgram.runFailingTests()
     let reports = output.components(separatedBy: "apns-mock: profile").count - 1
 
     #expect(output.contains("Test failedExpectation() failed"))
@@ -63,11 +63,8 @@ struct FailedTestTests {
 }
 
 /// Tests that fail, for `FailedTestTests`.
-@Suite(.serialized, .apns(profile: "flaky-503?rate=1"), .enabled(if: FailingTests.isEnabled))
+@Suite(.serialized, .apns(profile: "flaky-503?rate=1"), .enabled(if: TestProgram.runsFailingTests))
 struct FailingTests {
-  static let variable = "APNS_MOCK_FAILING_TESTS"
-  static var isEnabled: Bool { ProcessInfo.processInfo.environment[variable] != nil }
-
   @Test(.apns(seed: 11)) func failedExpectation() async throws {
     #expect(try await MockServer.current.push() == 200)
   }
@@ -99,6 +96,8 @@ struct FailingTests {
 
 /// The program of the running tests.
 private enum TestProgram {
+  private static let variable = "APNS_MOCK_FAILING_TESTS"
+
   static var isAvailable: Bool {
     #if os(Linux)
       true
@@ -107,12 +106,14 @@ private enum TestProgram {
     #endif
   }
 
-  /// Runs the tests whose names contain `filter` in a new process, with an environment variable set, and returns their
-  /// output.
-  static func run(filter: String, environment variable: String) async throws -> String {
+  /// Whether this process was started by `runFailingTests`.
+  static var runsFailingTests: Bool { ProcessInfo.processInfo.environment[variable] != nil }
+
+  /// Runs `FailingTests` in a new process and returns its output.
+  static func runFailingTests() async throws -> String {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-    process.arguments = ["--testing-library", "swift-testing", "--filter", filter]
+    process.arguments = ["--testing-library", "swift-testing", "--filter", "FailingTests"]
     process.environment = ProcessInfo.processInfo.environment.merging([variable: "1"]) { $1 }
     let pipe = Pipe()
     process.standardOutput = pipe

@@ -1,5 +1,6 @@
 import APNSRules
 import Faults
+import Notation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials
