@@ -192,7 +192,11 @@ func TestPushesAfterGoAwayAreSentAgain(t *testing.T) {
 
 	wantStatuses(t, sendAll(t, provider, devices, 4, "Sale"), map[int]int{200: 20})
 
-	mock.Verify(apnsmock.Object{"name": "GOAWAY was sent", "match": apnsmock.Object{"rule": "goaway"}, "count": apnsmock.Object{"at_least": 2}})
-	mock.AssertNothingLost()
+	mock.Verify(
+		apnsmock.Object{"name": "GOAWAY was sent", "match": apnsmock.Object{"rule": "goaway"}, "count": apnsmock.Object{"at_least": 2}},
+		// AssertNothingLost looks at the last record of each push. Here that is not always the accepted one: the server
+		// can read a push from the new connection before it reads the first attempt from the old one.
+		apnsmock.Object{"name": "each push once", "outcome": "accepted", "count": 20},
+	)
 	wantNoFindings(t, mock)
 }
