@@ -61,15 +61,16 @@ enum StandardInput {
   /// it or were killed. Returns early if the task is cancelled.
   static func waitForEnd() async {
     let (end, continuation) = AsyncStream.makeStream(of: Never.self)
-    let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO)
-    source.setEventHandler {
+    // Occupies a thread until the program ends: a source for reading cannot be cancelled safely while it is active.
+    DispatchQueue(label: "apns-mock.stdin").async {
       var bytes = [UInt8](repeating: 0, count: 4096)
-      let count = read(STDIN_FILENO, &bytes, bytes.count)
-      if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { continuation.finish() }
+      while true {
+        let count = read(STDIN_FILENO, &bytes, bytes.count)
+        guard count == 0 || count < 0 && errno != EINTR else { continue }
+        return continuation.finish()
+      }
     }
-    source.activate()
     for await _ in end {}
-    source.cancel()
   }
 }
 
