@@ -115,8 +115,8 @@ public final class Provider {
   }
 
   /**
-   * Sends a push and retries it on 429, 500 and 503, on lost connections, and on an expired provider token. Every attempt
-   * has the same {@code apns-id}.
+   * Sends a push and retries it on 429, 500 and 503, on lost connections, and on an expired provider token. Every
+   * attempt has the same {@code apns-id}.
    *
    * @throws IOException if the last attempt got no response
    */
@@ -162,9 +162,10 @@ public final class Provider {
 
   /** Removes a device token that APNs rejects, unless it was registered again after the time in a 410. */
   private void removeRejected(String deviceToken, Result result) {
-    Instant gone = Instant.ofEpochMilli(result.timestamp());
-    devices.computeIfPresent(deviceToken, (token, registered) ->
-        result.reason().equals("BadDeviceToken") || result.status() == 410 && !registered.isAfter(gone) ? null : registered);
+    devices.computeIfPresent(deviceToken, (token, registered) -> {
+      boolean isGone = result.status() == 410 && !registered.isAfter(Instant.ofEpochMilli(result.timestamp()));
+      return isGone || result.reason().equals("BadDeviceToken") ? null : registered;
+    });
   }
 
   /** Returns the current provider token (a JWT signed with ES256), signed again before it expires. */

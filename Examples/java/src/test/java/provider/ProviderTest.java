@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.apnsmock.ApnsMockServer;
+import io.github.apnsmock.Push;
 import io.github.apnsmock.Settings;
 import io.github.apnsmock.junit.ApnsMock;
 import java.nio.file.Files;
@@ -129,7 +130,8 @@ final class ProviderTest {
     provider.setClock(Clock.offset(MACHINE, Duration.ofMinutes(51)));
     send(devices, 1, "Two");
 
-    assertEquals(2, server.pushes(Map.of("status", 200)).stream().map(push -> push.header("authorization")).distinct().count());
+    List<Push> pushes = server.pushes(Map.of("status", 200));
+    assertEquals(2, pushes.stream().map(push -> push.header("authorization")).distinct().count());
   }
 
   @Test

@@ -24,14 +24,16 @@ import javax.net.ssl.TrustManagerFactory;
 /**
  * An apns-mock server: a local server that replaces Apple's push service in tests.
  *
- * <p>Filters are maps from fields of the inbox to values, such as {@code Map.of("topic", "com.example.*", "status", 410)};
- * a list matches any of its elements, and {@code q} takes a query. The server rejects unknown fields. Methods throw
- * {@link ApnsMockException} if the server cannot be reached or rejects a call, and {@link AssertionError} if
- * {@link #waitFor} or {@link #verify} fails. Instances are safe for use by several threads.
+ * <p>Filters are maps from fields of the inbox to values, such as
+ * {@code Map.of("topic", "com.example.*", "status", 410)}; a list matches any of its elements, and {@code q} takes a
+ * query. The server rejects unknown fields. Methods throw {@link ApnsMockException} if the server cannot be reached or
+ * rejects a call, and {@link AssertionError} if {@link #waitFor} or {@link #verify} fails. Instances are safe for use by
+ * several threads.
  */
 public final class ApnsMockServer implements AutoCloseable {
   /**
-   * The version of this client. It works with servers of the same major version, and below 1.0 of the same minor version.
+   * The version of this client. It works with servers of the same major version, and below 1.0 of the same minor
+   * version.
    */
   public static final String VERSION = "0.1.0";
 
@@ -105,8 +107,8 @@ public final class ApnsMockServer implements AutoCloseable {
 
   private static void checkVersion(String version) {
     if (!compatibleSeries(version).equals(compatibleSeries(VERSION))) {
-      throw new ApnsMockException(("The apns-mock server has version %s and this client has version %s; install apns-mock"
-          + " %s.x, or the client of the server's version.").formatted(version, VERSION, compatibleSeries(VERSION)));
+      throw new ApnsMockException(("The apns-mock server has version %s and this client has version %s; install"
+          + " apns-mock %s.x, or the client of the server's version.").formatted(version, VERSION, compatibleSeries(VERSION)));
     }
   }
 
@@ -183,8 +185,8 @@ public final class ApnsMockServer implements AutoCloseable {
   }
 
   /**
-   * Restores the state after start: inbox, counters, rules, profile, clock and devices. A scoped server removes only the
-   * pushes of its scope.
+   * Restores the state after start: inbox, counters, rules, profile, clock and devices. A scoped server removes only
+   * the pushes of its scope.
    *
    * @param keep the parts that are kept, such as {@code profile}
    */
@@ -289,8 +291,8 @@ public final class ApnsMockServer implements AutoCloseable {
   }
 
   /**
-   * Verifies a document with {@code expect}, {@code order}, {@code no_others}, {@code nothing_lost}, {@code no_findings}
-   * or {@code timeout}.
+   * Verifies a document with {@code expect}, {@code order}, {@code no_others}, {@code nothing_lost},
+   * {@code no_findings} or {@code timeout}.
    *
    * @throws AssertionError with the server's report if an expectation is not met
    */

@@ -9,8 +9,8 @@ import java.util.Map;
 /**
  * Reads and writes JSON (RFC 8259), because the JDK does not.
  *
- * <p>Objects are maps with their members in order, arrays are lists, numbers are {@link Long}, {@link BigInteger} (if they
- * are too large for a long) or {@link Double}; null is null.
+ * <p>Objects are maps with their members in order, arrays are lists, numbers are {@link Long}, {@link BigInteger} (if
+ * they are too large for a long) or {@link Double}; null is null.
  */
 final class Json {
   /** The maximum number of objects and arrays inside each other. */
@@ -41,8 +41,8 @@ final class Json {
   /**
    * Writes a value as JSON.
    *
-   * @throws IllegalArgumentException if a value is not a map with string keys, an iterable, a string, a finite number, a
-   *     boolean or null
+   * @throws IllegalArgumentException if a value is not a map with string keys, an iterable, a string, a finite number,
+   *     a boolean or null
    */
   static String write(Object value) {
     StringBuilder out = new StringBuilder();

@@ -5,7 +5,8 @@ import java.time.Duration;
 /**
  * A number of pushes to wait for, and the times of the wait.
  *
- * @param count the condition as the server reads it: {@code 3} is three or more, {@code =3} exactly three, {@code 0} none
+ * @param count the condition as the server reads it: {@code 3} is three or more, {@code =3} exactly three, {@code 0}
+ *     none
  * @param timeout the maximum time to wait, up to 5 minutes; 10 seconds by default
  * @param settle the time for which the number must not change
  */
@@ -21,7 +22,9 @@ public record Wait(String count, Duration timeout, Duration settle) {
     return new Wait(Integer.toString(count), DEFAULT_TIMEOUT, Duration.ZERO);
   }
 
-  /** Returns a wait for exactly {@code count} pushes. Add {@link #settle}; otherwise a further push could still arrive. */
+  /**
+   * Returns a wait for exactly {@code count} pushes. Add {@link #settle}; otherwise a further push could still arrive.
+   */
   public static Wait exactly(int count) {
     if (count < 0) {
       throw new IllegalArgumentException("Cannot wait for " + count + " pushes; use a number that is not negative.");

@@ -62,7 +62,8 @@ final class ApnsMockServerTest {
     assertEquals(503, send(server, deviceToken(), TOPIC, "One"));
     Push push = server.pushes(Map.of("rule", "flaky", "status", 503)).get(0);
     assertEquals("ServiceUnavailable", push.reason());
-    assertTrue(push.summary().endsWith("com.example.app attempt 1: 503 ServiceUnavailable by rule flaky"), push.summary());
+    String end = " com.example.app attempt 1: 503 ServiceUnavailable by rule flaky";
+    assertTrue(push.summary().endsWith(end), push.summary());
     assertTrue(message(AssertionError.class, server::assertNothingLost).contains("nothing_lost"));
     assertTrue(server.report().startsWith("apns-mock: seed 7, profile flaky-503?rate=1, pushes: 1\n  #"));
     server.profile("healthy");
@@ -71,8 +72,8 @@ final class ApnsMockServerTest {
 
   @Test
   void addsRules() throws Exception {
-    Map<String, ?> rule = Map.of("name", "down", "do", Map.of("respond", Map.of("status", 500, "reason", "InternalServerError")));
-    server.rule(rule, Duration.ofSeconds(30));
+    Map<String, ?> response = Map.of("status", 500, "reason", "InternalServerError");
+    server.rule(Map.of("name", "down", "do", Map.of("respond", response)), Duration.ofSeconds(30));
     assertEquals(500, send(server, deviceToken(), TOPIC, "One"));
   }
 
@@ -144,7 +145,8 @@ final class ApnsMockServerTest {
     for (Object value : Arrays.asList(null, List.of(), Map.of(), 'c', Arrays.asList("a", null))) {
       Map<String, Object> filter = new HashMap<>();
       filter.put("status", value);
-      assertTrue(message(IllegalArgumentException.class, () -> server.pushes(filter)).startsWith("The filter status has"));
+      String message = message(IllegalArgumentException.class, () -> server.pushes(filter));
+      assertTrue(message.startsWith("The filter status has"), message);
     }
   }
 

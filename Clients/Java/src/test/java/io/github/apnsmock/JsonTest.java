@@ -37,8 +37,8 @@ final class JsonTest {
   @ParameterizedTest
   @ValueSource(strings = {
       "", " ", "{", "[", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "{,}", "\"", "\"\\x\"",
-      "\"\\u12\"", "\"\\u12G4\"", "\"\\u+123\"", "\"\n\"", "01", "-", "1.", ".5", "1e", "+1", "nul", "truex", "1 2", "]",
-      "NaN", "\u00a01", "１"})
+      "\"\\u12\"", "\"\\u12G4\"", "\"\\u+123\"", "\"\n\"", "01", "-", "1.", ".5", "1e", "+1", "nul", "truex", "1 2",
+      "]", "NaN", "\u00a01", "１"})
   void rejectsInvalidText(String text) {
     assertThrows(IllegalArgumentException.class, () -> Json.parse(text));
   }

@@ -44,7 +44,8 @@ final class ServerProcessTest {
   }
 
   private Executable starting(Path program) {
-    return () -> ApnsMockServer.start(Map.of("APNS_MOCK_BINARY", program.toString()), List.of(), Duration.ofMillis(500));
+    Map<String, String> environment = Map.of("APNS_MOCK_BINARY", program.toString());
+    return () -> ApnsMockServer.start(environment, List.of(), Duration.ofMillis(500));
   }
 
   private Path program(String content) throws IOException {
@@ -173,7 +174,8 @@ final class ServerProcessTest {
       });
       other.start();
       try {
-        Map<String, String> environment = Map.of("APNS_MOCK_ADMIN", "http://127.0.0.1:" + other.getAddress().getPort() + "/");
+        String admin = "http://127.0.0.1:" + other.getAddress().getPort() + "/";
+        Map<String, String> environment = Map.of("APNS_MOCK_ADMIN", admin);
         if (version.startsWith("0.1.")) {
           assertEquals("https://[::1]:1", ApnsMockServer.fromEnvironment(environment).settings().url().toString());
         } else {

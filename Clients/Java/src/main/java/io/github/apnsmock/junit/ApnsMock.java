@@ -13,8 +13,8 @@ import org.junit.jupiter.api.parallel.ResourceLock;
  *
  * <p>All tests of a JVM share one server, which is reset before each test. Tests with this annotation do not run in
  * parallel with each other. If a test fails, its pushes, the seed, the fault profile and the findings are printed to
- * standard error. The annotation of a method replaces that of its class; a parameter of the constructor is the server of
- * the class.
+ * standard error. The annotation of a method replaces that of its class; a parameter of the constructor is the server
+ * of the class.
  */
 @Target({ElementType.TYPE, ElementType.METHOD})
 @Retention(RetentionPolicy.RUNTIME)

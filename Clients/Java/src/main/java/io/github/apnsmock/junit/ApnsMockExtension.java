@@ -97,7 +97,7 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
       this.arguments = arguments;
     }
 
-    /** Returns the server. A server that one test has ended is replaced, so that it does not fail the following tests. */
+    /** Returns the server. One that has ended is replaced, so that it does not fail the following tests. */
     synchronized ApnsMockServer running() {
       if (server == null || !server.isRunning()) {
         close();

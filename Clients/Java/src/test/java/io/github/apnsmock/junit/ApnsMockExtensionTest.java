@@ -65,7 +65,7 @@ final class ApnsMockExtensionTest {
   void oneServerIsResetBeforeEachTest() {
     SERVERS.clear();
     Run run = run(selectClass(FirstSharing.class), selectClass(SecondSharing.class));
-    assertEquals(List.of(), run.summary().getFailures().stream().map(failure -> failure.getException().toString()).toList());
+    assertEquals(List.of(), run.summary().getFailures().stream().map(TestExecutionSummary.Failure::getException).toList());
     assertEquals(7, run.summary().getTestsSucceededCount());
     assertEquals(1, SERVERS.size());
     assertEquals("", run.stderr());
