@@ -29,7 +29,8 @@ type options struct {
 // WithProfile activates a fault profile, such as "flaky-503?rate=0.3".
 func WithProfile(reference string) Option { return func(o *options) { o.profile = reference } }
 
-// WithSeed sets the seed of the fault profile. The same seed gives the same decisions.
+// WithSeed sets the seed of the fault profile. The same seed gives the same decisions for the same pushes, so use the
+// same device tokens in each run.
 func WithSeed(seed uint64) Option { return func(o *options) { o.seed, o.hasSeed = seed, true } }
 
 // WithScope restricts the test to the pushes that a query matches, such as "topic:com.acme.w3".

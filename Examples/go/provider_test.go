@@ -30,11 +30,11 @@ func newProvider(t *testing.T, mock *apnsmock.Mock) *Provider {
 	return provider
 }
 
-// register registers new device tokens.
+// register registers device tokens. They are the same in each run, because the draws of a profile depend on them.
 func register(provider *Provider, count int) []string {
 	var devices []string
-	for i := 0; i < count; i++ {
-		device := apnsmock.DeviceToken()
+	for i := 1; i <= count; i++ {
+		device := fmt.Sprintf("%064x", i)
 		provider.Register(device)
 		devices = append(devices, device)
 	}

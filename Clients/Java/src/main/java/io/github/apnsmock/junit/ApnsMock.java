@@ -25,7 +25,10 @@ public @interface ApnsMock {
   /** The fault profile, such as {@code flaky-503?rate=0.3}; by default none. */
   String profile() default "";
 
-  /** The seed of the fault profile; by default that of the server. The same seed gives the same decisions. */
+  /**
+   * The seed of the fault profile; by default that of the server. The same seed gives the same decisions for the same
+   * pushes, so use the same device tokens in each run.
+   */
   long seed() default -1;
 
   /** Whether findings about the provider fail the test. */
