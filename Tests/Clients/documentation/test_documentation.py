@@ -28,7 +28,9 @@ LIBRARIES = {
 # Documents outside of the DocC catalog whose links are checked.
 DOCUMENTS = [
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Benchmarks/README.md", "Certs/README.md",
-    "Examples/README.md", "FaultProfiles/README.md", "Images/README.md",
+    "FaultProfiles/README.md", "Images/README.md", "Distribution/README.md",
+    *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("Clients/**/README.md"))),
+    *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("Examples/**/README.md"))),
 ]
 
 

@@ -1,20 +1,11 @@
-"""The examples run as their README says."""
+"""The Python example as a program. `make examples` runs the suites of all examples."""
 
-import shutil
 import sys
 
 from support import ROOT
 from support.server import run
 
 EXAMPLES = ROOT / "Examples"
-
-
-def test_the_tests_of_the_python_provider_pass(binary, certs, tmp_path):
-    folder = shutil.copytree(EXAMPLES / "python", tmp_path / "python")
-    done = run(
-        binary, "exec", "--certs", certs, "--", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
 
 
 def test_the_python_provider_sends_a_push(binary, certs):
