@@ -18,6 +18,7 @@ final class HTTP1Translator: ChannelDuplexHandler {
   private static let requestTimeout =
     TimeAmount(HTTP2Limits.overdueCheckInterval) * Int(HTTP2Limits.maxOverdueChecks)
 
+  private let handover: Handover
   private let session: HTTP2ClientSession
   /// The head of the request in progress; nil while none is.
   private var head: HTTPRequestHead?
@@ -30,7 +31,10 @@ final class HTTP1Translator: ChannelDuplexHandler {
   private var timer: Scheduled<Void>?
 
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
-  init() throws { session = try HTTP2ClientSession() }
+  init(_ handover: Handover) throws {
+    self.handover = handover
+    session = try HTTP2ClientSession()
+  }
 
   // MARK: - Requests
 
@@ -148,8 +152,12 @@ final class HTTP1Translator: ChannelDuplexHandler {
 
   private func startTimer(_ context: ChannelHandlerContext) {
     timer?.cancel()
-    let channel = context.channel
-    timer = context.eventLoop.scheduleTask(in: Self.requestTimeout) { channel.close(promise: nil) }
+    let bound = NIOLoopBound((handover, context), eventLoop: context.eventLoop)
+    timer = context.eventLoop.scheduleTask(in: Self.requestTimeout) {
+      let (handover, context) = bound.value
+      handover.logClientError("its request is incomplete after 30 s, closed")
+      context.close(promise: nil)
+    }
   }
 }
 

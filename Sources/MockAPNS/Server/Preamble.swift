@@ -91,7 +91,7 @@ final class CleartextHandler: ChannelInboundHandler, RemovableChannelHandler {
           context,
           [
             HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: .provider)),
-            HTTPServerPipelineHandler(), try HTTP1Translator(),
+            HTTPServerPipelineHandler(), try HTTP1Translator(handover),
             handover.listener.cleartextHandler(handover.log, http: .http1),
           ])
       }
