@@ -25,10 +25,10 @@ import javax.net.ssl.TrustManagerFactory;
  * An apns-mock server: a local server that replaces Apple's push service in tests.
  *
  * <p>Filters are maps from fields of the inbox to values, such as
- * {@code Map.of("topic", "com.example.*", "status", 410)}; a list matches any of its elements, and {@code q} takes a
- * query. The server rejects unknown fields. Methods throw {@link ApnsMockException} if the server cannot be reached or
- * rejects a call, and {@link AssertionError} if {@link #waitFor} or {@link #verify} fails. Instances are safe for use by
- * several threads.
+ * {@code Map.of("topic", "com.example.*", "status", 410)}; a list matches any of its elements, and {@code q} accepts
+ * a query. The server rejects unknown fields. Methods throw {@link ApnsMockException} if the server cannot be reached
+ * or rejects a call, and {@link AssertionError} if {@link #waitFor} or {@link #verify} fails. Instances are safe for
+ * use by several threads.
  */
 public final class ApnsMockServer implements AutoCloseable {
   /**
