@@ -104,7 +104,8 @@ extension FindingsAnalyzer.State {
         pending.append((record.seq, push))
         findingsState.addPending(record.seq, push)
       } else {
-        findingsState.analyze(record, interval: interval)
+        let isRetried = record.isUnprocessed && snapshot.hasAcceptedRetry(of: record)
+        findingsState.analyze(record, interval: interval, isRetried: isRetried)
       }
       through = record.seq
       count += 1
@@ -137,5 +138,27 @@ extension FindingsAnalyzer.State {
         findingsState.analyze(record, interval: interval, wasPending: true)
       }
     }
+  }
+}
+
+extension InboxSnapshot {
+  /// The nanoseconds by which the retry of an unprocessed push may overtake it: its new connection may be read before
+  /// the rest of the old one.
+  private static let overtakingTime: Int64 = 1_000_000_000
+  /// The maximum number of earlier records examined.
+  private static let overtakingCount = 1024
+
+  /// Returns whether a retry of an unprocessed push was accepted shortly before the push itself was recorded.
+  fileprivate func hasAcceptedRetry(of unprocessed: borrowing Record) -> Bool {
+    let (push, oldest) = (unprocessed.pushKey, unprocessed.arrivedAt &- Self.overtakingTime)
+    var earlier = Selection()
+    earlier.before = unprocessed.seq
+    earlier.after = max(0, unprocessed.seq - 1 - Self.overtakingCount)
+    var isFound = false
+    records.forEach(in: earlier, newestFirst: true) { record in
+      isFound = record.accepted && record.pushKey == push
+      return !isFound && record.arrivedAt >= oldest
+    }
+    return isFound
   }
 }

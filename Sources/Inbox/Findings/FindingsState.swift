@@ -54,7 +54,10 @@ struct FindingsState: Sendable {
   /// - Parameters:
   ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
   ///   - wasPending: Whether `addPending` was called for the record.
-  mutating func analyze(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
+  ///   - isRetried: Whether a retry of the push was accepted before the push was recorded as unprocessed.
+  mutating func analyze(
+    _ record: borrowing Record, interval: Int64, wasPending: Bool = false, isRetried: Bool = false
+  ) {
     var connection = takeState(of: record)
     defer { current = connection }
     hosts.addPush(record, from: connection.host)
@@ -70,7 +73,7 @@ struct FindingsState: Sendable {
       add(evidence, to: record.seq)
     }
     if let violation = record.wireOutcome?.violation { add(FindingEvidence(violation), to: record.seq) }
-    analyzePush(record, from: connection.host, wasPending: wasPending)
+    if !isRetried { analyzePush(record, from: connection.host, wasPending: wasPending) }
   }
 
   private mutating func analyzePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
