@@ -34,7 +34,8 @@ extension ServerState: InboxSource {
 
   package func target(ofListener listener: Int) -> (port: Int?, caPath: String) {
     let addresses = apnsAddresses
-    let address = addresses.indices.contains(listener) ? addresses[listener] : addresses.first ?? configuration.apns.first
+    let address =
+      addresses.indices.contains(listener) ? addresses[listener] : addresses.first ?? configuration.apns.first
     return (address?.port, certificates.caPath)
   }
 }
