@@ -129,7 +129,10 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: strict),
     // The trait `.apns()` of Swift Testing.
-    .target(name: "MockAPNSTesting", dependencies: ["APNSRules", "MockAPNS", "Notation"], swiftSettings: strict),
+    .target(
+      name: "MockAPNSTesting",
+      dependencies: ["APNSRules", "MockAPNS", "Notation", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(
       name: "TestSupport",

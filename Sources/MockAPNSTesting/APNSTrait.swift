@@ -1,3 +1,4 @@
+import Logging
 public import MockAPNS
 import Synchronization
 public import Testing
@@ -59,7 +60,9 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
   private func runWithServer(
     _ test: Test, _ testCase: Test.Case?, _ function: @Sendable () async throws -> Void
   ) async throws {
-    let server = try await MockServer.start(configuration())
+    var logger = Logger(label: "apns-mock")
+    logger.logLevel = .warning
+    let server = try await MockServer.start(configuration(), logger: logger)
     let hasFailed = Atomic(false)
     let observer = IssueHandlingTrait.compactMapIssues { issue in
       if issue.failsTest { hasFailed.store(true, ordering: .relaxed) }

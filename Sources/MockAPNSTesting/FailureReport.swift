@@ -34,7 +34,8 @@ struct FailureReport {
     var lines = ["apns-mock: profile \(profile), seed \(seed)"]
     let listed = pushes.suffix(Self.pushLimit)
     let omission = listed.count < pushes.count ? "the last \(listed.count) of " : ""
-    lines.append(pushes.isEmpty ? "inbox: empty" : "inbox, \(omission)\(pushes.count) pushes:")
+    let count = pushes.count == 1 ? "1 push" : "\(pushes.count) pushes"
+    lines.append(pushes.isEmpty ? "inbox: empty" : "inbox, \(omission)\(count):")
     lines += listed.map(Self.line)
     lines.append(findings.isEmpty ? "findings: none" : "findings:")
     lines += findings.map { "  \($0)" }
@@ -44,14 +45,14 @@ struct FailureReport {
   /// The inbox in the format of `apns-mock export`.
   var inbox: String { pushes.map { "\($0.json)\n" }.joined() }
 
-  /// Adds the text to the running test as a warning, and the inbox as an attachment.
+  /// Adds the text to the running test as a warning, and an inbox that is not empty as an attachment.
   func record(at location: SourceLocation) {
     #if compiler(>=6.3)
       Issue.record(Comment(rawValue: text), severity: .warning, sourceLocation: location)
     #else
       print(text)
     #endif
-    Attachment.record(inbox, named: "inbox.ndjson", sourceLocation: location)
+    if !pushes.isEmpty { Attachment.record(inbox, named: "inbox.ndjson", sourceLocation: location) }
   }
 
   private static func line(_ push: ReceivedPush) -> String {

@@ -49,6 +49,8 @@ struct FailedTestTests {
     #expect(output.contains("Test failedExpectation() failed"))
     #expect(output.contains("profile flaky-503?rate=1, seed 11"))
     #expect(output.contains("  ab12  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky"))
+    #expect(output.contains("inbox, 1 push:"))
+    #expect(output.contains("Attached 'inbox.ndjson' to failedExpectation()"))
     #expect(output.contains("Test thrownError() failed"))
     #expect(output.contains("seed 12"))
     #expect(output.contains("Test findings() failed"))
