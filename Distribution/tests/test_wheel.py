@@ -16,13 +16,14 @@ from support import DIST, SEND_ONE_PUSH, VERSION, run
 SUITE = """
     import subprocess
 
+    import apns_mock
     import pytest
 
 
     @pytest.mark.apns(profile="healthy", seed=7, fail_on_findings=True)
     def test_a_push_is_accepted(apns):
         subprocess.run(
-            ["apns-mock", "send", apns.device_token(), "--topic", apns.settings.topic, "--apns",
+            ["apns-mock", "send", apns_mock.device_token(), "--topic", apns.settings.topic, "--apns",
              f"{apns.settings.host}:{apns.settings.port}", "--certs", str(apns.settings.ca).rpartition("/")[0]],
             check=True)
         apns.wait(count=1, accepted=True)
