@@ -35,8 +35,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("topic=a&scope=topic:b", false), ("topic=com.example.app&scope=topic:com.*", true),
-    ("scope=topic:com.*&topic=a", false), ("scope=topic:com.*&topic=a&topic=com.example.app", true),
+    ("topic=a&scope=topic:b", false), ("topic=com.acme.app&scope=topic:com.*", true),
+    ("scope=topic:com.*&topic=a", false), ("scope=topic:com.*&topic=a&topic=com.acme.app", true),
     ("q=attempt:2&scope=attempt:>1&scope=attempt:<3", true), ("scope=attempt:>1&scope=attempt:>2", false),
   ])
   func aScopeRestrictsTheOtherConditions(query: String, matches: Bool) throws {
