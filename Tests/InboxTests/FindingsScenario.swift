@@ -10,7 +10,8 @@ struct Step: Sendable {
   /// The time at which the push arrives, in milliseconds on both clocks.
   var at: Int64
   /// The result for the client: `400 BadTopic`, `200`; `lost` for no response, `taken` for no response to an accepted
-  /// push, `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that excludes the stream, `pending`.
+  /// push, `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that excludes the stream, `excluded` for a
+  /// stream that arrives after such a GOAWAY, `pending`.
   var answer = "200"
   /// Whether the response comes from the rules of APNs and not from a fault.
   var byRules = false
@@ -126,6 +127,9 @@ final class FindingsScenario {
       push.served = Record.Served()
       push.wireOutcome = WireOutcome(
         goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 1, debugData: ""), endedAt: ended)
+    case "excluded":
+      (push.outcome, push.accepted, push.isComplete) = (.faulted, false, false)
+      push.served = Record.Served()
     default:
       let parts = step.answer.split(separator: " ").map(String.init)
       (push.outcome, push.accepted) = (step.byRules ? .rejected : .faulted, false)

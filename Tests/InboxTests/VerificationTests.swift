@@ -174,8 +174,8 @@ import Testing
       ([Step(at: 0, answer: "refused")], [1]), ([Step(at: 0, answer: "goaway")], [1]),
       ([Step(at: 0, answer: "goaway"), Step(at: 5, connection: "c2")], []),
       // The retry overtakes the push: the old connection is read after the new one.
-      ([Step(at: 0, connection: "c2"), Step(at: 900, answer: "goaway")], []),
-      ([Step(at: 0, connection: "c2"), Step(at: 2000, answer: "goaway")], [2]),
+      ([Step(at: 0, connection: "c2"), Step(at: 900, answer: "excluded")], []),
+      ([Step(at: 0, connection: "c2"), Step(at: 2000, answer: "excluded")], [2]),
       ([Step(at: 0, answer: "pending")], [1]), ([Step(at: 0, answer: "pending"), Step(at: 500)], []),
       ([Step(at: 0, answer: "400 BadTopic")], []), ([Step(at: 0, answer: "410 Unregistered")], []),
       ([Step(at: 0, answer: "taken")], []), ([Step(at: 0), Step(at: 500, answer: "503")], [2]),
