@@ -89,7 +89,9 @@ package actor Provider {
           return deliveries
         }
       }
-      return try await group.reduce(into: []) { $0 += $1 }
+      var deliveries: [Delivery] = []
+      for try await part in group { deliveries += part }
+      return deliveries
     }
   }
 
