@@ -156,8 +156,9 @@ extension InboxSnapshot {
     earlier.after = max(0, unprocessed.seq - 1 - Self.overtakingCount)
     var isFound = false
     records.forEach(in: earlier, newestFirst: true) { record in
+      guard record.arrivedAt >= oldest else { return false }
       isFound = record.accepted && record.pushKey == push
-      return !isFound && record.arrivedAt >= oldest
+      return !isFound
     }
     return isFound
   }
