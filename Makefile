@@ -15,7 +15,10 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
-program = .build/release/apns-mock
+# The program that the tests of clients run; set it to test one that is already built, such as that of `make dist`.
+PROGRAM ?=
+program = $(or $(PROGRAM),.build/release/apns-mock)
+built = $(if $(PROGRAM),,build)
 clients = .build/clients
 # Most client tests wait rather than compute, so more of them run at once than there are cores. `-n0` in PYTEST_ARGS runs
 # them one after the other.
@@ -76,15 +79,15 @@ test-swift:
 	$(SWIFT) build --build-tests $(strict)
 	$(SWIFT) test $(in_turn) $(strict)
 
-test-clients: build $(clients)/ready
+test-clients: $(built) $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
 
 # The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
-test-libraries: build
+test-libraries: $(built)
 	@.ci/packages test
 	.ci/test-each Clients $(program)
 
-examples: build
+examples: $(built)
 	@.ci/packages test
 	.ci/test-each Examples $(program)
 
