@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,9 @@ import pytest
 import apns_mock
 
 pytest_plugins = ["pytester"]
+
+# A shell starts background jobs with SIGINT ignored, which the processes of these tests would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Send = Callable[..., httpx.Response]
 
