@@ -158,9 +158,11 @@ bench: build
 
 dist:
 	@.ci/packages build
+	@.ci/packages dist
 	@Distribution/dist
 
 test-dist:
+	@.ci/packages dist
 	@Distribution/test $(DIST_ARGS)
 
 lint-distribution:
