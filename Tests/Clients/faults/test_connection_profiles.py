@@ -57,8 +57,11 @@ def test_brownout(under):
         server.api("DELETE", "/profile")
         time.sleep(0.5)
         assert set(attempts(server)) == stuck, "the end of the brownout does not free them"
+        # Four workers that open a new connection at once would send too many streams on it: httpx learns the limit late.
+        unsent = [push for push, one in zip(pushes, waiting) if one.cancel()]
         end_all_connections(server)
-        assert {n for n, one in enumerate(waiting) if one.exception()} == stuck
+        assert {n for n, one in enumerate(waiting) if not one.cancelled() and one.exception()} == stuck
+    assert len(unsent) == 8 and all(patient.deliver(push) for push in unsent)
     again(server)
 
     server.api("PUT", "/profile", {"name": "brownout?p50=10s&ramp=1s", "seed": SEED})
