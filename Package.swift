@@ -59,6 +59,12 @@ let package = Package(
     .target(
       name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage", "PlatformLibc"], swiftSettings: strict),
     .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
+    .target(
+      name: "Devices",
+      dependencies: [
+        "APNSRules", "HTTPMessage", "Notation", "PlatformLibc",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
     // The built-in profiles. In a folder of their own at the top level, because users copy them.
     .target(
       name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
@@ -92,8 +98,8 @@ let package = Package(
     .target(
       name: "MockAPNS",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "PlatformLibc",
-        "TLSEngine",
+        "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation",
+        "PlatformLibc", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -103,7 +109,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "CMemory", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        "APNSRules", "CMemory", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -118,7 +124,8 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "ClientPages", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
+        "AdminAPI", "APNSRules", "ClientPages", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage",
+        "Inbox",
         "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
@@ -146,6 +153,8 @@ let package = Package(
       name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "DevicesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "FaultsTests",
       dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery", "TestSupport"],

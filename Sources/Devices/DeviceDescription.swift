@@ -1,0 +1,83 @@
+package import APNSRules
+
+/// The connection of a device to APNs.
+package enum DeviceState: String, CaseIterable, Sendable {
+  /// Pushes are delivered at once.
+  case online
+  /// Pushes are stored until the device is online.
+  case offline
+  /// Pushes with priority 5 or 1 are stored until the device is online without restriction.
+  case powerRestricted = "power_restricted"
+}
+
+/// The state of an app on a device.
+package enum InstallationState: String, CaseIterable, Sendable {
+  /// Notifications are delivered.
+  case enabled
+  /// The user has disabled notifications: pushes are accepted and discarded.
+  case disabled
+  /// The app was removed: APNs learns it from the first accepted push after that.
+  case removed
+}
+
+/// A device token and the push type it was registered for.
+package struct TokenDescription: Sendable, Equatable {
+  /// The push type; `alert` for an app's ordinary token.
+  package var kind: PushType
+  /// The token in lower-case hexadecimal.
+  package var token: String
+  /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that is valid.
+  package var expiredAt: Int64?
+
+  /// Creates a description of a token.
+  package init(kind: PushType, token: String, expiredAt: Int64? = nil) {
+    self.kind = kind
+    self.token = token
+    self.expiredAt = expiredAt
+  }
+}
+
+/// An app on a device, with its tokens.
+package struct InstallationDescription: Sendable, Equatable {
+  package var bundleID: String
+  package var environment: PushEnvironment
+  package var state: InstallationState
+  /// The tokens; those that died with an earlier installation are not included.
+  package var tokens: [TokenDescription]
+
+  /// Creates a description of an app on a device.
+  package init(
+    bundleID: String, environment: PushEnvironment, state: InstallationState = .enabled, tokens: [TokenDescription] = []
+  ) {
+    self.bundleID = bundleID
+    self.environment = environment
+    self.state = state
+    self.tokens = tokens
+  }
+}
+
+/// A device with its apps, as in a fixture file.
+package struct DeviceDescription: Sendable, Equatable {
+  /// The name of the device in tests; see `isID`.
+  package var id: String
+  package var state: DeviceState
+  package var apps: [InstallationDescription]
+
+  /// Creates a description of a device.
+  package init(id: String, state: DeviceState = .online, apps: [InstallationDescription] = []) {
+    self.id = id
+    self.state = state
+    self.apps = apps
+  }
+
+  /// Returns whether `text` can be the name of a device: a letter, then up to 63 letters, digits, `_` and `-`, and not a hexadecimal
+  /// number, which would be a device token.
+  package static func isID(_ text: String) -> Bool {
+    let bytes = text.utf8
+    guard let first = bytes.first, bytes.count <= 64, isLetter(first) else { return false }
+    return bytes.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || $0 == 0x5F || $0 == 0x2D }
+      && !bytes.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
+  }
+
+  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
+}
