@@ -38,6 +38,20 @@ package struct APNSSettings: Sendable, Equatable {
   package var errorsBeforeGoaway: Int?
   /// How long pushes to an unregistered device are still accepted before 410 `Unregistered`.
   package var unregisteredAfter: Duration = .zero
+  /// The time between the first push that is accepted after an app was removed from a registered device and the first 410
+  /// `Unregistered` (APNs does not publish it).
+  package var unregisteredDelay: Duration = .zero
+  /// Whether a push to an online device waits until the device has acknowledged it, and is lost if the next push to the device
+  /// arrives before (Protocol.md, section 11).
+  package var onlineQueue = false
+  /// The time in which an online device acknowledges a push, by the server's clock. Only with `onlineQueue`.
+  package var acknowledgeAfter: Duration = .seconds(1)
+  /// The number of background pushes that an app on a device handles; nil for no limit.
+  package var backgroundBudget: DeviceRate?
+  /// The number of Live Activity updates with priority 10 that an app on a device handles; nil for no limit.
+  package var liveActivityBudget: DeviceRate?
+  /// The number of Live Activities that pushes can start for an app on a device; nil for no limit.
+  package var pushToStartBudget: DeviceRate?
   /// The time after a failed, retryable attempt without a further attempt after which the push has the finding
   /// `abandoned`.
   package var abandonedAfter: Duration = .seconds(60)
@@ -102,6 +116,12 @@ package enum APNSSetting: String, CaseIterable, Sendable {
   case deviceRate = "device_rate"
   case errorsBeforeGoaway = "errors_before_goaway"
   case unregisteredAfter = "unregistered_after"
+  case unregisteredDelay = "unregistered_delay"
+  case onlineQueue = "online_queue"
+  case acknowledgeAfter = "acknowledge_after"
+  case backgroundBudget = "background_budget"
+  case liveActivityBudget = "live_activity_budget"
+  case pushToStartBudget = "push_to_start_budget"
   case abandonedAfter = "abandoned_after"
 }
 
@@ -128,7 +148,7 @@ extension APNSSettings {
       }
       environmentKeyReason = reason
     case .errorContentType: errorContentType = try Value.flag(value)
-    case .deviceRate: deviceRate = Value.isOff(value) ? nil : try Self.rate(value)
+    case .deviceRate: deviceRate = try Self.optionalRate(value)
     case .errorsBeforeGoaway:
       guard !Value.isOff(value) else { return errorsBeforeGoaway = nil }
       do {
@@ -137,12 +157,24 @@ extension APNSSettings {
         throw InvalidSettingValue(value: error.value, allowed: error.allowed + ", or off")
       }
     case .unregisteredAfter: unregisteredAfter = try Value.duration(value)
+    case .unregisteredDelay: unregisteredDelay = try Value.duration(value)
+    case .onlineQueue:
+      guard value == "1" || Value.isOff(value) else { throw InvalidSettingValue(value: value, allowed: "1 or off") }
+      onlineQueue = value == "1"
+    case .acknowledgeAfter: acknowledgeAfter = try Value.duration(value)
+    case .backgroundBudget: backgroundBudget = try Self.optionalRate(value)
+    case .liveActivityBudget: liveActivityBudget = try Self.optionalRate(value)
+    case .pushToStartBudget: pushToStartBudget = try Self.optionalRate(value)
     case .abandonedAfter: abandonedAfter = try Value.duration(value)
     }
   }
 
   /// The largest stream limit: client stream identifiers are the odd 31-bit numbers (RFC 9113 section 5.1.1).
   private static let mostStreams = 1 << 30
+
+  private static func optionalRate(_ text: String) throws(InvalidSettingValue) -> DeviceRate? {
+    Value.isOff(text) ? nil : try rate(text)
+  }
 
   /// Parses a number of pushes within a duration, such as `5/1s`.
   private static func rate(_ text: String) throws(InvalidSettingValue) -> DeviceRate {

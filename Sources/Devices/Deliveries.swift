@@ -1,0 +1,212 @@
+package import APNSRules
+
+/// An accepted push to a registered token, as far as its delivery depends on it.
+package struct AcceptedPush: Sendable {
+  /// The token.
+  package let token: DeviceRegistry.TokenReference
+  /// The position of the push's record among those that are recorded together.
+  package let position: Int
+  /// `apns-expiration` in seconds since 1970; nil without one.
+  package let expiration: Int64?
+  /// 10, 5 or 1.
+  package let priority: UInt8
+  /// `apns-push-type`; nil without one.
+  package let pushType: PushType?
+  /// A hash of `apns-collapse-id`; nil without one.
+  package let collapseKey: UInt64?
+  /// Whether the push starts a Live Activity.
+  package let startsActivity: Bool
+  /// The state that follows from the push and its device; set by `DeviceRegistry.deliver`.
+  package internal(set) var state = DeliveryState.received
+
+  /// Creates a description of an accepted push.
+  package init(
+    token: DeviceRegistry.TokenReference, position: Int, expiration: Int64?, priority: UInt8, pushType: PushType?,
+    collapseKey: UInt64? = nil, startsActivity: Bool = false
+  ) {
+    self.token = token
+    self.position = position
+    self.expiration = expiration
+    self.priority = priority
+    self.pushType = pushType
+    self.collapseKey = collapseKey
+    self.startsActivity = startsActivity
+  }
+}
+
+/// What follows from a delivery or a change of a device.
+package enum DeliveryEvent: Sendable, Equatable {
+  /// The delivery state of a push has changed.
+  case changed(seq: Int, DeliveryState)
+  /// A stored push was replaced by a newer one.
+  case overwrittenInStorage(seq: Int, by: Int)
+  /// A push was replaced by a newer one before the device had acknowledged it.
+  case overwrittenBeforeAcknowledgement(seq: Int, by: Int)
+  /// The device ignored a push, because it exceeds a budget.
+  case overBudget(seq: Int)
+  /// A device that is watched has received a push.
+  case received(deviceID: String, ReceivedNotification)
+}
+
+/// A push that a device has received.
+package struct ReceivedNotification: Sendable, Equatable {
+  /// The `seq` of the push's record in the inbox.
+  package let seq: Int
+  package let bundleID: String
+  package let environment: PushEnvironment
+  /// When the device received it, in milliseconds since 1970 by the server's clock.
+  package let time: Int64
+  package let state: DeliveryState
+}
+
+/// An entry in the delivery log of a push.
+package struct DeliveryLogEntry: Sendable, Equatable {
+  package let state: DeliveryState
+  /// Milliseconds since 1970 by the server's clock.
+  package let time: Int64
+  /// The device, for broadcasts; nil for a push to one token.
+  package let deviceID: String?
+
+  /// Creates an entry.
+  package init(state: DeliveryState, time: Int64, deviceID: String? = nil) {
+    self.state = state
+    self.time = time
+    self.deviceID = deviceID
+  }
+}
+
+/// A channel of an app in an environment.
+package struct ChannelName: Hashable, Sendable {
+  package let bundleID: String
+  package let environment: PushEnvironment
+  /// The channel id in Base64.
+  package let id: String
+
+  /// Creates the name of a channel.
+  package init(bundleID: String, environment: PushEnvironment, id: String) {
+    self.bundleID = bundleID
+    self.environment = environment
+    self.id = id
+  }
+}
+
+/// What is stored for devices and what they show. Refers to pushes by their `seq`.
+struct Deliveries: Sendable {
+  typealias Index = DeviceTables.Index
+
+  /// The maximum time a push is stored (Protocol.md, section 11, documented as 30 days).
+  static let longestStorage: Int64 = 30 * 86_400_000
+  /// The maximum time a broadcast is stored (Protocol.md, section 10, documented as 8 hours).
+  static let longestBroadcastStorage: Int64 = 8 * 3_600_000
+  /// The number of notifications that a device keeps.
+  static let shownLimit = 64
+  /// The number of pushes with a log of their own.
+  static let logLimit = 100_000
+  /// The number of devices in the log of a broadcast.
+  static let broadcastLogLimit = 1_000
+
+  /// A stored push. APNs stores one for each app on a device (Protocol.md, section 11, documented); pushes to topics with
+  /// different suffixes do not replace each other (our inference).
+  struct Slot: Sendable {
+    var seq: Int
+    /// Milliseconds since 1970.
+    var expiresAt: Int64
+    var priority: UInt8
+    var collapseKey: UInt64?
+    var isShown: Bool
+  }
+
+  struct Shown: Sendable {
+    var seq: Int
+    var installation: Index
+    var collapseKey: UInt64?
+  }
+
+  /// The counted pushes of the current period of a budget.
+  struct Budget: Sendable {
+    var start: Int64
+    var count: Int
+  }
+
+  struct BudgetKey: Hashable {
+    enum Kind { case background, activityUpdate, activityStart }
+    let installation: Index
+    let kind: Kind
+  }
+
+  /// The stored pushes by `slotKey`.
+  var slots: [UInt64: Slot] = [:]
+  /// A time before which no stored push expires.
+  var earliestExpiry = Int64.max
+  var shown: [Index: [Shown]] = [:]
+  /// The pushes that online devices have not acknowledged yet.
+  var unacknowledged: [Index: (push: Shown, due: Int64, isShown: Bool)] = [:]
+  var budgets: [BudgetKey: Budget] = [:]
+  /// The devices with listeners, and how many there are.
+  var watched: [Index: Int] = [:]
+  /// The newest broadcast that each subscriber of a channel has received.
+  var subscribers: [ChannelName: [Index: Int]] = [:]
+  /// The newest broadcast of a channel that stores one.
+  var storedBroadcasts: [ChannelName: (seq: Int, expiresAt: Int64)] = [:]
+  /// The logs of pushes whose state changed after they were recorded.
+  private(set) var log: [Int: [DeliveryLogEntry]] = [:]
+  private var logOrder: [Int] = []
+
+  /// Returns the key of the slot of an app for a kind of tokens.
+  static func slotKey(_ installation: Index, kind: UInt8) -> UInt64 {
+    let group = PushType(rawValue: kind).map { $0.topicSuffix.isEmpty ? 0 : Int($0.rawValue) + 1 } ?? 0
+    return UInt64(installation) << 8 | UInt64(group)
+  }
+
+  /// The keys of all slots of an app.
+  static func slotKeys(_ installation: Index) -> some Sequence<UInt64> {
+    (0...UInt64(PushType.allCases.count)).lazy.map { UInt64(installation) << 8 | $0 }
+  }
+
+  mutating func add(_ entry: DeliveryLogEntry, to seq: Int) {
+    if log[seq] == nil {
+      logOrder.append(seq)
+      if logOrder.count > 2 * Self.logLimit {
+        for old in logOrder.prefix(Self.logLimit) { log[old] = nil }
+        logOrder.removeFirst(Self.logLimit)
+      }
+    }
+    if entry.deviceID != nil, log[seq, default: []].count >= Self.broadcastLogLimit { return }
+    log[seq, default: []].append(entry)
+  }
+
+  mutating func show(_ push: Shown, on device: Index) {
+    if let key = push.collapseKey {
+      shown[device]?.removeAll { $0.collapseKey == key && $0.installation == push.installation }
+    }
+    shown[device, default: []].append(push)
+    if let count = shown[device]?.count, count > Self.shownLimit { shown[device]?.removeFirst(count - Self.shownLimit) }
+  }
+
+  /// Forgets everything about a device.
+  mutating func forget(device: Index) {
+    shown[device] = nil
+    unacknowledged[device] = nil
+  }
+
+  /// Forgets everything about an app on a device.
+  mutating func forget(installation: Index, on device: Index) {
+    for key in Self.slotKeys(installation) { slots[key] = nil }
+    for kind in [BudgetKey.Kind.background, .activityUpdate, .activityStart] {
+      budgets[BudgetKey(installation: installation, kind: kind)] = nil
+    }
+    shown[device]?.removeAll { $0.installation == installation }
+    for channel in subscribers.keys { subscribers[channel]?[installation] = nil }
+  }
+
+  /// Counts a push and returns whether it exceeds the budget.
+  mutating func exceeds(_ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, now: Int64) -> Bool {
+    guard let rate else { return false }
+    let key = BudgetKey(installation: installation, kind: kind)
+    var budget = budgets[key] ?? Budget(start: now, count: 0)
+    if now &- budget.start >= rate.per.milliseconds || now < budget.start { budget = Budget(start: now, count: 0) }
+    budget.count += 1
+    budgets[key] = budget
+    return budget.count > rate.count
+  }
+}

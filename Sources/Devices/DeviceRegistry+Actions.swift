@@ -1,0 +1,259 @@
+package import APNSRules
+
+/// Changes to single devices.
+extension DeviceRegistry {
+  /// Changes the connection of a device; delivers what is stored for it if that is possible now.
+  ///
+  /// - Throws: `DeviceError`.
+  package func setState(of id: String, _ newState: DeviceState, now: Int64) throws(DeviceError) -> [DeliveryEvent] {
+    try update { state throws(DeviceError) in
+      let device = try state.device(id)
+      state.tables.setState(of: device, newState)
+      var events: [DeliveryEvent] = []
+      if newState != .offline { state.releaseStored(on: device, now: now, &events) }
+      return events
+    }
+  }
+
+  /// Installs an app on a device, again or for the first time; creates the device if there is none.
+  ///
+  /// - Parameters:
+  ///   - replaces: Whether an app that is there is installed again: its former tokens die. Otherwise that is an error.
+  ///   - makeToken: Returns a new token.
+  /// - Returns: The new tokens, and what follows for pushes that are stored for the former installation.
+  /// - Throws: `DeviceError`.
+  package func install(
+    _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [PushType] = [.alert], replaces: Bool,
+    now: Int64, makeToken: () -> String
+  ) throws(DeviceError) -> (tokens: [TokenDescription], events: [DeliveryEvent]) {
+    try update { state throws(DeviceError) in
+      let device = try state.deviceOrNew(id, limit: maxDevices)
+      var events: [DeliveryEvent] = []
+      var kinds = kinds
+      let installation: DeviceTables.Index
+      if let former = try state.installation(bundleID, environment, on: device) {
+        let isRemoved = state.tables.installations[Int(former)].state == .removed
+        guard replaces || isRemoved else {
+          throw .alreadyInstalled(bundleID, state.tables.installations[Int(former)].environment ?? .sandbox)
+        }
+        // A new installation has tokens of the kinds that the former one had.
+        let formerKinds = Set(
+          state.tables.tokens(of: former).compactMap { PushType(rawValue: state.tables.tokens[Int($0)].kind) })
+        kinds = PushType.allCases.filter { formerKinds.contains($0) || kinds.contains($0) }
+        state.discardStored(of: former, now: now, &events)
+        state.deliveries.forget(installation: former, on: device)
+        if !isRemoved { state.tables.setState(ofInstallation: former, .removed) }
+        state.tables.detachTokens(of: former)
+        state.tables.setState(ofInstallation: former, .enabled)
+        installation = former
+      } else if replaces {
+        throw state.notInstalled(bundleID, on: device)
+      } else {
+        let app = InstallationDescription(bundleID: bundleID, environment: environment ?? .sandbox)
+        try state.tables.checkLimits(of: app, on: device)
+        installation = state.tables.addInstallation(bundleID, environment: app.environment, state: .enabled, to: device)
+      }
+      var tokens: [TokenDescription] = []
+      for kind in kinds where kind != .liveactivity {
+        tokens.append(try state.addToken(kind, to: installation, now: now, makeToken))
+      }
+      return (tokens, events)
+    }
+  }
+
+  /// Changes the state of an app on a device.
+  ///
+  /// - Parameter environment: The environment; nil if the app is installed for one only.
+  /// - Throws: `DeviceError`.
+  package func setState(
+    of bundleID: String, _ environment: PushEnvironment?, on id: String, _ newState: InstallationState
+  ) throws(DeviceError) {
+    try update { state throws(DeviceError) in
+      let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
+      guard state.tables.installations[Int(installation)].state != newState else { return }
+      state.tables.setState(ofInstallation: installation, newState)
+    }
+  }
+
+  /// Registers a token of a further kind for an app on a device, such as that of a Live Activity.
+  ///
+  /// - Throws: `DeviceError`.
+  package func addToken(
+    _ kind: PushType, of bundleID: String, _ environment: PushEnvironment?, on id: String, now: Int64,
+    makeToken: () -> String
+  ) throws(DeviceError) -> TokenDescription {
+    try update { state throws(DeviceError) in
+      let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
+      let valid = state.tables.tokens(of: installation).count { state.tables.tokens[Int($0)].state == .active }
+      guard valid < Self.maxPerDevice else { throw .tooManyTokens(bundleID) }
+      return try state.addToken(kind, to: installation, now: now, makeToken)
+    }
+  }
+
+  /// Ends the validity of a token, such as that of a Live Activity that ended: pushes to it are rejected with 410 `ExpiredToken`.
+  ///
+  /// - Throws: `DeviceError` if the token is not registered.
+  package func expire(_ token: String, now: Int64) throws(DeviceError) {
+    try update { state throws(DeviceError) in
+      guard let index = state.tables.index(ofToken: token) else { throw .unknownToken(token) }
+      state.tables.setState(ofToken: index, .expired, since: now)
+    }
+  }
+
+  /// Removes a device with its apps and tokens.
+  ///
+  /// - Throws: `DeviceError` if there is none.
+  package func removeDevice(_ id: String) throws(DeviceError) {
+    try update { state throws(DeviceError) in
+      let device = try state.device(id)
+      for installation in Array(state.tables.installations(of: device)) {
+        state.deliveries.forget(installation: installation, on: device)
+      }
+      state.deliveries.forget(device: device)
+      state.tables.removeDevice(device)
+    }
+  }
+}
+
+/// Tokens that are registered alone, with an exact topic, as the admin API's `PUT /devices/{token}` does.
+extension DeviceRegistry {
+  /// Registers a token, or changes the state of one that is registered. A token of a device keeps its topics and environment.
+  ///
+  /// - Returns: Whether the token is new.
+  /// - Throws: `DeviceError` if a limit is reached.
+  @discardableResult
+  package func set(_ token: SingleToken) throws(DeviceError) -> Bool {
+    try update { state throws(DeviceError) in
+      let newState: DeviceTables.Token.State =
+        switch token.state {
+        case .online: .active
+        case .unregistered: .unregistered
+        case .expired: .expired
+        }
+      if let index = state.tables.index(ofToken: token.token) {
+        if state.tables.owner(of: index) != nil {
+          state.tables.setState(ofToken: index, newState, since: token.since)
+          return false
+        }
+        state.tables.removeToken(index)
+        try state.add(token, newState, limit: maxDevices)
+        return false
+      }
+      try state.add(token, newState, limit: maxDevices)
+      return true
+    }
+  }
+
+  /// Removes a token.
+  ///
+  /// - Returns: Whether it was registered.
+  package func remove(_ token: String) -> Bool {
+    update { state in
+      guard let index = state.tables.index(ofToken: token) else { return false }
+      state.tables.removeToken(index)
+      return true
+    }
+  }
+}
+
+/// A device token registered on its own.
+package struct SingleToken: Sendable, Equatable {
+  /// The state of a device token.
+  package enum State: String, Sendable, CaseIterable {
+    /// Pushes are accepted.
+    case online
+    /// The app was removed: 410 `Unregistered`.
+    case unregistered
+    /// The token has expired, as the token of a finished Live Activity: 410 `ExpiredToken`.
+    case expired
+  }
+
+  /// The device token in lower-case hexadecimal.
+  package let token: String
+  /// The exact `apns-topic` the token belongs to; nil for any.
+  package var topic: String?
+  /// The environment the token belongs to; nil for any.
+  package var environment: PushEnvironment?
+  package var state: State
+  /// When the state began, in milliseconds since 1970 of the server's clock: the `timestamp` of a 410.
+  package var since: Int64
+
+  /// Creates a token; the text is converted to lower case.
+  package init(
+    token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: Int64
+  ) {
+    self.token = token.lowercased()
+    self.topic = topic
+    self.environment = environment
+    self.state = state
+    self.since = since
+  }
+}
+
+extension DeviceRegistry.State {
+  fileprivate func device(_ id: String) throws(DeviceError) -> DeviceTables.Index {
+    guard let device = tables.device(id) else { throw .unknownDevice(id) }
+    return device
+  }
+
+  fileprivate mutating func deviceOrNew(_ id: String, limit: Int) throws(DeviceError) -> DeviceTables.Index {
+    if let device = tables.device(id) { return device }
+    guard tables.deviceCount + tables.singleTokenCount < limit else { throw .limitReached(limit) }
+    return tables.addDevice(id, state: .online)
+  }
+
+  /// Returns the installation of an app; nil if it is not on the device.
+  fileprivate func installation(
+    _ bundleID: String, _ environment: PushEnvironment?, on device: DeviceTables.Index
+  ) throws(DeviceError) -> DeviceTables.Index? {
+    let found = tables.installations(of: device).filter { index in
+      let installation = tables.installations[Int(index)]
+      return tables.name(installation.name) == bundleID
+        && (environment == nil || installation.environment == environment)
+    }
+    guard found.count < 2 else { throw .ambiguousEnvironment(bundleID) }
+    return found.first
+  }
+
+  fileprivate func requiredInstallation(
+    _ bundleID: String, _ environment: PushEnvironment?, on device: DeviceTables.Index
+  ) throws(DeviceError) -> DeviceTables.Index {
+    guard let found = try installation(bundleID, environment, on: device) else {
+      throw notInstalled(bundleID, on: device)
+    }
+    return found
+  }
+
+  fileprivate func notInstalled(_ bundleID: String, on device: DeviceTables.Index) -> DeviceError {
+    let installed = Set(tables.installations(of: device).compactMap { tables.name(tables.installations[Int($0)].name) })
+    return .notInstalled(bundleID, on: tables.id(of: device), installed: installed.sorted())
+  }
+
+  fileprivate mutating func addToken(
+    _ kind: PushType, to installation: DeviceTables.Index, now: Int64, _ makeToken: () -> String
+  ) throws(DeviceError) -> TokenDescription {
+    let token = TokenDescription(kind: kind, token: makeToken().lowercased())
+    try tables.add(token, to: installation, now: now)
+    return token
+  }
+
+  fileprivate mutating func add(
+    _ token: SingleToken, _ state: DeviceTables.Token.State, limit: Int
+  ) throws(DeviceError) {
+    guard DeviceToken.isWellFormed(token.token) else { throw .malformedToken(token.token) }
+    guard tables.deviceCount + tables.singleTokenCount < limit else { throw .limitReached(limit) }
+    let installation = tables.addInstallation(
+      token.topic, environment: token.environment, state: .enabled, to: DeviceTables.none)
+    tables.addToken(token.token, kind: nil, state: state, since: token.since, to: installation)
+  }
+
+  /// Discards what is stored for an app that was removed.
+  fileprivate mutating func discardStored(
+    of installation: DeviceTables.Index, now: Int64, _ events: inout [DeliveryEvent]
+  ) {
+    for key in Deliveries.slotKeys(installation) {
+      guard let slot = deliveries.slots.removeValue(forKey: key) else { continue }
+      change(slot.seq, to: .discardedUnregisteredFromStorage, now: now, &events)
+    }
+  }
+}

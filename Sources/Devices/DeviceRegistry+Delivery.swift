@@ -1,0 +1,241 @@
+package import APNSRules
+internal import NIOConcurrencyHelpers
+
+extension DeviceRegistry {
+  /// Decides what happens to accepted pushes, records them and stores or delivers them.
+  ///
+  /// Source: Protocol.md, section 11. The states take precedence in this order: app removed, notifications disabled, device offline,
+  /// power restricted.
+  ///
+  /// - Parameters:
+  ///   - pushes: The pushes, whose `state` is set before `record` is called.
+  ///   - now: The server's clock, in milliseconds since 1970.
+  ///   - record: Records the pushes with their states; returns the `seq` of the record at position 0. Called while the registry is
+  ///     locked, so that the order of deliveries is that of the records.
+  package func deliver(
+    _ pushes: inout [AcceptedPush], now: Int64, settings: APNSSettings, record: (borrowing [AcceptedPush]) -> Int
+  ) -> [DeliveryEvent] {
+    state.withLockedValue { state in
+      for index in pushes.indices { pushes[index].state = state.deliveryState(of: pushes[index], now: now, settings) }
+      let first = record(pushes)
+      var events: [DeliveryEvent] = []
+      for push in pushes { state.deliver(push, seq: first + push.position, now: now, settings, &events) }
+      return events
+    }
+  }
+
+  /// Notes that APNs has learnt of an app's removal, because a push to it was accepted. Without effect if it knew already.
+  package func noticeRemoval(_ reference: TokenReference, now: Int64) {
+    update { state in
+      let installation = state.tables.installations[Int(reference.installation)]
+      guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
+      state.tables.noticeRemoval(of: reference.installation, at: now)
+    }
+  }
+
+  /// Delivers a broadcast to the subscribers of its channel.
+  ///
+  /// - Parameters:
+  ///   - expiration: `apns-expiration` in seconds since 1970.
+  ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast later.
+  package func broadcast(
+    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, now: Int64
+  ) -> [DeliveryEvent] {
+    state.withLockedValue { state in
+      state.deliveries.add(DeliveryLogEntry(state: .received, time: now), to: seq)
+      if isStored {
+        let expiresAt = Self.expiry(expiration, now: now, longest: Deliveries.longestBroadcastStorage)
+        if expiresAt > now { state.deliveries.storedBroadcasts[channel] = (seq, expiresAt) }
+      }
+      var events: [DeliveryEvent] = []
+      for installation in (state.deliveries.subscribers[channel] ?? [:]).keys.sorted() {
+        let app = state.tables.installations[Int(installation)]
+        guard app.device != DeviceTables.none else { continue }
+        let result: DeliveryState
+        switch (app.state, state.tables.devices[Int(app.device)].state) {
+        case (.removed, _): result = .discardedUnregistered
+        case (.disabled, _): result = .discardedDisabled
+        case (.enabled, .offline): result = isStored ? .storedOffline : .discardedExpired
+        case (.enabled, .online), (.enabled, .powerRestricted): result = .delivered
+        }
+        state.log(result, of: seq, on: app.device, now: now)
+        guard result == .delivered else { continue }
+        state.deliveries.subscribers[channel]?[installation] = seq
+        state.receive(
+          Deliveries.Shown(seq: seq, installation: installation, collapseKey: nil), isShown: true, result, now: now,
+          &events)
+      }
+      return events
+    }
+  }
+
+  /// Discards stored pushes that have expired, and delivers pushes that online devices have acknowledged by now.
+  package func advance(to now: Int64) -> [DeliveryEvent] {
+    state.withLockedValue { state in
+      var events: [DeliveryEvent] = []
+      state.discardExpired(now: now, &events)
+      for (device, waiting) in state.deliveries.unacknowledged where waiting.due <= now {
+        state.deliveries.unacknowledged[device] = nil
+        state.change(waiting.push.seq, to: .delivered, now: waiting.due, &events)
+        state.receive(waiting.push, isShown: waiting.isShown, .delivered, now: waiting.due, &events)
+      }
+      return events
+    }
+  }
+
+  /// Whether `advance` could have an effect at some time.
+  package var needsAdvancing: Bool {
+    !isEmpty && state.withLockedValue { !$0.deliveries.slots.isEmpty || !$0.deliveries.unacknowledged.isEmpty }
+  }
+
+  /// Returns the delivery log of a push whose state has changed since it was recorded, or of a broadcast; nil without one.
+  package func log(of seq: Int) -> [DeliveryLogEntry]? { state.withLockedValue { $0.deliveries.log[seq] } }
+
+  static func expiry(_ seconds: Int64?, now: Int64, longest: Int64) -> Int64 {
+    guard let seconds else { return now.addingClamped(longest) }
+    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    return overflow ? now.addingClamped(longest) : min(milliseconds, now.addingClamped(longest))
+  }
+}
+
+extension DeviceRegistry.State {
+  /// Returns the state that an accepted push gets at once.
+  fileprivate func deliveryState(of push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> DeliveryState {
+    let token = tables.tokens[Int(push.token.token)]
+    let installation = tables.installations[Int(push.token.installation)]
+    guard token.installation == push.token.installation, token.state == .active, installation.state != .removed else {
+      return .discardedUnregistered
+    }
+    guard installation.state == .enabled else { return .discardedDisabled }
+    guard installation.device != DeviceTables.none else { return .delivered }
+    let isExpired = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage) <= now
+    switch tables.devices[Int(installation.device)].state {
+    case .offline: return isExpired ? .discardedExpired : .storedOffline
+    case .powerRestricted where push.priority < 10: return isExpired ? .discardedExpired : .storedForPower
+    case .online, .powerRestricted: return settings.onlineQueue ? .received : .delivered
+    }
+  }
+
+  fileprivate mutating func deliver(
+    _ push: AcceptedPush, seq: Int, now: Int64, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
+  ) {
+    let installation = push.token.installation
+    let device = tables.installations[Int(installation)].device
+    guard device != DeviceTables.none else { return }
+    let isShown = push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity
+    switch push.state {
+    case .storedOffline, .storedForPower:
+      let key = Deliveries.slotKey(installation, kind: tables.tokens[Int(push.token.token)].kind)
+      if let former = deliveries.slots[key] { events.append(.overwrittenInStorage(seq: former.seq, by: seq)) }
+      let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
+      deliveries.slots[key] = Deliveries.Slot(
+        seq: seq, expiresAt: expiresAt, priority: push.priority, collapseKey: push.collapseKey, isShown: isShown)
+      deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
+      deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
+    case .delivered, .received:
+      if exceedsBudget(push, now: now, settings) { return events.append(.overBudget(seq: seq)) }
+      let shown = Deliveries.Shown(seq: seq, installation: installation, collapseKey: push.collapseKey)
+      guard push.state == .received else { return receive(shown, isShown: isShown, .delivered, now: now, &events) }
+      if let former = deliveries.unacknowledged[device] {
+        events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
+      }
+      deliveries.unacknowledged[device] = (
+        shown, now.addingClamped(settings.acknowledgeAfter.milliseconds), isShown
+      )
+    default: break
+    }
+  }
+
+  /// Counts a push toward the device's budgets and returns whether the device ignores it.
+  private mutating func exceedsBudget(_ push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> Bool {
+    switch push.pushType {
+    case .background:
+      deliveries.exceeds(settings.backgroundBudget, .background, of: push.token.installation, now: now)
+    case .liveactivity where push.startsActivity:
+      deliveries.exceeds(settings.pushToStartBudget, .activityStart, of: push.token.installation, now: now)
+    case .liveactivity where push.priority == 10:
+      deliveries.exceeds(settings.liveActivityBudget, .activityUpdate, of: push.token.installation, now: now)
+    default: false
+    }
+  }
+
+  /// Shows a push on its device and informs the device's listeners.
+  mutating func receive(
+    _ push: Deliveries.Shown, isShown: Bool, _ state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]
+  ) {
+    let installation = tables.installations[Int(push.installation)]
+    if isShown { deliveries.show(push, on: installation.device) }
+    guard deliveries.watched[installation.device] != nil, let bundleID = tables.name(installation.name),
+      let environment = installation.environment
+    else { return }
+    events.append(
+      .received(
+        deviceID: tables.id(of: installation.device),
+        ReceivedNotification(seq: push.seq, bundleID: bundleID, environment: environment, time: now, state: state)))
+  }
+
+  mutating func change(_ seq: Int, to state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]) {
+    deliveries.add(DeliveryLogEntry(state: state, time: now), to: seq)
+    events.append(.changed(seq: seq, state))
+  }
+
+  mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: Int64) {
+    deliveries.add(DeliveryLogEntry(state: state, time: now, deviceID: tables.id(of: device)), to: broadcast)
+  }
+
+  mutating func discardExpired(now: Int64, _ events: inout [DeliveryEvent]) {
+    guard deliveries.earliestExpiry <= now else { return }
+    for (key, slot) in deliveries.slots where slot.expiresAt <= now {
+      deliveries.slots[key] = nil
+      change(slot.seq, to: .discardedExpired, now: now, &events)
+    }
+    deliveries.earliestExpiry = deliveries.slots.values.map(\.expiresAt).min() ?? .max
+  }
+
+  /// Delivers or discards what is stored for a device that is not offline any more.
+  mutating func releaseStored(on device: DeviceTables.Index, now: Int64, _ events: inout [DeliveryEvent]) {
+    let isRestricted = tables.devices[Int(device)].state == .powerRestricted
+    for installation in Array(tables.installations(of: device)) {
+      let app = tables.installations[Int(installation)]
+      for (key, slot) in Deliveries.slotKeys(installation).compactMap({ key in deliveries.slots[key].map { (key, $0) } }
+      )
+      .sorted(by: { $0.1.seq < $1.1.seq }) {
+        let result: DeliveryState
+        if app.state == .removed {
+          result = .discardedUnregisteredFromStorage
+        } else if app.state == .disabled {
+          result = .discardedDisabledFromStorage
+        } else if slot.expiresAt <= now {
+          result = .discardedExpired
+        } else if isRestricted, slot.priority < 10 {
+          change(slot.seq, to: .storedForPower, now: now, &events)
+          continue
+        } else {
+          result = .deliveredFromStorage
+        }
+        deliveries.slots[key] = nil
+        change(slot.seq, to: result, now: now, &events)
+        guard result == .deliveredFromStorage else { continue }
+        receive(
+          Deliveries.Shown(seq: slot.seq, installation: installation, collapseKey: slot.collapseKey),
+          isShown: slot.isShown,
+          result, now: now, &events)
+      }
+      releaseBroadcasts(to: installation, app, now: now, &events)
+    }
+  }
+
+  private mutating func releaseBroadcasts(
+    to installation: DeviceTables.Index, _ app: DeviceTables.Installation, now: Int64, _ events: inout [DeliveryEvent]
+  ) {
+    for (channel, stored) in deliveries.storedBroadcasts {
+      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.seq else { continue }
+      guard app.state == .enabled, stored.expiresAt > now else { continue }
+      deliveries.subscribers[channel]?[installation] = stored.seq
+      log(.deliveredFromStorage, of: stored.seq, on: app.device, now: now)
+      receive(
+        Deliveries.Shown(seq: stored.seq, installation: installation, collapseKey: nil), isShown: true,
+        .deliveredFromStorage, now: now, &events)
+    }
+  }
+}

@@ -1,0 +1,222 @@
+package import APNSRules
+internal import NIOConcurrencyHelpers
+
+/// Descriptions of what is registered.
+extension DeviceRegistry {
+  /// A registered token in lists.
+  package struct TokenListing: Sendable, Equatable {
+    package let token: SingleToken
+    /// The device that the token belongs to; nil for a token that was registered alone.
+    package let deviceID: String?
+    /// The bundle id of the app; nil for a token that was registered alone.
+    package let bundleID: String?
+    /// The push type that the token was registered for; nil for a token that was registered alone.
+    package let kind: PushType?
+  }
+
+  /// What a device has received and keeps.
+  package struct DeviceContents: Sendable {
+    /// The pushes that the device shows, oldest first.
+    package let shown: [ShownPush]
+    /// The pushes that are stored until the device can receive them.
+    package let stored: [ShownPush]
+  }
+
+  /// A push that a device shows, or that is stored for it.
+  package struct ShownPush: Sendable, Equatable {
+    package let seq: Int
+    package let bundleID: String
+    package let environment: PushEnvironment
+  }
+
+  /// Returns a device; nil if there is none.
+  package func device(_ id: String) -> DeviceDescription? {
+    state.withLockedValue { state in state.tables.device(id).map { state.tables.description(of: $0) } }
+  }
+
+  /// Returns a token; nil if it is not registered.
+  package func token(_ text: String) -> TokenListing? {
+    state.withLockedValue { state in state.tables.index(ofToken: text).map { state.tables.listing(of: $0) } }
+  }
+
+  /// Returns up to `limit` devices in the order of registration, from a position on.
+  ///
+  /// - Returns: The devices, and the position of the next one; nil at the end.
+  package func devices(from position: Int = 0, limit: Int) -> (items: [DeviceDescription], next: Int?) {
+    state.withLockedValue { state in
+      let tables = state.tables
+      return Self.page(from: position, limit: limit, count: tables.devices.count) { index in
+        tables.devices[index].isFree ? nil : tables.description(of: DeviceTables.Index(index))
+      }
+    }
+  }
+
+  /// Returns up to `limit` tokens in the order of registration, from a position on.
+  ///
+  /// - Returns: The tokens, and the position of the next one; nil at the end.
+  package func tokens(from position: Int = 0, limit: Int) -> (items: [TokenListing], next: Int?) {
+    state.withLockedValue { state in
+      let tables = state.tables
+      return Self.page(from: position, limit: limit, count: tables.tokens.count) { index in
+        tables.tokens[index].state == .free ? nil : tables.listing(of: DeviceTables.Index(index))
+      }
+    }
+  }
+
+  private static func page<Item>(
+    from position: Int, limit: Int, count: Int, _ item: (Int) -> Item?
+  ) -> (items: [Item], next: Int?) {
+    var items: [Item] = []
+    var index = max(0, position)
+    while index < count, items.count < limit {
+      if let found = item(index) { items.append(found) }
+      index += 1
+    }
+    return (items, index < count ? index : nil)
+  }
+
+  /// Returns what a device shows and what is stored for it; nil if there is no such device.
+  package func contents(of id: String) -> DeviceContents? {
+    state.withLockedValue { state in
+      guard let device = state.tables.device(id) else { return nil }
+      let stored = state.tables.installations(of: device).flatMap { installation in
+        Deliveries.slotKeys(installation).compactMap { key in
+          state.deliveries.slots[key].map { state.tables.shown(seq: $0.seq, installation) }
+        }
+      }
+      return DeviceContents(
+        shown: (state.deliveries.shown[device] ?? []).map { state.tables.shown(seq: $0.seq, $0.installation) },
+        stored: stored.sorted { $0.seq < $1.seq })
+    }
+  }
+
+  // MARK: - Listeners
+
+  /// Requests the events `received` for a device, until `endWatching` is called as often.
+  ///
+  /// - Throws: `DeviceError` if there is no such device.
+  package func beginWatching(_ id: String) throws(DeviceError) {
+    let found = state.withLockedValue { state in
+      guard let device = state.tables.device(id) else { return false }
+      state.deliveries.watched[device, default: 0] += 1
+      return true
+    }
+    guard found else { throw .unknownDevice(id) }
+  }
+
+  /// Ends a request of `beginWatching`.
+  package func endWatching(_ id: String) {
+    state.withLockedValue { state in
+      guard let device = state.tables.device(id), let count = state.deliveries.watched[device] else { return }
+      state.deliveries.watched[device] = count > 1 ? count - 1 : nil
+    }
+  }
+
+  // MARK: - Subscriptions
+
+  /// Subscribes an app on a device to a channel.
+  ///
+  /// - Throws: `DeviceError` if the app is not installed on the device for the channel's environment.
+  package func subscribe(_ id: String, to channel: ChannelName) throws(DeviceError) {
+    let failure: DeviceError? = state.withLockedValue { state in
+      guard let device = state.tables.device(id) else { return .unknownDevice(id) }
+      guard let installation = state.tables.installation(of: channel, on: device) else {
+        let installed = state.tables.description(of: device).apps.map { "\($0.bundleID) (\($0.environment.rawValue))" }
+        return .notInstalled("\(channel.bundleID) (\(channel.environment.rawValue))", on: id, installed: installed)
+      }
+      // Only broadcasts after the subscription are delivered.
+      let newest = state.deliveries.storedBroadcasts[channel]?.seq ?? 0
+      state.deliveries.subscribers[channel, default: [:]][installation] = newest
+      return nil
+    }
+    if let failure { throw failure }
+  }
+
+  /// Ends a subscription.
+  ///
+  /// - Returns: Whether there was one.
+  package func unsubscribe(_ id: String, from channel: ChannelName) -> Bool {
+    state.withLockedValue { state in
+      guard let device = state.tables.device(id),
+        let installation = state.tables.installation(of: channel, on: device)
+      else { return false }
+      return state.deliveries.subscribers[channel]?.removeValue(forKey: installation) != nil
+    }
+  }
+
+  /// Returns the channels that a device is subscribed to, sorted by app and id.
+  package func subscriptions(of id: String) -> [ChannelName] {
+    state.withLockedValue { state in
+      guard let device = state.tables.device(id) else { return [] }
+      let installations = Set(state.tables.installations(of: device))
+      return state.deliveries.subscribers.filter { !installations.isDisjoint(with: $0.value.keys) }.keys
+        .sorted { ($0.bundleID, $0.id) < ($1.bundleID, $1.id) }
+    }
+  }
+
+  /// Returns the number of subscribers of a channel.
+  package func subscriberCount(of channel: ChannelName) -> Int {
+    state.withLockedValue { $0.deliveries.subscribers[channel]?.count ?? 0 }
+  }
+
+  /// Forgets a channel that was removed. A stored broadcast may still be delivered (Protocol.md, section 10, documented).
+  package func removeSubscriptions(of channel: ChannelName) {
+    state.withLockedValue { $0.deliveries.subscribers[channel] = nil }
+  }
+}
+
+extension DeviceTables {
+  /// Describes a device with its valid tokens.
+  func description(of index: Index) -> DeviceDescription {
+    var apps = installations(of: index).map { installation in
+      let app = installations[Int(installation)]
+      var tokens = tokens(of: installation).compactMap { token -> TokenDescription? in
+        let entry = self.tokens[Int(token)]
+        guard let kind = PushType(rawValue: entry.kind) else { return nil }
+        return TokenDescription(
+          kind: kind, token: text(ofToken: token), expiredAt: entry.state == .expired ? entry.since : nil)
+      }
+      tokens.reverse()
+      return InstallationDescription(
+        bundleID: name(app.name) ?? "", environment: app.environment ?? .sandbox, state: app.state, tokens: tokens)
+    }
+    apps.reverse()
+    return DeviceDescription(id: id(of: index), state: devices[Int(index)].state, apps: apps)
+  }
+
+  fileprivate func listing(of index: Index) -> DeviceRegistry.TokenListing {
+    let token = tokens[Int(index)]
+    let installation = installations[Int(token.installation)]
+    let isSingle = token.kind == Token.anyKind
+    let name = name(installation.name)
+    let state: SingleToken.State
+    let since: Int64
+    switch (token.state, installation.removalNoticedAt) {
+    case (.expired, _): (state, since) = (.expired, token.since)
+    case (.unregistered, _): (state, since) = (.unregistered, token.since)
+    case (_, let noticed?): (state, since) = (.unregistered, noticed)
+    default: (state, since) = (.online, token.since)
+    }
+    let kind = PushType(rawValue: token.kind)
+    return DeviceRegistry.TokenListing(
+      token: SingleToken(
+        token: text(ofToken: index), topic: isSingle ? name : name.map { $0 + (kind?.topicSuffix ?? "") },
+        environment: installation.environment, state: state, since: since),
+      deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: kind)
+  }
+
+  fileprivate func shown(seq: Int, _ index: Index) -> DeviceRegistry.ShownPush {
+    let installation = installations[Int(index)]
+    return DeviceRegistry.ShownPush(
+      seq: seq, bundleID: name(installation.name) ?? "", environment: installation.environment ?? .sandbox)
+  }
+
+  /// Returns the installation of a channel's app for its environment; nil if it is not on the device.
+  fileprivate func installation(of channel: ChannelName, on device: Index) -> Index? {
+    installations(of: device).first { index in
+      let installation = installations[Int(index)]
+      return installation.environment == channel.environment && name(installation.name) == channel.bundleID
+        && installation.state != .removed
+    }
+  }
+}

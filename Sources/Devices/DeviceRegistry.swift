@@ -1,0 +1,259 @@
+package import APNSRules
+internal import NIOConcurrencyHelpers
+internal import Synchronization
+
+/// The registered devices, the apps on them and their tokens; what is stored for them and what they show.
+///
+/// Safe to call from any thread: one lock protects everything. A push to a token that is not registered costs one lookup, and
+/// one atomic load if nothing is registered.
+package final class DeviceRegistry: Sendable {
+  struct State: Sendable {
+    var tables = DeviceTables() { didSet { version &+= 1 } }
+    var deliveries = Deliveries()
+    /// Increases with each change of `tables`.
+    private(set) var version = 0
+
+    mutating func apply(_ loader: DeviceLoader) {
+      for device in loader.replaced { deliveries.forget(device: device) }
+      tables = loader.tables
+    }
+  }
+
+  /// The maximum number of devices, and of tokens registered without one.
+  package let maxDevices: Int
+  /// The maximum number of apps on a device, and of valid tokens of an app on a device.
+  package static let maxPerDevice = 64
+
+  let state = NIOLockedValueBox(State())
+  private let registered = Atomic<Int>(0)
+
+  /// Creates an empty registry.
+  package init(maxDevices: Int = 1_000_000) { self.maxDevices = maxDevices }
+
+  /// Whether no token is registered.
+  package var isEmpty: Bool { registered.load(ordering: .acquiring) == 0 }
+
+  /// The numbers of devices and of tokens.
+  package var counts: (devices: Int, tokens: Int) {
+    state.withLockedValue { ($0.tables.deviceCount, $0.tables.tokenCount) }
+  }
+
+  /// Changes the state and publishes whether tokens are registered.
+  func update<Success, Failure>(
+    _ change: (inout State) throws(Failure) -> Success
+  ) throws(Failure) -> Success {
+    let result: Result<Success, Failure> = state.withLockedValue { state in
+      defer { registered.store(state.tables.tokenCount, ordering: .releasing) }
+      do throws(Failure) { return .success(try change(&state)) } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+
+  // MARK: - Lookup
+
+  /// A registered token as a push finds it.
+  package struct Match: Sendable {
+    /// What the rules need to know of the token.
+    package let token: RegisteredToken
+    /// The token, for `deliver`.
+    package let reference: TokenReference
+  }
+
+  /// A registered token, valid until the token is removed.
+  package struct TokenReference: Sendable, Equatable {
+    let token: DeviceTables.Index
+    let installation: DeviceTables.Index
+  }
+
+  /// Returns the token with these hexadecimal digits of either case; nil if it is not registered.
+  ///
+  /// - Parameters:
+  ///   - now: The server's clock, in milliseconds since 1970.
+  ///   - unregisteredDelay: The time in milliseconds between the first accepted push after an app's removal and the first 410.
+  package func match(_ digits: UnsafeRawBufferPointer, now: Int64, unregisteredDelay: Int64 = 0) -> Match? {
+    state.withLockedValue { state in
+      guard let index = state.tables.token(digits) else { return nil }
+      let token = state.tables.tokens[Int(index)]
+      let installation = state.tables.installations[Int(token.installation)]
+      let status: RegisteredToken.Status =
+        switch (token.state, installation.removalNoticedAt) {
+        case (.expired, _): .expired(since: token.since)
+        case (.unregistered, _): .unregistered(since: token.since)
+        case (_, let noticed?) where now >= noticed.addingClamped(unregisteredDelay): .unregistered(since: noticed)
+        default: .active
+        }
+      let name = state.tables.name(installation.name)
+      let topics: RegisteredToken.Topics =
+        if let name {
+          PushType(rawValue: token.kind).map { .app(bundleID: name, kind: $0) } ?? .exactly(name)
+        } else { .any }
+      return Match(
+        token: RegisteredToken(environment: installation.environment, topics: topics, status: status),
+        reference: TokenReference(token: index, installation: token.installation))
+    }
+  }
+
+  // MARK: - Loading
+
+  /// Adds devices, all or none.
+  ///
+  /// - Parameter change: Adds the devices. If it throws, nothing changes. It is called again if the registry was changed while it ran.
+  package func load(now: Int64, _ change: (inout DeviceLoader) throws -> Void) rethrows {
+    // Outside of the lock, so that pushes do not wait; at last inside, so that other changes cannot prevent it for ever.
+    for _ in 0..<3 {
+      let (tables, version) = state.withLockedValue { ($0.tables, $0.version) }
+      var loader = DeviceLoader(tables, maxDevices: maxDevices, now: now)
+      try change(&loader)
+      let isCurrent = update { state in
+        guard state.version == version else { return false }
+        state.apply(loader)
+        return true
+      }
+      if isCurrent { return }
+    }
+    try update { state in
+      var loader = DeviceLoader(state.tables, maxDevices: maxDevices, now: now)
+      try change(&loader)
+      state.apply(loader)
+    }
+  }
+
+  /// Removes all devices and tokens, and what is stored for them.
+  package func removeAll() { update { $0 = State() } }
+}
+
+/// Adds devices to a copy of the registry's tables.
+package struct DeviceLoader {
+  private(set) var tables: DeviceTables
+  /// The devices that were replaced, by their former indices.
+  private(set) var replaced: [DeviceTables.Index] = []
+  /// The devices added by this loader, by index.
+  private var added: Set<DeviceTables.Index>?
+  private let firstNewDevice: Int
+  private let maxDevices: Int
+  private let now: Int64
+
+  fileprivate init(_ tables: DeviceTables, maxDevices: Int, now: Int64) {
+    self.tables = tables
+    self.maxDevices = maxDevices
+    self.now = now
+    firstNewDevice = tables.devices.count
+    // With an empty registry all devices are new, and the set would need memory for each.
+    added = tables.deviceCount == 0 ? nil : []
+  }
+
+  /// Adds a device, or replaces the one with its id that was there before.
+  ///
+  /// - Throws: `DeviceError` if the id was added before by this loader, if a token is registered, or if a limit is reached.
+  package mutating func add(_ device: DeviceDescription) throws(DeviceError) {
+    if let former = tables.device(device.id) {
+      guard let known = added, !known.contains(former) else { throw .deviceExists(device.id) }
+      tables.removeDevice(former)
+      replaced.append(former)
+    }
+    guard tables.deviceCount + tables.singleTokenCount < maxDevices else { throw .limitReached(maxDevices) }
+    let index = tables.addDevice(device.id, state: device.state)
+    added?.insert(index)
+    for app in device.apps { try add(app, to: index) }
+  }
+
+  private mutating func add(_ app: InstallationDescription, to device: DeviceTables.Index) throws(DeviceError) {
+    try tables.checkLimits(of: app, on: device)
+    let installation = tables.addInstallation(
+      app.bundleID, environment: app.environment, state: app.state, to: device)
+    for token in app.tokens { try tables.add(token, to: installation, now: now) }
+  }
+
+  /// The numbers of devices and tokens so far.
+  package var counts: (devices: Int, tokens: Int) { (tables.deviceCount, tables.tokenCount) }
+}
+
+extension DeviceTables {
+  func checkLimits(of app: InstallationDescription, on device: Index) throws(DeviceError) {
+    guard app.tokens.count <= DeviceRegistry.maxPerDevice else { throw .tooManyTokens(app.bundleID) }
+    var count = 0
+    for other in installations(of: device) {
+      count += 1
+      let other = installations[Int(other)]
+      if other.environment == app.environment, name(other.name) == app.bundleID {
+        throw .alreadyInstalled(app.bundleID, app.environment)
+      }
+    }
+    guard count < DeviceRegistry.maxPerDevice else { throw .tooManyApps(id(of: device)) }
+  }
+
+  /// Adds a token to an installation.
+  ///
+  /// - Throws: `DeviceError` if it is not well formed or registered already.
+  mutating func add(_ token: TokenDescription, to installation: Index, now: Int64) throws(DeviceError) {
+    guard DeviceToken.isWellFormed(token.token) else { throw .malformedToken(token.token) }
+    if let other = index(ofToken: token.token) { throw .tokenExists(token.token, owner: owner(of: other)) }
+    addToken(
+      token.token, kind: token.kind, state: token.expiredAt == nil ? .active : .expired, since: token.expiredAt ?? now,
+      to: installation)
+  }
+
+  func index(ofToken text: String) -> Index? {
+    var text = text
+    return text.withUTF8 { token(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The id of the device that a token belongs to; nil for a token that was registered alone.
+  func owner(of token: Index) -> String? {
+    let device = installations[Int(tokens[Int(token)].installation)].device
+    return device == Self.none ? nil : id(of: device)
+  }
+}
+
+/// A change to the registry that is not possible.
+package enum DeviceError: Error, Equatable, CustomStringConvertible {
+  case deviceExists(String)
+  case unknownDevice(String)
+  case tokenExists(String, owner: String?)
+  case malformedToken(String)
+  case unknownToken(String)
+  case alreadyInstalled(String, PushEnvironment)
+  case notInstalled(String, on: String, installed: [String])
+  /// The app is installed for both environments, and the request names none.
+  case ambiguousEnvironment(String)
+  case tooManyApps(String)
+  case tooManyTokens(String)
+  case limitReached(Int)
+
+  /// What is wrong.
+  package var description: String {
+    switch self {
+    case .deviceExists(let id): "the device \(id) exists already"
+    case .unknownDevice(let id): "there is no device \(id)"
+    case .tokenExists(let token, let owner):
+      "the device token \(DeviceToken.abbreviated(token)) is registered already"
+        + (owner.map { ", for the device \($0)" } ?? "")
+    case .malformedToken(let token): "\"\(token.prefix(80))\" is not a device token"
+    case .unknownToken(let token): "the device token \(DeviceToken.abbreviated(token)) is not registered"
+    case .alreadyInstalled(let app, let environment): "\(app) is installed already (\(environment.rawValue))"
+    case .notInstalled(let app, let id, _): "\(app) is not installed on \(id)"
+    case .ambiguousEnvironment(let app): "\(app) is installed for both environments"
+    case .tooManyApps(let id): "\(id) has \(DeviceRegistry.maxPerDevice) apps, which is the limit"
+    case .tooManyTokens(let app):
+      "\(app) has \(DeviceRegistry.maxPerDevice) valid tokens on the device, which is the limit"
+    case .limitReached(let count): "\(count) devices are registered, which is the limit"
+    }
+  }
+
+  /// How to solve it.
+  package var hint: String {
+    switch self {
+    case .deviceExists: "Give each device an id of its own."
+    case .unknownDevice: "List the devices with apns-mock device ls, or load them from a fixture file."
+    case .tokenExists: "Give each app on each device tokens of its own."
+    case .malformedToken: "It is an even number of hexadecimal digits, 2 to 400 of them."
+    case .unknownToken: "List the registered tokens with apns-mock device ls."
+    case .alreadyInstalled: "Use reinstall to get new tokens."
+    case .notInstalled(_, _, let installed):
+      installed.isEmpty ? "Install it first." : "Installed are \(installed.joined(separator: ", "))."
+    case .ambiguousEnvironment: "Add environment: sandbox or production."
+    case .tooManyApps, .tooManyTokens: "Remove some of them, or use another device."
+    case .limitReached: "Remove devices that are no longer needed, or raise --max-devices."
+    }
+  }
+}
