@@ -6,7 +6,7 @@ internal import Notation
 
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
-  let keys: Snapshot<TrustedKeySet>
+  let keys: PublishedValue<TrustedKeySet>
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 

@@ -36,7 +36,7 @@ final class PushProcessor {
   @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var faultScope = FaultScope()
   @exclusivity(unchecked) private(set) var batch = Batch()
-  @exclusivity(unchecked) private var snapshots: Snapshots
+  @exclusivity(unchecked) private var readers: Readers
   @exclusivity(unchecked) private var ids: IdentifierSource
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
 
@@ -68,10 +68,10 @@ final class PushProcessor {
     var delayed: [(stream: Int32, index: Int)] = []
   }
 
-  private struct Snapshots {
-    var policy: SnapshotReader<ActivePolicy>
-    var keys: SnapshotReader<TrustedKeySet>
-    var devices: SnapshotReader<DeviceTable>
+  private struct Readers {
+    var policy: PublishedValueReader<ActivePolicy>
+    var keys: PublishedValueReader<TrustedKeySet>
+    var devices: PublishedValueReader<DeviceTable>
   }
 
   init(
@@ -81,9 +81,9 @@ final class PushProcessor {
     attempts = state.inbox.attempts
     self.log = log
     connection = facts
-    let policy = SnapshotReader(state.activePolicy)
-    snapshots = Snapshots(
-      policy: policy, keys: SnapshotReader(state.keys), devices: SnapshotReader(state.devices))
+    let policy = PublishedValueReader(state.activePolicy)
+    readers = Readers(
+      policy: policy, keys: PublishedValueReader(state.keys), devices: PublishedValueReader(state.devices))
     activePolicy = policy.value
     authentication = ConnectionAuthentication(certificate: certificate, known: resources.knownTokens)
     responses = ResponseTemplates(environment: state.configuration.environment, settings: policy.value.settings)
@@ -115,17 +115,17 @@ final class PushProcessor {
   /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
   @discardableResult
   func beginBatch() -> BatchPolicy {
-    snapshots.keys.refresh()
-    snapshots.devices.refresh()
-    if snapshots.policy.refresh() {
-      activePolicy = snapshots.policy.value
+    readers.keys.refresh()
+    readers.devices.refresh()
+    if readers.policy.refresh() {
+      activePolicy = readers.policy.value
       responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
       streams.apply(activePolicy.settings)
     }
     batch.now = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
-    return BatchPolicy(activePolicy: activePolicy, keys: snapshots.keys.value, devices: snapshots.devices.value)
+    return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value, devices: readers.devices.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.

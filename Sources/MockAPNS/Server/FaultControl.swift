@@ -41,9 +41,9 @@ package final class FaultControl: Sendable {
   }
 
   /// The available profiles.
-  package let library: Snapshot<ProfileLibrary>
+  package let library: PublishedValue<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
-  let activePolicy: Snapshot<ActivePolicy>
+  let activePolicy: PublishedValue<ActivePolicy>
 
   private struct State {
     var selection: Selection
@@ -71,12 +71,12 @@ package final class FaultControl: Sendable {
     self.seed = seed
     self.connections = connections
     self.logger = logger
-    library = Snapshot(configuration.profiles)
+    library = PublishedValue(configuration.profiles)
     let chosen = configuration.profile ?? Self.healthy(in: configuration.profiles)
     start = (chosen, configuration.seed ?? chosen.profile.seed ?? seed)
     let selection = Selection(chosen: start.chosen, seed: start.seed, activatedAt: MachineTime.nanoseconds)
     state = NIOLockedValueBox(State(selection: selection))
-    activePolicy = Snapshot(
+    activePolicy = PublishedValue(
       Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
     change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
   }
