@@ -17,7 +17,7 @@ package indirect enum Action: Sendable, Equatable {
   /// Closes the connection without GOAWAY.
   case close
   /// Gives every push on the connection this response for a time, then sends GOAWAY and closes.
-  case drain(for: Duration, respond: Response)
+  case respondThenShutDown(for: Duration, respond: Response)
   /// Accepts and records the push, but never sends the response.
   case loseResponse(endWith: Ending)
   /// Sends the response body in `chunks` pieces, spread over a time.
@@ -252,7 +252,8 @@ extension Action {
     case resetStream = "reset_stream"
     case resetConnection = "reset_connection"
     case goAway = "goaway"
-    case close, drain
+    case close
+    case respondThenShutDown = "drain"
     case loseResponse = "lose_answer"
     case dribble
     case splitBody = "split_body"
@@ -274,7 +275,7 @@ extension Action {
       case .delay, .hang, .resetStream: [.request, .response]
       case .resetConnection: [.request, .connection]
       case .goAway, .close: [.request, .response, .connection]
-      case .drain: [.connection]
+      case .respondThenShutDown: [.connection]
       case .loseResponse, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID:
         [.response]
       case .starveWindow: [.request, .connection]
@@ -310,7 +311,7 @@ extension Action {
     case .resetConnection: .resetConnection
     case .goAway: .goAway
     case .close: .close
-    case .drain: .drain
+    case .respondThenShutDown: .respondThenShutDown
     case .loseResponse: .loseResponse
     case .dribble: .dribble
     case .splitBody: .splitBody

@@ -86,7 +86,7 @@ package struct Injection: Sendable, Equatable {
   /// The key of the rule's counters, for `RuleCounters.release`.
   package var slot: Int? { effect.slot }
 
-  /// Returns the same injection with another action, for the pushes on a connection that is draining.
+  /// Returns the same injection with another action, for the pushes on a connection that is about to shut down.
   package func doing(_ action: Action) -> Injection {
     Injection(
       profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,

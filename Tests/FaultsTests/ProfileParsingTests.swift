@@ -192,11 +192,11 @@ import Testing
       (.response, "change_id: {to: upper_case}", .changeID(.upperCase)),
       (
         .connection, "drain: {for: 5s}",
-        .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))
+        .respondThenShutDown(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))
       ),
       (
         .connection, "drain: {for: 5s, respond: {status: 500}}",
-        .drain(for: .seconds(5), respond: .init(status: 500, reason: "InternalServerError"))
+        .respondThenShutDown(for: .seconds(5), respond: .init(status: 500, reason: "InternalServerError"))
       ),
       (.connection, "ignore_pings: ", .ignorePings(for: nil)),
       (

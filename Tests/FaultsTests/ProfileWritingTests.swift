@@ -78,7 +78,7 @@ import Testing
       (.response, .loseResponse(endWith: .resetStream)), (.response, .dribble(chunks: 3, over: .seconds(1))),
       (.response, .splitBody), (.response, .truncateBody), (.response, .garbleBody), (.response, .emptyErrorBody),
       (.response, .dropHeader(name: "apns-id")), (.response, .changeID(.lowerCase)),
-      (.connection, .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
+      (.connection, .respondThenShutDown(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
       (.connection, .ignorePings(for: .seconds(1))),
       (
         .connection,

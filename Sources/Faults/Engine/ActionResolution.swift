@@ -46,7 +46,7 @@ struct ActionResolution {
     // Everything that keeps a client waiting ends within the profile's limit.
     case .stall(let duration, let ending): return .stall(for: limited(duration), endWith: ending)
     case .silence(let duration): return .silence(for: limited(duration))
-    case .drain(let duration, let answer): return .drain(for: limited(duration), respond: answer)
+    case .respondThenShutDown(let duration, let answer): return .respondThenShutDown(for: limited(duration), respond: answer)
     case .settings(var parameters) where parameters.delay > .zero:
       parameters.delay = limited(parameters.delay)
       return .settings(parameters)
@@ -90,7 +90,7 @@ extension Action {
   /// Whether the action is performed as written: nothing has to be chosen, drawn or limited, and no push is delayed.
   var isResolved: Bool {
     switch self {
-    case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false
+    case .choose, .sequence, .delay, .hang, .stall, .silence, .respondThenShutDown: false
     case .settings(let parameters): parameters.delay == .zero
     default: true
     }

@@ -229,7 +229,7 @@ extension Action {
 
   fileprivate var endsConnection: Bool {
     switch self {
-    case .resetConnection, .goAway, .close, .drain: true
+    case .resetConnection, .goAway, .close, .respondThenShutDown: true
     default: false
     }
   }

@@ -220,8 +220,8 @@ extension ConnectionHandler {
       } else {
         announce(parameters, context)
       }
-    case .drain(let injection, let time):
-      processor?.drainResponse = injection
+    case .respondThenShutDown(let injection, let time):
+      processor?.responseUntilShutdown = injection
       runLater(time, context) { handler, context in handler.closeGracefully(context, .shutdown) }
     case .continuePush(let stream, let time):
       faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in

@@ -32,9 +32,9 @@ extension PushProcessor {
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: inout Int32?, _ served: ServedStreams, _ session: HTTP2ServerSession
   ) -> Bool {
-    if let drainResponse {
+    if let responseUntilShutdown {
       var exchange = FaultedExchange(verdict)
-      exchange.merge(drainResponse, at: .request, now: batch.now)
+      exchange.merge(responseUntilShutdown, at: .request, now: batch.now)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
     }

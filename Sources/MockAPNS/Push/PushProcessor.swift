@@ -31,8 +31,8 @@ final class PushProcessor {
   var delayedPushes: [Int32: DelayedPush] = [:]
   /// The first stream beyond the acknowledged stream limit, and that limit.
   var excess: (stream: Int32, limit: UInt32)?
-  /// The injected response to every push while a fault drains the connection.
-  var drainResponse: Injection? { didSet { updateFaultScope() } }
+  /// The injected response to every push until the connection is shut down, because of the fault `drain`.
+  var responseUntilShutdown: Injection? { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var faultScope = FaultScope()
   @exclusivity(unchecked) private(set) var batch = Batch()
@@ -97,7 +97,7 @@ final class PushProcessor {
     faultScope.hasConnectionRules = plan.isActive(at: .connection)
     faultScope.hasResponseRules = plan.isActive(at: .response)
     faultScope.areMagicTokensActive = plan.areMagicTokensActive
-    if drainResponse != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
+    if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
       faultScope.pushes = .all
     } else {
       faultScope.pushes = plan.isActive(at: .request) ? .magicTokens : .none

@@ -35,15 +35,15 @@ extension Action.Name {
       .map(Action.GoAwayParameters.syntax(name: rawValue), make: { .goAway($0) }) {
         if case .goAway(let parameters) = $0 { parameters } else { nil }
       }
-    case .drain:
+    case .respondThenShutDown:
       parameters(
         (length: Duration.zero, response: Action.Response(status: 503, reason: Reason.shutdown.text)),
         .required("for", \.length, .duration, "The time until GOAWAY is sent and the connection is closed."),
         .defaulted(
           "respond", \.response, .response, default: "`{status: 503, reason: Shutdown}`",
           "The response to every push until then."),
-        make: { .drain(for: $0.length, respond: $0.response) }
-      ) { if case .drain(let length, let response) = $0 { (length, response) } else { nil } }
+        make: { .respondThenShutDown(for: $0.length, respond: $0.response) }
+      ) { if case .respondThenShutDown(let length, let response) = $0 { (length, response) } else { nil } }
     case .loseResponse:
       parameters(
         Action.Ending.nothing,
@@ -137,7 +137,7 @@ extension Action.Name {
     case .resetConnection: "Resets the TCP connection."
     case .goAway: "Sends GOAWAY."
     case .close: "Closes the connection without GOAWAY."
-    case .drain: "Gives every push on the connection the same response for a time, then sends GOAWAY and closes."
+    case .respondThenShutDown: "Gives every push on the connection the same response for a time, then sends GOAWAY and closes."
     case .loseResponse: "Accepts the push, but never sends the response."
     case .dribble: "Sends the response body in parts, spread over a time."
     case .splitBody: "Sends the response body in two DATA frames."
