@@ -4,7 +4,7 @@ import Faults
 /// An action on a whole connection, caused by a push, a rule or the admin API.
 package enum ConnectionAction: Sendable {
   /// Send GOAWAY for this reason, then close.
-  case closeGracefully(ConnectionCloseReason)
+  case sendGoAwayAndClose(ConnectionCloseReason)
   /// Send GOAWAY. `lastStream` is nil if no push triggered it: `before_this` and `this` then both name the last stream
   /// received.
   case goAway(Action.GoAwayParameters, lastStream: Int32? = nil)

@@ -28,8 +28,8 @@ extension ConnectionHandler {
 
   func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
     switch failure.kind {
-    case .badPreface: closeGracefully(context, .notHTTP2(input.firstBytes))
-    case .fatal: closeGracefully(context, .broken(failure.description))
+    case .badPreface: sendGoAwayAndClose(context, .notHTTP2(input.firstBytes))
+    case .fatal: sendGoAwayAndClose(context, .broken(failure.description))
     }
     close(context)
   }
@@ -38,7 +38,7 @@ extension ConnectionHandler {
 
   /// Sends GOAWAY. The connection closes when no stream is open any more, at the latest after the shutdown timeout; for
   /// some reasons it closes immediately.
-  func closeGracefully(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
+  func sendGoAwayAndClose(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
     guard let session else { return }
     let action = machine.goAwayRequested(
       immediately: closeReason.closesAtOnce, lastReceivedStream: session.lastReceivedStream,

@@ -187,7 +187,7 @@ extension ConnectionHandler {
 
   private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
     switch action {
-    case .closeGracefully(let closeReason): closeGracefully(context, closeReason)
+    case .sendGoAwayAndClose(let closeReason): sendGoAwayAndClose(context, closeReason)
     case .goAway(let parameters, let lastStream): sendGoAway(parameters, lastStream: lastStream, context)
     case .close:
       log.add(.fault, "closed without GOAWAY", at: state.clock.now)
@@ -222,7 +222,7 @@ extension ConnectionHandler {
       }
     case .respondThenShutDown(let injection, let time):
       processor?.responseUntilShutdown = injection
-      runLater(time, context) { handler, context in handler.closeGracefully(context, .shutdown) }
+      runLater(time, context) { handler, context in handler.sendGoAwayAndClose(context, .shutdown) }
     case .continuePush(let stream, let time):
       faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in
         handler.faultTasks.delayedPushes[stream] = nil

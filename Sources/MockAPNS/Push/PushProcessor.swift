@@ -302,7 +302,7 @@ final class PushProcessor {
       return
     }
     counts.rejections += 1
-    if counts.rejections >= limit { connectionActions.append(.closeGracefully(.tooManyErrors)) }
+    if counts.rejections >= limit { connectionActions.append(.sendGoAwayAndClose(.tooManyErrors)) }
   }
 
   /// Fills the response template for a status with the ids for a request.
