@@ -110,11 +110,11 @@ extension Action {
 /// The injections at one injection point, as `FaultPlan.decide` returns them: in the order of the rules. Only the last
 /// one may end the evaluation.
 extension [Injection] {
-  /// The changes that are applied to any outcome.
+  /// The injections that change any response, that of APNs or of the deciding injection.
   package var additions: [Injection] { filter(\.continues) }
   /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what APNs
   /// would do.
-  package var outcome: Injection? { last.flatMap { $0.continues ? nil : $0 } }
+  package var decidingInjection: Injection? { last.flatMap { $0.continues ? nil : $0 } }
 }
 
 /// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the

@@ -46,8 +46,8 @@ import Testing
         for (second, traffic) in Self.pushes.enumerated() {
           for excluding in [false, true] {
             let now = Int64.seconds(Double(second) / 20)
-            let decision = plain.decide(traffic, at: what.injectionPoint, now: now, excludingOutcomes: excluding)
-            #expect(decision == full.decide(traffic, at: what.injectionPoint, now: now, excludingOutcomes: excluding))
+            let decision = plain.decide(traffic, at: what.injectionPoint, now: now, additionsOnly: excluding)
+            #expect(decision == full.decide(traffic, at: what.injectionPoint, now: now, additionsOnly: excluding))
           }
         }
         let (one, other) = (
@@ -69,7 +69,7 @@ import Testing
       .unavailable("c", trigger: never), .unavailable("d", trigger: Trigger(every: 2)),
       .unavailable("e", trigger: never), .unavailable("f", when: here),
     ])
-    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
+    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.rule }
     #expect(fired == ["f", "d", "f", "d"])
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [4, 4, 4, 4, 2, 2])
     #expect(plan.ruleCounters.explanations.map(\.fired) == [0, 0, 0, 2, 0, 2])

@@ -103,19 +103,19 @@ package final class FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - now: Monotonic nanoseconds.
-  ///   - excludingOutcomes: Whether only additions are allowed, because an outcome was injected before.
+  ///   - additionsOnly: Whether only rules that add something are evaluated, because another has decided the exchange.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
     let candidates = traffic.push.map {
       let attempt = $0.attempt
       return candidateRules(
         at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
-        excludingOutcomes: excludingOutcomes)
+        additionsOnly: additionsOnly)
     }
     if let candidates, let injection = fire(candidates) { return [injection] }
-    return decide(traffic, at: injectionPoint, now: now, excludingOutcomes: excludingOutcomes, among: candidates)
+    return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: candidates)
   }
 
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
@@ -138,14 +138,14 @@ package final class FaultPlan: Sendable {
 
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false,
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false,
     among candidates: CandidateRules?
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
     for rule in rules(at: injectionPoint).suffix(candidates?.count ?? .max)
-    where !excludingOutcomes || rule.alwaysContinues {
+    where !additionsOnly || rule.alwaysContinues {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
@@ -178,13 +178,13 @@ package final class FaultPlan: Sendable {
   /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
   package func candidateRules(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
-    excludingOutcomes: Bool = false
+    additionsOnly: Bool = false
   ) -> CandidateRules {
     let range = range(of: injectionPoint)
     // Iterate over indices: a slice would be retained for each push.
     for index in range {
       let rule = rules[index]
-      if excludingOutcomes, !rule.alwaysContinues { continue }
+      if additionsOnly, !rule.alwaysContinues { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
       case .fires(let chance): return CandidateRules(first: index, count: range.upperBound - index, chance: chance)

@@ -89,8 +89,8 @@ package struct MagicToken: Sendable, Equatable {
   /// The name of the rule in records.
   package var rule: String { "magic-\(code.rawValue)" }
 
-  /// A description of the outcome for users.
-  package var outcome: String {
+  /// A summary of the token's effect for users.
+  package var summary: String {
     switch code {
     case .unregistered: "410 Unregistered, timestamp \(argument) h before now"
     case .shutdown: "503 Shutdown, then GOAWAY"

@@ -18,9 +18,9 @@ extension ConnectionHandler {
     let plan = plan
     guard plan.isActive(at: .accept) else { return }
     let decision = plan.decide(Traffic(connection: earlyTraffic), at: .accept, now: MachineTime.nanoseconds)
-    guard let outcome = decision.outcome else { return }
-    logFault(outcome)
-    switch outcome.action {
+    guard let injection = decision.decidingInjection else { return }
+    logFault(injection)
+    switch injection.action {
     case .refuse: reset(context)
     case .silence(let time): silenceConnection(for: time, thenCloses: true, context)
     default: break
@@ -38,9 +38,9 @@ extension ConnectionHandler {
       logFault(injection)
       if case .certificate(let kind) = injection.action { badCertificate = kind }
     }
-    if let outcome = decision.outcome {
-      logFault(outcome)
-      switch outcome.action {
+    if let injection = decision.decidingInjection {
+      logFault(injection)
+      switch injection.action {
       case .stall(let time, .answer):
         delayHandshake(time, badCertificate, context)
         return false

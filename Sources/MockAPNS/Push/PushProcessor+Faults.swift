@@ -75,7 +75,7 @@ extension PushProcessor {
         responseRules
         ?? plan.candidateRules(
           at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt,
-          excludingOutcomes: exchange.isFaulted)
+          additionsOnly: exchange.isFaulted)
       if !candidates.isEmpty {
         evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
       }
@@ -102,7 +102,7 @@ extension PushProcessor {
       traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
-      traffic, at: injectionPoint, now: batch.arrivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
+      traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: candidates)
     for injection in injections { exchange.merge(injection, at: injectionPoint, now: batch.now) }
   }
 
@@ -200,7 +200,7 @@ extension PushProcessor {
   ) {
     release(exchange)
     if exchange.sendsResponse { sendResponse(of: exchange, template, on: stream, session) }
-    switch exchange.outcome {
+    switch exchange.decidingAction {
     case .hang(_, .resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
     case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
     case .resetStream(let code): session.reset(stream, rawCode: code)
