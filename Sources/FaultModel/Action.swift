@@ -354,20 +354,20 @@ extension Action {
       !response.repeatsUntilUpdateInterval,
       response.headers.isEmpty, response.reason == nil || response.knownReason != nil
     else { return nil }
-    return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(now: 0))
+    return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(serverTime: 0))
   }
 }
 
 extension Action.Response {
   /// Returns the response body.
   ///
-  /// - Parameter now: The settable clock, in milliseconds since 1970.
-  package func body(now: Int64) -> [UInt8] {
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  package func body(serverTime: Int64) -> [UInt8] {
     if let body { return body }
     let timestamp: Int64? =
       switch timestamp {
       case _ where status != 410: nil
-      case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
+      case .relative(let time): serverTime.addingReportingOverflow(time.wholeMilliseconds).partialValue
       case .absolute(let time): time
       }
     if let knownReason { return knownReason.body(timestamp: timestamp) }

@@ -46,7 +46,7 @@ struct EngineFixture: Sendable {
     return Traffic.Push(
       request: request, verdict: verdict,
       key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),
-      defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
+      defaultTopic: certificate?.defaultTopic, attempt: attempt, receivedAt: Self.noon)
   }
 
   var traffic: Traffic { Traffic(connection: connection, push: push, response: response) }

@@ -208,7 +208,7 @@ private struct SimulationRun {
       if !isAdmitted { verdict.reject(over: rate) }
     }
     return Traffic.Push(
-      request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), now: time)
+      request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), receivedAt: time)
   }
 
   private mutating func renewToken(at now: Int64) {

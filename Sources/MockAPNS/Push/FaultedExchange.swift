@@ -43,8 +43,8 @@ struct FaultedExchange {
 
   /// Merges an injection into the exchange.
   ///
-  /// - Parameter now: The server clock, in milliseconds since 1970.
-  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, now: Int64) {
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: Int64) {
     if injection.delaysPush { isDelayedByRule = true }
     // A rule may end the evaluation with an action that only adds something: then APNs' verdict decides.
     if injection.continues || injection.action.name.continues == true {
@@ -52,7 +52,7 @@ struct FaultedExchange {
       return add(injection.action, at: injectionPoint)
     }
     injections.prepend(injection)
-    decide(injection.action, at: injectionPoint, now: now)
+    decide(injection.action, at: injectionPoint, serverTime: serverTime)
     if case .goAway(let parameters) = injection.followedBy { goAway = goAway ?? parameters }
   }
 
@@ -66,7 +66,7 @@ struct FaultedExchange {
     }
   }
 
-  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, now: Int64) {
+  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, serverTime: Int64) {
     if case .pass = action { return }
     isFaulted = true
     decidingAction = action
@@ -76,7 +76,7 @@ struct FaultedExchange {
     switch action {
     case .respond(let injected):
       isAccepted = injected.status == 200 && wouldAccept
-      response = Response(injected, now: now)
+      response = Response(injected, serverTime: serverTime)
       repeatsUntilUpdateInterval = injected.repeatsUntilUpdateInterval
     case .hang(let time, let ending):
       delay += time ?? .zero
@@ -116,13 +116,13 @@ extension FaultedExchange {
 
     /// Creates a response that a rule injects.
     ///
-    /// - Parameter now: The server clock, in milliseconds since 1970.
-    init(_ injected: Action.Response, now: Int64) {
+    /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+    init(_ injected: Action.Response, serverTime: Int64) {
       status = injected.status
       headers = injected.headers
       reason = injected.knownReason
       unusualReason = reason == nil ? injected.reason : nil
-      body = injected.body(now: now)
+      body = injected.body(serverTime: serverTime)
     }
   }
 }

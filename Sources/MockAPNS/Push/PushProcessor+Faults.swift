@@ -34,7 +34,7 @@ extension PushProcessor {
   ) -> Bool {
     if let responseUntilShutdown {
       var exchange = FaultedExchange(verdict)
-      exchange.merge(responseUntilShutdown, at: .request, now: batch.now)
+      exchange.merge(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
     }
@@ -92,18 +92,18 @@ extension PushProcessor {
   ) {
     let plan = activePolicy.plan
     if let injection = plan.fire(candidates) {
-      return exchange.merge(injection, at: injectionPoint, now: batch.now)
+      return exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime)
     }
     let push = Traffic.Push(
       request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
-      attempt: attempt(), now: batch.now)
+      attempt: attempt(), receivedAt: batch.serverTime)
     var traffic = Traffic(connection: connectionTraffic, push: push)
     if injectionPoint == .response {
       traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
       traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: candidates)
-    for injection in injections { exchange.merge(injection, at: injectionPoint, now: batch.now) }
+    for injection in injections { exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime) }
   }
 
   // MARK: - Execution
@@ -117,7 +117,7 @@ extension PushProcessor {
     if !(exchange.sendsResponse && exchange.response.status == 403) {
       announceStreams(before: nil, on: stream, session)
     }
-    if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.now) }
+    if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.serverTime) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }
 
@@ -174,7 +174,7 @@ extension PushProcessor {
         served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: push.exchange.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   /// Completes all delayed pushes as aborted, because the connection ended.
@@ -277,6 +277,6 @@ extension PushProcessor {
       endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
     return Record.Result(
       outcome: outcome, accepted: exchange.isAccepted, served: response,
-      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.now)
+      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.serverTime)
   }
 }

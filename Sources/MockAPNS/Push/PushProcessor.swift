@@ -60,7 +60,7 @@ final class PushProcessor {
   /// The pushes of one read, whose records become visible together.
   struct Batch {
     /// The time by the server's clock, in milliseconds since 1970.
-    var now: Int64 = 0
+    var serverTime: Int64 = 0
     /// The time of the read, in monotonic nanoseconds.
     var arrivedAt: Int64 = 0
     var records: [Record] = []
@@ -122,7 +122,7 @@ final class PushProcessor {
       responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
       streams.apply(activePolicy.settings)
     }
-    batch.now = state.clock.now
+    batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
     return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value, devices: readers.devices.value)
@@ -136,7 +136,7 @@ final class PushProcessor {
     let request = stream.takeRequest()
     var verdict = Verdict()
     policy.activePolicy.rulebook.validate(
-      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.now,
+      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.serverTime,
       into: &verdict)
     if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
@@ -172,7 +172,7 @@ final class PushProcessor {
         outcome: .aborted, accepted: record.accepted, served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
@@ -215,7 +215,7 @@ final class PushProcessor {
       Record.Result(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         wireOutcome: reset == nil && violation == nil ? nil : WireOutcome(reset: reset?.name, violation: violation),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   // MARK: - Responses
@@ -226,11 +226,11 @@ final class PushProcessor {
     let wasThrottled = streams.isThrottled
     guard let limit = streams.change(before: status, isTrusted: authentication.providerTokenAccepted) else { return }
     session.announce(maxConcurrentStreams: limit)
-    log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.now)
+    log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.serverTime)
     guard streams.isThrottled, !wasThrottled else { return }
     for refused in session.refuseStreams(except: stream) {
       abortDelayedPush(on: refused.id, reset: .refusedStream)
-      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.now)
+      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.serverTime)
     }
   }
 
@@ -246,7 +246,8 @@ final class PushProcessor {
     record(
       request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
-      Record.Result(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.now))
+      Record.Result(
+        outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.serverTime))
   }
 
   private func reject(
@@ -265,7 +266,8 @@ final class PushProcessor {
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
-        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.now))
+        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.serverTime
+      ))
   }
 
   /// Responds with an error: the standard header fields, a status and a body.
@@ -286,7 +288,7 @@ final class PushProcessor {
       Record.Result(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
         served: Record.Served(status: status, reason: reason),
-        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.now))
+        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.serverTime))
   }
 
   /// Returns whether the response must have no body (RFC 9110 section 9.3.2). APNs accepts only POST and rejects
@@ -361,7 +363,7 @@ final class PushProcessor {
       attempt: attempts.countUnprocessed(identity.countKey, now: batch.arrivedAt),
       Record.Result(
         outcome: .faulted, accepted: false, served: Record.Served(),
-        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.now))
+        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.serverTime))
   }
 
   /// Buffers a push's record for `commit`.
@@ -381,7 +383,8 @@ final class PushProcessor {
     batch.records.append(
       Record(
         request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.arrivedAt, result: consume result, pushKey: key,
+        attempt: attempt, receivedAt: batch.serverTime, arrivedAt: batch.arrivedAt, result: consume result,
+        pushKey: key,
         in: resources.records))
   }
 

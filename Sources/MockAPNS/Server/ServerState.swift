@@ -160,7 +160,7 @@ extension FaultPlan {
       connection: connection,
       push: Traffic.Push(
         request: record.request, verdict: verdict, key: record.pushKey,
-        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
+        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), receivedAt: record.receivedAt))
     let request = evaluateWithoutCounting(traffic, at: .request, now: record.arrivedAt)
     traffic.response = Traffic.Response(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
