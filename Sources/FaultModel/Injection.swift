@@ -67,7 +67,7 @@ package struct Injection: Sendable, Equatable {
       Chance(draw: draw, probability: probability, ordinal: ordinal))
   }
 
-  /// The profile that the rule belongs to; nil for ad-hoc rules and magic device tokens.
+  /// The profile that the rule belongs to; nil for added rules and magic device tokens.
   package var profile: String? { effect.profile }
   /// The rule's name; for a magic device token, `magic-` and its code.
   package var rule: String { effect.rule }

@@ -37,15 +37,15 @@ import Testing
       ([with(slow, continues: false), down], [], ["|", "slow"]),
       ([with(down, continues: true), gone], [], ["down", "|", "gone"]),
     ] as [([Rule], [Rule], [String])])
-  func order(rules: [Rule], adHoc: [Rule], names: [String]) {
-    let decision = FaultPlan(rules, adHoc: adHoc).decide(EngineFixture().traffic, at: .request, now: 0)
+  func order(rules: [Rule], addedRules: [Rule], names: [String]) {
+    let decision = FaultPlan(rules, addedRules: addedRules).decide(EngineFixture().traffic, at: .request, now: 0)
     #expect(Self.names(decision) == names)
     #expect(decision.additions.allSatisfy { $0.continues })
     #expect(decision.decidingInjection?.continues != true)
   }
 
   @Test func decisionNamesItsOrigin() {
-    let decision = FaultPlan([Self.down], adHoc: [Self.slow]).decide(EngineFixture().traffic, at: .request, now: 0)
+    let decision = FaultPlan([Self.down], addedRules: [Self.slow]).decide(EngineFixture().traffic, at: .request, now: 0)
     #expect(decision.additions.map(\.profile) == [nil])
     #expect(decision.decidingInjection?.profile == "test")
   }
@@ -68,8 +68,8 @@ import Testing
       #expect(plan.isActive(at: other) == (other == injectionPoint))
       #expect(plan.fires(at: other) == (other == injectionPoint))
     }
-    #expect(FaultPlan([], adHoc: [rule]).isActive(at: injectionPoint))
-    let isPaused = FaultPlan([rule], adHoc: [rule], magicTokens: true, isPaused: true)
+    #expect(FaultPlan([], addedRules: [rule]).isActive(at: injectionPoint))
+    let isPaused = FaultPlan([rule], addedRules: [rule], magicTokens: true, isPaused: true)
     for other in InjectionPoint.allCases {
       #expect(!isPaused.isActive(at: other))
       #expect(!isPaused.fires(at: other))

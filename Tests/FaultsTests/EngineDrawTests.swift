@@ -56,14 +56,14 @@ import Testing
     #expect((740...940).contains(Self.fired(plan).symmetricDifference(Self.fired(Self.plan())).count))
   }
 
-  /// Rules of the same name in two profiles, and an ad-hoc rule of that name, draw independently.
+  /// Rules of the same name in two profiles, and an added rule of that name, draw independently.
   @Test func profilesDrawIndependently() {
     let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0.3)))
     let plans = [
       FaultPlan(
         profile: Profile(name: "other", rules: [rule]), seed: 1, magicTokens: false, activatedAt: 0,
         ruleCounters: RuleCounters()),
-      FaultPlan([], adHoc: [rule]),
+      FaultPlan([], addedRules: [rule]),
     ]
     for plan in plans {
       #expect((740...940).contains(Self.fired(plan).symmetricDifference(Self.fired(Self.plan())).count))

@@ -259,22 +259,24 @@ import Testing
 
   /// JSON is valid YAML, and its strings remain strings.
   @Test func readsJSON() throws {
-    let file = try RuleFile.parse(
+    let definition = try AddedRuleDefinition.parse(
       #"{"name": "down", "when": {"device_token": "0410", "topic": {"in": ["1", "true"]}, "priority": 10}, "#
         + #""trigger": {"probability": 0.5}, "do": {"respond": {"status": 503}}, "ttl": "5m"}"#)
-    #expect(file.ttl == .seconds(300))
-    #expect(file.isNamed)
-    #expect(file.warnings == [])
+    #expect(definition.ttl == .seconds(300))
+    #expect(definition.isNamed)
+    #expect(definition.warnings == [])
     #expect(
-      file.rule.condition
+      definition.rule.condition
         == Condition([
           .init(.deviceToken, .equals("0410")), .init(.topic, .oneOf(["1", "true"])), .init(.priority, .equals("10")),
         ]))
   }
 
   @Test func singleRule() throws {
-    let file = try RuleFile.parse("do: {close: }", defaultName: "rule-7")
-    #expect(file == RuleFile(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
+    let definition = try AddedRuleDefinition.parse("do: {close: }", defaultName: "rule-7")
+    #expect(
+      definition
+        == AddedRuleDefinition(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
   }
 
   @Test(arguments: [
@@ -287,7 +289,7 @@ import Testing
     ("du: {close: }", #"rule:1:1: du: unknown, did you mean "do"?"#),
   ])
   func problemsInASingleRule(text: String, problem: String) {
-    let failure = #expect(throws: ProfileFailure.self) { try RuleFile.parse(text) }
+    let failure = #expect(throws: ProfileFailure.self) { try AddedRuleDefinition.parse(text) }
     #expect(failure?.problems.first?.description == problem)
   }
 }

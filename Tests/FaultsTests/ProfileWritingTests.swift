@@ -134,13 +134,13 @@ import Testing
   ]
 
   @Test(arguments: rules)
-  func ruleText(text: String) throws { try Self.expectSame(RuleFile.parse(text).rule) }
+  func ruleText(text: String) throws { try Self.expectSame(AddedRuleDefinition.parse(text).rule) }
 
   /// Every action and every key of the tables is read, written and read again by one of the texts above.
   @Test func everyKeyOfARuleIsWritten() throws {
     var written: Set<String> = []
     for text in Self.rules {
-      let rule = try RuleFile.parse(text).rule
+      let rule = try AddedRuleDefinition.parse(text).rule
       let json = ProfileFixture.json { rule.write(to: &$0) }
       ValueForm.map(RuleFields.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
     }
@@ -219,7 +219,7 @@ import Testing
 
   static func expectSame(_ rule: Rule) throws {
     let text = ProfileFixture.json { rule.write(to: &$0) }
-    let read = try RuleFile.parse(text)
+    let read = try AddedRuleDefinition.parse(text)
     #expect(read.rule == rule, "\(text)")
     #expect(read.warnings.map(\.description) == [])
   }

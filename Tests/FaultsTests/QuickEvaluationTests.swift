@@ -159,7 +159,7 @@ import Testing
     let first = FaultPlan([rule], ruleCounters: ruleCounters)
     _ = first.fires()
     let second = FaultPlan(
-      [rule], adHoc: [.unavailable("other", trigger: Trigger(every: 9))], ruleCounters: ruleCounters)
+      [rule], addedRules: [.unavailable("other", trigger: Trigger(every: 9))], ruleCounters: ruleCounters)
     _ = second.fires()
     _ = first.fires()
     #expect(ruleCounters.explain("rule")?.evaluations == 3)

@@ -67,7 +67,7 @@ import Testing
 
   @Test func sameNames() {
     let ruleCounters = RuleCounters()
-    let plan = FaultPlan([Self.twice, Self.twice], adHoc: [Self.twice], ruleCounters: ruleCounters)
+    let plan = FaultPlan([Self.twice, Self.twice], addedRules: [Self.twice], ruleCounters: ruleCounters)
     #expect((0..<7).map { _ in plan.fires() } == [true, true, true, true, true, true, false])
     #expect(ruleCounters.explain("a")?.profile == nil)
     #expect(ruleCounters.explanations.map(\.fired) == [2, 2, 2])

@@ -10,8 +10,8 @@ internal import HTTPMessage
 package final class FaultPlan: Sendable {
   /// The active profile.
   package let profile: Profile
-  /// The active ad-hoc rules, which were added separately from the profile, newest first.
-  package let adHoc: [Rule]
+  /// The active rules that were added to the profile's, newest first.
+  package let addedRules: [Rule]
   /// The seed of all draws.
   package let seed: UInt64
   /// Whether magic device tokens are enabled.
@@ -20,8 +20,8 @@ package final class FaultPlan: Sendable {
   package let isPaused: Bool
   /// The time at which the profile was activated, in monotonic nanoseconds.
   package let activatedAt: Int64
-  /// The times at which ad-hoc rules were activated, by rule name, in monotonic nanoseconds.
-  package let adHocActivatedAt: [String: Int64]
+  /// The times at which added rules were activated, by rule name, in monotonic nanoseconds.
+  package let addedRulesActivatedAt: [String: Int64]
   /// The counters of all rules.
   package let ruleCounters: RuleCounters
 
@@ -34,24 +34,24 @@ package final class FaultPlan: Sendable {
   /// have changed.
   ///
   /// - Parameters:
-  ///   - adHoc: Newest first.
+  ///   - addedRules: Newest first.
   ///   - activatedAt: Monotonic nanoseconds; windows and ramps of the profile's rules start then.
-  ///   - adHocActivatedAt: The same for ad-hoc rules, by name; a rule that is missing has the profile's time.
+  ///   - addedRulesActivatedAt: The same for added rules, by name; a rule that is missing has the profile's time.
   package init(
-    profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
-    activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
+    profile: Profile, addedRules: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
+    activatedAt: Int64, addedRulesActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
   ) {
     self.profile = profile
-    self.adHoc = adHoc
+    self.addedRules = addedRules
     self.seed = seed
     self.magicTokens = magicTokens
     self.isPaused = isPaused
     self.activatedAt = activatedAt
-    self.adHocActivatedAt = adHocActivatedAt
+    self.addedRulesActivatedAt = addedRulesActivatedAt
     self.ruleCounters = ruleCounters
-    let all = adHoc.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
+    let all = addedRules.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
     let prepared = zip(all, ruleCounters.activate(all)).map { entry, counters in
-      let activated = entry.profile == nil ? adHocActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
+      let activated = entry.profile == nil ? addedRulesActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
       return PreparedRule(
         entry.rule, profile: entry.profile, slot: counters.slot, skipCounters: counters.skipCounters,
         activatedAt: activated, seed: seed)

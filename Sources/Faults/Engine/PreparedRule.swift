@@ -4,7 +4,7 @@ import FaultModel
 final class PreparedRule: Sendable {
   let rule: Rule
   let condition: PreparedCondition
-  /// The profile that the rule belongs to; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an added rule.
   let profile: String?
   /// The key of the rule's counters in `RuleCounters`.
   let slot: Int

@@ -6,7 +6,7 @@ internal import NIOConcurrencyHelpers
 package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
     var counters: [Int: RuleCounter] = [:]
-    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, ad-hoc rules first.
+    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, added rules first.
     var slots: [Identity: Int] = [:]
     var orderedSlots: [Int] = []
     var nextSlot = 0
@@ -127,7 +127,7 @@ package final class RuleCounters: Sendable {
 
   // MARK: - Explanations
 
-  /// Returns what happened to a rule's traffic; nil if no such rule is active. Ad-hoc rules take precedence over
+  /// Returns what happened to a rule's traffic; nil if no such rule is active. Added rules take precedence over
   /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
   package func explain(_ rule: String) -> RuleExplanation? {
     if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
@@ -137,7 +137,7 @@ package final class RuleCounters: Sendable {
     return explanations { $0.rule.name == rule }.first
   }
 
-  /// What happened to the traffic of each rule, ad-hoc rules first, each kind in evaluation order.
+  /// What happened to the traffic of each rule, added rules first, each kind in evaluation order.
   package var explanations: [RuleExplanation] { explanations { _ in true } }
 
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {

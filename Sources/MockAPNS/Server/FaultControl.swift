@@ -284,9 +284,9 @@ package final class FaultControl: Sendable {
   /// Parses a rule in YAML or JSON. A rule without a name gets one that no other rule has.
   ///
   /// - Throws: `ProfileFailure` with all problems.
-  package func parseRule(_ text: String) throws(ProfileFailure) -> RuleFile {
-    let file = try RuleFile.parse(text)
-    return file.isNamed ? file : try RuleFile.parse(text, defaultName: nextRuleName())
+  package func parseRule(_ text: String) throws(ProfileFailure) -> AddedRuleDefinition {
+    let definition = try AddedRuleDefinition.parse(text)
+    return definition.isNamed ? definition : try AddedRuleDefinition.parse(text, defaultName: nextRuleName())
   }
 
   /// Adds a rule, or replaces the one with its name.
@@ -405,9 +405,9 @@ package final class FaultControl: Sendable {
     return ActivePolicy(
       rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
       plan: FaultPlan(
-        profile: selection.profile, adHoc: selection.added.map(\.rule), seed: selection.seed,
+        profile: selection.profile, addedRules: selection.added.map(\.rule), seed: selection.seed,
         magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,
-        adHocActivatedAt: Dictionary(
+        addedRulesActivatedAt: Dictionary(
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
         ruleCounters: ruleCounters),
       deviceRate: rate)

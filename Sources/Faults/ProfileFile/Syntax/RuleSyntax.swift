@@ -49,7 +49,7 @@ struct RuleFields: Sendable {
       "Whether the rule applies only to pushes that pass APNs' checks, or to all pushes."),
     .optional(
       ttl, \.ttl, .positiveDuration, default: "no limit",
-      "The time after which the rule is removed; only for a single rule, as in `rule add`."))
+      "The time after which the rule is removed; only for a rule added with `rule add`."))
 
   /// The key that rules in profiles do not have.
   static let ttl = "ttl"
