@@ -142,14 +142,14 @@ import Testing
     for text in Self.rules {
       let rule = try AddedRuleDefinition.parse(text).rule
       let json = ProfileFixture.json { rule.write(to: &$0) }
-      ValueForm.map(RuleFields.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
+      ValueForm.map(RuleValues.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
     }
     var expected = Set(Action.Name.allCases.map(\.rawValue))
     // A time in the past is written as a duration, and an exact value without a map.
-    for map in RuleFields.syntax.description.withNestedMaps where map.name != "ago" {
+    for map in RuleValues.syntax.description.withNestedMaps where map.name != "ago" {
       expected.formUnion(map.fields.map { "\(map.name).\($0.name)" })
     }
-    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleFields.ttl)"])
+    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleValues.ttl)"])
   }
 
   @Test func ruleAsText() throws {

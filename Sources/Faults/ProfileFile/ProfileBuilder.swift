@@ -168,7 +168,7 @@ struct ProfileBuilder {
     problems.add(
       ProfileProblem(
         .warning, file: parsed.file, at: parsed.position,
-        path: parsed.path + "." + RuleFields.syntax.name(of: \.rule.action),
+        path: parsed.path + "." + RuleValues.syntax.name(of: \.rule.action),
         "a push is delayed at most \(DurationFormat.text(limit))", hint: "raise limits: {max_hold: …}"))
   }
 

@@ -4,8 +4,8 @@ internal import Notation
 
 extension Action.Response {
   /// The syntax of a response.
-  static let syntax: MapSyntax<ResponseFields> = MapSyntax(
-    "response", ResponseFields(),
+  static let syntax: MapSyntax<ResponseValues> = MapSyntax(
+    "response", ResponseValues(),
     .optional("status", \.status, .integer(200...599), default: "the status of the reason", "The HTTP status."),
     .optional(
       "reason", \.reason, .nullableText, default: "the most common reason of the status",
@@ -24,22 +24,22 @@ extension Action.Response {
     .defaulted(
       "unreal", \.isUnreal, .flag, writing: .unlessDefault,
       "Whether a status and a reason are allowed that do not belong together or that APNs does not have.")
-  ) { map, fields in
-    guard fields.statusOrDefault != nil else {
+  ) { map, values in
+    guard values.statusOrDefault != nil else {
       map.parser.fail(map.node, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
       return false
     }
-    let response = fields.response
-    if fields.repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
+    let response = values.response
+    if values.repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
       return map.fail(
         at: \.repeatsUntilUpdateInterval, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
-    return fields.isUnreal || response.check(map)
+    return values.isUnreal || response.check(map)
   }
 
   /// Checks whether APNs could send the response.
-  private func check(_ map: CheckedMap<ResponseFields>) -> Bool {
-    let property: PartialKeyPath<ResponseFields> = map.has(\.reason) ? \.reason : \.status
+  private func check(_ map: CheckedMap<ResponseValues>) -> Bool {
+    let property: PartialKeyPath<ResponseValues> = map.has(\.reason) ? \.reason : \.status
     let unreal = "or set unreal: true"
     switch reality {
     case .real: return true
@@ -65,11 +65,11 @@ extension Action.Response {
 }
 
 extension Syntax<Action.Response> {
-  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseFields($0) }
+  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseValues($0) }
 }
 
 /// The keys of a response as written; those that depend on others are nil if absent.
-struct ResponseFields: Sendable {
+struct ResponseValues: Sendable {
   var status: Int?
   /// The inner value is nil for a response without a reason.
   var reason: String??

@@ -59,7 +59,7 @@ extension Profile {
       "push_key", \.pushIdentity, .word,
       "What makes two attempts the same push: its content, or the `apns-id` that the client sent."),
     .custom(
-      "rules", \.rules, .list(.map(RuleFields.syntax.description.removing(RuleFields.ttl))),
+      "rules", \.rules, .list(.map(RuleValues.syntax.description.removing(RuleValues.ttl))),
       "The rules, evaluated from top to bottom.", parse: { _, _, _ in true },
       write: { profile, writer in
         writer.arrayMember("rules") { writer in
