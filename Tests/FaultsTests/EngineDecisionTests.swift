@@ -105,7 +105,7 @@ import Testing
     #expect(!Self.rejected.push.verdict.isAccepted)
     #expect(plan.fires(Self.rejected, at: injectionPoint) == fires)
     #expect(plan.fires(EngineFixture(), at: injectionPoint))
-    #expect(plan.ruleCounters.explain("rule")?.refused == (fires ? 0 : 1))
+    #expect(plan.ruleCounters.explain("rule")?.rejectedByAPNs == (fires ? 0 : 1))
   }
 
   /// After an outcome has been injected, only actions that add to it are applied.

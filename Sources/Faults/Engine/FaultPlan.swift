@@ -199,7 +199,7 @@ package final class FaultPlan: Sendable {
   private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
 
   func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
-    if let push = context.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }
+    if let push = context.traffic.push, !push.verdict.isAccepted, rule.requiresAcceptance { return .rejectedByAPNs }
     if let miss = rule.condition.miss(&context) { return .missed(miss) }
     let trigger = rule.rule.trigger
     if let streams = trigger.afterStreams, context.traffic.connection.streamsOpened < streams {

@@ -147,7 +147,7 @@ enum TriggerPart: Int, CaseIterable, Error {
 /// The result of evaluating a rule against traffic without counting.
 enum RuleEvaluation {
   /// APNs rejects the push, and the rule applies only to accepted pushes.
-  case refused
+  case rejectedByAPNs
   case missed(PreparedCondition.Miss)
   case stopped(TriggerPart)
   case met(Candidate)

@@ -228,7 +228,7 @@ struct RuleCounter {
   struct Count {
     var evaluations = 0
     var fired = 0
-    var refused = 0
+    var rejectedByAPNs = 0
     /// For each test, the number of times it was the first to fail.
     var misses: [Int] = []
     var seen: [ObservedValues] = []
@@ -283,7 +283,7 @@ struct RuleCounter {
   ) -> Injection? {
     count.evaluations &+= 1
     switch evaluation {
-    case .refused: count.refused &+= 1
+    case .rejectedByAPNs: count.rejectedByAPNs &+= 1
     case .missed(.exception): count.excepted &+= 1
     case .missed(.test(let index, let seen)):
       count.misses[index] &+= 1

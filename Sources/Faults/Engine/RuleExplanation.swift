@@ -49,7 +49,7 @@ package struct RuleExplanation: Sendable, Equatable {
   /// The number of times the rule fired.
   package let fired: Int
   /// The number of pushes that the rule did not apply to because APNs rejects them.
-  package let refused: Int
+  package let rejectedByAPNs: Int
   /// The tests of the condition, in evaluation order.
   package let tests: [Test]
   /// The number of times all tests held.
@@ -71,8 +71,8 @@ package struct RuleExplanation: Sendable, Equatable {
     injectionPoint = rule.injectionPoint
     evaluations = count.evaluations
     fired = count.fired
-    refused = count.refused
-    var reached = count.evaluations - count.refused
+    rejectedByAPNs = count.rejectedByAPNs
+    var reached = count.evaluations - count.rejectedByAPNs
     tests = zip(rule.condition.tests, zip(count.misses, count.seen)).map { test, missed in
       let (misses, seen) = missed
       defer { reached -= misses }
@@ -94,11 +94,11 @@ package struct RuleExplanation: Sendable, Equatable {
   /// The explanation in a few lines for users.
   package var text: String {
     var rows: [(name: String, text: String)] = []
-    if refused > 0 {
+    if rejectedByAPNs > 0 {
       rows.append(
         (
           "verdict",
-          "\(evaluations - refused) of \(evaluations) match   APNs rejects the others; use stage before_validation"
+          "\(evaluations - rejectedByAPNs) of \(evaluations) match   APNs rejects the others; use stage before_validation"
         ))
     }
     rows += tests.map { ($0.name, $0.text) }
@@ -139,7 +139,7 @@ package struct RuleExplanation: Sendable, Equatable {
       writer.member("looked_at", evaluations)
       writer.member("fired", fired)
       writer.member("active", active)
-      writer.member("rejected_by_apns", refused)
+      writer.member("rejected_by_apns", rejectedByAPNs)
       writer.arrayMember("when") { writer in
         for test in tests { test.write(to: &writer) }
       }
@@ -216,7 +216,7 @@ extension FaultPlan {
 extension RuleEvaluationResult.Result {
   fileprivate init(_ evaluation: RuleEvaluation, of rule: Rule) {
     switch evaluation {
-    case .refused: self = .rejectedByAPNs
+    case .rejectedByAPNs: self = .rejectedByAPNs
     case .missed(.exception): self = .excepted
     case .missed(.test(let index, let seen)):
       let test = rule.condition.tests[index]
