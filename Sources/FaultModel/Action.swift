@@ -73,12 +73,12 @@ package indirect enum Action: Sendable, Equatable {
     package var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
     /// has passed, as APNs does.
-    package var repeatsUntilUpdateInterval: Bool
+    package var blocksTokenUpdates: Bool
 
     /// Creates a response; the default `timestamp` is the current time.
     package init(
       status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
-      repeatsUntilUpdateInterval: Bool = false
+      blocksTokenUpdates: Bool = false
     ) {
       self.status = status
       self.reason = reason
@@ -86,7 +86,7 @@ package indirect enum Action: Sendable, Equatable {
       self.timestamp = timestamp
       self.headers = headers
       self.body = body.map { Array($0.utf8) }
-      self.repeatsUntilUpdateInterval = repeatsUntilUpdateInterval
+      self.blocksTokenUpdates = blocksTokenUpdates
     }
   }
 
@@ -351,7 +351,7 @@ extension Action {
     // A 410 contains the current time, and recording a reason that APNs does not have needs more than a
     // constant response.
     guard case .respond(let response) = self, response.status != 200, response.status != 410,
-      !response.repeatsUntilUpdateInterval,
+      !response.blocksTokenUpdates,
       response.headers.isEmpty, response.reason == nil || response.knownReason != nil
     else { return nil }
     return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(serverTime: 0))

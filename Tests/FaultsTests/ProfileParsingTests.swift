@@ -122,7 +122,7 @@ import Testing
       ),
       (
         "respond: {reason: TooManyProviderTokenUpdates, latch: true}",
-        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))
+        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true))
       ),
       (
         "respond: {status: 503, headers: {Retry-After: 5, x: y}}",

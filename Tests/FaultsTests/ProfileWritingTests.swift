@@ -62,7 +62,7 @@ import Testing
         .request,
         .respond(.init(status: 500, reason: nil, headers: [.init(name: "retry-after", value: "5")], body: "{\"a\":1}"))
       ),
-      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))),
+      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true))),
       (.request, .delay(.fixed(.milliseconds(20)))),
       (.request, .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2)))),
       (.request, .hang(for: .seconds(45), endWith: .answer)),

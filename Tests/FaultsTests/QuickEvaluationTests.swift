@@ -131,7 +131,7 @@ import Testing
         Action.Response(status: 429, reason: "TooManyRequests", timestamp: .absolute(1)),
         #"{"reason":"TooManyRequests"}"#
       ),
-      (Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true), nil),
+      (Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true), nil),
       (Action.Response(status: 503, reason: "ServiceUnavailable", headers: [Action.Field(name: "a", value: "b")]), nil),
       (Action.Response(status: 410, reason: "Unregistered"), nil),
       (Action.Response(status: 400, reason: "Sideways"), nil),

@@ -18,7 +18,7 @@ extension Action.Response {
       "body", \.body, .textOrJSON(limit: 65_536), default: "the reason as JSON",
       "The whole body; a map or list is sent as JSON."),
     .defaulted(
-      "latch", \.repeatsUntilUpdateInterval, .flag, writing: .unlessDefault,
+      "latch", \.blocksTokenUpdates, .flag, writing: .unlessDefault,
       "With `TooManyProviderTokenUpdates`: whether the connection repeats the response until `apns: {token_update_interval: …}` has passed."
     ),
     .defaulted(
@@ -30,9 +30,9 @@ extension Action.Response {
       return false
     }
     let response = values.response
-    if values.repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
+    if values.blocksTokenUpdates, response.reason != Reason.tooManyProviderTokenUpdates.text {
       return map.fail(
-        at: \.repeatsUntilUpdateInterval, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
+        at: \.blocksTokenUpdates, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
     return values.isUnreal || response.check(map)
   }
@@ -76,7 +76,7 @@ struct ResponseValues: Sendable {
   var timestamp = Action.Timestamp.relative(.zero)
   var headers: [Action.Field] = []
   var body: String?
-  var repeatsUntilUpdateInterval = false
+  var blocksTokenUpdates = false
   var isUnreal = false
 
   init() {}
@@ -89,7 +89,7 @@ struct ResponseValues: Sendable {
     timestamp = response.timestamp
     headers = response.headers
     body = response.body.map { String(decoding: $0, as: UTF8.self) }
-    repeatsUntilUpdateInterval = response.repeatsUntilUpdateInterval
+    blocksTokenUpdates = response.blocksTokenUpdates
     isUnreal = response.reality != .real
   }
 
@@ -101,7 +101,7 @@ struct ResponseValues: Sendable {
     let defaultReason = body == nil ? Action.Response.defaultReason(of: status) : nil
     return Action.Response(
       status: status, reason: reason ?? defaultReason, timestamp: timestamp, headers: headers, body: body,
-      repeatsUntilUpdateInterval: repeatsUntilUpdateInterval)
+      blocksTokenUpdates: blocksTokenUpdates)
   }
 }
 

@@ -30,7 +30,7 @@ struct FaultedExchange {
   /// Further actions on the connection.
   private(set) var connectionActions: [ConnectionAction] = []
   /// Whether the connection responds with 429 `TooManyProviderTokenUpdates` until the update interval has passed.
-  private(set) var repeatsUntilUpdateInterval = false
+  private(set) var blocksTokenUpdates = false
 
   /// Creates an exchange that follows the APNs rules' verdict.
   init(_ verdict: borrowing Verdict) {
@@ -77,7 +77,7 @@ struct FaultedExchange {
     case .respond(let injected):
       isAccepted = injected.status == 200 && wouldAccept
       response = Response(injected, serverTime: serverTime)
-      repeatsUntilUpdateInterval = injected.repeatsUntilUpdateInterval
+      blocksTokenUpdates = injected.blocksTokenUpdates
     case .hang(let time, let ending):
       delay += time ?? .zero
       if injectionPoint == .request { isDelayedBeforeAcceptance = true }

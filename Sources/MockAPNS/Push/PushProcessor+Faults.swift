@@ -117,7 +117,7 @@ extension PushProcessor {
     if !(exchange.sendsResponse && exchange.response.status == 403) {
       announceStreams(before: nil, on: stream, session)
     }
-    if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.serverTime) }
+    if exchange.blocksTokenUpdates { authentication.blockTokenUpdates(now: batch.serverTime) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }
 
