@@ -122,7 +122,7 @@ package indirect enum Action: Sendable, Equatable {
     case lognormal(median: Duration, sigma: Double, max: Duration)
   }
 
-  /// What happens when a hold is over.
+  /// What happens when the time of `hang` or `stall` is over.
   package enum Ending: String, CaseIterable, Sendable {
     /// Nothing; the stream stays open without a response.
     case nothing
@@ -181,7 +181,7 @@ package indirect enum Action: Sendable, Equatable {
     /// The delay before the frame is sent, counted from the injection point; at `settings`, from the first SETTINGS
     /// frame.
     package var after: Duration
-    /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before
+    /// How long the first SETTINGS frame of the connection is delayed; only at `settings`. Nothing is sent before
     /// it.
     package var delay: Duration
     /// Whether the client's own SETTINGS are acknowledged from then on.

@@ -234,7 +234,7 @@ import Testing
     ] as [(Duration?, Duration)])
   func hangWithinLimits(length: Duration?, expected: Duration) {
     let plan = FaultPlan(
-      [Rule(name: "hang", action: .hang(for: length, endWith: .close))], limits: .init(maxHold: .seconds(60)))
+      [Rule(name: "hang", action: .hang(for: length, endWith: .close))], limits: .init(maxDelay: .seconds(60)))
     let action = plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.action
     #expect(action == .hang(for: expected, endWith: .close))
   }

@@ -237,7 +237,7 @@ import Testing
       (.lognormal(median: .seconds(3), sigma: .nan, max: .seconds(7)), .seconds(7)),
     ] as [(Action.Delay, Duration?)])
   func delayWithinLimits(delay: Action.Delay, expected: Duration?) {
-    let delays = Set(Self.delays(delay, limits: Profile.Limits(maxHold: .seconds(60))))
+    let delays = Set(Self.delays(delay, limits: Profile.Limits(maxDelay: .seconds(60))))
     if let expected { #expect(delays == [expected]) } else { #expect(delays.isSubset(of: [.zero, .seconds(60)])) }
   }
 }

@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test func holdsWithinLimits() {
-    let plan = FaultPlan([], limits: .init(maxActive: 1, maxHold: .seconds(2)), magicTokens: true)
+    let plan = FaultPlan([], limits: .init(maxActive: 1, maxDelay: .seconds(2)), magicTokens: true)
     let hang = plan.decide(EngineFixture { $0.deviceToken = Self.token("0900 0000") }.traffic, at: .request, now: 0)
     #expect(hang.decidingInjection?.action == .hang(for: .seconds(2), endWith: .nothing))
     let late = EngineFixture { $0.deviceToken = Self.token("0001 0050") }.traffic

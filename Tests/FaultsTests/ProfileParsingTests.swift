@@ -254,7 +254,7 @@ import Testing
         == Profile(
           name: "all", summary: "One: two", seed: .max,
           settings: [.throttleOn4xx: "on", .deviceRate: "5/1s", .errorsBeforeGoaway: "off"],
-          limits: .init(maxHold: .seconds(5)), stopAfter: .seconds(300), pushIdentity: .apnsID))
+          limits: .init(maxDelay: .seconds(5)), stopAfter: .seconds(300), pushIdentity: .apnsID))
   }
 
   /// JSON is valid YAML, and its strings remain strings.

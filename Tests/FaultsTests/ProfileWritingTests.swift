@@ -195,7 +195,7 @@ import Testing
     profile.seed = .max
     profile.stopAfter = .seconds(600)
     profile.pushIdentity = .apnsID
-    profile.limits = .init(maxActive: 5, maxHold: .seconds(61))
+    profile.limits = .init(maxActive: 5, maxDelay: .seconds(61))
     let text = ProfileFixture.json(profile.write)
     let loaded = try ProfileLibrary().profile(of: ProfileSource(name: "x", text: text, origin: .inline))
     #expect(loaded == LoadedProfile(profile: profile, warnings: []))

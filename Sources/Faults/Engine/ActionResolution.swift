@@ -46,7 +46,8 @@ struct ActionResolution {
     // Everything that keeps a client waiting ends within the profile's limit.
     case .stall(let duration, let ending): return .stall(for: limited(duration), endWith: ending)
     case .silence(let duration): return .silence(for: limited(duration))
-    case .respondThenShutDown(let duration, let answer): return .respondThenShutDown(for: limited(duration), respond: answer)
+    case .respondThenShutDown(let duration, let answer):
+      return .respondThenShutDown(for: limited(duration), respond: answer)
     case .settings(var parameters) where parameters.delay > .zero:
       parameters.delay = limited(parameters.delay)
       return .settings(parameters)
@@ -60,7 +61,7 @@ struct ActionResolution {
 
   /// Returns the duration, limited by the profile's `max_hold`.
   private func limited(_ duration: Duration?) -> Duration {
-    let limit = plan.profile.limits.maxHold
+    let limit = plan.profile.limits.maxDelay
     return max(.zero, min(duration ?? limit, limit))
   }
 

@@ -130,8 +130,8 @@ package struct MagicToken: Sendable, Equatable {
         Action.Response(status: reason.status, reason: reason.text, timestamp: .relative(.zero - before)))
     }
     switch code {
-    case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))
-    case .noResponse: return .hang(for: limits.maxHold, endWith: .nothing)
+    case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxDelay)))
+    case .noResponse: return .hang(for: limits.maxDelay, endWith: .nothing)
     case .reset: return .resetStream(code: 2)
     case .refused: return .goAway(Action.GoAwayParameters())
     case .disconnected: return .resetConnection(afterAccepting: false)

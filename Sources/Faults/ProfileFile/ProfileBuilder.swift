@@ -161,9 +161,9 @@ struct ProfileBuilder {
     }
   }
 
-  /// Warns if a push would be held longer than the profile allows.
+  /// Warns if a push would be delayed longer than the profile allows.
   private func checkHold(_ parsed: LocatedRule, _ profile: Profile) {
-    let limit = profile.limits.maxHold
+    let limit = profile.limits.maxDelay
     guard parsed.rule.action.leaves.contains(where: { $0.longestHold > limit }) else { return }
     problems.add(
       ProfileProblem(
@@ -190,7 +190,7 @@ struct ProfileBuilder {
 }
 
 extension Action {
-  /// The maximum time the action may hold a push, if specified.
+  /// The maximum time the action may delay a push, if specified.
   fileprivate var longestHold: Duration {
     switch self {
     case .delay(.fixed(let length)), .hang(let length?, _): length

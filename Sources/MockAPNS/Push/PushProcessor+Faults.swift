@@ -236,7 +236,7 @@ extension PushProcessor {
     }
     let parts = mutation.parts(of: response.body, status: response.status)
     session.respond(
-      to: stream, headers: mutation.headers(template.headers), parts: parts, isHeld: mutation.interval != nil)
+      to: stream, headers: mutation.headers(template.headers), parts: parts, waitsForRelease: mutation.interval != nil)
     guard let interval = mutation.interval else { return }
     connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.

@@ -325,7 +325,7 @@ extension Action.SettingsParameters {
         "after", \.after, .duration, writing: .unlessDefault, "The time from the injection point to the frame."),
       .defaulted(
         "delay", \.delay, .duration, writing: .unlessDefault,
-        "How long the first SETTINGS frame is held back; only at `settings`."),
+        "How long the first SETTINGS frame is delayed; only at `settings`."),
       .defaulted(
         "ack_client", \.acknowledgesClient, .flag, writing: .unlessDefault,
         "Whether the client's SETTINGS are acknowledged from then on.")

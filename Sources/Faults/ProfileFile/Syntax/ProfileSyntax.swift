@@ -83,7 +83,7 @@ extension Profile.Limits {
       "max_active", \.maxActive, .integer(1...1_000_000),
       "The maximum number of pushes that are delayed at the same time; APNs' response to further ones is sent at once."),
     .defaulted(
-      "max_hold", \.maxHold, .positiveDuration, "The maximum time for which a push or connection is delayed."))
+      "max_hold", \.maxDelay, .positiveDuration, "The maximum time for which a push or connection is delayed."))
 }
 
 extension ProfileParser {
