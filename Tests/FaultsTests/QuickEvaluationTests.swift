@@ -85,12 +85,12 @@ import Testing
     ])
     let push = try #require(EngineFixture().traffic.push)
     let summary = Traffic.PushSummary(key: push.key, isAccepted: true)
-    let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-    #expect(!candidates.isEmpty)
-    #expect(plan.fire(candidates) == nil)
-    #expect(plan.candidateRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
+    let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    #expect(!remaining.isEmpty)
+    #expect(plan.fire(remaining) == nil)
+    #expect(plan.remainingRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 0, 0])
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: candidates).isEmpty)
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: remaining).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1])
   }
 
@@ -102,9 +102,9 @@ import Testing
     ])
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
       let summary = Traffic.PushSummary(key: PushKey(number: number), isAccepted: true)
-      let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-      let injection = plan.fire(candidates)
-      #expect(candidates.isEmpty == (injection == nil))
+      let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+      let injection = plan.fire(remaining)
+      #expect(remaining.isEmpty == (injection == nil))
       return injection
     }
     #expect((30...70).contains(fired.count))
@@ -116,9 +116,9 @@ import Testing
     // A newer plan does not contain the rule.
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], ruleCounters: plan.ruleCounters)
-    let candidates = always.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    let remaining = always.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
     _ = FaultPlan([], ruleCounters: plan.ruleCounters)
-    #expect(always.fire(candidates) == nil)
+    #expect(always.fire(remaining) == nil)
   }
 
   /// A constant response is the same for every push and has no further effects.
@@ -141,7 +141,7 @@ import Testing
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])
-      let fired = plan.fireConstantResponse(plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0))
+      let fired = plan.fireConstantResponse(plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0))
       #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
       return fired
     }

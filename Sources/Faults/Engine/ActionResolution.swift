@@ -5,14 +5,14 @@ import Notation
 /// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.
 struct ActionResolution {
-  private let candidate: Candidate
+  private let match: MatchedRule
   private let rule: PreparedRule
   private let plan: FaultPlan
   /// The new positions of the sequences, to be stored when the rule has fired.
   private(set) var next: [(key: Int, position: Int)] = []
 
-  init(candidate: Candidate, rule: PreparedRule, plan: FaultPlan) {
-    self.candidate = candidate
+  init(match: MatchedRule, rule: PreparedRule, plan: FaultPlan) {
+    self.match = match
     self.rule = rule
     self.plan = plan
   }
@@ -56,7 +56,7 @@ struct ActionResolution {
   }
 
   private func draw(_ what: String) -> Draw {
-    Draw(rule.draws.of(what), key: candidate.drawKey, ordinal: candidate.ordinal)
+    Draw(rule.draws.of(what), key: match.drawKey, ordinal: match.ordinal)
   }
 
   /// Returns the duration, limited by the profile's `max_hold`.

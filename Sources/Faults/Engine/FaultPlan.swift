@@ -108,30 +108,30 @@ package final class FaultPlan: Sendable {
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
-    let candidates = traffic.push.map {
+    let remaining = traffic.push.map {
       let attempt = $0.attempt
-      return candidateRules(
+      return remainingRules(
         at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
         additionsOnly: additionsOnly)
     }
-    if let candidates, let injection = fire(candidates) { return [injection] }
-    return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: candidates)
+    if let remaining, let injection = fire(remaining) { return [injection] }
+    return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: remaining)
   }
 
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
-  package func fire(_ candidates: CandidateRules) -> Injection? {
-    guard let chance = candidates.chance else { return nil }
-    let injection = Injection(rules[candidates.first].effect, chance)
+  package func fire(_ remaining: RemainingRules) -> Injection? {
+    guard let chance = remaining.chance else { return nil }
+    let injection = Injection(rules[remaining.first].effect, chance)
     return ruleCounters.fire(injection) ? injection : nil
   }
 
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
   package func fireConstantResponse(
-    _ candidates: CandidateRules
+    _ remaining: RemainingRules
   ) -> (injection: Injection, response: ConstantResponse)? {
-    guard candidates.chance != nil, let response = rules[candidates.first].effect.constantResponse,
-      let injection = fire(candidates)
+    guard remaining.chance != nil, let response = rules[remaining.first].effect.constantResponse,
+      let injection = fire(remaining)
     else { return nil }
     return (injection, response)
   }
@@ -139,17 +139,17 @@ package final class FaultPlan: Sendable {
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false,
-    among candidates: CandidateRules?
+    among remaining: RemainingRules?
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
-    for rule in rules(at: injectionPoint).suffix(candidates?.count ?? .max)
+    for rule in rules(at: injectionPoint).suffix(remaining?.count ?? .max)
     where !additionsOnly || rule.alwaysContinues {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
-      if case .met(let candidate) = evaluation, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
+      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.isDrawn {
         break
       }
     }
@@ -176,10 +176,10 @@ package final class FaultPlan: Sendable {
   /// or `decide`.
   ///
   /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
-  package func candidateRules(
+  package func remainingRules(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
     additionsOnly: Bool = false
-  ) -> CandidateRules {
+  ) -> RemainingRules {
     let range = range(of: injectionPoint)
     // Iterate over indices: a slice would be retained for each push.
     for index in range {
@@ -187,11 +187,11 @@ package final class FaultPlan: Sendable {
       if additionsOnly, !rule.alwaysContinues { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
-      case .fires(let chance): return CandidateRules(first: index, count: range.upperBound - index, chance: chance)
-      case .unclear: return CandidateRules(first: index, count: range.upperBound - index)
+      case .fires(let chance): return RemainingRules(first: index, count: range.upperBound - index, chance: chance)
+      case .unclear: return RemainingRules(first: index, count: range.upperBound - index)
       }
     }
-    return CandidateRules()
+    return RemainingRules()
   }
 
   private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }
@@ -211,27 +211,27 @@ package final class FaultPlan: Sendable {
       guard let begin = window.opening(at: elapsed) else { return .stopped(.window) }
       opening = begin
     }
-    return .met(candidate(rule, &context, opening: opening, elapsed: elapsed, now: now))
+    return .matched(match(rule, &context, opening: opening, elapsed: elapsed, now: now))
   }
 
-  private func candidate(
+  private func match(
     _ rule: PreparedRule, _ context: inout EvaluationContext, opening: Int64, elapsed: Int64, now: Int64
-  ) -> Candidate {
+  ) -> MatchedRule {
     let trigger = rule.rule.trigger
-    var candidate = Candidate(
+    var match = MatchedRule(
       opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: .text(""), ordinal: 0, now: now)
-    if trigger.counts || trigger.times != nil { candidate.countKey = context.hash(of: trigger.countKey) }
-    if let key = trigger.overLimit?.key { candidate.rateKey = context.hash(of: key) }
-    candidate.probability = trigger.probability?.value(at: elapsed)
-    let isDrawn = candidate.probability.map { $0 > 0 && $0 < 1 } ?? false
-    guard isDrawn || rule.drawsForAction else { return candidate }
-    candidate.drawKey = context.drawKey(of: trigger.drawKey)
+    if trigger.counts || trigger.times != nil { match.countKey = context.hash(of: trigger.countKey) }
+    if let key = trigger.overLimit?.key { match.rateKey = context.hash(of: key) }
+    match.probability = trigger.probability?.value(at: elapsed)
+    let isDrawn = match.probability.map { $0 > 0 && $0 < 1 } ?? false
+    guard isDrawn || rule.drawsForAction else { return match }
+    match.drawKey = context.drawKey(of: trigger.drawKey)
     if trigger.drawKey == .attempt {
       // Without a push, each opening of the window counts as an attempt.
-      candidate.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
+      match.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
     }
-    if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
-    return candidate
+    if isDrawn { match.draw = Draw(rule.draws, key: match.drawKey, ordinal: match.ordinal).number }
+    return match
   }
 }
 

@@ -150,11 +150,11 @@ enum RuleEvaluation {
   case rejectedByAPNs
   case missed(PreparedCondition.Miss)
   case stopped(TriggerPart)
-  case met(Candidate)
+  case matched(MatchedRule)
 }
 
 /// A rule whose condition holds, with everything needed to check the rest of its trigger.
-struct Candidate {
+struct MatchedRule {
   /// The time at which the window opened, in monotonic nanoseconds; without a window, the time of activation.
   var opening: Int64
   var countKey: Int

@@ -119,7 +119,7 @@ extension Trigger.Key {
 
 /// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
 /// references, because it is created for every push.
-package struct CandidateRules: Sendable {
+package struct RemainingRules: Sendable {
   /// The index of the first remaining rule in the plan.
   var first = 0
   /// The number of remaining rules.

@@ -289,9 +289,9 @@ struct RuleCounter {
       count.misses[index] &+= 1
       count.seen[index].add(seen, of: rule.condition.tests[index].subject)
     case .stopped(let part): count.stops[part.rawValue] &+= 1
-    case .met(let candidate):
+    case .matched(let match):
       do throws(TriggerPart) {
-        let injection = try fire(candidate, of: prepared, in: plan, &context, delayedPushes: delayedPushes)
+        let injection = try fire(match, of: prepared, in: plan, &context, delayedPushes: delayedPushes)
         count.fired &+= 1
         return injection
       } catch {
@@ -302,25 +302,25 @@ struct RuleCounter {
   }
 
   private mutating func fire(
-    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
+    _ match: MatchedRule, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
     delayedPushes: Int
   ) throws(TriggerPart) -> Injection {
     let trigger = rule.trigger
     if rule.injectionPoint == .connection {
-      try checkOncePerConnection(on: context.traffic.connection.number, opening: candidate.opening)
+      try checkOncePerConnection(on: context.traffic.connection.number, opening: match.opening)
     }
     // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
-    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !candidate.isDrawn {
+    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.isDrawn {
       throw .probability
     }
-    if trigger.counts { try checkCount(candidate, attempt: context.traffic.push?.attempt) }
-    if let rate = trigger.overLimit, buckets.admit(candidate.rateKey, rate: rate, now: candidate.now) {
+    if trigger.counts { try checkCount(match, attempt: context.traffic.push?.attempt) }
+    if let rate = trigger.overLimit, buckets.admit(match.rateKey, rate: rate, now: match.now) {
       throw .overLimit
     }
-    if !candidate.isDrawn { throw .probability }
-    let before = trigger.times == nil ? 0 : injected[candidate.countKey] ?? 0
+    if !match.isDrawn { throw .probability }
+    let before = trigger.times == nil ? 0 : injected[match.countKey] ?? 0
     if let times = trigger.times, before >= times { throw .times }
-    var resolution = ActionResolution(candidate: candidate, rule: prepared, plan: plan)
+    var resolution = ActionResolution(match: match, rule: prepared, plan: plan)
     let action = try resolution.resolve(rule.action, positions, &context)
     if action.delaysPush {
       if let limit = trigger.maxActive, active >= limit { throw .maxActive }
@@ -328,10 +328,10 @@ struct RuleCounter {
       active += 1
     }
     for (key, position) in resolution.next { positions[key] = position }
-    if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
+    if trigger.times != nil { injected[match.countKey] = before &+ 1 }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
-      Injection.Chance(draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal))
+      Injection.Chance(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
@@ -342,14 +342,14 @@ struct RuleCounter {
     if last == opening { throw .once }
   }
 
-  private mutating func checkCount(_ candidate: Candidate, attempt: Int?) throws(TriggerPart) {
+  private mutating func checkCount(_ match: MatchedRule, attempt: Int?) throws(TriggerPart) {
     let trigger = rule.trigger
     let number: Int
     if trigger.countKey == .push, let attempt {
       number = attempt
     } else {
-      number = (matched[candidate.countKey] ?? 0) &+ 1
-      matched[candidate.countKey] = number
+      number = (matched[match.countKey] ?? 0) &+ 1
+      matched[match.countKey] = number
     }
     if !trigger.allows(number) { throw .count }
   }

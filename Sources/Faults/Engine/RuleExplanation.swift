@@ -222,11 +222,11 @@ extension RuleEvaluationResult.Result {
       let test = rule.condition.tests[index]
       self = .missed(test: test.name, wanted: test.wanted, seen: seen?.shown)
     case .stopped(let part): self = .stopped(part: part.name)
-    case .met(let candidate):
-      if let probability = candidate.probability, !candidate.isDrawn {
-        self = .notDrawn(draw: candidate.draw, probability: probability)
+    case .matched(let match):
+      if let probability = match.probability, !match.isDrawn {
+        self = .notDrawn(draw: match.draw, probability: probability)
       } else {
-        self = .mayFire(draw: candidate.draw, probability: candidate.probability)
+        self = .mayFire(draw: match.draw, probability: match.probability)
       }
     }
   }

@@ -48,14 +48,14 @@ extension PushProcessor {
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
-    let requestRules = plan.candidateRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-    var responseRules: CandidateRules?
+    let requestRules = plan.remainingRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
+    var responseRules: RemainingRules?
     if requestRules.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
       // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
-      let candidates = plan.candidateRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-      if candidates.isEmpty { return false }
-      responseRules = candidates
+      let remaining = plan.remainingRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
+      if remaining.isEmpty { return false }
+      responseRules = remaining
     }
     attempts.prefetchForRejected(identity.countKey)
     if !hasResponseRules, let fault = plan.fireConstantResponse(requestRules) {
@@ -71,13 +71,13 @@ extension PushProcessor {
       evaluateRules(requestRules, at: .request, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
     }
     if hasResponseRules, exchange.sendsResponse {
-      let candidates =
+      let remaining =
         responseRules
-        ?? plan.candidateRules(
+        ?? plan.remainingRules(
           at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt,
           additionsOnly: exchange.isFaulted)
-      if !candidates.isEmpty {
-        evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
+      if !remaining.isEmpty {
+        evaluateRules(remaining, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
       }
     }
     if exchange.injections.isEmpty { return false }
@@ -85,13 +85,13 @@ extension PushProcessor {
     return true
   }
 
-  /// Evaluates the candidate rules of an injection point and merges their actions into `exchange`.
+  /// Evaluates the remaining rules of an injection point and merges their actions into `exchange`.
   private func evaluateRules(
-    _ candidates: CandidateRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
+    _ remaining: RemainingRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
     _ request: HTTPRequest, _ verdict: borrowing Verdict, _ key: PushKey, attempt: () -> Int
   ) {
     let plan = activePolicy.plan
-    if let injection = plan.fire(candidates) {
+    if let injection = plan.fire(remaining) {
       return exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime)
     }
     let push = Traffic.Push(
@@ -102,7 +102,7 @@ extension PushProcessor {
       traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
-      traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: candidates)
+      traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: remaining)
     for injection in injections { exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime) }
   }
 
