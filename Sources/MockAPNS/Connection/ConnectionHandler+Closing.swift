@@ -15,7 +15,7 @@ extension ConnectionHandler {
   func refusePlainText(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     let closeReason = ConnectionCloseReason.plainText(Array(bytes.prefix(ConnectionCloseReason.quotedByteCount)))
     if let (kind, message) = closeReason.logMessage { logClientError(kind, message) }
-    let streams = UInt32(clamping: settings.firstStreams)
+    let streams = UInt32(clamping: apnsSettings.firstStreams)
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }

@@ -54,7 +54,7 @@ extension ConnectionHandler {
 
   /// Schedules the next check of the connection: in ten seconds, or when a timeout expires if that is sooner.
   func scheduleIdleCheck(_ context: ChannelHandlerContext) {
-    let limit = TimeAmount(settings.idleTimeout)
+    let limit = TimeAmount(apnsSettings.idleTimeout)
     let idleTime = NIODeadline.now() - input.lastActivity
     let interval = input.isWindowExhausted ? Self.windowTimeout : TimeAmount(HTTP2Limits.overdueCheckInterval)
     schedule(.idleCheck, after: min(interval, idleTime < limit ? limit - idleTime : limit), context) {

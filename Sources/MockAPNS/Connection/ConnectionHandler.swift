@@ -277,7 +277,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let facts = ConnectionFacts(
       id: log.id, listener: log.listener, client: client, sni: tls?.serverName, tls: tls?.protocolVersion, http: http,
       certificate: certificate)
-    let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
+    let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
     let parameters = faultedSettings(processor.connectionTraffic, context)
     if let limit = parameters?.maxConcurrentStreams { processor.streams.fix(limit) }
@@ -316,7 +316,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// The active APNs settings.
-  var settings: APNSSettings { state.activePolicy.load().settings }
+  var apnsSettings: APNSSettings { state.activePolicy.load().settings }
 
   // MARK: - Timer
 
