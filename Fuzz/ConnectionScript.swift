@@ -65,8 +65,10 @@ struct ConnectionScript {
     case "rule":
       try send()
       let name = "rule-\(provider.state.faults.selection.added.count)"
-      if let file = try? RuleFile.parse(String(decoding: text, as: UTF8.self), defaultName: name), file.ttl == nil {
-        provider.state.faults.add(file.rule, timeToLive: nil)
+      if let definition = try? AddedRuleDefinition.parse(String(decoding: text, as: UTF8.self), defaultName: name),
+        definition.ttl == nil
+      {
+        provider.state.faults.add(definition.rule, timeToLive: nil)
       }
     case "order":
       try send()

@@ -70,7 +70,7 @@ private struct Conversation {
     case 0: session.respond(to: stream, headers: Self.headers, body: Self.body)
     case 1: session.respond(to: stream, headers: Self.headers, parts: [Self.body, [], Self.body])
     case 2:
-      session.respond(to: stream, headers: Self.headers, parts: [Self.body, Self.body], isHeld: true)
+      session.respond(to: stream, headers: Self.headers, parts: [Self.body, Self.body], waitsForRelease: true)
       held.append(stream.id)
     case 3: session.respond(to: stream, headers: Self.headers, parts: [Self.body], resetCode: 7)
     case 4: session.reset(stream, code: .cancel)

@@ -4,7 +4,7 @@ import Notation
 
 @testable import MockAPNS
 
-/// Fuzzes YAML from users: fault profiles, single rules, and the list of trusted keys.
+/// Fuzzes YAML from users: fault profiles, added rules, and the list of trusted keys.
 struct ProfilesTarget: FuzzTarget {
   private let library = ProfileLibrary()
 
@@ -23,7 +23,7 @@ struct ProfilesTarget: FuzzTarget {
     } catch {
       expect(hasErrors, "a profile cannot be read in which nothing is wrong: \(error)")
     }
-    if let rule = try? RuleFile.parse(text) { inspect(rule.rule) }
+    if let rule = try? AddedRuleDefinition.parse(text) { inspect(rule.rule) }
     _ = try? ProviderKeysText(text)
     if let reference = try? ProfileReference(text) {
       let again = try? ProfileReference(reference.description)

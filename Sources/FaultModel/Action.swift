@@ -17,7 +17,7 @@ package indirect enum Action: Sendable, Equatable {
   /// Closes the connection without GOAWAY.
   case close
   /// Gives every push on the connection this response for a time, then sends GOAWAY and closes.
-  case drain(for: Duration, respond: Response)
+  case respondThenShutDown(for: Duration, respond: Response)
   /// Accepts and records the push, but never sends the response.
   case loseResponse(endWith: Ending)
   /// Sends the response body in `chunks` pieces, spread over a time.
@@ -73,12 +73,12 @@ package indirect enum Action: Sendable, Equatable {
     package var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
     /// has passed, as APNs does.
-    package var repeatsUntilUpdateInterval: Bool
+    package var blocksTokenUpdates: Bool
 
     /// Creates a response; the default `timestamp` is the current time.
     package init(
       status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
-      repeatsUntilUpdateInterval: Bool = false
+      blocksTokenUpdates: Bool = false
     ) {
       self.status = status
       self.reason = reason
@@ -86,7 +86,7 @@ package indirect enum Action: Sendable, Equatable {
       self.timestamp = timestamp
       self.headers = headers
       self.body = body.map { Array($0.utf8) }
-      self.repeatsUntilUpdateInterval = repeatsUntilUpdateInterval
+      self.blocksTokenUpdates = blocksTokenUpdates
     }
   }
 
@@ -122,7 +122,7 @@ package indirect enum Action: Sendable, Equatable {
     case lognormal(median: Duration, sigma: Double, max: Duration)
   }
 
-  /// What happens when a hold is over.
+  /// What happens when the time of `hang` or `stall` is over.
   package enum Ending: String, CaseIterable, Sendable {
     /// Nothing; the stream stays open without a response.
     case nothing
@@ -181,7 +181,7 @@ package indirect enum Action: Sendable, Equatable {
     /// The delay before the frame is sent, counted from the injection point; at `settings`, from the first SETTINGS
     /// frame.
     package var after: Duration
-    /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before
+    /// How long the first SETTINGS frame of the connection is delayed; only at `settings`. Nothing is sent before
     /// it.
     package var delay: Duration
     /// Whether the client's own SETTINGS are acknowledged from then on.
@@ -252,7 +252,8 @@ extension Action {
     case resetStream = "reset_stream"
     case resetConnection = "reset_connection"
     case goAway = "goaway"
-    case close, drain
+    case close
+    case respondThenShutDown = "drain"
     case loseResponse = "lose_answer"
     case dribble
     case splitBody = "split_body"
@@ -274,7 +275,7 @@ extension Action {
       case .delay, .hang, .resetStream: [.request, .response]
       case .resetConnection: [.request, .connection]
       case .goAway, .close: [.request, .response, .connection]
-      case .drain: [.connection]
+      case .respondThenShutDown: [.connection]
       case .loseResponse, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID:
         [.response]
       case .starveWindow: [.request, .connection]
@@ -310,7 +311,7 @@ extension Action {
     case .resetConnection: .resetConnection
     case .goAway: .goAway
     case .close: .close
-    case .drain: .drain
+    case .respondThenShutDown: .respondThenShutDown
     case .loseResponse: .loseResponse
     case .dribble: .dribble
     case .splitBody: .splitBody
@@ -350,23 +351,23 @@ extension Action {
     // A 410 contains the current time, and recording a reason that APNs does not have needs more than a
     // constant response.
     guard case .respond(let response) = self, response.status != 200, response.status != 410,
-      !response.repeatsUntilUpdateInterval,
+      !response.blocksTokenUpdates,
       response.headers.isEmpty, response.reason == nil || response.knownReason != nil
     else { return nil }
-    return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(now: 0))
+    return ConstantResponse(status: response.status, reason: response.knownReason, body: response.body(serverTime: 0))
   }
 }
 
 extension Action.Response {
   /// Returns the response body.
   ///
-  /// - Parameter now: The settable clock, in milliseconds since 1970.
-  package func body(now: Int64) -> [UInt8] {
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  package func body(serverTime: Int64) -> [UInt8] {
     if let body { return body }
     let timestamp: Int64? =
       switch timestamp {
       case _ where status != 410: nil
-      case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
+      case .relative(let time): serverTime.addingReportingOverflow(time.wholeMilliseconds).partialValue
       case .absolute(let time): time
       }
     if let knownReason { return knownReason.body(timestamp: timestamp) }

@@ -31,7 +31,7 @@ extension Action {
   /// The reasons of the action's responses.
   fileprivate var reasons: [String] {
     switch self {
-    case .respond(let answer), .drain(_, let answer): [answer.reason].compactMap(\.self)
+    case .respond(let answer), .respondThenShutDown(_, let answer): [answer.reason].compactMap(\.self)
     case .choose(let choices): choices.flatMap(\.action.reasons)
     case .sequence(_, let steps, _): steps.flatMap(\.reasons)
     default: []

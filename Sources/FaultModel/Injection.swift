@@ -67,7 +67,7 @@ package struct Injection: Sendable, Equatable {
       Chance(draw: draw, probability: probability, ordinal: ordinal))
   }
 
-  /// The profile that the rule belongs to; nil for ad-hoc rules and magic device tokens.
+  /// The profile that the rule belongs to; nil for added rules and magic device tokens.
   package var profile: String? { effect.profile }
   /// The rule's name; for a magic device token, `magic-` and its code.
   package var rule: String { effect.rule }
@@ -86,7 +86,7 @@ package struct Injection: Sendable, Equatable {
   /// The key of the rule's counters, for `RuleCounters.release`.
   package var slot: Int? { effect.slot }
 
-  /// Returns the same injection with another action, for the pushes on a connection that is draining.
+  /// Returns the same injection with another action, for the pushes on a connection that is about to shut down.
   package func doing(_ action: Action) -> Injection {
     Injection(
       profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,
@@ -110,11 +110,11 @@ extension Action {
 /// The injections at one injection point, as `FaultPlan.decide` returns them: in the order of the rules. Only the last
 /// one may end the evaluation.
 extension [Injection] {
-  /// The changes that are applied to any outcome.
+  /// The injections that change any response, that of APNs or of the deciding injection.
   package var additions: [Injection] { filter(\.continues) }
   /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what APNs
   /// would do.
-  package var outcome: Injection? { last.flatMap { $0.continues ? nil : $0 } }
+  package var decidingInjection: Injection? { last.flatMap { $0.continues ? nil : $0 } }
 }
 
 /// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the

@@ -48,15 +48,15 @@ package struct Profile: Sendable, Equatable {
 
   /// Limits on the resources that all rules of a profile use together.
   package struct Limits: Sendable, Equatable {
-    /// The maximum number of pushes held at once; a further push is answered as APNs would.
+    /// The maximum number of pushes delayed at once; a further push is answered as APNs would.
     package var maxActive: Int
-    /// The maximum time a push or connection may be held.
-    package var maxHold: Duration
+    /// The maximum time for which a push or connection is delayed.
+    package var maxDelay: Duration
 
     /// Creates limits; the defaults are far above what a test needs.
-    package init(maxActive: Int = 100_000, maxHold: Duration = .seconds(600)) {
+    package init(maxActive: Int = 100_000, maxDelay: Duration = .seconds(600)) {
       self.maxActive = maxActive
-      self.maxHold = maxHold
+      self.maxDelay = maxDelay
     }
   }
 

@@ -145,7 +145,7 @@ package struct Trigger: Sendable, Equatable {
   package var window: Window?
   /// The number of streams that must have been opened on the connection.
   package var afterStreams: Int?
-  /// The maximum number of pushes this rule holds at once.
+  /// The maximum number of pushes this rule delays at once.
   package var maxActive: Int?
 
   /// Creates a trigger; by default it always fires.

@@ -20,7 +20,7 @@ package struct RuleEvaluationResult: Sendable, Equatable {
 
   /// The rule's name.
   package let rule: String
-  /// The profile that the rule belongs to; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an added rule.
   package let profile: String?
   /// The rule's injection point.
   package let injectionPoint: InjectionPoint

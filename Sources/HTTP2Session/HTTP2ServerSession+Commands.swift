@@ -18,32 +18,34 @@ extension HTTP2ServerSession {
   /// frame. A part larger than the client's window or 16 384 bytes is split. The last frame carries END_STREAM.
   ///
   /// - Parameters:
-  ///   - isHeld: Sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
-  ///     is held and sent in an empty DATA frame.
+  ///   - waitsForRelease: Sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
+  ///     waits as well and is sent in an empty DATA frame.
   ///   - resetCode: Resets the stream with this code after the last part instead of END_STREAM, for a truncated
   ///     response. Without parts, RST_STREAM follows HEADERS.
   package func respond(
-    to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], isHeld: Bool = false,
+    to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], waitsForRelease: Bool = false,
     resetCode: UInt32? = nil
   ) {
-    if parts.isEmpty, !isHeld, resetCode == nil {
+    if parts.isEmpty, !waitsForRelease, resetCode == nil {
       respond(to: stream, headers: headers)
     } else {
-      submit(ResponseBodyParts(parts: parts, isHeld: isHeld, resetCode: resetCode), to: stream, headers: headers)
+      submit(
+        ResponseBodyParts(parts: parts, waitsForRelease: waitsForRelease, resetCode: resetCode), to: stream,
+        headers: headers)
     }
   }
 
-  /// Releases one more part of a held response. Does nothing if the stream has no held part or is closed.
+  /// Releases one more part of a response. Does nothing if no part waits or the stream is closed.
   ///
-  /// - Returns: Whether more of the response is held.
+  /// - Returns: Whether more of the response waits.
   @discardableResult
   package func releasePart(of stream: RequestStream) -> Bool {
-    guard stream.isHoldingResponse else { return false }
+    guard stream.isAwaitingRelease else { return false }
     stream.state.responseBody?.release()
     // Fails if nghttp2 is not waiting, because HEADERS are not sent yet or the window is exhausted. It then asks
     // for data later.
     nghttp2_session_resume_data(session, stream.id)
-    return stream.isHoldingResponse
+    return stream.isAwaitingRelease
   }
 
   /// Resets a stream. A submitted response that is not in the output yet is dropped.
@@ -137,7 +139,7 @@ extension HTTP2ServerSession {
       case .reset(let code)?:
         HTTP2ServerSession.with(user) { $0.pending.resets.append((stream.id, code)) }
         return APNS_DATA_DEFERRED
-      case .held?, nil:
+      case .waiting?, nil:
         return APNS_DATA_DEFERRED
       }
     }
@@ -211,7 +213,7 @@ extension HTTP2ServerSession {
 
   private func isOwed(on stream: RequestStream) -> Bool {
     if stream.isOverdue { return false }
-    if stream.isAnswered { return !stream.isHoldingResponse }
+    if stream.isAnswered { return !stream.isAwaitingRelease }
     return !stream.isComplete && !isWindowWithheld
   }
 }

@@ -244,9 +244,9 @@ extension HTTP2ServerSession {
     if receiving.isActive { receiving.closedStreams.append(id) }
     guard let object = removeOpenStream(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
-      // A stream with a held response is not reused: its owner may still release a part without knowing that it is
+      // A stream whose response waits for a release is not reused: its owner may still release a part without knowing that it is
       // closed.
-      if stream.isAnswered, !stream.isHoldingResponse { return true }
+      if stream.isAnswered, !stream.isAwaitingRelease { return true }
       // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {
         events.append(.cancelled(stream))

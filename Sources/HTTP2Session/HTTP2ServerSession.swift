@@ -19,7 +19,7 @@ package final class HTTP2ServerSession {
     /// The server reset the stream with this code, because the request violates HTTP/2.
     case reset(RequestStream, HTTP2ErrorCode)
     /// The stream was closed after its request was reported, by RST_STREAM from the client or by a GOAWAY that
-    /// excludes it, while the response was not yet submitted or a part of it was held. Nothing can be sent on the
+    /// excludes it, while the response was not yet submitted or a part of it waited for a release. Nothing can be sent on the
     /// stream any more.
     case cancelled(RequestStream)
     /// The submitted response is not sent: the peer violated the protocol after the request, and no response
@@ -196,7 +196,7 @@ package final class HTTP2ServerSession {
   package func nextEvent() -> Event? {
     while let event = events.removeFirst() {
       // Skip the event if the request was answered before the cancellation was noticed.
-      if case .cancelled(let stream) = event, stream.isAnswered, !stream.isHoldingResponse { continue }
+      if case .cancelled(let stream) = event, stream.isAnswered, !stream.isAwaitingRelease { continue }
       return event
     }
     return nil

@@ -57,7 +57,7 @@ package final class RequestStream {
   package var violation: MessageViolation? { state.violation }
 
   /// Whether a part of the response waits for `HTTP2ServerSession.releasePart`.
-  var isHoldingResponse: Bool { state.responseBody?.isHeld == true }
+  var isAwaitingRelease: Bool { state.responseBody?.isAwaitingRelease == true }
 
   /// Moves the request out for processing, which avoids retaining its buffers. Call `putBack` afterwards.
   package func takeRequest() -> HTTPRequest {
@@ -129,7 +129,7 @@ struct ResponseBodyParts {
     /// The number of bytes to send; the last bytes carry END_STREAM.
     case bytes(Int, isLast: Bool)
     /// Wait for `release`.
-    case held
+    case waiting
     /// Reset the stream with this code instead of ending it.
     case reset(UInt32)
   }
@@ -156,31 +156,31 @@ struct ResponseBodyParts {
   /// Creates a body in parts.
   ///
   /// - Parameters:
-  ///   - isHeld: Whether each part waits for `release`.
+  ///   - waitsForRelease: Whether each part waits for `release`.
   ///   - resetCode: The code to reset the stream with after the last part; nil to end it with END_STREAM.
-  init(parts: [[UInt8]], isHeld: Bool, resetCode: UInt32?) {
+  init(parts: [[UInt8]], waitsForRelease: Bool, resetCode: UInt32?) {
     part = parts.first ?? []
     rest = parts.dropFirst()
     count = parts.count
     self.resetCode = resetCode
-    released = isHeld ? 0 : .max
+    released = waitsForRelease ? 0 : .max
   }
 
-  /// Whether a part waits for `release`. A held body without parts holds its END_STREAM.
-  var isHeld: Bool { released < max(count, 1) }
+  /// Whether a part waits for `release`. Without parts, END_STREAM waits.
+  var isAwaitingRelease: Bool { released < max(count, 1) }
 
   /// Allows one more part to be sent.
   mutating func release() {
-    if isHeld { released += 1 }
+    if isAwaitingRelease { released += 1 }
   }
 
   /// Copies as much of the current part as fits.
   mutating func copyNext(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Step {
     guard index < count else {
-      if isHeld { return .held }
+      if isAwaitingRelease { return .waiting }
       return resetCode.map { .reset($0) } ?? .bytes(0, isLast: true)
     }
-    guard index < released else { return .held }
+    guard index < released else { return .waiting }
     let size = min(buffer.count, part.count - offset)
     part.withUnsafeBufferPointer { part in
       _ = buffer.update(fromContentsOf: UnsafeBufferPointer(rebasing: part[offset..<offset + size]))

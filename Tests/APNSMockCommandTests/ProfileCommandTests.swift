@@ -150,9 +150,9 @@ import Testing
 
   @Test func timeToLiveIsAddedToYAMLAndJSON() throws {
     for text in [#"{"do": {"close": {}}}"#, "do: {close: {}}\nttl: 5s # short\n", "---\ndo:\n  close: {}\n"] {
-      let file = try RuleFile.parse(try RuleAdd.text(text, ttl: "2m"))
-      #expect(file.ttl == .seconds(120))
-      #expect(file.rule.action == .close)
+      let definition = try AddedRuleDefinition.parse(try RuleAdd.text(text, ttl: "2m"))
+      #expect(definition.ttl == .seconds(120))
+      #expect(definition.rule.action == .close)
     }
   }
 }

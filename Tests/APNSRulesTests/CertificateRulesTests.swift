@@ -97,7 +97,7 @@ struct CertificateRulesTests {
     },
   ].flatMap { $0 }
 
-  /// Invalid provider tokens sent with a certificate do not set the latch, and valid ones do not open the stream
+  /// Invalid provider tokens sent with a certificate do not block token updates, and valid ones do not open the stream
   /// allowance.
   @Test func tokensSentWithACertificateAreIgnored() {
     var push = TestPush()

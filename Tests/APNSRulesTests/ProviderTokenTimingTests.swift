@@ -197,7 +197,7 @@ struct ProviderTokenTimingTests {
     }
   }
 
-  /// The latch hides invalid signatures (observed), but not a missing token; another connection is unaffected.
+  /// The block hides invalid signatures (observed), but not a missing token; another connection is unaffected.
   @Test func blockedUpdatesSkipSignatureChecks() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
@@ -219,7 +219,7 @@ struct ProviderTokenTimingTests {
     expect(push.validate(), nil)
   }
 
-  /// `lenient` ignores a latch that was set before the mode changed.
+  /// `lenient` ignores a block that began before the mode changed.
   @Test func lenientModeEndsTheBlock() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {

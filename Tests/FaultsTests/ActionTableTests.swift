@@ -10,7 +10,7 @@ import Testing
       (.respond, [.request], false), (.delay, [.request, .response], true), (.hang, [.request, .response], false),
       (.resetStream, [.request, .response], false), (.resetConnection, [.request, .connection], false),
       (.goAway, [.request, .response, .connection], false), (.close, [.request, .response, .connection], false),
-      (.drain, [.connection], false), (.loseResponse, [.response], false), (.dribble, [.response], true),
+      (.respondThenShutDown, [.connection], false), (.loseResponse, [.response], false), (.dribble, [.response], true),
       (.splitBody, [.response], true), (.truncateBody, [.response], true), (.garbleBody, [.response], true),
       (.dropHeader, [.response], true), (.emptyErrorBody, [.response], true),
       (.starveWindow, [.request, .connection], true), (.settings, [.settings, .connection], true),

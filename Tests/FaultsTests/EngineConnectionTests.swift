@@ -130,15 +130,15 @@ import Testing
     }
   }
 
-  /// Windows of ad-hoc rules begin with the activation of the rule.
-  @Test func activationOfAdHocRules() {
+  /// Windows of added rules begin with the activation of the rule.
+  @Test func activationOfAddedRules() {
     let rule = Rule(
       name: "mine", injectionPoint: .connection,
       trigger: Trigger(window: .init(after: .seconds(10), length: .seconds(5))),
       action: .close)
     let plan = FaultPlan(
-      profile: Profile(name: "healthy"), adHoc: [rule], seed: 1, activatedAt: 0,
-      adHocActivatedAt: ["mine": .seconds(100)], ruleCounters: RuleCounters())
+      profile: Profile(name: "healthy"), addedRules: [rule], seed: 1, activatedAt: 0,
+      addedRulesActivatedAt: ["mine": .seconds(100)], ruleCounters: RuleCounters())
     #expect(!plan.fires(at: .connection, now: .seconds(12)))
     #expect(plan.nextEvaluation(after: .seconds(12), for: Self.connection) == .seconds(110))
     #expect(plan.fires(at: .connection, now: .seconds(110)))

@@ -21,7 +21,7 @@ import Testing
 
   /// Returns the names of the rules that fired: those that add to a response, then the one that ended the evaluation.
   static func names(_ decision: [Injection]) -> [String] {
-    decision.additions.map(\.rule) + ["|"] + (decision.outcome.map { [$0.rule] } ?? [])
+    decision.additions.map(\.rule) + ["|"] + (decision.decidingInjection.map { [$0.rule] } ?? [])
   }
 
   @Test(
@@ -37,23 +37,23 @@ import Testing
       ([with(slow, continues: false), down], [], ["|", "slow"]),
       ([with(down, continues: true), gone], [], ["down", "|", "gone"]),
     ] as [([Rule], [Rule], [String])])
-  func order(rules: [Rule], adHoc: [Rule], names: [String]) {
-    let decision = FaultPlan(rules, adHoc: adHoc).decide(EngineFixture().traffic, at: .request, now: 0)
+  func order(rules: [Rule], addedRules: [Rule], names: [String]) {
+    let decision = FaultPlan(rules, addedRules: addedRules).decide(EngineFixture().traffic, at: .request, now: 0)
     #expect(Self.names(decision) == names)
     #expect(decision.additions.allSatisfy { $0.continues })
-    #expect(decision.outcome?.continues != true)
+    #expect(decision.decidingInjection?.continues != true)
   }
 
   @Test func decisionNamesItsOrigin() {
-    let decision = FaultPlan([Self.down], adHoc: [Self.slow]).decide(EngineFixture().traffic, at: .request, now: 0)
+    let decision = FaultPlan([Self.down], addedRules: [Self.slow]).decide(EngineFixture().traffic, at: .request, now: 0)
     #expect(decision.additions.map(\.profile) == [nil])
-    #expect(decision.outcome?.profile == "test")
+    #expect(decision.decidingInjection?.profile == "test")
   }
 
   /// Rules after the one that ended the evaluation count nothing.
   @Test func rulesAfterAnOutcomeAreNotCounted() {
     let plan = FaultPlan([.unavailable("a", trigger: Trigger(every: 2)), .unavailable("b", trigger: Trigger(first: 1))])
-    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
+    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.rule }
     #expect(fired == ["b", "a", nil, "a"])
     #expect(plan.ruleCounters.explain("b")?.evaluations == 2)
   }
@@ -68,8 +68,8 @@ import Testing
       #expect(plan.isActive(at: other) == (other == injectionPoint))
       #expect(plan.fires(at: other) == (other == injectionPoint))
     }
-    #expect(FaultPlan([], adHoc: [rule]).isActive(at: injectionPoint))
-    let isPaused = FaultPlan([rule], adHoc: [rule], magicTokens: true, isPaused: true)
+    #expect(FaultPlan([], addedRules: [rule]).isActive(at: injectionPoint))
+    let isPaused = FaultPlan([rule], addedRules: [rule], magicTokens: true, isPaused: true)
     for other in InjectionPoint.allCases {
       #expect(!isPaused.isActive(at: other))
       #expect(!isPaused.fires(at: other))
@@ -105,7 +105,7 @@ import Testing
     #expect(!Self.rejected.push.verdict.isAccepted)
     #expect(plan.fires(Self.rejected, at: injectionPoint) == fires)
     #expect(plan.fires(EngineFixture(), at: injectionPoint))
-    #expect(plan.ruleCounters.explain("rule")?.refused == (fires ? 0 : 1))
+    #expect(plan.ruleCounters.explain("rule")?.rejectedByAPNs == (fires ? 0 : 1))
   }
 
   /// After an outcome has been injected, only actions that add to it are applied.
@@ -121,7 +121,7 @@ import Testing
       })
     let traffic = EngineFixture { $0.response = Traffic.Response(status: 503) }.traffic
     #expect(Self.names(plan.decide(traffic, at: .response, now: 0)) == ["split", "|", "gone"])
-    #expect(Self.names(plan.decide(traffic, at: .response, now: 0, excludingOutcomes: true)) == ["split", "late", "|"])
+    #expect(Self.names(plan.decide(traffic, at: .response, now: 0, additionsOnly: true)) == ["split", "late", "|"])
   }
 
   // MARK: - Sequences
@@ -136,7 +136,7 @@ import Testing
   static func answers(_ plan: FaultPlan, to devices: [Int]) -> [Int] {
     devices.map { device in
       let fixture = EngineFixture { $0.deviceToken = EngineFixture.deviceToken(device) }
-      switch plan.decide(fixture.traffic, at: .request, now: 0).outcome?.action {
+      switch plan.decide(fixture.traffic, at: .request, now: 0).decidingInjection?.action {
       case .respond(let answer): return answer.status
       case .pass: return 200
       default: return 0
@@ -195,7 +195,7 @@ import Testing
 
   @Test func holdsWithinTheRulesLimit() throws {
     let plan = FaultPlan([Rule(name: "hang", trigger: Trigger(maxActive: 2), action: Self.hang)])
-    let held = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
+    let held = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection }
     #expect(held.map { $0 != nil } == [true, true, false, false])
     #expect(plan.ruleCounters.delayedPushes == 2)
     #expect(plan.ruleCounters.explain("hang")?.active == 2)
@@ -222,7 +222,7 @@ import Testing
   /// Actions that do not hold a push are not limited, and releasing them changes nothing.
   @Test func otherActionsAreNotLimited() throws {
     let plan = FaultPlan([.unavailable(trigger: Trigger(maxActive: 0))], limits: .init(maxActive: 0))
-    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
+    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection)
     plan.ruleCounters.release(injection)
     #expect(plan.ruleCounters.delayedPushes == 0)
     #expect(plan.fires())
@@ -234,8 +234,8 @@ import Testing
     ] as [(Duration?, Duration)])
   func hangWithinLimits(length: Duration?, expected: Duration) {
     let plan = FaultPlan(
-      [Rule(name: "hang", action: .hang(for: length, endWith: .close))], limits: .init(maxHold: .seconds(60)))
-    let action = plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.action
+      [Rule(name: "hang", action: .hang(for: length, endWith: .close))], limits: .init(maxDelay: .seconds(60)))
+    let action = plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.action
     #expect(action == .hang(for: expected, endWith: .close))
   }
 
@@ -246,10 +246,10 @@ import Testing
         name: "script", trigger: Trigger(maxActive: 1),
         action: .sequence(key: .rule, steps: [Self.hang, Self.hang, .answer(503)], onEnd: .stay))
     ])
-    let first = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
+    let first = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection)
     #expect(Self.answers(plan, to: [1, 1]) == [0, 0])
     plan.ruleCounters.release(first)
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.action.name == .hang)
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.action.name == .hang)
     #expect(Self.answers(plan, to: [1]) == [503])
   }
 }

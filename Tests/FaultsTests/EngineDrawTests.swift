@@ -56,14 +56,14 @@ import Testing
     #expect((740...940).contains(Self.fired(plan).symmetricDifference(Self.fired(Self.plan())).count))
   }
 
-  /// Rules of the same name in two profiles, and an ad-hoc rule of that name, draw independently.
+  /// Rules of the same name in two profiles, and an added rule of that name, draw independently.
   @Test func profilesDrawIndependently() {
     let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0.3)))
     let plans = [
       FaultPlan(
         profile: Profile(name: "other", rules: [rule]), seed: 1, magicTokens: false, activatedAt: 0,
         ruleCounters: RuleCounters()),
-      FaultPlan([], adHoc: [rule]),
+      FaultPlan([], addedRules: [rule]),
     ]
     for plan in plans {
       #expect((740...940).contains(Self.fired(plan).symmetricDifference(Self.fired(Self.plan())).count))
@@ -89,7 +89,7 @@ import Testing
   func exact(p: Double, fires: Bool, draws: Bool) throws {
     let decision = Self.plan(p: p).decide(Self.pushes[1], at: .request, now: 0)
     #expect(decision.isEmpty != fires)
-    guard let injection = decision.outcome else { return }
+    guard let injection = decision.decidingInjection else { return }
     #expect(injection.probability == p)
     #expect((injection.draw != nil) == draws)
     if draws { #expect(injection.ordinal == 2) }
@@ -106,7 +106,7 @@ import Testing
   func isAsDocumented(key: Trigger.Key, bits: UInt64, ordinal: Int) throws {
     let plan = Self.plan(seed: 42, p: 0.999_999, key)
     let decision = plan.decide(EngineFixture { $0.attempt = 3 }.traffic, at: .request, now: 0)
-    let injection = try #require(decision.outcome)
+    let injection = try #require(decision.decidingInjection)
     #expect(injection.draw == Double(bits) / 9_007_199_254_740_992)
     #expect(injection.ordinal == ordinal)
   }
@@ -155,7 +155,7 @@ import Testing
       .unavailable(trigger: Trigger(probability: .ramp(from: 0, to: 0.5, over: .seconds(60)), drawKey: .attempt))
     ])
     let decisions = Self.pushes.map { plan.decide($0, at: .request, now: .seconds(at)) }
-    #expect(decisions.compactMap(\.outcome?.probability).allSatisfy { $0 == p })
+    #expect(decisions.compactMap(\.decidingInjection?.probability).allSatisfy { $0 == p })
     #expect(abs(Double(decisions.count { !$0.isEmpty }) - 2000 * p) < 5 * (2000 * p * (1 - p)).squareRoot())
   }
 
@@ -167,14 +167,15 @@ import Testing
       .init(weight: 10, action: .resetStream(code: 2)), .init(weight: 0, action: .close),
     ]
     let plan = FaultPlan([Rule(name: "menu", action: .choose(choices))])
-    let actions = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).outcome?.action }
+    let actions = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).decidingInjection?.action }
     #expect(actions.count == 2000)
     for (choice, expected) in zip(choices, [800, 1000, 200, 0]) {
       #expect(abs(actions.count { $0 == choice.action } - expected) <= expected / 5)
     }
     let again = FaultPlan([Rule(name: "menu", action: .choose(choices))])
     #expect(
-      actions.reversed() == Self.pushes.reversed().compactMap { again.decide($0, at: .request, now: 0).outcome?.action }
+      actions.reversed()
+        == Self.pushes.reversed().compactMap { again.decide($0, at: .request, now: 0).decidingInjection?.action }
     )
   }
 
@@ -182,7 +183,7 @@ import Testing
   @Test func choiceHasItsOwnDraw() {
     let choices = [Action.Choice(weight: 1, action: .answer(500)), Action.Choice(weight: 1, action: .answer(503))]
     let plan = FaultPlan([Rule(name: "menu", trigger: Trigger(probability: .fixed(0.5)), action: .choose(choices))])
-    let outcomes = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).outcome }
+    let outcomes = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).decidingInjection }
     #expect((400...600).contains(outcomes.count { $0.action == .answer(500) }))
     #expect(outcomes.allSatisfy { ($0.draw ?? 1) < 0.5 })
   }
@@ -192,7 +193,7 @@ import Testing
     let plan = FaultPlan([
       Rule(name: "menu", action: .choose([.init(weight: 1, action: inner), .init(weight: 1, action: .close)]))
     ])
-    let actions = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).outcome?.action }
+    let actions = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).decidingInjection?.action }
     for (action, expected) in [(Action.answer(500), 500), (.answer(503), 500), (.close, 1000)] {
       #expect(abs(actions.count { $0 == action } - expected) < 120)
     }
@@ -236,7 +237,7 @@ import Testing
       (.lognormal(median: .seconds(3), sigma: .nan, max: .seconds(7)), .seconds(7)),
     ] as [(Action.Delay, Duration?)])
   func delayWithinLimits(delay: Action.Delay, expected: Duration?) {
-    let delays = Set(Self.delays(delay, limits: Profile.Limits(maxHold: .seconds(60))))
+    let delays = Set(Self.delays(delay, limits: Profile.Limits(maxDelay: .seconds(60))))
     if let expected { #expect(delays == [expected]) } else { #expect(delays.isSubset(of: [.zero, .seconds(60)])) }
   }
 }

@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test func explanationOfAFiringRule() throws {
-    let plan = FaultPlan([], adHoc: [.unavailable("mine", trigger: Trigger(first: 2))])
+    let plan = FaultPlan([], addedRules: [.unavailable("mine", trigger: Trigger(first: 2))])
     for _ in 0..<3 { _ = plan.fires() }
     let explanation = try #require(plan.ruleCounters.explain("mine"))
     #expect(

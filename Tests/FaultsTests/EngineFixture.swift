@@ -46,7 +46,7 @@ struct EngineFixture: Sendable {
     return Traffic.Push(
       request: request, verdict: verdict,
       key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),
-      defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
+      defaultTopic: certificate?.defaultTopic, attempt: attempt, receivedAt: Self.noon)
   }
 
   var traffic: Traffic { Traffic(connection: connection, push: push, response: response) }
@@ -77,12 +77,12 @@ extension Action {
 extension FaultPlan {
   /// Creates a plan of a profile with these rules, activated at time 0.
   convenience init(
-    _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
+    _ rules: [Rule], addedRules: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
     pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, isPaused: Bool = false,
     ruleCounters: RuleCounters = RuleCounters()
   ) {
     self.init(
-      profile: Profile(name: "test", limits: limits, pushIdentity: pushIdentity, rules: rules), adHoc: adHoc,
+      profile: Profile(name: "test", limits: limits, pushIdentity: pushIdentity, rules: rules), addedRules: addedRules,
       seed: seed, magicTokens: magicTokens, isPaused: isPaused, activatedAt: 0, ruleCounters: ruleCounters)
   }
 

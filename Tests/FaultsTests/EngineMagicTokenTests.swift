@@ -44,12 +44,12 @@ import Testing
           #expect(decision.isEmpty)
           continue
         }
-        let injection = action.name.continues == true ? decision.additions.first : decision.outcome
+        let injection = action.name.continues == true ? decision.additions.first : decision.decidingInjection
         #expect(injection?.action == action)
         #expect(injection?.rule == "magic-\(digits.prefix(4))")
         #expect(injection?.profile == nil)
         #expect(injection?.followedBy == (digits.hasPrefix("5031") ? .goAway(.init(lastStream: .this)) : nil))
-        #expect(decision.additions.count + (decision.outcome == nil ? 0 : 1) == 1)
+        #expect(decision.additions.count + (decision.decidingInjection == nil ? 0 : 1) == 1)
       }
     }
   }
@@ -60,16 +60,16 @@ import Testing
     for token in MagicToken.list {
       #expect(token.text.count == 64)
       #expect(MagicToken(token.text) == token)
-      #expect(!token.outcome.isEmpty)
+      #expect(!token.summary.isEmpty)
     }
     #expect(
       MagicToken.make(code: .unregistered, argument: 12).text
         == "feedfacefeedface41000012" + String(repeating: "0", count: 40))
     #expect(MagicToken.make(code: .late, argument: 123_456).argument == 9999)
     #expect(MagicToken.make(code: .late, argument: -1).argument == 0)
-    #expect(MagicToken.make(code: .unregistered, argument: 3).outcome == "410 Unregistered, timestamp 3 h before now")
-    #expect(MagicToken.make(code: .late, argument: 15).outcome == "200 after 1.5s")
-    #expect(MagicToken.make(code: .badDeviceToken).outcome == "400 BadDeviceToken")
+    #expect(MagicToken.make(code: .unregistered, argument: 3).summary == "410 Unregistered, timestamp 3 h before now")
+    #expect(MagicToken.make(code: .late, argument: 15).summary == "200 after 1.5s")
+    #expect(MagicToken.make(code: .badDeviceToken).summary == "400 BadDeviceToken")
   }
 
   @Test(arguments: [
@@ -113,11 +113,11 @@ import Testing
     let slow = Rule(name: "slow", action: .delay(.fixed(.seconds(1))))
     let both = FaultPlan([slow], magicTokens: true).decide(fixture.traffic, at: .request, now: 0)
     #expect(both.additions.map { $0.rule } == ["slow"])
-    #expect(both.outcome?.rule == "magic-4100")
+    #expect(both.decidingInjection?.rule == "magic-4100")
     let ruled = FaultPlan([slow, .unavailable("down")], magicTokens: true).decide(fixture.traffic, at: .request, now: 0)
-    #expect(ruled.outcome?.rule == "down")
+    #expect(ruled.decidingInjection?.rule == "down")
     let passed = FaultPlan([Rule(name: "pass", action: .pass)], magicTokens: true)
-    #expect(passed.decide(fixture.traffic, at: .request, now: 0).outcome?.rule == "pass")
+    #expect(passed.decide(fixture.traffic, at: .request, now: 0).decidingInjection?.rule == "pass")
     var rejected = fixture
     rejected.fields[0].1 = ""
     #expect(!FaultPlan([], magicTokens: true).fires(rejected))
@@ -126,12 +126,12 @@ import Testing
   }
 
   @Test func holdsWithinLimits() {
-    let plan = FaultPlan([], limits: .init(maxActive: 1, maxHold: .seconds(2)), magicTokens: true)
+    let plan = FaultPlan([], limits: .init(maxActive: 1, maxDelay: .seconds(2)), magicTokens: true)
     let hang = plan.decide(EngineFixture { $0.deviceToken = Self.token("0900 0000") }.traffic, at: .request, now: 0)
-    #expect(hang.outcome?.action == .hang(for: .seconds(2), endWith: .nothing))
+    #expect(hang.decidingInjection?.action == .hang(for: .seconds(2), endWith: .nothing))
     let late = EngineFixture { $0.deviceToken = Self.token("0001 0050") }.traffic
     #expect(plan.decide(late, at: .request, now: 0).isEmpty)
-    if let outcome = hang.outcome { plan.ruleCounters.release(outcome) }
+    if let injection = hang.decidingInjection { plan.ruleCounters.release(injection) }
     #expect(plan.decide(late, at: .request, now: 0).additions.map { $0.action } == [.delay(.fixed(.seconds(2)))])
   }
 }

@@ -132,7 +132,7 @@ import Testing
     #expect(profile.name == "black-friday")
     #expect(profile.seed == 42)
     #expect(profile.settings == [.firstStreams: "1", .maxStreams: "1000", .idleTimeout: "60m"])
-    #expect(profile.limits == Profile.Limits(maxActive: 200, maxHold: .seconds(60)))
+    #expect(profile.limits == Profile.Limits(maxActive: 200, maxDelay: .seconds(60)))
     #expect(profile.stopAfter == .seconds(600))
     #expect(
       profile.parameters == [

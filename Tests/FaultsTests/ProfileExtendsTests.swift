@@ -45,7 +45,7 @@ import Testing
     #expect(profile.summary == "")
     #expect(profile.seed == 2)
     #expect(profile.settings == [.idleTimeout: "5m", .maxStreams: "20"])
-    #expect(profile.limits == Profile.Limits(maxActive: 7, maxHold: .seconds(9)))
+    #expect(profile.limits == Profile.Limits(maxActive: 7, maxDelay: .seconds(9)))
     #expect(profile.stopAfter == .seconds(420))
     #expect(profile.pushIdentity == .apnsID)
     #expect(

@@ -19,7 +19,7 @@ enum ProfileFixture {
   }
 
   /// Parses a rule whose fields are written as one line of flow style.
-  static func rule(_ fields: String) throws -> Rule { try RuleFile.parse("{\(fields)}").rule }
+  static func rule(_ fields: String) throws -> Rule { try AddedRuleDefinition.parse("{\(fields)}").rule }
 
   static func condition(_ fields: String, at injectionPoint: InjectionPoint = .request) throws -> Condition {
     let action = injectionPoint == .response ? "split_body" : "close"

@@ -27,9 +27,9 @@ import Testing
       => 26: rules[0].when.collapse_id: 12:30 without quotation marks is a number to YAML, quote collapse ids: \
       "12:30"
       address: 10.0.0.0/33
-      => 22: rules[0].when.address: "10.0.0.0/33" has no valid prefix length, it is a number from 0 to 32
+      => 22: rules[0].when.address: "10.0.0.0/33" has no valid prefix length, use a number from 0 to 32
       address: 'fd00::/129'
-      => 22: rules[0].when.address: "fd00::/129" has no valid prefix length, it is a number from 0 to 128
+      => 22: rules[0].when.address: "fd00::/129" has no valid prefix length, use a number from 0 to 128
       address: 10.1.2.3/8
       => 22: rules[0].when.address: "10.1.2.3/8" has bits set after its prefix, write the first address of the \
       block, as in 10.0.0.0/8

@@ -70,7 +70,7 @@ import Testing
       stop: {}
       => 1:7: stop: after is missing
       push_key: id
-      => 1:11: push_key: unknown value "id", it is one of content, apns_id
+      => 1:11: push_key: unknown value "id", use one of content, apns_id
       apns: {max_streams: 0}
       => 1:21: apns.max_streams: cannot be "0", expected a whole number from 1 to 1073741824
       apns: {throttle_on_4xx: maybe}
@@ -155,10 +155,10 @@ import Testing
       do: {delay: {lognormal: {median: 2s, sigma: 1, max: 1s}}}
       => 2:30: rules[0].do.delay.lognormal: median is longer than max
       do: {hang: {end_with: alert}}
-      => 2:28: rules[0].do.hang.end_with: unknown value "alert", it is one of nothing, reset_stream, close, \
+      => 2:28: rules[0].do.hang.end_with: unknown value "alert", use one of nothing, reset_stream, close, \
       answer
       at: response, do: {lose_answer: {end_with: close}}
-      => 2:49: rules[0].do.lose_answer.end_with: unknown value "close", it is one of nothing, reset_stream
+      => 2:49: rules[0].do.lose_answer.end_with: unknown value "close", use one of nothing, reset_stream
       do: {reset_stream: {code: INTERNAL_EROR}}
       => 2:32: rules[0].do.reset_stream.code: unknown value "INTERNAL_EROR", did you mean "INTERNAL_ERROR"?
       do: {reset_stream: {code: 99999999999}}
@@ -171,7 +171,7 @@ import Testing
       => 2:33: rules[0].do.goaway.close_after: "soon" is not a duration, durations are written 500ms, 5s, 2m, \
       1h, 1h30m
       do: {goaway: {last_stream: first}}
-      => 2:33: rules[0].do.goaway.last_stream: unknown value "first", it is one of before_this, this, all
+      => 2:33: rules[0].do.goaway.last_stream: unknown value "first", use one of before_this, this, all
       at: connection, do: {drain: {}}
       => 2:34: rules[0].do.drain: for is missing
       at: response, do: {dribble: {chunks: 1, over: 1s}}

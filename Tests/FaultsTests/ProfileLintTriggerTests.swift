@@ -45,7 +45,7 @@ import Testing
       => 2:37: rules[0].trigger.times_per: an attempt is unique, so it cannot be counted, did you \
       mean "push"?
       trigger: {first: 1, times_per: tokn}
-      => 2:37: rules[0].trigger.times_per: unknown value "tokn", it is one of rule, push, device_token, \
+      => 2:37: rules[0].trigger.times_per: unknown value "tokn", use one of rule, push, device_token, \
       topic, connection, client
       trigger: {over_limit: {per: 1s}}
       => 2:28: rules[0].trigger.over_limit: limit is missing
@@ -91,7 +91,7 @@ import Testing
     arguments: LintTable(
       """
       type: whole, default: 5
-      => 1:20: params.x.type: unknown value "whole", it is one of int, probability, duration, string, bool
+      => 1:20: params.x.type: unknown value "whole", use one of int, probability, duration, string, bool
       default: 5
       => 1:10: params.x: type is missing, {type: int, default: 5}
       type: int
@@ -143,7 +143,7 @@ import Testing
       window: {for: '${hold}'}
       => 2:29: rules[0].trigger.window.for: 0s is not longer than zero (parameter "hold")
       draw_per: '${words}', probability: 1
-      => 2:25: rules[0].trigger.draw_per: unknown value "nobody" (parameter "words"), it is one of rule, \
+      => 2:25: rules[0].trigger.draw_per: unknown value "nobody" (parameter "words"), use one of rule, \
       attempt, push, device_token, topic, connection, client
       """))
   func parameterUses(row: LintTable.Row) {

@@ -122,7 +122,7 @@ import Testing
       ),
       (
         "respond: {reason: TooManyProviderTokenUpdates, latch: true}",
-        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))
+        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true))
       ),
       (
         "respond: {status: 503, headers: {Retry-After: 5, x: y}}",
@@ -192,11 +192,11 @@ import Testing
       (.response, "change_id: {to: upper_case}", .changeID(.upperCase)),
       (
         .connection, "drain: {for: 5s}",
-        .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))
+        .respondThenShutDown(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))
       ),
       (
         .connection, "drain: {for: 5s, respond: {status: 500}}",
-        .drain(for: .seconds(5), respond: .init(status: 500, reason: "InternalServerError"))
+        .respondThenShutDown(for: .seconds(5), respond: .init(status: 500, reason: "InternalServerError"))
       ),
       (.connection, "ignore_pings: ", .ignorePings(for: nil)),
       (
@@ -254,27 +254,29 @@ import Testing
         == Profile(
           name: "all", summary: "One: two", seed: .max,
           settings: [.throttleOn4xx: "on", .deviceRate: "5/1s", .errorsBeforeGoaway: "off"],
-          limits: .init(maxHold: .seconds(5)), stopAfter: .seconds(300), pushIdentity: .apnsID))
+          limits: .init(maxDelay: .seconds(5)), stopAfter: .seconds(300), pushIdentity: .apnsID))
   }
 
   /// JSON is valid YAML, and its strings remain strings.
   @Test func readsJSON() throws {
-    let file = try RuleFile.parse(
+    let definition = try AddedRuleDefinition.parse(
       #"{"name": "down", "when": {"device_token": "0410", "topic": {"in": ["1", "true"]}, "priority": 10}, "#
         + #""trigger": {"probability": 0.5}, "do": {"respond": {"status": 503}}, "ttl": "5m"}"#)
-    #expect(file.ttl == .seconds(300))
-    #expect(file.isNamed)
-    #expect(file.warnings == [])
+    #expect(definition.ttl == .seconds(300))
+    #expect(definition.isNamed)
+    #expect(definition.warnings == [])
     #expect(
-      file.rule.condition
+      definition.rule.condition
         == Condition([
           .init(.deviceToken, .equals("0410")), .init(.topic, .oneOf(["1", "true"])), .init(.priority, .equals("10")),
         ]))
   }
 
   @Test func singleRule() throws {
-    let file = try RuleFile.parse("do: {close: }", defaultName: "rule-7")
-    #expect(file == RuleFile(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
+    let definition = try AddedRuleDefinition.parse("do: {close: }", defaultName: "rule-7")
+    #expect(
+      definition
+        == AddedRuleDefinition(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
   }
 
   @Test(arguments: [
@@ -287,7 +289,7 @@ import Testing
     ("du: {close: }", #"rule:1:1: du: unknown, did you mean "do"?"#),
   ])
   func problemsInASingleRule(text: String, problem: String) {
-    let failure = #expect(throws: ProfileFailure.self) { try RuleFile.parse(text) }
+    let failure = #expect(throws: ProfileFailure.self) { try AddedRuleDefinition.parse(text) }
     #expect(failure?.problems.first?.description == problem)
   }
 }

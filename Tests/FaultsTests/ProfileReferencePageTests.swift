@@ -21,7 +21,7 @@ import Testing
 
       ## Rule
 
-      \(RuleFields.syntax.description.table)
+      \(RuleValues.syntax.description.table)
       ## `when`
 
       The keys of `when`, all of which must apply:

@@ -62,7 +62,7 @@ import Testing
         .request,
         .respond(.init(status: 500, reason: nil, headers: [.init(name: "retry-after", value: "5")], body: "{\"a\":1}"))
       ),
-      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))),
+      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true))),
       (.request, .delay(.fixed(.milliseconds(20)))),
       (.request, .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2)))),
       (.request, .hang(for: .seconds(45), endWith: .answer)),
@@ -78,7 +78,7 @@ import Testing
       (.response, .loseResponse(endWith: .resetStream)), (.response, .dribble(chunks: 3, over: .seconds(1))),
       (.response, .splitBody), (.response, .truncateBody), (.response, .garbleBody), (.response, .emptyErrorBody),
       (.response, .dropHeader(name: "apns-id")), (.response, .changeID(.lowerCase)),
-      (.connection, .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
+      (.connection, .respondThenShutDown(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
       (.connection, .ignorePings(for: .seconds(1))),
       (
         .connection,
@@ -134,22 +134,22 @@ import Testing
   ]
 
   @Test(arguments: rules)
-  func ruleText(text: String) throws { try Self.expectSame(RuleFile.parse(text).rule) }
+  func ruleText(text: String) throws { try Self.expectSame(AddedRuleDefinition.parse(text).rule) }
 
   /// Every action and every key of the tables is read, written and read again by one of the texts above.
   @Test func everyKeyOfARuleIsWritten() throws {
     var written: Set<String> = []
     for text in Self.rules {
-      let rule = try RuleFile.parse(text).rule
+      let rule = try AddedRuleDefinition.parse(text).rule
       let json = ProfileFixture.json { rule.write(to: &$0) }
-      ValueForm.map(RuleFields.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
+      ValueForm.map(RuleValues.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
     }
     var expected = Set(Action.Name.allCases.map(\.rawValue))
     // A time in the past is written as a duration, and an exact value without a map.
-    for map in RuleFields.syntax.description.withNestedMaps where map.name != "ago" {
+    for map in RuleValues.syntax.description.withNestedMaps where map.name != "ago" {
       expected.formUnion(map.fields.map { "\(map.name).\($0.name)" })
     }
-    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleFields.ttl)"])
+    #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleValues.ttl)"])
   }
 
   @Test func ruleAsText() throws {
@@ -195,7 +195,7 @@ import Testing
     profile.seed = .max
     profile.stopAfter = .seconds(600)
     profile.pushIdentity = .apnsID
-    profile.limits = .init(maxActive: 5, maxHold: .seconds(61))
+    profile.limits = .init(maxActive: 5, maxDelay: .seconds(61))
     let text = ProfileFixture.json(profile.write)
     let loaded = try ProfileLibrary().profile(of: ProfileSource(name: "x", text: text, origin: .inline))
     #expect(loaded == LoadedProfile(profile: profile, warnings: []))
@@ -219,7 +219,7 @@ import Testing
 
   static func expectSame(_ rule: Rule) throws {
     let text = ProfileFixture.json { rule.write(to: &$0) }
-    let read = try RuleFile.parse(text)
+    let read = try AddedRuleDefinition.parse(text)
     #expect(read.rule == rule, "\(text)")
     #expect(read.warnings.map(\.description) == [])
   }

@@ -46,14 +46,16 @@ import Testing
         for (second, traffic) in Self.pushes.enumerated() {
           for excluding in [false, true] {
             let now = Int64.seconds(Double(second) / 20)
-            let decision = plain.decide(traffic, at: what.injectionPoint, now: now, excludingOutcomes: excluding)
-            #expect(decision == full.decide(traffic, at: what.injectionPoint, now: now, excludingOutcomes: excluding))
+            let decision = plain.decide(traffic, at: what.injectionPoint, now: now, additionsOnly: excluding)
+            #expect(decision == full.decide(traffic, at: what.injectionPoint, now: now, additionsOnly: excluding))
           }
         }
         let (one, other) = (
           try #require(plain.ruleCounters.explain("rule")), try #require(full.ruleCounters.explain("rule"))
         )
-        #expect(one.evaluations == other.evaluations && one.fired == other.fired && one.refused == other.refused)
+        #expect(
+          one.evaluations == other.evaluations && one.fired == other.fired && one.rejectedByAPNs == other.rejectedByAPNs
+        )
         #expect(one.stops == other.stops && one.triggered == other.triggered && one.active == other.active)
         #expect(one.evaluations > 0)
       }
@@ -69,7 +71,7 @@ import Testing
       .unavailable("c", trigger: never), .unavailable("d", trigger: Trigger(every: 2)),
       .unavailable("e", trigger: never), .unavailable("f", when: here),
     ])
-    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
+    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection?.rule }
     #expect(fired == ["f", "d", "f", "d"])
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [4, 4, 4, 4, 2, 2])
     #expect(plan.ruleCounters.explanations.map(\.fired) == [0, 0, 0, 2, 0, 2])
@@ -83,12 +85,12 @@ import Testing
     ])
     let push = try #require(EngineFixture().traffic.push)
     let summary = Traffic.PushSummary(key: push.key, isAccepted: true)
-    let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-    #expect(!candidates.isEmpty)
-    #expect(plan.fire(candidates) == nil)
-    #expect(plan.candidateRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
+    let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    #expect(!remaining.isEmpty)
+    #expect(plan.fire(remaining) == nil)
+    #expect(plan.remainingRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 0, 0])
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: candidates).isEmpty)
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: remaining).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1])
   }
 
@@ -100,9 +102,9 @@ import Testing
     ])
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
       let summary = Traffic.PushSummary(key: PushKey(number: number), isAccepted: true)
-      let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-      let injection = plan.fire(candidates)
-      #expect(candidates.isEmpty == (injection == nil))
+      let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+      let injection = plan.fire(remaining)
+      #expect(remaining.isEmpty == (injection == nil))
       return injection
     }
     #expect((30...70).contains(fired.count))
@@ -114,9 +116,9 @@ import Testing
     // A newer plan does not contain the rule.
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], ruleCounters: plan.ruleCounters)
-    let candidates = always.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    let remaining = always.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
     _ = FaultPlan([], ruleCounters: plan.ruleCounters)
-    #expect(always.fire(candidates) == nil)
+    #expect(always.fire(remaining) == nil)
   }
 
   /// A constant response is the same for every push and has no further effects.
@@ -129,7 +131,7 @@ import Testing
         Action.Response(status: 429, reason: "TooManyRequests", timestamp: .absolute(1)),
         #"{"reason":"TooManyRequests"}"#
       ),
-      (Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true), nil),
+      (Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true), nil),
       (Action.Response(status: 503, reason: "ServiceUnavailable", headers: [Action.Field(name: "a", value: "b")]), nil),
       (Action.Response(status: 410, reason: "Unregistered"), nil),
       (Action.Response(status: 400, reason: "Sideways"), nil),
@@ -139,7 +141,7 @@ import Testing
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])
-      let fired = plan.fireConstantResponse(plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0))
+      let fired = plan.fireConstantResponse(plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0))
       #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
       return fired
     }
@@ -159,7 +161,7 @@ import Testing
     let first = FaultPlan([rule], ruleCounters: ruleCounters)
     _ = first.fires()
     let second = FaultPlan(
-      [rule], adHoc: [.unavailable("other", trigger: Trigger(every: 9))], ruleCounters: ruleCounters)
+      [rule], addedRules: [.unavailable("other", trigger: Trigger(every: 9))], ruleCounters: ruleCounters)
     _ = second.fires()
     _ = first.fires()
     #expect(ruleCounters.explain("rule")?.evaluations == 3)

@@ -67,7 +67,7 @@ import Testing
 
   @Test func sameNames() {
     let ruleCounters = RuleCounters()
-    let plan = FaultPlan([Self.twice, Self.twice], adHoc: [Self.twice], ruleCounters: ruleCounters)
+    let plan = FaultPlan([Self.twice, Self.twice], addedRules: [Self.twice], ruleCounters: ruleCounters)
     #expect((0..<7).map { _ in plan.fires() } == [true, true, true, true, true, true, false])
     #expect(ruleCounters.explain("a")?.profile == nil)
     #expect(ruleCounters.explanations.map(\.fired) == [2, 2, 2])
@@ -77,7 +77,7 @@ import Testing
     let hang = Rule(name: "hang", trigger: Trigger(times: 1), action: .hang(for: nil, endWith: .close))
     let plan = FaultPlan([Self.twice, hang], magicTokens: true)
     let token = MagicToken.make(code: .unavailableAtFirst, argument: 1).text
-    let held = (0..<3).compactMap { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
+    let held = (0..<3).compactMap { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection }
     #expect(held.map(\.rule) == ["a", "a", "hang"])
     #expect(plan.fires(EngineFixture { $0.deviceToken = token }))
     #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
@@ -96,7 +96,7 @@ import Testing
   @Test func releasesTooOften() throws {
     let rules = [Rule(name: "hang", action: .hang(for: nil, endWith: .close))]
     let plan = FaultPlan(rules, limits: .init(maxActive: 1))
-    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
+    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).decidingInjection)
     for _ in 0..<3 { plan.ruleCounters.release(injection) }
     #expect(plan.ruleCounters.delayedPushes == 0)
     #expect(plan.fires())

@@ -40,7 +40,7 @@ import Testing
   /// Refusing the open streams resets them with REFUSED_STREAM; the first late frame on each gets STREAM_CLOSED.
   @Test func refusedStreams() throws {
     let session = try HTTP2ServerSession.begun()
-    let held = try #require(try session.requests(Frame.request(1)).first)
+    let delayed = try #require(try session.requests(Frame.request(1)).first)
     let bytes = Frame.request(3) + Frame.request(5, endStream: false) + Frame.request(7)
     try bytes.withUnsafeBytes { try session.receive($0) }
     guard case .request(let rejected)? = session.nextEvent() else {
@@ -48,7 +48,7 @@ import Testing
       return
     }
     #expect(rejected.id == 3)
-    #expect(session.refuseStreams(except: rejected).map(\.id) == [held.id])
+    #expect(session.refuseStreams(except: rejected).map(\.id) == [delayed.id])
     session.respond(to: rejected, headers: HeaderList([(":status", "400")]))
     // A complete request that was not delivered yet is refused as well.
     guard case .reset(let waiting, .refusedStream)? = session.nextEvent() else {

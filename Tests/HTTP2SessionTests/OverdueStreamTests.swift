@@ -85,7 +85,8 @@ import Testing
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
     session.respond(
-      to: try #require(streams.last), headers: HeaderList([(":status", "400")]), parts: [[97], [98]], isHeld: true)
+      to: try #require(streams.last), headers: HeaderList([(":status", "400")]), parts: [[97], [98]],
+      waitsForRelease: true)
     _ = session.drained()
     #expect(try firstLook(session) == nil)
     #expect(session.openStreamCount == 2)

@@ -21,12 +21,13 @@ import Testing
   }
 
   private func answered(
-    _ parts: [String], isHeld: Bool = false, resetCode: UInt32? = nil, request: [UInt8] = Frame.request(1)
+    _ parts: [String], waitsForRelease: Bool = false, resetCode: UInt32? = nil, request: [UInt8] = Frame.request(1)
   ) throws -> (session: HTTP2ServerSession, stream: RequestStream) {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(request).first)
     session.respond(
-      to: stream, headers: headers, parts: parts.map { Array($0.utf8) }, isHeld: isHeld, resetCode: resetCode)
+      to: stream, headers: headers, parts: parts.map { Array($0.utf8) }, waitsForRelease: waitsForRelease,
+      resetCode: resetCode)
     return (session, stream)
   }
 
@@ -48,7 +49,7 @@ import Testing
       (["ab", "c"], [["HEADERS"], ["DATA ab"], ["DATA c end"]]),
     ] as [([String], [[String]])])
   func delayedPartsAreSentOneByOne(parts: [String], steps: [[String]]) throws {
-    let (session, stream) = try answered(parts, isHeld: true)
+    let (session, stream) = try answered(parts, waitsForRelease: true)
     #expect(shape(session.drained()) == steps[0])
     for (index, step) in steps.enumerated().dropFirst() {
       #expect(session.drained().isEmpty, "no part is sent before its release")
@@ -62,7 +63,7 @@ import Testing
   }
 
   @Test func partsReleasedBeforeTheHeadersAreSentWithThem() throws {
-    let (session, stream) = try answered(["ab", "c", "d"], isHeld: true)
+    let (session, stream) = try answered(["ab", "c", "d"], waitsForRelease: true)
     session.releasePart(of: stream)
     session.releasePart(of: stream)
     #expect(shape(session.drained()) == ["HEADERS", "DATA ab", "DATA c"])
@@ -71,7 +72,7 @@ import Testing
   }
 
   @Test func delayedResponseDoesNotDelayOthers() throws {
-    let (session, stream) = try answered(["ab"], isHeld: true)
+    let (session, stream) = try answered(["ab"], waitsForRelease: true)
     let other = try #require(try session.requests(Frame.request(3)).first)
     session.respond(to: other, headers: headers, body: [1])
     #expect(session.drained().filter { $0.stream == 3 }.map(\.type) == [1, 0])
@@ -85,7 +86,7 @@ import Testing
     _ = try session.feed(Frame.bytes(type: 4, payload: [0, 4, 0, 0, 0, 3]))
     _ = session.drained()
     let stream = try #require(try session.requests(Frame.request(1)).first)
-    session.respond(to: stream, headers: headers, parts: [Array("abcd".utf8), Array("e".utf8)], isHeld: true)
+    session.respond(to: stream, headers: headers, parts: [Array("abcd".utf8), Array("e".utf8)], waitsForRelease: true)
     session.releasePart(of: stream)
     #expect(shape(session.drained()) == ["HEADERS", "DATA abc"])
     session.releasePart(of: stream)
@@ -111,7 +112,7 @@ import Testing
       ([], [["HEADERS"], ["RST 77"]]), (["ab", "c"], [["HEADERS"], ["DATA ab"], ["DATA c", "RST 77"]]),
     ] as [([String], [[String]])])
   func delayedResponseIsTruncated(parts: [String], steps: [[String]]) throws {
-    let (session, stream) = try answered(parts, isHeld: true, resetCode: 77)
+    let (session, stream) = try answered(parts, waitsForRelease: true, resetCode: 77)
     #expect(shape(session.drained()) == steps[0])
     for step in steps.dropFirst() {
       session.releasePart(of: stream)
@@ -125,7 +126,7 @@ import Testing
     #expect(try session.feed(Array(long.prefix(60_000))).isEmpty)
     #expect(session.drained().contains { $0.type == 8 }, "only then a client sends more than fits the first window")
     let stream = try #require(try session.requests(Array(long.dropFirst(60_000))).first)
-    session.respond(to: stream, headers: headers, parts: [[97], [98]], isHeld: true)
+    session.respond(to: stream, headers: headers, parts: [[97], [98]], waitsForRelease: true)
     session.releasePart(of: stream)
     #expect(shape(session.drained().filter { $0.type != 8 }) == ["HEADERS", "DATA a"])
     session.releasePart(of: stream)
@@ -135,7 +136,7 @@ import Testing
   /// After a client cancels its stream, releasing parts of the old response affects neither the next stream nor its
   /// response.
   @Test func delayedResponseIsDroppedWithItsClient() throws {
-    let (session, stream) = try answered(["old", "older"], isHeld: true)
+    let (session, stream) = try answered(["old", "older"], waitsForRelease: true)
     _ = session.drained()
     #expect(session.stream(withID: 1) === stream)
     guard case .cancelled(let left)? = try session.feed(Frame.rst(1)).first else {
@@ -145,7 +146,7 @@ import Testing
     #expect(left === stream)
     #expect(session.stream(withID: 1) == nil)
     let next = try #require(try session.requests(Frame.request(3)).first)
-    session.respond(to: next, headers: headers, parts: [[97], [98]], isHeld: true)
+    session.respond(to: next, headers: headers, parts: [[97], [98]], waitsForRelease: true)
     _ = session.drained()
     #expect(session.releasePart(of: stream))
     #expect(!session.releasePart(of: stream))
@@ -161,7 +162,7 @@ import Testing
     try pair.pump { event in
       guard case .request(let stream) = event else { return }
       pair.server.respond(
-        to: stream, headers: headers, parts: [Array("{\"rea".utf8), Array("son\"}".utf8)], isHeld: true)
+        to: stream, headers: headers, parts: [Array("{\"rea".utf8), Array("son\"}".utf8)], waitsForRelease: true)
       held.append(stream)
     }
     #expect(!pair.clientEvents.contains { if case .response = $0 { true } else { false } })

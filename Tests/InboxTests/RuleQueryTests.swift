@@ -21,7 +21,8 @@ import Testing
     return Traffic(
       connection: Traffic.Connection(number: 17, client: "127.0.0.1"),
       push: Traffic.Push(
-        request: request, verdict: verdict, key: fixture.pushKey, attempt: Int(fixture.attempt), now: fixture.now))
+        request: request, verdict: verdict, key: fixture.pushKey, attempt: Int(fixture.attempt), receivedAt: fixture.now
+      ))
   }()
 
   /// Returns whether a rule with this query fires; nil if the query uses fields that are unknown to a rule.

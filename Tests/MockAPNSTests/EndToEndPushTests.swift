@@ -120,8 +120,8 @@ import Testing
       let texts = outcomes.map { outcome -> String in
         if case .response(let response) = outcome { "\(response.status) \(response.text)" } else { "none" }
       }
-      let latched = #"429 {"reason":"TooManyProviderTokenUpdates"}"#
-      #expect(texts == ["200 ", "200 ", latched, latched])
+      let blocked = #"429 {"reason":"TooManyProviderTokenUpdates"}"#
+      #expect(texts == ["200 ", "200 ", blocked, blocked])
     }
   }
 

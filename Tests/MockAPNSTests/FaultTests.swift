@@ -250,7 +250,7 @@ import Testing
     try await TestServer.run { test in
       Self.add(
         test,
-        .respond(Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true)),
+        .respond(Action.Response(status: 429, reason: "TooManyProviderTokenUpdates", blocksTokenUpdates: true)),
         Trigger(times: 1))
       let push = test.push(token: try test.providerToken())
       let outcomes = try await test.provider().send([push, push, push]).map(Self.words)

@@ -88,13 +88,13 @@ import Testing
     #expect(all.allSatisfy { $0.wholeMatch(of: /[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/) != nil })
   }
 
-  @Test func snapshotReaderSeesEachChange() {
-    let snapshot = Snapshot([1])
-    var reader = SnapshotReader(snapshot)
+  @Test func readerSeesEachPublishedValue() {
+    let published = PublishedValue([1])
+    var reader = PublishedValueReader(published)
     var isNew = reader.refresh()
     #expect(!isNew)
     #expect(reader.value == [1])
-    snapshot.update { $0.append(2) }
+    published.update { $0.append(2) }
     isNew = reader.refresh()
     #expect(isNew)
     #expect(reader.value == [1, 2])

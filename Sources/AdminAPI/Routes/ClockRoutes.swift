@@ -26,7 +26,7 @@ struct ClockRoutes: Sendable {
         "now requires mode frozen",
         hint: "Send mode frozen, omit now, or change the clock with /clock/advance.")
     case nil:
-      throw Problem.badRequest("the body lacks mode", hint: "It is frozen, with or without now, or real.")
+      throw Problem.badRequest("the body lacks mode", hint: "Use frozen, with or without now, or real.")
     }
     return shown
   }

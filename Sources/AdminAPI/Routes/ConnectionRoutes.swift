@@ -85,8 +85,8 @@ struct ConnectionRoutes: Sendable {
   private static func goAwayParameters(_ fields: String) throws(Problem) -> Action.GoAwayParameters {
     let failure: ProfileFailure
     do {
-      let file = try RuleFile.parse(#"{"at":"connection","do":{"goaway":\#(fields)}}"#)
-      if case .goAway(let parameters) = file.rule.action { return parameters }
+      let definition = try AddedRuleDefinition.parse(#"{"at":"connection","do":{"goaway":\#(fields)}}"#)
+      if case .goAway(let parameters) = definition.rule.action { return parameters }
       return Action.GoAwayParameters()
     } catch {
       failure = error

@@ -22,7 +22,7 @@ struct DeviceRoutes: Sendable {
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token"] + Self.members)
-    return try register(try body.required("token", hint: "It is a device token in hexadecimal."), body)
+    return try register(try body.required("token", hint: "Use the device token in hexadecimal."), body)
   }
 
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -38,7 +38,7 @@ struct DeviceRoutes: Sendable {
   private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
     let topic = try body.text("topic")
     if topic == "" {
-      throw .badRequest("topic is empty", hint: "It is the exact apns-topic, or omitted for any.")
+      throw .badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
     }
     if let length = topic?.utf8.count, length > DeviceTable.topicLimit {
       throw .badRequest(
@@ -77,7 +77,7 @@ struct DeviceRoutes: Sendable {
     guard DeviceToken.isWellFormed(token) else {
       throw .badRequest(
         "\"\(token.prefix(80))\" is not a device token",
-        hint: "It is an even number of hexadecimal digits, 2 to 400 of them.")
+        hint: "Use an even number of hexadecimal digits, from 2 to 400.")
     }
     return token.lowercased()
   }

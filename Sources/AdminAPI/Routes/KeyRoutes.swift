@@ -6,7 +6,7 @@ internal import Notation
 
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
-  let keys: Snapshot<TrustedKeySet>
+  let keys: PublishedValue<TrustedKeySet>
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
@@ -24,7 +24,7 @@ struct KeyRoutes: Sendable {
     }
     let key = TrustedKey(
       keyID: keyID,
-      teamID: try Self.identifier(try body.required("team_id", hint: "It is the team's ten characters."), "team_id"),
+      teamID: try Self.identifier(try body.required("team_id", hint: "Use the team's ten characters."), "team_id"),
       publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
       environment: try body.choice("environment", PushEnvironment.self), topics: try Self.topics(body),
       relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
@@ -95,7 +95,7 @@ struct KeyRoutes: Sendable {
   }
 
   private static func publicHalf(_ keyID: String) -> String {
-    "It is the public half in PEM, from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
+    "Use the public half in PEM, from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
   }
 }
 

@@ -38,16 +38,16 @@ struct RuleRoutes: Sendable {
       throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
     }
     let text = try await DocumentBody.text(of: request)
-    let file = try RuleFile.parse(text, defaultName: name)
-    guard file.rule.name == name else {
+    let definition = try AddedRuleDefinition.parse(text, defaultName: name)
+    guard definition.rule.name == name else {
       throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }
-    return try put(file)
+    return try put(definition)
   }
 
-  private func put(_ file: RuleFile) throws(Problem) -> Response {
-    let name = file.rule.name
-    let result = faults.add(file.rule, timeToLive: file.ttl)
+  private func put(_ definition: AddedRuleDefinition) throws(Problem) -> Response {
+    let name = definition.rule.name
+    let result = faults.add(definition.rule, timeToLive: definition.ttl)
     guard result != .limitReached else {
       throw Problem(
         status: .conflict, detail: "the limit of \(FaultControl.ruleLimit) rules is reached",
@@ -58,7 +58,7 @@ struct RuleRoutes: Sendable {
       throw .notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
     }
     return .stored(at: "/rules/\(name)", isNew: result == .added) { writer in
-      rule.write(RuleCounts(faults.counters), warnings: file.warnings, to: &writer)
+      rule.write(RuleCounts(faults.counters), warnings: definition.warnings, to: &writer)
     }
   }
 

@@ -18,7 +18,7 @@ struct SendRoutes: Sendable {
 
   private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token", "headers", "payload"])
-    let token = try body.required("token", hint: "It is the device token to push to, in hexadecimal.")
+    let token = try body.required("token", hint: "Use the device token to push to, in hexadecimal.")
     let headers = try headers(body)
     guard let listener = state.apnsAddresses.first else {
       throw Problem(status: .serviceUnavailable, detail: "the server does not listen yet", hint: "Try again soon.")
@@ -40,7 +40,7 @@ struct SendRoutes: Sendable {
   /// Returns a token that fits into a request path; it need not be a valid device token.
   private static func checked(_ token: String) throws(Problem) -> String {
     guard token.utf8.count <= 1000, token.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
-      throw .badRequest("token has spaces or other characters than ASCII", hint: "It is a device token in hexadecimal.")
+      throw .badRequest("token has spaces or other characters than ASCII", hint: "Use the device token in hexadecimal.")
     }
     return token
   }

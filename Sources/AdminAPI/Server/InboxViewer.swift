@@ -52,8 +52,8 @@ package final class InboxViewer: InboxSource {
   package let receivesPushes = false
   /// The rules that apply to every server: those of magic device tokens.
   private let plan = FaultPlan(
-    profile: Profile(name: "healthy"), adHoc: [], seed: 0, magicTokens: true, isPaused: false, activatedAt: 0,
-    adHocActivatedAt: [:], ruleCounters: RuleCounters())
+    profile: Profile(name: "healthy"), addedRules: [], seed: 0, magicTokens: true, isPaused: false, activatedAt: 0,
+    addedRulesActivatedAt: [:], ruleCounters: RuleCounters())
   private let startedAt = MachineTime.nanoseconds
   private let clock = ServerClock()
   private let boundAddress = NIOLockedValueBox<Endpoint?>(nil)

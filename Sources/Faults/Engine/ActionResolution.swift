@@ -5,14 +5,14 @@ import Notation
 /// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.
 struct ActionResolution {
-  private let candidate: Candidate
+  private let match: MatchedRule
   private let rule: PreparedRule
   private let plan: FaultPlan
   /// The new positions of the sequences, to be stored when the rule has fired.
   private(set) var next: [(key: Int, position: Int)] = []
 
-  init(candidate: Candidate, rule: PreparedRule, plan: FaultPlan) {
-    self.candidate = candidate
+  init(match: MatchedRule, rule: PreparedRule, plan: FaultPlan) {
+    self.match = match
     self.rule = rule
     self.plan = plan
   }
@@ -46,7 +46,8 @@ struct ActionResolution {
     // Everything that keeps a client waiting ends within the profile's limit.
     case .stall(let duration, let ending): return .stall(for: limited(duration), endWith: ending)
     case .silence(let duration): return .silence(for: limited(duration))
-    case .drain(let duration, let answer): return .drain(for: limited(duration), respond: answer)
+    case .respondThenShutDown(let duration, let answer):
+      return .respondThenShutDown(for: limited(duration), respond: answer)
     case .settings(var parameters) where parameters.delay > .zero:
       parameters.delay = limited(parameters.delay)
       return .settings(parameters)
@@ -55,12 +56,12 @@ struct ActionResolution {
   }
 
   private func draw(_ what: String) -> Draw {
-    Draw(rule.draws.of(what), key: candidate.drawKey, ordinal: candidate.ordinal)
+    Draw(rule.draws.of(what), key: match.drawKey, ordinal: match.ordinal)
   }
 
   /// Returns the duration, limited by the profile's `max_hold`.
   private func limited(_ duration: Duration?) -> Duration {
-    let limit = plan.profile.limits.maxHold
+    let limit = plan.profile.limits.maxDelay
     return max(.zero, min(duration ?? limit, limit))
   }
 
@@ -90,7 +91,7 @@ extension Action {
   /// Whether the action is performed as written: nothing has to be chosen, drawn or limited, and no push is delayed.
   var isResolved: Bool {
     switch self {
-    case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false
+    case .choose, .sequence, .delay, .hang, .stall, .silence, .respondThenShutDown: false
     case .settings(let parameters): parameters.delay == .zero
     default: true
     }

@@ -18,7 +18,7 @@ struct Draw {
     fileprivate let words: SHA256.Words
 
     /// - Parameters:
-    ///   - profile: The profile's name; empty for ad-hoc rules.
+    ///   - profile: The profile's name; empty for added rules.
     ///   - rule: The rule's name.
     init(seed: UInt64, profile: String, rule: String) { self.init(text: "\(seed)\n\(profile)\n\(rule)") }
 

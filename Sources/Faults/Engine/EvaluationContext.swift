@@ -132,7 +132,7 @@ struct EvaluationContext {
 
   private func readTokenAge() -> Duration? {
     guard let push = traffic.push, let issuedAt = providerToken?.issuedAt else { return nil }
-    let (age, overflow) = push.now.subtractingReportingOverflow(issuedAt)
+    let (age, overflow) = push.receivedAt.subtractingReportingOverflow(issuedAt)
     return overflow ? nil : .milliseconds(age)
   }
 

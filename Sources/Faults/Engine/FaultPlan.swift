@@ -10,8 +10,8 @@ internal import HTTPMessage
 package final class FaultPlan: Sendable {
   /// The active profile.
   package let profile: Profile
-  /// The active ad-hoc rules, which were added separately from the profile, newest first.
-  package let adHoc: [Rule]
+  /// The active rules that were added to the profile's, newest first.
+  package let addedRules: [Rule]
   /// The seed of all draws.
   package let seed: UInt64
   /// Whether magic device tokens are enabled.
@@ -20,8 +20,8 @@ package final class FaultPlan: Sendable {
   package let isPaused: Bool
   /// The time at which the profile was activated, in monotonic nanoseconds.
   package let activatedAt: Int64
-  /// The times at which ad-hoc rules were activated, by rule name, in monotonic nanoseconds.
-  package let adHocActivatedAt: [String: Int64]
+  /// The times at which added rules were activated, by rule name, in monotonic nanoseconds.
+  package let addedRulesActivatedAt: [String: Int64]
   /// The counters of all rules.
   package let ruleCounters: RuleCounters
 
@@ -34,24 +34,24 @@ package final class FaultPlan: Sendable {
   /// have changed.
   ///
   /// - Parameters:
-  ///   - adHoc: Newest first.
+  ///   - addedRules: Newest first.
   ///   - activatedAt: Monotonic nanoseconds; windows and ramps of the profile's rules start then.
-  ///   - adHocActivatedAt: The same for ad-hoc rules, by name; a rule that is missing has the profile's time.
+  ///   - addedRulesActivatedAt: The same for added rules, by name; a rule that is missing has the profile's time.
   package init(
-    profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
-    activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
+    profile: Profile, addedRules: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
+    activatedAt: Int64, addedRulesActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
   ) {
     self.profile = profile
-    self.adHoc = adHoc
+    self.addedRules = addedRules
     self.seed = seed
     self.magicTokens = magicTokens
     self.isPaused = isPaused
     self.activatedAt = activatedAt
-    self.adHocActivatedAt = adHocActivatedAt
+    self.addedRulesActivatedAt = addedRulesActivatedAt
     self.ruleCounters = ruleCounters
-    let all = adHoc.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
+    let all = addedRules.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
     let prepared = zip(all, ruleCounters.activate(all)).map { entry, counters in
-      let activated = entry.profile == nil ? adHocActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
+      let activated = entry.profile == nil ? addedRulesActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
       return PreparedRule(
         entry.rule, profile: entry.profile, slot: counters.slot, skipCounters: counters.skipCounters,
         activatedAt: activated, seed: seed)
@@ -103,53 +103,53 @@ package final class FaultPlan: Sendable {
   ///
   /// - Parameters:
   ///   - now: Monotonic nanoseconds.
-  ///   - excludingOutcomes: Whether only additions are allowed, because an outcome was injected before.
+  ///   - additionsOnly: Whether only rules that add something are evaluated, because another has decided the exchange.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
-    let candidates = traffic.push.map {
+    let remaining = traffic.push.map {
       let attempt = $0.attempt
-      return candidateRules(
+      return remainingRules(
         at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
-        excludingOutcomes: excludingOutcomes)
+        additionsOnly: additionsOnly)
     }
-    if let candidates, let injection = fire(candidates) { return [injection] }
-    return decide(traffic, at: injectionPoint, now: now, excludingOutcomes: excludingOutcomes, among: candidates)
+    if let remaining, let injection = fire(remaining) { return [injection] }
+    return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: remaining)
   }
 
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
-  package func fire(_ candidates: CandidateRules) -> Injection? {
-    guard let chance = candidates.chance else { return nil }
-    let injection = Injection(rules[candidates.first].effect, chance)
+  package func fire(_ remaining: RemainingRules) -> Injection? {
+    guard let chance = remaining.chance else { return nil }
+    let injection = Injection(rules[remaining.first].effect, chance)
     return ruleCounters.fire(injection) ? injection : nil
   }
 
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
   package func fireConstantResponse(
-    _ candidates: CandidateRules
+    _ remaining: RemainingRules
   ) -> (injection: Injection, response: ConstantResponse)? {
-    guard candidates.chance != nil, let response = rules[candidates.first].effect.constantResponse,
-      let injection = fire(candidates)
+    guard remaining.chance != nil, let response = rules[remaining.first].effect.constantResponse,
+      let injection = fire(remaining)
     else { return nil }
     return (injection, response)
   }
 
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false,
-    among candidates: CandidateRules?
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false,
+    among remaining: RemainingRules?
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
-    for rule in rules(at: injectionPoint).suffix(candidates?.count ?? .max)
-    where !excludingOutcomes || rule.alwaysContinues {
+    for rule in rules(at: injectionPoint).suffix(remaining?.count ?? .max)
+    where !additionsOnly || rule.alwaysContinues {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
-      if case .met(let candidate) = evaluation, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
+      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.isDrawn {
         break
       }
     }
@@ -176,22 +176,22 @@ package final class FaultPlan: Sendable {
   /// or `decide`.
   ///
   /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
-  package func candidateRules(
+  package func remainingRules(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
-    excludingOutcomes: Bool = false
-  ) -> CandidateRules {
+    additionsOnly: Bool = false
+  ) -> RemainingRules {
     let range = range(of: injectionPoint)
     // Iterate over indices: a slice would be retained for each push.
     for index in range {
       let rule = rules[index]
-      if excludingOutcomes, !rule.alwaysContinues { continue }
+      if additionsOnly, !rule.alwaysContinues { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
-      case .fires(let chance): return CandidateRules(first: index, count: range.upperBound - index, chance: chance)
-      case .unclear: return CandidateRules(first: index, count: range.upperBound - index)
+      case .fires(let chance): return RemainingRules(first: index, count: range.upperBound - index, chance: chance)
+      case .unclear: return RemainingRules(first: index, count: range.upperBound - index)
       }
     }
-    return CandidateRules()
+    return RemainingRules()
   }
 
   private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }
@@ -199,7 +199,7 @@ package final class FaultPlan: Sendable {
   private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
 
   func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
-    if let push = context.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }
+    if let push = context.traffic.push, !push.verdict.isAccepted, rule.requiresAcceptance { return .rejectedByAPNs }
     if let miss = rule.condition.miss(&context) { return .missed(miss) }
     let trigger = rule.rule.trigger
     if let streams = trigger.afterStreams, context.traffic.connection.streamsOpened < streams {
@@ -211,27 +211,27 @@ package final class FaultPlan: Sendable {
       guard let begin = window.opening(at: elapsed) else { return .stopped(.window) }
       opening = begin
     }
-    return .met(candidate(rule, &context, opening: opening, elapsed: elapsed, now: now))
+    return .matched(match(rule, &context, opening: opening, elapsed: elapsed, now: now))
   }
 
-  private func candidate(
+  private func match(
     _ rule: PreparedRule, _ context: inout EvaluationContext, opening: Int64, elapsed: Int64, now: Int64
-  ) -> Candidate {
+  ) -> MatchedRule {
     let trigger = rule.rule.trigger
-    var candidate = Candidate(
+    var match = MatchedRule(
       opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: .text(""), ordinal: 0, now: now)
-    if trigger.counts || trigger.times != nil { candidate.countKey = context.hash(of: trigger.countKey) }
-    if let key = trigger.overLimit?.key { candidate.rateKey = context.hash(of: key) }
-    candidate.probability = trigger.probability?.value(at: elapsed)
-    let isDrawn = candidate.probability.map { $0 > 0 && $0 < 1 } ?? false
-    guard isDrawn || rule.drawsForAction else { return candidate }
-    candidate.drawKey = context.drawKey(of: trigger.drawKey)
+    if trigger.counts || trigger.times != nil { match.countKey = context.hash(of: trigger.countKey) }
+    if let key = trigger.overLimit?.key { match.rateKey = context.hash(of: key) }
+    match.probability = trigger.probability?.value(at: elapsed)
+    let isDrawn = match.probability.map { $0 > 0 && $0 < 1 } ?? false
+    guard isDrawn || rule.drawsForAction else { return match }
+    match.drawKey = context.drawKey(of: trigger.drawKey)
     if trigger.drawKey == .attempt {
       // Without a push, each opening of the window counts as an attempt.
-      candidate.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
+      match.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
     }
-    if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
-    return candidate
+    if isDrawn { match.draw = Draw(rule.draws, key: match.drawKey, ordinal: match.ordinal).number }
+    return match
   }
 }
 

@@ -89,8 +89,8 @@ package struct MagicToken: Sendable, Equatable {
   /// The name of the rule in records.
   package var rule: String { "magic-\(code.rawValue)" }
 
-  /// A description of the outcome for users.
-  package var outcome: String {
+  /// A summary of the token's effect for users.
+  package var summary: String {
     switch code {
     case .unregistered: "410 Unregistered, timestamp \(argument) h before now"
     case .shutdown: "503 Shutdown, then GOAWAY"
@@ -130,8 +130,8 @@ package struct MagicToken: Sendable, Equatable {
         Action.Response(status: reason.status, reason: reason.text, timestamp: .relative(.zero - before)))
     }
     switch code {
-    case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))
-    case .noResponse: return .hang(for: limits.maxHold, endWith: .nothing)
+    case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxDelay)))
+    case .noResponse: return .hang(for: limits.maxDelay, endWith: .nothing)
     case .reset: return .resetStream(code: 2)
     case .refused: return .goAway(Action.GoAwayParameters())
     case .disconnected: return .resetConnection(afterAccepting: false)

@@ -147,14 +147,14 @@ enum TriggerPart: Int, CaseIterable, Error {
 /// The result of evaluating a rule against traffic without counting.
 enum RuleEvaluation {
   /// APNs rejects the push, and the rule applies only to accepted pushes.
-  case refused
+  case rejectedByAPNs
   case missed(PreparedCondition.Miss)
   case stopped(TriggerPart)
-  case met(Candidate)
+  case matched(MatchedRule)
 }
 
 /// A rule whose condition holds, with everything needed to check the rest of its trigger.
-struct Candidate {
+struct MatchedRule {
   /// The time at which the window opened, in monotonic nanoseconds; without a window, the time of activation.
   var opening: Int64
   var countKey: Int

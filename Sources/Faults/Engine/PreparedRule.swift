@@ -4,7 +4,7 @@ import FaultModel
 final class PreparedRule: Sendable {
   let rule: Rule
   let condition: PreparedCondition
-  /// The profile that the rule belongs to; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an added rule.
   let profile: String?
   /// The key of the rule's counters in `RuleCounters`.
   let slot: Int
@@ -53,10 +53,10 @@ final class PreparedRule: Sendable {
       && rule.action.isStateless
   }
 
-  /// Returns whether the rule does not apply because APNs rejects the push. Rejections stay as they are: a fault
-  /// never hides a malformed push. Actions that only change how a response is sent apply to any push.
-  func refuses(isAccepted: Bool) -> Bool {
-    !isAccepted && rule.stage == .afterValidation && (rule.injectionPoint == .request || !alwaysContinues)
+  /// Whether the rule applies only to pushes that APNs accepts. Rejections stay as they are: a fault never hides a
+  /// malformed push. Actions that only change how a response is sent apply to any push.
+  var requiresAcceptance: Bool {
+    rule.stage == .afterValidation && (rule.injectionPoint == .request || !alwaysContinues)
   }
 }
 

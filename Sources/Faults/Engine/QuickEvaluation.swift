@@ -23,7 +23,7 @@ extension Traffic {
 /// The reason why the quick evaluation skips a rule.
 enum SkipReason {
   /// APNs rejects the push, and the rule applies only to accepted pushes.
-  case refused
+  case rejectedByAPNs
   case count
   case probability
 }
@@ -31,20 +31,20 @@ enum SkipReason {
 /// Counters of how often a rule was skipped. Atomic, because event loops update them without a lock for nearly every
 /// push.
 final class SkipCounters: Sendable {
-  private let refused = Atomic<Int>(0)
+  private let rejectedByAPNs = Atomic<Int>(0)
   private let count = Atomic<Int>(0)
   private let probability = Atomic<Int>(0)
 
   func add(_ reason: SkipReason) {
     switch reason {
-    case .refused: refused.add(1, ordering: .relaxed)
+    case .rejectedByAPNs: rejectedByAPNs.add(1, ordering: .relaxed)
     case .count: count.add(1, ordering: .relaxed)
     case .probability: probability.add(1, ordering: .relaxed)
     }
   }
 
   func reset() {
-    refused.store(0, ordering: .relaxed)
+    rejectedByAPNs.store(0, ordering: .relaxed)
     count.store(0, ordering: .relaxed)
     probability.store(0, ordering: .relaxed)
   }
@@ -52,9 +52,9 @@ final class SkipCounters: Sendable {
   /// Returns `counts` plus these counts.
   func added(to counts: RuleCounter.Count) -> RuleCounter.Count {
     var counts = counts
-    let refused = refused.load(ordering: .relaxed)
-    counts.refused += refused
-    counts.evaluations += refused
+    let rejectedByAPNs = rejectedByAPNs.load(ordering: .relaxed)
+    counts.rejectedByAPNs += rejectedByAPNs
+    counts.evaluations += rejectedByAPNs
     for (part, number) in [
       (TriggerPart.count, count.load(ordering: .relaxed)), (.probability, probability.load(ordering: .relaxed)),
     ] {
@@ -91,7 +91,7 @@ extension PreparedRule {
     _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
   ) -> QuickEvaluation {
     guard supportsQuickEvaluation else { return .unclear }
-    if refuses(isAccepted: summary.isAccepted) { return .skipped(.refused) }
+    if !summary.isAccepted, requiresAcceptance { return .skipped(.rejectedByAPNs) }
     let probability = rule.trigger.probability?.value(at: now &- activatedAt)
     var (draw, ordinal) = (Double?.none, 0)
     if let probability, probability > 0, probability < 1 {
@@ -119,7 +119,7 @@ extension Trigger.Key {
 
 /// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
 /// references, because it is created for every push.
-package struct CandidateRules: Sendable {
+package struct RemainingRules: Sendable {
   /// The index of the first remaining rule in the plan.
   var first = 0
   /// The number of remaining rules.

@@ -6,7 +6,7 @@ internal import NIOConcurrencyHelpers
 package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
     var counters: [Int: RuleCounter] = [:]
-    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, ad-hoc rules first.
+    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, added rules first.
     var slots: [Identity: Int] = [:]
     var orderedSlots: [Int] = []
     var nextSlot = 0
@@ -127,7 +127,7 @@ package final class RuleCounters: Sendable {
 
   // MARK: - Explanations
 
-  /// Returns what happened to a rule's traffic; nil if no such rule is active. Ad-hoc rules take precedence over
+  /// Returns what happened to a rule's traffic; nil if no such rule is active. Added rules take precedence over
   /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
   package func explain(_ rule: String) -> RuleExplanation? {
     if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
@@ -137,7 +137,7 @@ package final class RuleCounters: Sendable {
     return explanations { $0.rule.name == rule }.first
   }
 
-  /// What happened to the traffic of each rule, ad-hoc rules first, each kind in evaluation order.
+  /// What happened to the traffic of each rule, added rules first, each kind in evaluation order.
   package var explanations: [RuleExplanation] { explanations { _ in true } }
 
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
@@ -228,7 +228,7 @@ struct RuleCounter {
   struct Count {
     var evaluations = 0
     var fired = 0
-    var refused = 0
+    var rejectedByAPNs = 0
     /// For each test, the number of times it was the first to fail.
     var misses: [Int] = []
     var seen: [ObservedValues] = []
@@ -283,15 +283,15 @@ struct RuleCounter {
   ) -> Injection? {
     count.evaluations &+= 1
     switch evaluation {
-    case .refused: count.refused &+= 1
+    case .rejectedByAPNs: count.rejectedByAPNs &+= 1
     case .missed(.exception): count.excepted &+= 1
     case .missed(.test(let index, let seen)):
       count.misses[index] &+= 1
       count.seen[index].add(seen, of: rule.condition.tests[index].subject)
     case .stopped(let part): count.stops[part.rawValue] &+= 1
-    case .met(let candidate):
+    case .matched(let match):
       do throws(TriggerPart) {
-        let injection = try fire(candidate, of: prepared, in: plan, &context, delayedPushes: delayedPushes)
+        let injection = try fire(match, of: prepared, in: plan, &context, delayedPushes: delayedPushes)
         count.fired &+= 1
         return injection
       } catch {
@@ -302,25 +302,25 @@ struct RuleCounter {
   }
 
   private mutating func fire(
-    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
+    _ match: MatchedRule, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
     delayedPushes: Int
   ) throws(TriggerPart) -> Injection {
     let trigger = rule.trigger
     if rule.injectionPoint == .connection {
-      try checkOncePerConnection(on: context.traffic.connection.number, opening: candidate.opening)
+      try checkOncePerConnection(on: context.traffic.connection.number, opening: match.opening)
     }
     // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
-    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !candidate.isDrawn {
+    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.isDrawn {
       throw .probability
     }
-    if trigger.counts { try checkCount(candidate, attempt: context.traffic.push?.attempt) }
-    if let rate = trigger.overLimit, buckets.admit(candidate.rateKey, rate: rate, now: candidate.now) {
+    if trigger.counts { try checkCount(match, attempt: context.traffic.push?.attempt) }
+    if let rate = trigger.overLimit, buckets.admit(match.rateKey, rate: rate, now: match.now) {
       throw .overLimit
     }
-    if !candidate.isDrawn { throw .probability }
-    let before = trigger.times == nil ? 0 : injected[candidate.countKey] ?? 0
+    if !match.isDrawn { throw .probability }
+    let before = trigger.times == nil ? 0 : injected[match.countKey] ?? 0
     if let times = trigger.times, before >= times { throw .times }
-    var resolution = ActionResolution(candidate: candidate, rule: prepared, plan: plan)
+    var resolution = ActionResolution(match: match, rule: prepared, plan: plan)
     let action = try resolution.resolve(rule.action, positions, &context)
     if action.delaysPush {
       if let limit = trigger.maxActive, active >= limit { throw .maxActive }
@@ -328,10 +328,10 @@ struct RuleCounter {
       active += 1
     }
     for (key, position) in resolution.next { positions[key] = position }
-    if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
+    if trigger.times != nil { injected[match.countKey] = before &+ 1 }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
-      Injection.Chance(draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal))
+      Injection.Chance(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
@@ -342,14 +342,14 @@ struct RuleCounter {
     if last == opening { throw .once }
   }
 
-  private mutating func checkCount(_ candidate: Candidate, attempt: Int?) throws(TriggerPart) {
+  private mutating func checkCount(_ match: MatchedRule, attempt: Int?) throws(TriggerPart) {
     let trigger = rule.trigger
     let number: Int
     if trigger.countKey == .push, let attempt {
       number = attempt
     } else {
-      number = (matched[candidate.countKey] ?? 0) &+ 1
-      matched[candidate.countKey] = number
+      number = (matched[match.countKey] ?? 0) &+ 1
+      matched[match.countKey] = number
     }
     if !trigger.allows(number) { throw .count }
   }

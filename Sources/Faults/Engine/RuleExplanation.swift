@@ -40,7 +40,7 @@ package struct RuleExplanation: Sendable, Equatable {
 
   /// The rule's name.
   package let rule: String
-  /// The profile that the rule belongs to; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an added rule.
   package let profile: String?
   /// The rule's injection point.
   package let injectionPoint: InjectionPoint
@@ -49,7 +49,7 @@ package struct RuleExplanation: Sendable, Equatable {
   /// The number of times the rule fired.
   package let fired: Int
   /// The number of pushes that the rule did not apply to because APNs rejects them.
-  package let refused: Int
+  package let rejectedByAPNs: Int
   /// The tests of the condition, in evaluation order.
   package let tests: [Test]
   /// The number of times all tests held.
@@ -71,8 +71,8 @@ package struct RuleExplanation: Sendable, Equatable {
     injectionPoint = rule.injectionPoint
     evaluations = count.evaluations
     fired = count.fired
-    refused = count.refused
-    var reached = count.evaluations - count.refused
+    rejectedByAPNs = count.rejectedByAPNs
+    var reached = count.evaluations - count.rejectedByAPNs
     tests = zip(rule.condition.tests, zip(count.misses, count.seen)).map { test, missed in
       let (misses, seen) = missed
       defer { reached -= misses }
@@ -94,11 +94,11 @@ package struct RuleExplanation: Sendable, Equatable {
   /// The explanation in a few lines for users.
   package var text: String {
     var rows: [(name: String, text: String)] = []
-    if refused > 0 {
+    if rejectedByAPNs > 0 {
       rows.append(
         (
           "verdict",
-          "\(evaluations - refused) of \(evaluations) match   APNs rejects the others; use stage before_validation"
+          "\(evaluations - rejectedByAPNs) of \(evaluations) match   APNs rejects the others; use stage before_validation"
         ))
     }
     rows += tests.map { ($0.name, $0.text) }
@@ -139,7 +139,7 @@ package struct RuleExplanation: Sendable, Equatable {
       writer.member("looked_at", evaluations)
       writer.member("fired", fired)
       writer.member("active", active)
-      writer.member("rejected_by_apns", refused)
+      writer.member("rejected_by_apns", rejectedByAPNs)
       writer.arrayMember("when") { writer in
         for test in tests { test.write(to: &writer) }
       }
@@ -216,17 +216,17 @@ extension FaultPlan {
 extension RuleEvaluationResult.Result {
   fileprivate init(_ evaluation: RuleEvaluation, of rule: Rule) {
     switch evaluation {
-    case .refused: self = .rejectedByAPNs
+    case .rejectedByAPNs: self = .rejectedByAPNs
     case .missed(.exception): self = .excepted
     case .missed(.test(let index, let seen)):
       let test = rule.condition.tests[index]
       self = .missed(test: test.name, wanted: test.wanted, seen: seen?.shown)
     case .stopped(let part): self = .stopped(part: part.name)
-    case .met(let candidate):
-      if let probability = candidate.probability, !candidate.isDrawn {
-        self = .notDrawn(draw: candidate.draw, probability: probability)
+    case .matched(let match):
+      if let probability = match.probability, !match.isDrawn {
+        self = .notDrawn(draw: match.draw, probability: probability)
       } else {
-        self = .mayFire(draw: candidate.draw, probability: candidate.probability)
+        self = .mayFire(draw: match.draw, probability: match.probability)
       }
     }
   }

@@ -133,8 +133,8 @@ private struct SimulationRun {
       if injectionPoint == .tls { connection.traffic.serverName = Self.serverName }
       let decision = plan.decide(Traffic(connection: connection.traffic), at: injectionPoint, now: now)
       count(decision)
-      if let outcome = decision.outcome, outcome.action != .pass {
-        outcomes[outcome.action.name.rawValue, default: 0] += 1
+      if let injection = decision.decidingInjection, injection.action != .pass {
+        outcomes[injection.action.name.rawValue, default: 0] += 1
         return nil
       }
     }
@@ -148,20 +148,20 @@ private struct SimulationRun {
     let push = push(number, on: &connection, now: now)
     let decision = plan.decide(Traffic(connection: connection.traffic, push: push), at: .request, now: now)
     count(decision)
-    var end = decision.outcome?.action ?? .pass
+    var end = decision.decidingInjection?.action ?? .pass
     if end == .pass || end.isResponse {
       let response = response(to: push.verdict, end)
       let responseDecision = plan.decide(
         Traffic(connection: connection.traffic, push: push, response: response), at: .response, now: now,
-        excludingOutcomes: end != .pass)
+        additionsOnly: end != .pass)
       count(responseDecision)
-      if let action = responseDecision.outcome?.action { end = action }
+      if let action = responseDecision.decidingInjection?.action { end = action }
       if response.reason == Reason.expiredProviderToken.text { renewToken(at: now) }
       outcomes[end == .pass || end.isResponse ? response.text : end.name.rawValue, default: 0] += 1
     } else {
       outcomes[end.name.rawValue, default: 0] += 1
     }
-    if end.endsConnection || decision.outcome?.followedBy != nil { return false }
+    if end.endsConnection || decision.decidingInjection?.followedBy != nil { return false }
     return !isEndedByRule(connection, at: now)
   }
 
@@ -169,8 +169,8 @@ private struct SimulationRun {
   private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
     let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
     count(decision)
-    guard let outcome = decision.outcome, outcome.action != .pass else { return false }
-    connectionEnds[outcome.action.name.rawValue, default: 0] += 1
+    guard let injection = decision.decidingInjection, injection.action != .pass else { return false }
+    connectionEnds[injection.action.name.rawValue, default: 0] += 1
     return true
   }
 
@@ -208,7 +208,7 @@ private struct SimulationRun {
       if !isAdmitted { verdict.reject(over: rate) }
     }
     return Traffic.Push(
-      request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), now: time)
+      request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), receivedAt: time)
   }
 
   private mutating func renewToken(at now: Int64) {
@@ -229,7 +229,7 @@ extension Action {
 
   fileprivate var endsConnection: Bool {
     switch self {
-    case .resetConnection, .goAway, .close, .drain: true
+    case .resetConnection, .goAway, .close, .respondThenShutDown: true
     default: false
     }
   }

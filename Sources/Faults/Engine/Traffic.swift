@@ -51,19 +51,20 @@ package struct Traffic: Sendable {
     package var defaultTopic: String?
     /// The attempt number of the push, from 1.
     package var attempt: Int
-    /// The time of the settable clock, in milliseconds since 1970.
-    package var now: Int64
+    /// When the push arrived by the server's clock, in milliseconds since 1970.
+    package var receivedAt: Int64
 
     /// Creates a push.
     package init(
-      request: HTTPRequest, verdict: Verdict, key: PushKey, defaultTopic: String? = nil, attempt: Int = 1, now: Int64
+      request: HTTPRequest, verdict: Verdict, key: PushKey, defaultTopic: String? = nil, attempt: Int = 1,
+      receivedAt: Int64
     ) {
       self.request = request
       self.verdict = verdict
       self.key = key
       self.defaultTopic = defaultTopic
       self.attempt = attempt
-      self.now = now
+      self.receivedAt = receivedAt
     }
   }
 

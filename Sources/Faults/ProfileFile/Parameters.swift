@@ -177,7 +177,7 @@ final class ParameterSet {
   /// The names in the order of the files.
   private(set) var order: [String] = []
 
-  /// The reason why no parameters can be defined, for standalone rules; nil if they can.
+  /// The reason why no parameters can be defined, for added rules; nil if they can.
   let absence: String?
 
   init(absence: String? = nil) { self.absence = absence }

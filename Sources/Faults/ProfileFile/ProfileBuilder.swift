@@ -161,14 +161,14 @@ struct ProfileBuilder {
     }
   }
 
-  /// Warns if a push would be held longer than the profile allows.
+  /// Warns if a push would be delayed longer than the profile allows.
   private func checkHold(_ parsed: LocatedRule, _ profile: Profile) {
-    let limit = profile.limits.maxHold
+    let limit = profile.limits.maxDelay
     guard parsed.rule.action.leaves.contains(where: { $0.longestHold > limit }) else { return }
     problems.add(
       ProfileProblem(
         .warning, file: parsed.file, at: parsed.position,
-        path: parsed.path + "." + RuleFields.syntax.name(of: \.rule.action),
+        path: parsed.path + "." + RuleValues.syntax.name(of: \.rule.action),
         "a push is delayed at most \(DurationFormat.text(limit))", hint: "raise limits: {max_hold: …}"))
   }
 
@@ -190,7 +190,7 @@ struct ProfileBuilder {
 }
 
 extension Action {
-  /// The maximum time the action may hold a push, if specified.
+  /// The maximum time the action may delay a push, if specified.
   fileprivate var longestHold: Duration {
     switch self {
     case .delay(.fixed(let length)), .hang(let length?, _): length

@@ -4,8 +4,8 @@ internal import Notation
 
 extension Action.Response {
   /// The syntax of a response.
-  static let syntax: MapSyntax<ResponseFields> = MapSyntax(
-    "response", ResponseFields(),
+  static let syntax: MapSyntax<ResponseValues> = MapSyntax(
+    "response", ResponseValues(),
     .optional("status", \.status, .integer(200...599), default: "the status of the reason", "The HTTP status."),
     .optional(
       "reason", \.reason, .nullableText, default: "the most common reason of the status",
@@ -18,28 +18,28 @@ extension Action.Response {
       "body", \.body, .textOrJSON(limit: 65_536), default: "the reason as JSON",
       "The whole body; a map or list is sent as JSON."),
     .defaulted(
-      "latch", \.repeatsUntilUpdateInterval, .flag, writing: .unlessDefault,
+      "latch", \.blocksTokenUpdates, .flag, writing: .unlessDefault,
       "With `TooManyProviderTokenUpdates`: whether the connection repeats the response until `apns: {token_update_interval: …}` has passed."
     ),
     .defaulted(
       "unreal", \.isUnreal, .flag, writing: .unlessDefault,
       "Whether a status and a reason are allowed that do not belong together or that APNs does not have.")
-  ) { map, fields in
-    guard fields.statusOrDefault != nil else {
+  ) { map, values in
+    guard values.statusOrDefault != nil else {
       map.parser.fail(map.node, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
       return false
     }
-    let response = fields.response
-    if fields.repeatsUntilUpdateInterval, response.reason != Reason.tooManyProviderTokenUpdates.text {
+    let response = values.response
+    if values.blocksTokenUpdates, response.reason != Reason.tooManyProviderTokenUpdates.text {
       return map.fail(
-        at: \.repeatsUntilUpdateInterval, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
+        at: \.blocksTokenUpdates, "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
-    return fields.isUnreal || response.check(map)
+    return values.isUnreal || response.check(map)
   }
 
   /// Checks whether APNs could send the response.
-  private func check(_ map: CheckedMap<ResponseFields>) -> Bool {
-    let property: PartialKeyPath<ResponseFields> = map.has(\.reason) ? \.reason : \.status
+  private func check(_ map: CheckedMap<ResponseValues>) -> Bool {
+    let property: PartialKeyPath<ResponseValues> = map.has(\.reason) ? \.reason : \.status
     let unreal = "or set unreal: true"
     switch reality {
     case .real: return true
@@ -65,18 +65,18 @@ extension Action.Response {
 }
 
 extension Syntax<Action.Response> {
-  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseFields($0) }
+  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseValues($0) }
 }
 
 /// The keys of a response as written; those that depend on others are nil if absent.
-struct ResponseFields: Sendable {
+struct ResponseValues: Sendable {
   var status: Int?
   /// The inner value is nil for a response without a reason.
   var reason: String??
   var timestamp = Action.Timestamp.relative(.zero)
   var headers: [Action.Field] = []
   var body: String?
-  var repeatsUntilUpdateInterval = false
+  var blocksTokenUpdates = false
   var isUnreal = false
 
   init() {}
@@ -89,7 +89,7 @@ struct ResponseFields: Sendable {
     timestamp = response.timestamp
     headers = response.headers
     body = response.body.map { String(decoding: $0, as: UTF8.self) }
-    repeatsUntilUpdateInterval = response.repeatsUntilUpdateInterval
+    blocksTokenUpdates = response.blocksTokenUpdates
     isUnreal = response.reality != .real
   }
 
@@ -101,7 +101,7 @@ struct ResponseFields: Sendable {
     let defaultReason = body == nil ? Action.Response.defaultReason(of: status) : nil
     return Action.Response(
       status: status, reason: reason ?? defaultReason, timestamp: timestamp, headers: headers, body: body,
-      repeatsUntilUpdateInterval: repeatsUntilUpdateInterval)
+      blocksTokenUpdates: blocksTokenUpdates)
   }
 }
 

@@ -122,7 +122,10 @@ extension ProfileParser {
     if !scalar.isString, let value, range.contains(value) { return value }
     let text = { (number: Double) in Int(exactly: number).map { String($0) } ?? String(number) }
     var limits = "a number \(range.isMinimumExcluded ? "above" : "from") \(text(range.minimum))"
-    if let value, value > range.maximum { limits += ", at most \(text(range.maximum))" }
+    // A maximum that nobody reaches by intention would only distract from the minimum.
+    if range.maximum < 1e9 || value.map({ $0 > range.maximum }) ?? false {
+      limits += range.isMinimumExcluded ? ", at most \(text(range.maximum))" : " to \(text(range.maximum))"
+    }
     fail(node, scalar, "\(scalar.text.shortened) is not \(limits)")
     return nil
   }
@@ -191,7 +194,7 @@ extension ProfileParser {
     guard !problems.isFull else { return }
     fail(
       node, scalar, "unknown value \"\(scalar.text.shortened)\"",
-      hint: Self.guess(scalar.text, among: names) ?? "it is one of \(names.joined(separator: ", "))")
+      hint: Self.guess(scalar.text, among: names) ?? "use one of \(names.joined(separator: ", "))")
   }
 
   /// Parses a text. An unquoted scalar that YAML reads as another type is a problem, because its meaning depends on

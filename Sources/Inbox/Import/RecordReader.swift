@@ -238,7 +238,7 @@ extension Action.Name {
     case .resetConnection: .resetConnection(afterAccepting: false)
     case .goAway: .goAway(Action.GoAwayParameters())
     case .close: .close
-    case .drain: .drain(for: .zero, respond: Action.Response(status: 0, reason: nil))
+    case .respondThenShutDown: .respondThenShutDown(for: .zero, respond: Action.Response(status: 0, reason: nil))
     case .loseResponse: .loseResponse(endWith: .nothing)
     case .dribble: .dribble(chunks: 0, over: .zero)
     case .splitBody: .splitBody

@@ -12,19 +12,19 @@ package struct Filter: Sendable {
   struct Group: Sendable {
     private(set) var conditions: FieldConditions
     /// How the conditions are evaluated on many records.
-    private(set) var compiled = CompiledFilter.expensive
+    private(set) var evaluation = FieldEvaluation.expensive
 
     /// Whether the group is from another filter that must hold as well, so that no conditions are added to it.
     fileprivate(set) var isClosed = false
 
     /// Whether evaluating the field is expensive.
-    var isExpensive: Bool { if case .expensive = compiled { true } else { false } }
+    var isExpensive: Bool { if case .expensive = evaluation { true } else { false } }
 
     init(_ subject: QuerySubject, name: String) { conditions = FieldConditions(subject, name: name) }
 
     mutating func add(_ condition: QueryCondition) throws(FilterError) {
       try conditions.add(condition)
-      compiled = CompiledFilter(conditions)
+      evaluation = FieldEvaluation(conditions)
     }
   }
 
@@ -229,7 +229,7 @@ package struct Filter: Sendable {
   package func matches(_ record: borrowing Record) -> Bool {
     if groups.isEmpty { return true }
     return withUnsafePointer(to: record) { record in
-      var batch = RecordBatch(record)
+      var batch = FilterBatch(record)
       narrow(&batch)
       return batch.remaining != 0
     }

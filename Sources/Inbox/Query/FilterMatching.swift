@@ -11,10 +11,10 @@ struct FilterEvaluationCache {
 
 extension Filter {
   /// Removes the records that do not match.
-  borrowing func narrow(_ batch: inout RecordBatch) {
+  borrowing func narrow(_ batch: inout FilterBatch) {
     var hasExpensive = false
     for group in groups where batch.remaining != 0 {
-      group.compiled.narrow(&batch, group.conditions, of: self)
+      group.evaluation.narrow(&batch, group.conditions, of: self)
       if group.isExpensive { hasExpensive = true }
     }
     guard hasExpensive else { return }
@@ -36,8 +36,8 @@ extension Record {
   {
     if group.isExpensive { return satisfies(expensive: group, of: filter, &cache) }
     return withUnsafePointer(to: self) { record in
-      var batch = RecordBatch(record)
-      group.compiled.narrow(&batch, group.conditions, of: filter)
+      var batch = FilterBatch(record)
+      group.evaluation.narrow(&batch, group.conditions, of: filter)
       return batch.remaining != 0
     }
   }

@@ -127,13 +127,13 @@ struct RecordChunk: Sendable {
     at indices: Range<Int>, newestFirst: Bool, _ filter: borrowing Filter, devices: [UInt16]?,
     _ visit: (borrowing Record) -> Bool
   ) -> Bool {
-    let size = RecordBatch.size
+    let size = FilterBatch.size
     return records.withUnsafeBufferPointer { records in
       var rest = indices
       while !rest.isEmpty {
         let indices = newestFirst ? rest.suffix(size) : rest.prefix(size)
         rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
-        var batch = RecordBatch(records, at: indices)
+        var batch = FilterBatch(records, at: indices)
         if let devices { batch.keep(bits(of: indices, with: devices)) }
         if batch.remaining == 0 { continue }
         filter.narrow(&batch)

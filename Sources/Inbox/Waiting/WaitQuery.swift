@@ -88,7 +88,7 @@ package struct WaitQuery: Sendable {
 /// The counts of a wait, and whether they meet its condition.
 struct WaitCounts: Sendable {
   /// The state of the condition.
-  enum Verdict: Equatable, Sendable {
+  enum Status: Equatable, Sendable {
     /// The condition is met.
     case satisfied
     /// The condition can no longer be met.
@@ -117,7 +117,7 @@ struct WaitCounts: Sendable {
   }
 
   /// Counts a record that existed when the wait began.
-  mutating func find(_ record: borrowing Record) {
+  mutating func countExisting(_ record: borrowing Record) {
     if selection.contains(record) { insert(record) }
   }
 
@@ -141,11 +141,11 @@ struct WaitCounts: Sendable {
   }
 
   /// Returns the state of the condition.
-  func verdict(at now: ContinuousClock.Instant) -> Verdict {
+  func status(at now: ContinuousClock.Instant) -> Status {
     if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted {
       return .unsatisfiable
     }
-    return isWanted ? verdictAfterSettling(now) : .open(until: nil)
+    return isWanted ? statusAfterSettling(now) : .open(until: nil)
   }
 
   /// Whether the wanted number of records matches, regardless of the settle time.
@@ -156,7 +156,7 @@ struct WaitCounts: Sendable {
     }
   }
 
-  private func verdictAfterSettling(_ now: ContinuousClock.Instant) -> Verdict {
+  private func statusAfterSettling(_ now: ContinuousClock.Instant) -> Status {
     now >= quietSince + settle ? .satisfied : .open(until: quietSince + settle)
   }
 

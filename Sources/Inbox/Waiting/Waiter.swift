@@ -80,7 +80,7 @@ final class Waiter: InboxListener {
       while let records = iterator.next() {
         let now = ContinuousClock.now
         for record in records {
-          if seen == 0 { counts.find(record) } else { counts.update(record, at: now) }
+          if seen == 0 { counts.countExisting(record) } else { counts.update(record, at: now) }
         }
         if Task.isCancelled { return }
         await Task.yield()
@@ -162,7 +162,7 @@ final class Waiter: InboxListener {
     end { state in
       guard state.termination == nil, state.pendingChanges == nil else { return }
       let now = ContinuousClock.now
-      switch state.counts.verdict(at: now) {
+      switch state.counts.status(at: now) {
       case .satisfied: state.termination = .satisfied
       case .unsatisfiable: state.termination = .unsatisfiable
       case .open where now >= deadline: state.termination = .timedOut

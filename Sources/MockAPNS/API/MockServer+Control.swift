@@ -97,16 +97,16 @@ extension MockServer {
   /// - Throws: `MockServerError` for an invalid rule or if 1000 rules are active.
   @discardableResult
   public func addRule(_ rule: String, timeToLive: Duration? = nil) throws(MockServerError) -> String {
-    let file: RuleFile
+    let definition: AddedRuleDefinition
     do {
-      file = try state.faults.parseRule(rule)
+      definition = try state.faults.parseRule(rule)
     } catch {
       throw MockServerError(error)
     }
-    guard state.faults.add(file.rule, timeToLive: timeToLive ?? file.ttl) != .limitReached else {
+    guard state.faults.add(definition.rule, timeToLive: timeToLive ?? definition.ttl) != .limitReached else {
       throw MockServerError(.limitReached, "\(FaultControl.ruleLimit) rules are active. Remove some.")
     }
-    return file.rule.name
+    return definition.rule.name
   }
 
   /// Removes an added rule. Does nothing if there is none of that name.

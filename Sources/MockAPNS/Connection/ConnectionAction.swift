@@ -4,7 +4,7 @@ import Faults
 /// An action on a whole connection, caused by a push, a rule or the admin API.
 package enum ConnectionAction: Sendable {
   /// Send GOAWAY for this reason, then close.
-  case closeGracefully(ConnectionCloseReason)
+  case sendGoAwayAndClose(ConnectionCloseReason)
   /// Send GOAWAY. `lastStream` is nil if no push triggered it: `before_this` and `this` then both name the last stream
   /// received.
   case goAway(Action.GoAwayParameters, lastStream: Int32? = nil)
@@ -21,7 +21,7 @@ package enum ConnectionAction: Sendable {
   /// Announce other SETTINGS.
   case announce(Action.SettingsParameters)
   /// Give every push the response of this injection for a time, then shut down the connection.
-  case drain(Injection, for: Duration)
+  case respondThenShutDown(Injection, for: Duration)
   /// Continue a delayed push after a time.
   case continuePush(stream: Int32, after: Duration)
 }
@@ -33,8 +33,8 @@ extension ConnectionAction {
     case .goAway(let parameters): self = .goAway(parameters)
     case .resetConnection: self = .reset
     case .close: self = .close
-    case .drain(let time, let response):
-      self = .drain(injection.doing(.respond(response)), for: time)
+    case .respondThenShutDown(let time, let response):
+      self = .respondThenShutDown(injection.doing(.respond(response)), for: time)
     case .starveWindow(let time): self = .starveWindow(for: time)
     case .settings(let parameters): self = .announce(parameters)
     case .ignorePings(let time): self = .ignorePings(for: time)

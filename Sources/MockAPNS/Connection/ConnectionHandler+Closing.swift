@@ -15,7 +15,7 @@ extension ConnectionHandler {
   func refusePlainText(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     let closeReason = ConnectionCloseReason.plainText(Array(bytes.prefix(ConnectionCloseReason.quotedByteCount)))
     if let (kind, message) = closeReason.logMessage { logClientError(kind, message) }
-    let streams = UInt32(clamping: settings.firstStreams)
+    let streams = UInt32(clamping: apnsSettings.firstStreams)
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }
@@ -28,8 +28,8 @@ extension ConnectionHandler {
 
   func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
     switch failure.kind {
-    case .badPreface: closeGracefully(context, .notHTTP2(input.firstBytes))
-    case .fatal: closeGracefully(context, .broken(failure.description))
+    case .badPreface: sendGoAwayAndClose(context, .notHTTP2(input.firstBytes))
+    case .fatal: sendGoAwayAndClose(context, .broken(failure.description))
     }
     close(context)
   }
@@ -38,7 +38,7 @@ extension ConnectionHandler {
 
   /// Sends GOAWAY. The connection closes when no stream is open any more, at the latest after the shutdown timeout; for
   /// some reasons it closes immediately.
-  func closeGracefully(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
+  func sendGoAwayAndClose(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
     guard let session else { return }
     let action = machine.goAwayRequested(
       immediately: closeReason.closesAtOnce, lastReceivedStream: session.lastReceivedStream,

@@ -18,9 +18,9 @@ extension ConnectionHandler {
     let plan = plan
     guard plan.isActive(at: .accept) else { return }
     let decision = plan.decide(Traffic(connection: earlyTraffic), at: .accept, now: MachineTime.nanoseconds)
-    guard let outcome = decision.outcome else { return }
-    logFault(outcome)
-    switch outcome.action {
+    guard let injection = decision.decidingInjection else { return }
+    logFault(injection)
+    switch injection.action {
     case .refuse: reset(context)
     case .silence(let time): silenceConnection(for: time, thenCloses: true, context)
     default: break
@@ -38,9 +38,9 @@ extension ConnectionHandler {
       logFault(injection)
       if case .certificate(let kind) = injection.action { badCertificate = kind }
     }
-    if let outcome = decision.outcome {
-      logFault(outcome)
-      switch outcome.action {
+    if let injection = decision.decidingInjection {
+      logFault(injection)
+      switch injection.action {
       case .stall(let time, .answer):
         delayHandshake(time, badCertificate, context)
         return false
@@ -187,7 +187,7 @@ extension ConnectionHandler {
 
   private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
     switch action {
-    case .closeGracefully(let closeReason): closeGracefully(context, closeReason)
+    case .sendGoAwayAndClose(let closeReason): sendGoAwayAndClose(context, closeReason)
     case .goAway(let parameters, let lastStream): sendGoAway(parameters, lastStream: lastStream, context)
     case .close:
       log.add(.fault, "closed without GOAWAY", at: state.clock.now)
@@ -220,9 +220,9 @@ extension ConnectionHandler {
       } else {
         announce(parameters, context)
       }
-    case .drain(let injection, let time):
-      processor?.drainResponse = injection
-      runLater(time, context) { handler, context in handler.closeGracefully(context, .shutdown) }
+    case .respondThenShutDown(let injection, let time):
+      processor?.responseUntilShutdown = injection
+      runLater(time, context) { handler, context in handler.sendGoAwayAndClose(context, .shutdown) }
     case .continuePush(let stream, let time):
       faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in
         handler.faultTasks.delayedPushes[stream] = nil

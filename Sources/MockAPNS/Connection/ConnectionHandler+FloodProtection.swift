@@ -49,12 +49,12 @@ extension ConnectionHandler {
     // Before the GOAWAY, which drops the streams.
     state.inbox.addExhaustedWindow(of: processor.connection, responses: responses)
     input.isWindowExhausted = false
-    closeGracefully(context, .windowNeverOpened(responses: responses))
+    sendGoAwayAndClose(context, .windowNeverOpened(responses: responses))
   }
 
   /// Schedules the next check of the connection: in ten seconds, or when a timeout expires if that is sooner.
   func scheduleIdleCheck(_ context: ChannelHandlerContext) {
-    let limit = TimeAmount(settings.idleTimeout)
+    let limit = TimeAmount(apnsSettings.idleTimeout)
     let idleTime = NIODeadline.now() - input.lastActivity
     let interval = input.isWindowExhausted ? Self.windowTimeout : TimeAmount(HTTP2Limits.overdueCheckInterval)
     schedule(.idleCheck, after: min(interval, idleTime < limit ? limit - idleTime : limit), context) {
@@ -63,7 +63,7 @@ extension ConnectionHandler {
       handler.closeIfWindowStaysExhausted(context)
       guard handler.machine.state == .open(.serving) else { return }
       if NIODeadline.now() - handler.input.lastActivity >= limit {
-        return handler.closeGracefully(context, .idle)
+        return handler.sendGoAwayAndClose(context, .idle)
       }
       if NIODeadline.now() - handler.input.lastCheck >= TimeAmount(HTTP2Limits.overdueCheckInterval) {
         handler.resetOverdueStreams(context)

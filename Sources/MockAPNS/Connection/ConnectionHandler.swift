@@ -222,7 +222,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if processor?.faultScope.hasConnectionRules == true { evaluateConnectionRules(context) }
       case .waiting:
         if let flood = floodCloseReason(session) {
-          closeGracefully(context, flood)
+          sendGoAwayAndClose(context, flood)
           return close(context)
         }
         break reading
@@ -261,7 +261,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         processor.responseWasDropped(on: stream, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
         processor.excess = (stream, limit)
-        closeGracefully(context, .excessStreams(limit: limit))
+        sendGoAwayAndClose(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
@@ -277,7 +277,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let facts = ConnectionFacts(
       id: log.id, listener: log.listener, client: client, sni: tls?.serverName, tls: tls?.protocolVersion, http: http,
       certificate: certificate)
-    let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
+    let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
     let parameters = faultedSettings(processor.connectionTraffic, context)
     if let limit = parameters?.maxConcurrentStreams { processor.streams.fix(limit) }
@@ -310,13 +310,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   private func sendSettings(isUsable: Bool, _ context: ChannelHandlerContext) {
     // The first SETTINGS are sent immediately, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
-    guard isUsable else { return closeGracefully(context, .wrongEnvironment(state.configuration.environment)) }
+    guard isUsable else { return sendGoAwayAndClose(context, .wrongEnvironment(state.configuration.environment)) }
     scheduleIdleCheck(context)
     evaluateConnectionRules(context)
   }
 
   /// The active APNs settings.
-  var settings: APNSSettings { state.activePolicy.load().settings }
+  var apnsSettings: APNSSettings { state.activePolicy.load().settings }
 
   // MARK: - Timer
 
@@ -338,7 +338,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
     schedule(.shutdownNotice, after: Self.shutdownNoticeDelay, context) { handler, context in
       // A fault may have silenced the connection since.
-      if handler.machine.isOpen { handler.closeGracefully(context, .shutdown) } else { handler.close(context) }
+      if handler.machine.isOpen { handler.sendGoAwayAndClose(context, .shutdown) } else { handler.close(context) }
     }
   }
 

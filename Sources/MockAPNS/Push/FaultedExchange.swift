@@ -7,11 +7,11 @@ import Inbox
 /// What happens to one push after the active fault rules were applied: its response, its delay and its end. Complete
 /// before it is performed, immediately or later.
 struct FaultedExchange {
-  /// The rules that fired, the one that decided the outcome first.
+  /// The rules that fired, the one that decided the exchange first.
   private(set) var injections: Injections = []
-  /// The action that decided the outcome; `pass` for the APNs rules' response.
-  private(set) var outcome = Action.pass
-  /// Whether a rule decided the outcome, rather than the APNs rules.
+  /// The action that decided the exchange; `pass` for the APNs rules' response.
+  private(set) var decidingAction = Action.pass
+  /// Whether a rule decided the exchange, rather than the APNs rules.
   private(set) var isFaulted = false
   /// Whether one of the rules counts the push as delayed.
   private(set) var isDelayedByRule = false
@@ -25,12 +25,12 @@ struct FaultedExchange {
   private(set) var delay = Duration.zero
   /// Whether the delay precedes the acceptance of the push, not only its response.
   private(set) var isDelayedBeforeAcceptance = false
-  /// The GOAWAY that is sent, as the outcome or after the response.
+  /// The GOAWAY that is sent, instead of the response or after it.
   private(set) var goAway: Action.GoAwayParameters?
   /// Further actions on the connection.
   private(set) var connectionActions: [ConnectionAction] = []
   /// Whether the connection responds with 429 `TooManyProviderTokenUpdates` until the update interval has passed.
-  private(set) var repeatsUntilUpdateInterval = false
+  private(set) var blocksTokenUpdates = false
 
   /// Creates an exchange that follows the APNs rules' verdict.
   init(_ verdict: borrowing Verdict) {
@@ -43,16 +43,16 @@ struct FaultedExchange {
 
   /// Merges an injection into the exchange.
   ///
-  /// - Parameter now: The server clock, in milliseconds since 1970.
-  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, now: Int64) {
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: Int64) {
     if injection.delaysPush { isDelayedByRule = true }
-    // A rule may end the evaluation with an action that only adds something: then APNs' verdict is the outcome.
+    // A rule may end the evaluation with an action that only adds something: then APNs' verdict decides.
     if injection.continues || injection.action.name.continues == true {
       injections.append(injection)
       return add(injection.action, at: injectionPoint)
     }
     injections.prepend(injection)
-    decide(injection.action, at: injectionPoint, now: now)
+    decide(injection.action, at: injectionPoint, serverTime: serverTime)
     if case .goAway(let parameters) = injection.followedBy { goAway = goAway ?? parameters }
   }
 
@@ -66,18 +66,18 @@ struct FaultedExchange {
     }
   }
 
-  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, now: Int64) {
+  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, serverTime: Int64) {
     if case .pass = action { return }
     isFaulted = true
-    outcome = action
+    decidingAction = action
     let wouldAccept = response.status == 200
     // At the injection point `response` the verdict is final, whatever the client learns of it.
     if injectionPoint == .request { isAccepted = false }
     switch action {
     case .respond(let injected):
       isAccepted = injected.status == 200 && wouldAccept
-      response = Response(injected, now: now)
-      repeatsUntilUpdateInterval = injected.repeatsUntilUpdateInterval
+      response = Response(injected, serverTime: serverTime)
+      blocksTokenUpdates = injected.blocksTokenUpdates
     case .hang(let time, let ending):
       delay += time ?? .zero
       if injectionPoint == .request { isDelayedBeforeAcceptance = true }
@@ -116,13 +116,13 @@ extension FaultedExchange {
 
     /// Creates a response that a rule injects.
     ///
-    /// - Parameter now: The server clock, in milliseconds since 1970.
-    init(_ injected: Action.Response, now: Int64) {
+    /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+    init(_ injected: Action.Response, serverTime: Int64) {
       status = injected.status
       headers = injected.headers
       reason = injected.knownReason
       unusualReason = reason == nil ? injected.reason : nil
-      body = injected.body(now: now)
+      body = injected.body(serverTime: serverTime)
     }
   }
 }
@@ -130,13 +130,13 @@ extension FaultedExchange {
 extension FaultedExchange {
   /// Whether the exchange takes time, so that the push is pending until then.
   var takesTime: Bool {
-    if case .hang = outcome { return true }
+    if case .hang = decidingAction { return true }
     return delay > .zero
   }
 
   /// Whether the client receives a response.
   var sendsResponse: Bool {
-    switch outcome {
+    switch decidingAction {
     case .hang(_, let ending): ending == .answer
     case .resetStream, .resetConnection, .close, .loseResponse: false
     case .goAway(let parameters): parameters.lastStream != .beforeThis
@@ -146,12 +146,12 @@ extension FaultedExchange {
 
   /// Whether the stream is refused with RST_STREAM, because the GOAWAY cannot exclude it.
   func isRefused(on stream: Int32, _ served: ServedStreams) -> Bool {
-    if case .goAway = outcome { !sendsResponse && served.isOvertaken(stream) } else { false }
+    if case .goAway = decidingAction { !sendsResponse && served.isOvertaken(stream) } else { false }
   }
 
   /// Returns the name of the RST_STREAM error code that ends the stream; nil without RST_STREAM.
   func resetName(on stream: Int32, _ served: ServedStreams) -> String? {
-    switch outcome {
+    switch decidingAction {
     case .resetStream(let code): HTTP2ErrorCode.name(of: code)
     case .hang(_, .resetStream), .loseResponse(.resetStream): HTTP2ErrorCode.internalError.name
     default: isRefused(on: stream, served) ? HTTP2ErrorCode.refusedStream.name : nil
@@ -160,7 +160,7 @@ extension FaultedExchange {
 
   /// The way the connection ends; nil if the push does not end it.
   var closeMethod: WireOutcome.CloseMethod? {
-    switch outcome {
+    switch decidingAction {
     case .resetConnection: .reset
     case .close, .hang(_, .close), .loseResponse(.close): .fin
     default: nil

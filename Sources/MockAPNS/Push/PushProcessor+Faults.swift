@@ -32,9 +32,9 @@ extension PushProcessor {
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: inout Int32?, _ served: ServedStreams, _ session: HTTP2ServerSession
   ) -> Bool {
-    if let drainResponse {
+    if let responseUntilShutdown {
       var exchange = FaultedExchange(verdict)
-      exchange.merge(drainResponse, at: .request, now: batch.now)
+      exchange.merge(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
     }
@@ -48,14 +48,14 @@ extension PushProcessor {
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
-    let requestRules = plan.candidateRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-    var responseRules: CandidateRules?
+    let requestRules = plan.remainingRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
+    var responseRules: RemainingRules?
     if requestRules.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
       // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
-      let candidates = plan.candidateRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-      if candidates.isEmpty { return false }
-      responseRules = candidates
+      let remaining = plan.remainingRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
+      if remaining.isEmpty { return false }
+      responseRules = remaining
     }
     attempts.prefetchForRejected(identity.countKey)
     if !hasResponseRules, let fault = plan.fireConstantResponse(requestRules) {
@@ -71,13 +71,13 @@ extension PushProcessor {
       evaluateRules(requestRules, at: .request, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
     }
     if hasResponseRules, exchange.sendsResponse {
-      let candidates =
+      let remaining =
         responseRules
-        ?? plan.candidateRules(
+        ?? plan.remainingRules(
           at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt,
-          excludingOutcomes: exchange.isFaulted)
-      if !candidates.isEmpty {
-        evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
+          additionsOnly: exchange.isFaulted)
+      if !remaining.isEmpty {
+        evaluateRules(remaining, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
       }
     }
     if exchange.injections.isEmpty { return false }
@@ -85,25 +85,25 @@ extension PushProcessor {
     return true
   }
 
-  /// Evaluates the candidate rules of an injection point and merges their actions into `exchange`.
+  /// Evaluates the remaining rules of an injection point and merges their actions into `exchange`.
   private func evaluateRules(
-    _ candidates: CandidateRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
+    _ remaining: RemainingRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
     _ request: HTTPRequest, _ verdict: borrowing Verdict, _ key: PushKey, attempt: () -> Int
   ) {
     let plan = activePolicy.plan
-    if let injection = plan.fire(candidates) {
-      return exchange.merge(injection, at: injectionPoint, now: batch.now)
+    if let injection = plan.fire(remaining) {
+      return exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime)
     }
     let push = Traffic.Push(
       request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
-      attempt: attempt(), now: batch.now)
+      attempt: attempt(), receivedAt: batch.serverTime)
     var traffic = Traffic(connection: connectionTraffic, push: push)
     if injectionPoint == .response {
       traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
     }
     let injections = plan.decide(
-      traffic, at: injectionPoint, now: batch.arrivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
-    for injection in injections { exchange.merge(injection, at: injectionPoint, now: batch.now) }
+      traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: remaining)
+    for injection in injections { exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime) }
   }
 
   // MARK: - Execution
@@ -117,7 +117,7 @@ extension PushProcessor {
     if !(exchange.sendsResponse && exchange.response.status == 403) {
       announceStreams(before: nil, on: stream, session)
     }
-    if exchange.repeatsUntilUpdateInterval { authentication.blockTokenUpdates(now: batch.now) }
+    if exchange.blocksTokenUpdates { authentication.blockTokenUpdates(now: batch.serverTime) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.removeBody() }
 
@@ -174,7 +174,7 @@ extension PushProcessor {
         served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: push.exchange.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   /// Completes all delayed pushes as aborted, because the connection ended.
@@ -200,7 +200,7 @@ extension PushProcessor {
   ) {
     release(exchange)
     if exchange.sendsResponse { sendResponse(of: exchange, template, on: stream, session) }
-    switch exchange.outcome {
+    switch exchange.decidingAction {
     case .hang(_, .resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
     case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
     case .resetStream(let code): session.reset(stream, rawCode: code)
@@ -236,7 +236,7 @@ extension PushProcessor {
     }
     let parts = mutation.parts(of: response.body, status: response.status)
     session.respond(
-      to: stream, headers: mutation.headers(template.headers), parts: parts, isHeld: mutation.interval != nil)
+      to: stream, headers: mutation.headers(template.headers), parts: parts, waitsForRelease: mutation.interval != nil)
     guard let interval = mutation.interval else { return }
     connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.
@@ -277,6 +277,6 @@ extension PushProcessor {
       endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
     return Record.Result(
       outcome: outcome, accepted: exchange.isAccepted, served: response,
-      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.now)
+      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.serverTime)
   }
 }

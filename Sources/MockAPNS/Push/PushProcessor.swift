@@ -31,12 +31,12 @@ final class PushProcessor {
   var delayedPushes: [Int32: DelayedPush] = [:]
   /// The first stream beyond the acknowledged stream limit, and that limit.
   var excess: (stream: Int32, limit: UInt32)?
-  /// The injected response to every push while a fault drains the connection.
-  var drainResponse: Injection? { didSet { updateFaultScope() } }
+  /// The injected response to every push until the connection is shut down, because of the fault `drain`.
+  var responseUntilShutdown: Injection? { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { updateFaultScope() } }
   @exclusivity(unchecked) private(set) var faultScope = FaultScope()
   @exclusivity(unchecked) private(set) var batch = Batch()
-  @exclusivity(unchecked) private var snapshots: Snapshots
+  @exclusivity(unchecked) private var readers: Readers
   @exclusivity(unchecked) private var ids: IdentifierSource
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
 
@@ -60,7 +60,7 @@ final class PushProcessor {
   /// The pushes of one read, whose records become visible together.
   struct Batch {
     /// The time by the server's clock, in milliseconds since 1970.
-    var now: Int64 = 0
+    var serverTime: Int64 = 0
     /// The time of the read, in monotonic nanoseconds.
     var arrivedAt: Int64 = 0
     var records: [Record] = []
@@ -68,10 +68,10 @@ final class PushProcessor {
     var delayed: [(stream: Int32, index: Int)] = []
   }
 
-  private struct Snapshots {
-    var policy: SnapshotReader<ActivePolicy>
-    var keys: SnapshotReader<TrustedKeySet>
-    var devices: SnapshotReader<DeviceTable>
+  private struct Readers {
+    var policy: PublishedValueReader<ActivePolicy>
+    var keys: PublishedValueReader<TrustedKeySet>
+    var devices: PublishedValueReader<DeviceTable>
   }
 
   init(
@@ -81,9 +81,9 @@ final class PushProcessor {
     attempts = state.inbox.attempts
     self.log = log
     connection = facts
-    let policy = SnapshotReader(state.activePolicy)
-    snapshots = Snapshots(
-      policy: policy, keys: SnapshotReader(state.keys), devices: SnapshotReader(state.devices))
+    let policy = PublishedValueReader(state.activePolicy)
+    readers = Readers(
+      policy: policy, keys: PublishedValueReader(state.keys), devices: PublishedValueReader(state.devices))
     activePolicy = policy.value
     authentication = ConnectionAuthentication(certificate: certificate, known: resources.knownTokens)
     responses = ResponseTemplates(environment: state.configuration.environment, settings: policy.value.settings)
@@ -97,7 +97,7 @@ final class PushProcessor {
     faultScope.hasConnectionRules = plan.isActive(at: .connection)
     faultScope.hasResponseRules = plan.isActive(at: .response)
     faultScope.areMagicTokensActive = plan.areMagicTokensActive
-    if drainResponse != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
+    if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
       faultScope.pushes = .all
     } else {
       faultScope.pushes = plan.isActive(at: .request) ? .magicTokens : .none
@@ -115,17 +115,17 @@ final class PushProcessor {
   /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
   @discardableResult
   func beginBatch() -> BatchPolicy {
-    snapshots.keys.refresh()
-    snapshots.devices.refresh()
-    if snapshots.policy.refresh() {
-      activePolicy = snapshots.policy.value
+    readers.keys.refresh()
+    readers.devices.refresh()
+    if readers.policy.refresh() {
+      activePolicy = readers.policy.value
       responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
       streams.apply(activePolicy.settings)
     }
-    batch.now = state.clock.now
+    batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
-    return BatchPolicy(activePolicy: activePolicy, keys: snapshots.keys.value, devices: snapshots.devices.value)
+    return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value, devices: readers.devices.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -136,7 +136,7 @@ final class PushProcessor {
     let request = stream.takeRequest()
     var verdict = Verdict()
     policy.activePolicy.rulebook.validate(
-      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.now,
+      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.serverTime,
       into: &verdict)
     if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
@@ -172,7 +172,7 @@ final class PushProcessor {
         outcome: .aborted, accepted: record.accepted, served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
@@ -215,7 +215,7 @@ final class PushProcessor {
       Record.Result(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         wireOutcome: reset == nil && violation == nil ? nil : WireOutcome(reset: reset?.name, violation: violation),
-        finishedAt: batch.now))
+        finishedAt: batch.serverTime))
   }
 
   // MARK: - Responses
@@ -226,11 +226,11 @@ final class PushProcessor {
     let wasThrottled = streams.isThrottled
     guard let limit = streams.change(before: status, isTrusted: authentication.providerTokenAccepted) else { return }
     session.announce(maxConcurrentStreams: limit)
-    log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.now)
+    log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.serverTime)
     guard streams.isThrottled, !wasThrottled else { return }
     for refused in session.refuseStreams(except: stream) {
       abortDelayedPush(on: refused.id, reset: .refusedStream)
-      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.now)
+      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.serverTime)
     }
   }
 
@@ -246,7 +246,8 @@ final class PushProcessor {
     record(
       request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
-      Record.Result(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.now))
+      Record.Result(
+        outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.serverTime))
   }
 
   private func reject(
@@ -265,7 +266,8 @@ final class PushProcessor {
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
-        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.now))
+        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.serverTime
+      ))
   }
 
   /// Responds with an error: the standard header fields, a status and a body.
@@ -286,7 +288,7 @@ final class PushProcessor {
       Record.Result(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
         served: Record.Served(status: status, reason: reason),
-        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.now))
+        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.serverTime))
   }
 
   /// Returns whether the response must have no body (RFC 9110 section 9.3.2). APNs accepts only POST and rejects
@@ -302,7 +304,7 @@ final class PushProcessor {
       return
     }
     counts.rejections += 1
-    if counts.rejections >= limit { connectionActions.append(.closeGracefully(.tooManyErrors)) }
+    if counts.rejections >= limit { connectionActions.append(.sendGoAwayAndClose(.tooManyErrors)) }
   }
 
   /// Fills the response template for a status with the ids for a request.
@@ -361,7 +363,7 @@ final class PushProcessor {
       attempt: attempts.countUnprocessed(identity.countKey, now: batch.arrivedAt),
       Record.Result(
         outcome: .faulted, accepted: false, served: Record.Served(),
-        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.now))
+        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.serverTime))
   }
 
   /// Buffers a push's record for `commit`.
@@ -381,7 +383,8 @@ final class PushProcessor {
     batch.records.append(
       Record(
         request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.arrivedAt, result: consume result, pushKey: key,
+        attempt: attempt, receivedAt: batch.serverTime, arrivedAt: batch.arrivedAt, result: consume result,
+        pushKey: key,
         in: resources.records))
   }
 

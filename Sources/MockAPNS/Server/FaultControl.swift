@@ -41,9 +41,9 @@ package final class FaultControl: Sendable {
   }
 
   /// The available profiles.
-  package let library: Snapshot<ProfileLibrary>
+  package let library: PublishedValue<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
-  let activePolicy: Snapshot<ActivePolicy>
+  let activePolicy: PublishedValue<ActivePolicy>
 
   private struct State {
     var selection: Selection
@@ -71,12 +71,12 @@ package final class FaultControl: Sendable {
     self.seed = seed
     self.connections = connections
     self.logger = logger
-    library = Snapshot(configuration.profiles)
+    library = PublishedValue(configuration.profiles)
     let chosen = configuration.profile ?? Self.healthy(in: configuration.profiles)
     start = (chosen, configuration.seed ?? chosen.profile.seed ?? seed)
     let selection = Selection(chosen: start.chosen, seed: start.seed, activatedAt: MachineTime.nanoseconds)
     state = NIOLockedValueBox(State(selection: selection))
-    activePolicy = Snapshot(
+    activePolicy = PublishedValue(
       Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
     change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
   }
@@ -284,9 +284,9 @@ package final class FaultControl: Sendable {
   /// Parses a rule in YAML or JSON. A rule without a name gets one that no other rule has.
   ///
   /// - Throws: `ProfileFailure` with all problems.
-  package func parseRule(_ text: String) throws(ProfileFailure) -> RuleFile {
-    let file = try RuleFile.parse(text)
-    return file.isNamed ? file : try RuleFile.parse(text, defaultName: nextRuleName())
+  package func parseRule(_ text: String) throws(ProfileFailure) -> AddedRuleDefinition {
+    let definition = try AddedRuleDefinition.parse(text)
+    return definition.isNamed ? definition : try AddedRuleDefinition.parse(text, defaultName: nextRuleName())
   }
 
   /// Adds a rule, or replaces the one with its name.
@@ -405,9 +405,9 @@ package final class FaultControl: Sendable {
     return ActivePolicy(
       rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
       plan: FaultPlan(
-        profile: selection.profile, adHoc: selection.added.map(\.rule), seed: selection.seed,
+        profile: selection.profile, addedRules: selection.added.map(\.rule), seed: selection.seed,
         magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,
-        adHocActivatedAt: Dictionary(
+        addedRulesActivatedAt: Dictionary(
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
         ruleCounters: ruleCounters),
       deviceRate: rate)

@@ -18,9 +18,9 @@ package final class ServerState: Sendable {
   /// The server clock, which tests can freeze and advance.
   package let clock: ServerClock
   /// The trusted provider keys.
-  package let keys: Snapshot<TrustedKeySet>
+  package let keys: PublishedValue<TrustedKeySet>
   /// The device tokens with a registered status.
-  package let devices: Snapshot<DeviceTable>
+  package let devices: PublishedValue<DeviceTable>
   /// All received pushes.
   package let inbox: Inbox
   /// The log of server events for the event streams of admin clients.
@@ -60,8 +60,8 @@ package final class ServerState: Sendable {
     let clock = ServerClock()
     self.clock = clock
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
-    keys = Snapshot(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
-    devices = Snapshot(DeviceTable())
+    keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
+    devices = PublishedValue(DeviceTable())
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
     faults = FaultControl(
@@ -69,7 +69,7 @@ package final class ServerState: Sendable {
   }
 
   /// The active APNs rules and faults.
-  var activePolicy: Snapshot<ActivePolicy> { faults.activePolicy }
+  var activePolicy: PublishedValue<ActivePolicy> { faults.activePolicy }
 
   /// The APNs rules that requests are validated by, with the active settings.
   package var rulebook: Rulebook { activePolicy.load().rulebook }
@@ -160,7 +160,7 @@ extension FaultPlan {
       connection: connection,
       push: Traffic.Push(
         request: record.request, verdict: verdict, key: record.pushKey,
-        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
+        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), receivedAt: record.receivedAt))
     let request = evaluateWithoutCounting(traffic, at: .request, now: record.arrivedAt)
     traffic.response = Traffic.Response(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)

@@ -8,7 +8,7 @@ struct ExecChecks: Sendable {
   /// The expectations; nil if none are specified.
   var expectations: VerificationFile?
   /// The findings that fail the run.
-  var refused: Set<Finding.Kind> = []
+  var failingFindings: Set<Finding.Kind> = []
   /// Whether the check of findings passes if no push arrived.
   var allowsNoPushes = false
 
@@ -68,7 +68,7 @@ struct ExecChecks: Sendable {
 
   /// Checks for findings after the server has stopped.
   func findings(_ state: ServerState) -> Outcome {
-    guard !refused.isEmpty else { return Outcome() }
+    guard !failingFindings.isEmpty else { return Outcome() }
     let inbox = state.inbox.snapshot()
     guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
       return Outcome(
@@ -81,7 +81,7 @@ struct ExecChecks: Sendable {
     var rulebook = state.rulebook
     rulebook.settings.abandonedAfter = .zero
     let report = state.inbox.findings(by: rulebook, in: Selection())
-    let found = report.findings.filter { refused.contains($0.kind) }
+    let found = report.findings.filter { failingFindings.contains($0.kind) }
     guard !found.isEmpty else {
       if report.isComplete { return Outcome() }
       return Outcome(

@@ -81,7 +81,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     var checks = ExecChecks(expectations: try verify.map(VerificationFile.init(path:)))
     checks.allowsNoPushes = allowNoPushes
     do throws(InvalidSettingValue) {
-      if let failOnFindings { checks.refused = try ExecChecks.kinds(failOnFindings) }
+      if let failOnFindings { checks.failingFindings = try ExecChecks.kinds(failOnFindings) }
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: "--fail-on-findings").description)
     }

@@ -83,7 +83,9 @@ struct RuleAdd: AsyncParsableCommand {
     let text = isGiven ? rule : try Files.text(of: rule)
     // Validated locally first, because only here messages can point to lines of the file.
     let file = isGiven || rule == "-" ? "rule" : rule
-    let read = try ProfileFailure.reporting { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
+    let read = try ProfileFailure.reporting { () throws(ProfileFailure) in
+      try AddedRuleDefinition.parse(text, file: file)
+    }
     for warning in read.warnings { StandardStream.error.line(warning.description) }
     let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
     let response = try await flags.request(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")

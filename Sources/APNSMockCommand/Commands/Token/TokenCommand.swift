@@ -109,7 +109,7 @@ struct TokenDevice: ParsableCommand {
   private func printList() {
     let tokens = MagicToken.list
     let table = Table(
-      rows: tokens, columns: [.init("CODE", \.code.rawValue), .init("OUTCOME", \.outcome), .init("TOKEN", \.text)])
+      rows: tokens, columns: [.init("CODE", \.code.rawValue), .init("OUTCOME", \.summary), .init("TOKEN", \.text)])
     output.print(table, objects: tokens.map { JSONWriter.object($0.write) })
   }
 
@@ -137,7 +137,7 @@ extension MagicToken {
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("code", code.rawValue)
     writer.member("argument", argument)
-    writer.member("outcome", outcome)
+    writer.member("outcome", summary)
     writer.member("token", text)
   }
 }

@@ -8,7 +8,7 @@ extension Action.Name {
     switch self {
     case .respond:
       .map(Action.Response.syntax, make: { .respond($0.response) }) {
-        if case .respond(let response) = $0 { ResponseFields(response) } else { nil }
+        if case .respond(let response) = $0 { ResponseValues(response) } else { nil }
       }
     case .delay: .delay
     case .hang:
@@ -35,15 +35,15 @@ extension Action.Name {
       .map(Action.GoAwayParameters.syntax(name: rawValue), make: { .goAway($0) }) {
         if case .goAway(let parameters) = $0 { parameters } else { nil }
       }
-    case .drain:
+    case .respondThenShutDown:
       parameters(
         (length: Duration.zero, response: Action.Response(status: 503, reason: Reason.shutdown.text)),
         .required("for", \.length, .duration, "The time until GOAWAY is sent and the connection is closed."),
         .defaulted(
           "respond", \.response, .response, default: "`{status: 503, reason: Shutdown}`",
           "The response to every push until then."),
-        make: { .drain(for: $0.length, respond: $0.response) }
-      ) { if case .drain(let length, let response) = $0 { (length, response) } else { nil } }
+        make: { .respondThenShutDown(for: $0.length, respond: $0.response) }
+      ) { if case .respondThenShutDown(let length, let response) = $0 { (length, response) } else { nil } }
     case .loseResponse:
       parameters(
         Action.Ending.nothing,
@@ -137,7 +137,8 @@ extension Action.Name {
     case .resetConnection: "Resets the TCP connection."
     case .goAway: "Sends GOAWAY."
     case .close: "Closes the connection without GOAWAY."
-    case .drain: "Gives every push on the connection the same response for a time, then sends GOAWAY and closes."
+    case .respondThenShutDown:
+      "Gives every push on the connection the same response for a time, then sends GOAWAY and closes."
     case .loseResponse: "Accepts the push, but never sends the response."
     case .dribble: "Sends the response body in parts, spread over a time."
     case .splitBody: "Sends the response body in two DATA frames."
@@ -163,15 +164,15 @@ extension Action.Name {
   /// An action whose parameters are `fields` of `Root`.
   private func parameters<Root: Sendable>(
     _ initial: Root, _ fields: Field<Root>..., make: @escaping @Sendable (Root) -> Action,
-    fields values: @escaping @Sendable (Action) -> Root?
+    values: @escaping @Sendable (Action) -> Root?
   ) -> Syntax<Action> {
-    .map(MapSyntax(rawValue, initial, fields: fields), make: make, fields: values)
+    .map(MapSyntax(rawValue, initial, fields: fields), make: make, values: values)
   }
 
   /// An action whose only parameter is a duration.
   private func duration(
     _ text: String, _ summary: String, make: @escaping @Sendable (Duration?) -> Action,
-    fields values: @escaping @Sendable (Action) -> Duration?
+    values: @escaping @Sendable (Action) -> Duration?
   ) -> Syntax<Action> {
     // The outer optional says whether it is this action, the inner one whether the duration is present.
     parameters(Duration?.none, .optional("for", \.self, .duration, default: text, summary), make: make) {
@@ -186,14 +187,14 @@ extension Syntax<Action> {
     .map(MapSyntax("no_parameters", action))
   }
 
-  private typealias DelayFields = (
+  private typealias DelayValues = (
     fixed: Duration?, uniform: (min: Duration, max: Duration)?,
     lognormal: (median: Duration, sigma: Double, max: Duration)?
   )
 
   fileprivate static var delay: Syntax {
     let map = Syntax.map(
-      MapSyntax<DelayFields>(
+      MapSyntax<DelayValues>(
         Action.Name.delay.rawValue, (nil, nil, nil),
         .optional("fixed", \.fixed, .duration, "A constant delay."),
         .optional(
@@ -226,14 +227,14 @@ extension Syntax<Action> {
         map.parser.fail(map.node, "a delay is one of fixed, uniform and lognormal", hint: "{fixed: 500ms}")
         return false
       },
-      make: { fields in
-        if let uniform = fields.uniform { return .delay(.uniform(min: uniform.min, max: uniform.max)) }
-        if let delay = fields.lognormal {
+      make: { values in
+        if let uniform = values.uniform { return .delay(.uniform(min: uniform.min, max: uniform.max)) }
+        if let delay = values.lognormal {
           return .delay(.lognormal(median: delay.median, sigma: delay.sigma, max: delay.max))
         }
-        return .delay(.fixed(fields.fixed ?? .zero))
+        return .delay(.fixed(values.fixed ?? .zero))
       },
-      fields: { action in
+      values: { action in
         switch action {
         case .delay(.fixed(let length)): (length, nil, nil)
         case .delay(.uniform(let min, let max)): (nil, (min, max), nil)
@@ -324,7 +325,7 @@ extension Action.SettingsParameters {
         "after", \.after, .duration, writing: .unlessDefault, "The time from the injection point to the frame."),
       .defaulted(
         "delay", \.delay, .duration, writing: .unlessDefault,
-        "How long the first SETTINGS frame is held back; only at `settings`."),
+        "How long the first SETTINGS frame is delayed; only at `settings`."),
       .defaulted(
         "ack_client", \.acknowledgesClient, .flag, writing: .unlessDefault,
         "Whether the client's SETTINGS are acknowledged from then on.")

@@ -420,7 +420,7 @@ extension ProfileParser {
           node, "\"\(text.shortened)\" is not an IP address or CIDR block",
           hint: "write 192.0.2.7, 10.0.0.0/8, \"fd00::/8\" or, outside of lists, a pattern such as \"10.0.*\"")
       case .prefixLength(let max):
-        fail(node, "\"\(text.shortened)\" has no valid prefix length", hint: "it is a number from 0 to \(max)")
+        fail(node, "\"\(text.shortened)\" has no valid prefix length", hint: "use a number from 0 to \(max)")
       case .hostBits:
         fail(
           node, "\"\(text.shortened)\" has bits set after its prefix",

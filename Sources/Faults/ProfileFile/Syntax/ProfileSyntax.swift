@@ -59,7 +59,7 @@ extension Profile {
       "push_key", \.pushIdentity, .word,
       "What makes two attempts the same push: its content, or the `apns-id` that the client sent."),
     .custom(
-      "rules", \.rules, .list(.map(RuleFields.syntax.description.removing(RuleFields.ttl))),
+      "rules", \.rules, .list(.map(RuleValues.syntax.description.removing(RuleValues.ttl))),
       "The rules, evaluated from top to bottom.", parse: { _, _, _ in true },
       write: { profile, writer in
         writer.arrayMember("rules") { writer in
@@ -83,7 +83,7 @@ extension Profile.Limits {
       "max_active", \.maxActive, .integer(1...1_000_000),
       "The maximum number of pushes that are delayed at the same time; APNs' response to further ones is sent at once."),
     .defaulted(
-      "max_hold", \.maxHold, .positiveDuration, "The maximum time for which a push or connection is delayed."))
+      "max_hold", \.maxDelay, .positiveDuration, "The maximum time for which a push or connection is delayed."))
 }
 
 extension ProfileParser {

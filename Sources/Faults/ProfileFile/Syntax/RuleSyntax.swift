@@ -14,26 +14,26 @@ struct LocatedRule {
 }
 
 /// The keys of a rule.
-struct RuleFields: Sendable {
+struct RuleValues: Sendable {
   /// The rule without its defaults that depend on its place in a list.
   var rule = Rule(name: "", action: .pass)
   var ttl: Duration?
 
-  static let syntax: MapSyntax<RuleFields> = MapSyntax(
-    "rule", RuleFields(),
+  static let syntax: MapSyntax<RuleValues> = MapSyntax(
+    "rule", RuleValues(),
     .defaulted(
       "name", \.rule.name, .name, default: "`rule-` and the rule's number",
       "The name of the rule, unique within the profile."),
     .defaulted("at", \.rule.injectionPoint, .word, "The injection point."),
     .custom(
       "when", \.rule.condition, .condition, default: "all traffic", "The traffic that the rule applies to.",
-      parse: { parser, node, fields in
-        Condition.syntax.parse(node, parser).map { fields.rule.condition = $0 } != nil
+      parse: { parser, node, values in
+        Condition.syntax.parse(node, parser).map { values.rule.condition = $0 } != nil
       },
-      write: { fields, writer in
-        guard fields.rule.condition != Condition() else { return }
+      write: { values, writer in
+        guard values.rule.condition != Condition() else { return }
         writer.name("when")
-        fields.rule.condition.write(to: &writer)
+        values.rule.condition.write(to: &writer)
       }),
     .defaulted(
       "trigger", \.rule.trigger, .map(Trigger.syntax), default: "always", writing: .unlessDefault,
@@ -49,7 +49,7 @@ struct RuleFields: Sendable {
       "Whether the rule applies only to pushes that pass APNs' checks, or to all pushes."),
     .optional(
       ttl, \.ttl, .positiveDuration, default: "no limit",
-      "The time after which the rule is removed; only for a single rule, as in `rule add`."))
+      "The time after which the rule is removed; only for a rule added with `rule add`."))
 
   /// The key that rules in profiles do not have.
   static let ttl = "ttl"
@@ -77,26 +77,26 @@ extension ProfileParser {
   ///   - defaultName: The name of a rule without one.
   ///   - allowsTTL: Whether the rule may have the key `ttl`, which rules in profiles do not have.
   func parseRule(_ node: ProfileNode, defaultName: String, allowsTTL: Bool = false) -> LocatedRule? {
-    guard let map = RuleFields.syntax.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
-    var fields = RuleFields()
-    fields.rule.name = defaultName
+    guard let map = RuleValues.syntax.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
+    var values = RuleValues()
+    values.rule.name = defaultName
     // The other keys depend on the injection point and the stage.
-    let context: [PartialKeyPath<RuleFields>] = [\.rule.injectionPoint, \.rule.stage]
-    let isPointValid = map.parse(into: &fields) { $0 == context[0] }
-    let isStageValid = map.parse(into: &fields) { $0 == context[1] }
-    injectionPoint = isPointValid ? fields.rule.injectionPoint : nil
-    stage = fields.rule.stage
+    let context: [PartialKeyPath<RuleValues>] = [\.rule.injectionPoint, \.rule.stage]
+    let isPointValid = map.parse(into: &values) { $0 == context[0] }
+    let isStageValid = map.parse(into: &values) { $0 == context[1] }
+    injectionPoint = isPointValid ? values.rule.injectionPoint : nil
+    stage = values.rule.stage
     defer { injectionPoint = nil }
-    let isRestValid = map.parse(into: &fields) { !context.contains($0) }
+    let isRestValid = map.parse(into: &values) { !context.contains($0) }
     guard isPointValid, isStageValid, isRestValid else { return nil }
-    check(fields.rule, map)
+    check(values.rule, map)
     return LocatedRule(
-      rule: fields.rule, ttl: fields.ttl, isNamed: map.has(\.rule.name), file: file, position: node.position,
+      rule: values.rule, ttl: values.ttl, isNamed: map.has(\.rule.name), file: file, position: node.position,
       path: node.path)
   }
 
   /// Checks what depends on several keys together.
-  private func check(_ rule: Rule, _ map: CheckedMap<RuleFields>) {
+  private func check(_ rule: Rule, _ map: CheckedMap<RuleValues>) {
     if map.has(\.rule.name), rule.name.hasPrefix("magic-") {
       map.fail(at: \.rule.name, "names that begin with magic- are reserved for magic device tokens")
     }
@@ -169,7 +169,7 @@ extension Rule {
   /// Writes the rule as an object, with additional members at its end.
   package func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
-      RuleFields.syntax.writeMembers(of: RuleFields(rule: self), to: &writer)
+      RuleValues.syntax.writeMembers(of: RuleValues(rule: self), to: &writer)
       members(&writer)
     }
   }

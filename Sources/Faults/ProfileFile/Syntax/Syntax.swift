@@ -243,22 +243,22 @@ extension Syntax<UInt8> {
 extension Syntax {
   /// A map with known keys.
   static func map(_ map: MapSyntax<Value>) -> Syntax where Value: Sendable {
-    .map(map, make: { $0 }, fields: { $0 })
+    .map(map, make: { $0 }, values: { $0 })
   }
 
   /// A map with known keys, which are properties of another type than `Value`.
   ///
   /// - Parameters:
   ///   - make: Creates the value of the properties.
-  ///   - fields: Returns the properties of a value; nil for a value that this map cannot express.
+  ///   - values: Returns the properties of a value; nil for a value that this map cannot express.
   static func map<Root: Sendable>(
-    _ map: MapSyntax<Root>, make: @escaping @Sendable (Root) -> Value, fields: @escaping @Sendable (Value) -> Root?
+    _ map: MapSyntax<Root>, make: @escaping @Sendable (Root) -> Value, values: @escaping @Sendable (Value) -> Root?
   ) -> Syntax {
     Syntax(
       form: .map(map.description), parse: { parser, node in map.parse(node, parser).map(make) },
       write: { value, writer in
         writer.object { writer in
-          if let root = fields(value) { map.writeMembers(of: root, to: &writer) }
+          if let root = values(value) { map.writeMembers(of: root, to: &writer) }
         }
       })
   }

@@ -75,7 +75,7 @@ extension Syntax<Trigger.Probability> {
       "probability", (from: 0.0, to: 0.0, over: Duration.zero),
       .required("ramp", \.self, .map(ramp), "A linear change of the probability after activation.")),
     make: { .ramp(from: $0.from, to: $0.to, over: $0.over) },
-    fields: { if case .ramp(let from, let to, let over) = $0 { (from, to, over) } else { nil } })
+    values: { if case .ramp(let from, let to, let over) = $0 { (from, to, over) } else { nil } })
 
   /// A number, or a map with `ramp`.
   fileprivate static let probability = Syntax(
@@ -147,7 +147,7 @@ extension Syntax<Trigger.Rate> {
       .optional("burst", \.burst, .number(.from(1)), default: "`limit`, at least 1", "How many may arrive at once."),
       .defaulted("key", \.key, .countKey, "What has its own rate.")),
     make: { Trigger.Rate(limit: $0.limit, per: $0.per, burst: $0.burst ?? max(1, $0.limit), key: $0.key) },
-    fields: { ($0.limit, $0.per, $0.burst, $0.key) })
+    values: { ($0.limit, $0.per, $0.burst, $0.key) })
 }
 
 extension Syntax<Trigger.Window> {

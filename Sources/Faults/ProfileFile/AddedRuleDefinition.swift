@@ -1,8 +1,8 @@
 package import FaultModel
 internal import Notation
 
-/// A standalone rule in YAML or JSON: the fields of a profile's rule, and `ttl`.
-package struct RuleFile: Sendable, Equatable {
+/// A rule to add to the active ones, in YAML or JSON: the keys of a profile's rule, and `ttl`.
+package struct AddedRuleDefinition: Sendable, Equatable {
   /// The rule.
   package let rule: Rule
   /// Whether the text names the rule; otherwise `rule` has the default name.
@@ -20,7 +20,7 @@ package struct RuleFile: Sendable, Equatable {
   /// - Throws: `ProfileFailure` with all problems.
   package static func parse(
     _ text: String, file: String = "rule", defaultName: String = "rule-1"
-  ) throws(ProfileFailure) -> RuleFile {
+  ) throws(ProfileFailure) -> AddedRuleDefinition {
     let problems = ProblemList()
     let parser = ProfileParser(
       file: file, problems: problems, parameters: ParameterSet(absence: "only profiles have parameters"))
@@ -28,7 +28,7 @@ package struct RuleFile: Sendable, Equatable {
       let parsed = parser.parseRule(ProfileNode(root: root), defaultName: defaultName, allowsTTL: true),
       !problems.hasErrors
     else { throw ProfileFailure(.faulty, problems.inOrder) }
-    return RuleFile(rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, warnings: problems.inOrder)
+    return AddedRuleDefinition(rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, warnings: problems.inOrder)
   }
 }
 

@@ -5,7 +5,7 @@ internal import PushQuery
 
 /// How the conditions on one field are evaluated, determined when the filter is made so that evaluating a record only
 /// reads and compares a value.
-enum CompiledFilter: Sendable {
+enum FieldEvaluation: Sendable {
   /// The text of a field.
   case text(QueryField)
   /// The number of a field.
@@ -80,9 +80,9 @@ extension Record {
   }
 }
 
-extension CompiledFilter {
+extension FieldEvaluation {
   /// Removes the records for which the conditions do not hold. Keeps all records if the conditions are expensive.
-  func narrow(_ batch: inout RecordBatch, _ conditions: borrowing FieldConditions, of filter: borrowing Filter) {
+  func narrow(_ batch: inout FilterBatch, _ conditions: borrowing FieldConditions, of filter: borrowing Filter) {
     switch self {
     case .text(let field): batch.keep(field, text: conditions)
     case .number(let field): batch.keep(field, number: conditions)
@@ -96,7 +96,7 @@ extension CompiledFilter {
   }
 }
 
-extension RecordBatch {
+extension FilterBatch {
   fileprivate mutating func keep(_ field: QueryField, text conditions: borrowing FieldConditions) {
     switch field {
     case .deviceToken: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.deviceToken) } }

@@ -4,7 +4,7 @@ internal import PushQuery
 ///
 /// Each condition is evaluated for all records before the next one, so its setup is done once per batch, and the
 /// memory of the records can be prefetched.
-struct RecordBatch {
+struct FilterBatch {
   /// The number of bits of `remaining`.
   static let size = 64
 

@@ -4,13 +4,13 @@ import Synchronization
 
 /// A value that every push reads and that rarely changes: trusted keys, devices, rules and faults.
 ///
-/// Readers keep a copy (`SnapshotReader`) and compare one atomic number per read batch, so that no lock is needed
+/// Readers keep a copy (`PublishedValueReader`) and compare one atomic number per read batch, so that no lock is needed
 /// while pushes are processed. A change replaces the value under a lock.
-package final class Snapshot<Value: Sendable>: Sendable {
+package final class PublishedValue<Value: Sendable>: Sendable {
   private let current: NIOLockedValueBox<Value>
   private let changes = Atomic<UInt64>(0)
 
-  /// Creates a snapshot of `value`.
+  /// Publishes `value`.
   package init(_ value: Value) {
     current = NIOLockedValueBox(value)
   }
@@ -41,7 +41,7 @@ package enum InsertionResult: Sendable {
   case limitReached
 }
 
-extension Snapshot<DeviceTable> {
+extension PublishedValue<DeviceTable> {
   /// Adds a device, or replaces the one with its token.
   package func add(_ device: Device) -> InsertionResult {
     update { devices in
@@ -53,7 +53,7 @@ extension Snapshot<DeviceTable> {
   }
 }
 
-extension Snapshot<TrustedKeySet> {
+extension PublishedValue<TrustedKeySet> {
   /// Adds a key, or replaces the one with its id.
   package func add(_ key: TrustedKey) -> InsertionResult {
     update { keys in
@@ -65,14 +65,14 @@ extension Snapshot<TrustedKeySet> {
   }
 }
 
-/// A copy of a `Snapshot`'s value for use on one event loop.
-struct SnapshotReader<Value: Sendable> {
+/// A copy of a `PublishedValue`'s value for use on one event loop.
+struct PublishedValueReader<Value: Sendable> {
   /// The value as of the last `refresh`.
   private(set) var value: Value
-  private let source: Snapshot<Value>
+  private let source: PublishedValue<Value>
   private var version: UInt64
 
-  init(_ source: Snapshot<Value>) {
+  init(_ source: PublishedValue<Value>) {
     self.source = source
     version = source.version
     value = source.load()
