@@ -152,7 +152,8 @@ let package = Package(
     .testTarget(
       name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+      name: "APNSRulesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "DevicesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"], swiftSettings: strict),
     .testTarget(
@@ -168,9 +169,8 @@ let package = Package(
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "PlatformLibc",
-        "TestSupport",
-        "TLSEngine",
+        "APNSRules", "Devices", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "PlatformLibc",
+        "TestSupport", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -182,8 +182,8 @@ let package = Package(
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page",
-        "TestSupport", "TLSEngine",
+        "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
+        "Page", "TestSupport", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),

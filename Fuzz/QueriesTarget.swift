@@ -26,7 +26,7 @@ struct QueriesTarget: FuzzTarget {
       let request = HTTPRequest(stream: Int32(2 * index + 1), headers: headers, body: Array(push.body.utf8))
       var authentication = ConnectionAuthentication()
       let verdict = rulebook.validate(
-        request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
+        request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []),
         now: Self.now)
       let result = Record.Result(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),

@@ -64,7 +64,7 @@ struct TokensTarget: FuzzTarget {
     var authentication = ConnectionAuthentication()
     let verdicts = [0, 1000].map { later in
       rulebook.validate(
-        request, authentication: &authentication, keys: ring, devices: DeviceTable(), now: Self.now + later)
+        request, authentication: &authentication, keys: ring, now: Self.now + later)
     }
     expect(verdicts[0].status == verdicts[1].status, "\(verdicts[0].status), and then \(verdicts[1].status)")
   }

@@ -9,6 +9,8 @@ package struct Rulebook: Sendable {
   package let environment: PushEnvironment
   /// The parameters of the rules.
   package var settings: APNSSettings { didSet { updateDerivedValues() } }
+  /// Whether device tokens that are not registered are rejected (`--devices known`).
+  package let requiresRegisteredDevices: Bool
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
@@ -27,11 +29,13 @@ package struct Rulebook: Sendable {
 
   /// Creates the rules of one mode and environment.
   package init(
-    mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings()
+    mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings(),
+    requiresRegisteredDevices: Bool = false
   ) {
     self.mode = mode
     self.environment = environment
     self.settings = settings
+    self.requiresRegisteredDevices = requiresRegisteredDevices
     updateDerivedValues()
   }
 
@@ -39,41 +43,42 @@ package struct Rulebook: Sendable {
   /// (RFC 9113 section 6.5.2). Bounds the search for repeated names regardless of the caller.
   private static let fieldLimit = 250
 
-  /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 18. Row 19, the
-  /// rate per device token, is checked by `DeviceRateLimiter` and `Verdict.reject(over:)`.
+  /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 17. Row 18, the
+  /// registered device, is checked by `checkDevice`; row 19, the rate per device token, by `DeviceRateLimiter` and
+  /// `Verdict.reject(over:)`.
   ///
   /// - Parameters:
   ///   - request: The complete request.
   ///   - authentication: The connection's authentication state, which is updated.
   ///   - keys: The trusted provider keys.
-  ///   - devices: The registered devices; any other device token is online.
   ///   - now: The server's clock, in milliseconds since 1970.
+  ///   - isRegistered: Returns whether a device token is registered. Called only for tokens of zeros, which are
+  ///     invalid otherwise.
   package func validate(
-    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
-    now: Int64
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    isRegistered: (UnsafeRawBufferPointer) -> Bool = { _ in false }
   ) -> Verdict {
     var verdict = Verdict()
-    validate(request, authentication: &authentication, keys: keys, devices: devices, now: now, into: &verdict)
+    validate(
+      request, authentication: &authentication, keys: keys, now: now, isRegistered: isRegistered, into: &verdict)
     return verdict
   }
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
   package func validate(
-    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
-    now: Int64,
-    into verdict: inout Verdict
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    isRegistered: (UnsafeRawBufferPointer) -> Bool, into verdict: inout Verdict
   ) {
     request.headers.bytes.withUnsafeBytes { packed in
       guard let topic = authentication.defaultTopic else {
         return validate(
-          request, packed, defaultTopic: nil, authentication: &authentication, keys: keys, devices: devices, now: now,
-          into: &verdict)
+          request, packed, defaultTopic: nil, authentication: &authentication, keys: keys, now: now,
+          isRegistered: isRegistered, into: &verdict)
       }
       topic.withUnsafeBytes { topic in
         validate(
           request, packed, defaultTopic: topic.isEmpty ? nil : topic, authentication: &authentication, keys: keys,
-          devices: devices,
-          now: now, into: &verdict)
+          now: now, isRegistered: isRegistered, into: &verdict)
       }
     }
   }
@@ -85,8 +90,8 @@ package struct Rulebook: Sendable {
   ///   - defaultTopic: The topic of a push without `apns-topic`.
   private func validate(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
-    authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable, now: Int64,
-    into verdict: inout Verdict
+    authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    isRegistered: (UnsafeRawBufferPointer) -> Bool, into verdict: inout Verdict
   ) {
     let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
     let facts = PushFactsReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
@@ -100,11 +105,9 @@ package struct Rulebook: Sendable {
       try checkCredential(facts, packed, authentication: &authentication, keys: keys, now: now, verdict: &verdict)
       try checkIsPush(facts)
       try checkHeaders(facts, packed)
-      try checkDeviceToken(facts, packed)
+      try checkDeviceToken(facts, packed, isRegistered: isRegistered)
       try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token)
       try checkPayload(request, facts)
-      try checkDevice(
-        facts, packed, topic: topic, certificate: authentication.certificate, devices: devices, now: now)
     } catch {
       if error.reason == .expiredProviderToken { authentication.hasExpiredToken = true }
       verdict.reject(error)

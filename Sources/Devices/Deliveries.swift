@@ -5,7 +5,7 @@ package struct AcceptedPush: Sendable {
   /// The token.
   package let token: DeviceRegistry.TokenReference
   /// The position of the push's record among those that are recorded together.
-  package let position: Int
+  package private(set) var position = 0
   /// `apns-expiration` in seconds since 1970; nil without one.
   package let expiration: Int64?
   /// 10, 5 or 1.
@@ -21,16 +21,22 @@ package struct AcceptedPush: Sendable {
 
   /// Creates a description of an accepted push.
   package init(
-    token: DeviceRegistry.TokenReference, position: Int, expiration: Int64?, priority: UInt8, pushType: PushType?,
+    token: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
     collapseKey: UInt64? = nil, startsActivity: Bool = false
   ) {
     self.token = token
-    self.position = position
     self.expiration = expiration
     self.priority = priority
     self.pushType = pushType
     self.collapseKey = collapseKey
     self.startsActivity = startsActivity
+  }
+
+  /// Returns the push with the position of its record.
+  package func at(_ position: Int) -> AcceptedPush {
+    var push = self
+    push.position = position
+    return push
   }
 }
 

@@ -57,6 +57,8 @@ package final class DeviceRegistry: Sendable {
     package let token: RegisteredToken
     /// The token, for `deliver`.
     package let reference: TokenReference
+    /// Whether the app was removed and APNs does not know it yet.
+    package let isRemovalUnnoticed: Bool
   }
 
   /// A registered token, valid until the token is removed.
@@ -89,7 +91,8 @@ package final class DeviceRegistry: Sendable {
         } else { .any }
       return Match(
         token: RegisteredToken(environment: installation.environment, topics: topics, status: status),
-        reference: TokenReference(token: index, installation: token.installation))
+        reference: TokenReference(token: index, installation: token.installation),
+        isRemovalUnnoticed: installation.state == .removed && installation.removalNoticedAt == nil)
     }
   }
 

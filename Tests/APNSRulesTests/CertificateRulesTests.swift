@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import TestSupport
 import Testing
 
@@ -132,9 +133,9 @@ struct CertificateRulesTests {
     var push = TestPush()
     push.useCertificate()
     push["apns-topic"] = nil
-    push.devices.set(Device(token: TestPush.deviceToken, topic: "com.example.other", since: 0))
+    push.tokens.append(SingleToken(token: TestPush.deviceToken, topic: "com.example.other", since: 0))
     expect(push.validate(), .deviceTokenNotForTopic)
-    push.devices.set(Device(token: TestPush.deviceToken, topic: TestPush.topic, since: 0))
+    push.tokens.append(SingleToken(token: TestPush.deviceToken, topic: TestPush.topic, since: 0))
     expect(push.validate(), nil)
   }
 

@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import TestSupport
 import Testing
 
@@ -35,7 +36,7 @@ struct CheckOrderTests {
       push.fields = fields
       push.token = token
       push["authorization"] = authorization
-      push.devices.set(device)
+      push.tokens.append(device)
       return push.validate()
     }
   }
@@ -199,7 +200,7 @@ struct CheckOrderTests {
     Row.always("credential accepted, no topic", .missingTopic) { $0["apns-topic"] = nil },
     Row.always("key of the other environment, token of the key's", .badEnvironmentKeyInToken) {
       $0.trustedKeys = [FakeSignature.key(environment: .production)]
-      $0.devices.set(Device(token: TestPush.deviceToken, environment: .production, since: 0))
+      $0.tokens.append(SingleToken(token: TestPush.deviceToken, environment: .production, since: 0))
     },
     Row.always("channel management without credentials", .missingProviderToken) {
       $0[":method"] = "GET"

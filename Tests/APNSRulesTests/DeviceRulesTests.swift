@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import TestSupport
 import Testing
 
@@ -8,10 +9,10 @@ struct DeviceRulesTests {
 
   static func register(
     _ push: inout TestPush, topic: String? = nil, environment: PushEnvironment? = nil,
-    state: Device.State = .online
+    state: SingleToken.State = .online
   ) {
-    push.devices.set(
-      Device(
+    push.tokens.append(
+      SingleToken(
         token: TestPush.deviceToken, topic: topic, environment: environment, state: state,
         since: since))
   }
@@ -49,15 +50,14 @@ struct DeviceRulesTests {
     Row.always("expired", .expiredToken) { register(&$0, state: .expired) },
     Row.always("unregistered", .unregistered) { register(&$0, state: .unregistered) },
     Row.always("another device is unregistered", nil) {
-      $0.devices.set(Device(token: "00", state: .unregistered, since: since))
+      $0.tokens.append(SingleToken(token: "00", state: .unregistered, since: since))
     },
     Row.always("pushed to in upper case", .unregistered) {
       register(&$0, state: .unregistered)
       $0[":path"] = "/3/device/" + TestPush.deviceToken.uppercased()
     },
     Row.always("registered in upper case", .unregistered) {
-      $0.devices.set(
-        Device(token: TestPush.deviceToken.uppercased(), state: .unregistered, since: since))
+      $0.tokens.append(SingleToken(token: TestPush.deviceToken.uppercased(), state: .unregistered, since: since))
     },
   ].flatMap { $0 }
 
@@ -66,7 +66,7 @@ struct DeviceRulesTests {
   @Test func unregisteredAfter() {
     var push = TestPush()
     push.settings.unregisteredAfter = .seconds(60)
-    push.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: push.now))
+    push.tokens.append(SingleToken(token: TestPush.deviceToken, state: .unregistered, since: push.now))
     expect(push.validate(), nil)
     push.now += 59_999
     expect(push.validate(), nil)
@@ -74,45 +74,8 @@ struct DeviceRulesTests {
     let verdict = push.validate()
     expect(verdict, .unregistered)
     #expect(verdict.timestamp == TestPush.nowSeconds * 1000)
-    push.devices.set(Device(token: TestPush.deviceToken, state: .expired, since: push.now))
+    push.tokens = [SingleToken(token: TestPush.deviceToken, state: .expired, since: push.now)]
     expect(push.validate(), .expiredToken)
-  }
-
-  @Test func table() {
-    var table = DeviceTable()
-    #expect(table.count == 0)
-    table.set(Device(token: "AB", since: 1))
-    table.set(Device(token: "cd", since: 2))
-    table.set(Device(token: "ab", state: .expired, since: 3))
-    #expect(table.count == 2)
-    #expect(table.version == 3)
-    #expect(table["Ab"]?.state == .expired)
-    #expect(table.devices.map(\.token) == ["ab", "cd"])
-    #expect(table["ef"] == nil)
-    #expect(table.remove("AB")?.since == 3)
-    #expect(table.remove("AB") == nil)
-    #expect(table.version == 4)
-    table.removeAll()
-    #expect(table.count == 0)
-    #expect(table.version == 5)
-  }
-
-  /// Two device tokens with the same push key, found by a search of 2³² steps, are two devices.
-  @Test func tokensWithOneKey() throws {
-    let (one, other) = ("438152124b7ae0f9", "7e3fd7e01aac8ede")
-    try #require(one.withBytes { PushKey(deviceToken: $0) } == other.withBytes { PushKey(deviceToken: $0) })
-    var table = DeviceTable([Device(token: one, since: 1)])
-    #expect(table[other] == nil)
-    table.set(Device(token: other, since: 2))
-    table.set(Device(token: one, since: 3))
-    #expect(table.devices.map(\.since) == [3, 2])
-    #expect(table[one.uppercased()]?.since == 3)
-    #expect(table[other.uppercased()]?.since == 2)
-    #expect(table.remove(one)?.since == 3)
-    #expect(table[one] == nil)
-    #expect(table[other]?.since == 2)
-    #expect(table.remove(other)?.since == 2)
-    #expect(table.count == 0)
   }
 
   @Test(arguments: [

@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import TestSupport
 import Testing
 
@@ -46,11 +47,11 @@ struct ExplanationTests {
     ("send the payload as JSON", { $0.body = [] }),
     (
       "device token 0123…ef has been unregistered since 2023-11-14T22:13:20Z",
-      { $0.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: $0.now)) }
+      { $0.tokens.append(SingleToken(token: TestPush.deviceToken, state: .unregistered, since: $0.now)) }
     ),
     (
       "belongs to \"com.other\", apns-topic is \"com.example.app\"",
-      { $0.devices.set(Device(token: TestPush.deviceToken, topic: "com.other", since: 0)) }
+      { $0.tokens.append(SingleToken(token: TestPush.deviceToken, topic: "com.other", since: 0)) }
     ),
     (
       "the client certificate has several topics (a, b): send one of them",

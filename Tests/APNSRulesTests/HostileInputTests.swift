@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import HTTPMessage
 import TestSupport
 import Testing
@@ -52,7 +53,6 @@ struct HostileInputTests {
         var authentication = ConnectionAuthentication()
         let verdict = push.rulebook.validate(
           HTTPRequest(headers: headers, body: push.body), authentication: &authentication, keys: push.keys,
-          devices: push.devices,
           now: push.now)
         #expect(verdict.status == 200 || verdict.reason?.status == verdict.status)
         let isChanged = value != Array(good.utf8)
@@ -85,7 +85,7 @@ struct HostileInputTests {
       push.settings.tokenFuture = setting
       push.settings.tokenUpdateInterval = setting
       push.settings.unregisteredAfter = setting
-      push.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: now))
+      push.tokens.append(SingleToken(token: TestPush.deviceToken, state: .unregistered, since: now))
       push.now = now
       for iat in ["1699999999", "1699999998", "99999999999999", "-99999999999999"] {
         push.token = TestToken(iat: iat)

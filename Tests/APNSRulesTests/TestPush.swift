@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import HTTPMessage
 import TestSupport
 import Testing
@@ -22,7 +23,8 @@ struct TestPush {
   var environment = PushEnvironment.sandbox
   var settings = APNSSettings()
   var keys = TrustedKeySet(version: 1, keys: [FakeSignature.key()])
-  var devices = DeviceTable()
+  /// The registered device tokens.
+  var tokens: [SingleToken] = []
   /// The server's time in milliseconds since 1970.
   var now = nowSeconds * 1000
   var authentication = ConnectionAuthentication()
@@ -79,7 +81,16 @@ struct TestPush {
 
   /// Returns the verdict of the rules and updates the connection's state.
   mutating func validate() -> Verdict {
-    rulebook.validate(request, authentication: &authentication, keys: keys, devices: devices, now: now)
+    let devices = DeviceRegistry()
+    for token in tokens { _ = try? devices.set(token) }
+    var verdict = rulebook.validate(request, authentication: &authentication, keys: keys, now: now) {
+      devices.match($0, now: 0) != nil
+    }
+    let path = Array((self[":path"] ?? "").utf8.dropFirst("/3/device/".utf8.count))
+    let match = path.withUnsafeBytes { devices.match($0, now: now) }
+    rulebook.checkDevice(
+      match?.token, of: request, certificate: authentication.certificate, now: now, verdict: &verdict)
+    return verdict
   }
 
   /// Returns the explanation of the push's verdict.

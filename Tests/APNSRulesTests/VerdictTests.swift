@@ -30,8 +30,8 @@ import Testing
     second.change(&push)
     let rulebook = push.rulebook
     rulebook.validate(
-      push.request, authentication: &push.authentication, keys: push.keys, devices: push.devices, now: push.now,
-      into: &verdict)
+      push.request, authentication: &push.authentication, keys: push.keys, now: push.now,
+      isRegistered: { _ in false }, into: &verdict)
     let alone = second.validate()
     #expect(verdict.isAccepted == alone.isAccepted)
     #expect(verdict.status == alone.status)

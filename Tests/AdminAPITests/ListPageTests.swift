@@ -1,5 +1,6 @@
 import APNSRules
 import AdminAPI
+import Devices
 import Foundation
 import MockAPNS
 import TLSEngine
@@ -58,17 +59,14 @@ import Testing
   }
 
   @Test func devicesAreBounded() async throws {
-    try await TestServer.run { server in
-      server.state.devices.update { devices in
-        devices = DeviceTable(
-          (0..<DeviceTable.limit).map { index in
-            Device(token: String(format: "%08x", index), state: .unregistered, since: 0)
-          })
+    try await TestServer.run({ $0.maxDevices = 1000 }) { server in
+      for index in 0..<1000 {
+        try server.state.devices.set(SingleToken(token: String(format: "%08x", index), state: .unregistered, since: 0))
       }
       let full = await server.client.send("PUT", "/api/v1/devices/ffffffff", "{}")
       #expect(full.status == 409)
-      #expect(full.detail.contains("\(DeviceTable.limit)"))
-      #expect(full.hint.contains("DELETE"))
+      #expect(full.detail.contains("1000"))
+      #expect(full.hint.contains("--max-devices"))
       #expect(await server.client.send("PUT", "/api/v1/devices/00000001", "{}").status == 200, "one that is there")
       #expect(await server.client.request("DELETE", "/api/v1/devices/00000002").status == 204)
       #expect(await server.client.send("PUT", "/api/v1/devices/ffffffff", "{}").status == 201)

@@ -1,5 +1,6 @@
 import APNSRules
 import AdminAPI
+import Devices
 import Foundation
 import Inbox
 import MockAPNS
@@ -56,7 +57,7 @@ import Testing
       for (body, scopes) in Self.bodies {
         server.recordPush()
         server.state.clock.freeze(at: 0)
-        server.state.devices.update { $0.set(Device(token: "ab12", since: 0)) }
+        try server.state.devices.set(SingleToken(token: "ab12", since: 0))
         _ = await client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503"}"#)
         _ = await client.send("PUT", "/api/v1/rules/mine", #"{"do":{"delay":{"fixed":"1ms"}}}"#)
         let type = body == nil ? [] : [("content-type", "application/json")]
@@ -65,7 +66,7 @@ import Testing
         #expect(response.object["reset"] as? [String] == scopes, "\(body ?? "")")
         let isReset = [
           "inbox": server.state.inbox.snapshot().count == 0, "clock": server.state.clock.mode == .real,
-          "devices": server.state.devices.load().count == 0,
+          "devices": server.state.devices.isEmpty,
           "rules": await client.get("/api/v1/rules").object["total"] as? Int == 0,
           "profile": await client.get("/api/v1/profile").object["name"] as? String == "healthy",
         ]

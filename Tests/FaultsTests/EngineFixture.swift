@@ -42,7 +42,7 @@ struct EngineFixture: Sendable {
     var authentication = ConnectionAuthentication(certificate: certificate)
     let request = request
     let verdict = Self.rulebook.validate(
-      request, authentication: &authentication, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
+      request, authentication: &authentication, keys: Self.keys, now: Self.noon)
     return Traffic.Push(
       request: request, verdict: verdict,
       key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),

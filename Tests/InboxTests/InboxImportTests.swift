@@ -158,7 +158,7 @@ import Testing
     }
     var authentication = ConnectionAuthentication(certificate: nil)
     let verdict = PushFixture.rulebook.validate(
-      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
+      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []),
       now: PushFixture.noon)
     return Record(
       request: request, verdict: verdict, generatedID: ArraySlice("ABC".utf8),

@@ -61,7 +61,7 @@ struct PushFixture {
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let request = request
     let verdict = Self.rulebook.validate(
-      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys), devices: DeviceTable(),
+      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys),
       now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
     let hasResponse = outcome != .pending && outcome != .aborted

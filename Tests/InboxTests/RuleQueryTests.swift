@@ -17,7 +17,7 @@ import Testing
     let keys = TrustedKeySet(
       version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
     let verdict = PushFixture.rulebook.validate(
-      request, authentication: &authentication, keys: keys, devices: DeviceTable(), now: fixture.now)
+      request, authentication: &authentication, keys: keys, now: fixture.now)
     return Traffic(
       connection: Traffic.Connection(number: 17, client: "127.0.0.1"),
       push: Traffic.Push(

@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import HTTPMessage
 import Inbox
 import MockAPNS
@@ -92,9 +93,7 @@ import Testing
   @Test func unregisteredDeviceIs410WithATimeInMilliseconds() async throws {
     try await TestServer.run { test in
       let now = test.state.clock.now
-      test.state.devices.update {
-        $0.set(Device(token: TestServer.deviceToken, state: .unregistered, since: now - 5000))
-      }
+      try test.state.devices.set(SingleToken(token: TestServer.deviceToken, state: .unregistered, since: now - 5000))
       let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
       #expect(answer.status == 410)
       #expect(answer.text == #"{"reason":"Unregistered","timestamp":\#(now - 5000)}"#)

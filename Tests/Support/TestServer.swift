@@ -129,8 +129,7 @@ package struct TestServer: Sendable {
     let request = HTTPRequest(headers: HeaderList(fields), body: Array(body.utf8))
     var authentication = ConnectionAuthentication(certificate: nil)
     let verdict = state.rulebook.validate(
-      request, authentication: &authentication, keys: state.keys.load(), devices: state.devices.load(),
-      now: state.clock.now)
+      request, authentication: &authentication, keys: state.keys.load(), now: state.clock.now)
     return state.inbox.append(
       Record(
         request: request, verdict: verdict, generatedID: [],

@@ -85,11 +85,17 @@ extension Rulebook {
   }
 
   /// Row 15: after the credential (observed), before the topic.
-  func checkDeviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
+  ///
+  /// - Parameter isRegistered: Returns whether a device token is registered.
+  func checkDeviceToken(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, isRegistered: (UnsafeRawBufferPointer) -> Bool
+  ) throws(Rejection) {
     guard let token = facts.deviceToken, !token.isEmpty else { throw Self.missingDeviceToken }
     let digits = packed.part(token.indices)
     guard DeviceToken.isWellFormed(digits) else { throw Self.malformedDeviceToken }
-    if digits.count == 64, mode != .lenient, digits.allSatisfy({ $0 == 0x30 }) { throw Self.zeroDeviceToken }
+    if digits.count == 64, mode != .lenient, digits.allSatisfy({ $0 == 0x30 }), !isRegistered(digits) {
+      throw Self.zeroDeviceToken
+    }
   }
 
   private static let missingDeviceToken = Rejection(.deviceToken, .missingDeviceToken) { _, _ in
@@ -112,53 +118,4 @@ extension Rulebook {
 
   /// The maximum length in bytes, inclusive (documented).
   private static var collapseIDLimit: UInt16 { 64 }
-}
-
-/// Row 18 of Protocol.md, section 8.2: the registered device. Checked after the topic, because a device token
-/// belongs to one.
-extension Rulebook {
-  func checkDevice(
-    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer?,
-    certificate: ProviderCertificate?, devices: DeviceTable, now: Int64
-  ) throws(Rejection) {
-    guard let range = facts.deviceToken, let entry = devices.entry(packed.part(range.indices)) else { return }
-    let device = entry.device
-    if let other = device.environment, other != environment {
-      throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment, shown = device.shown] _, _ in
-        "\(shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment"
-      }
-    }
-    if let expected = device.topic, let topic, !topic.equals(text: expected) {
-      throw Rejection(.deviceTopic, .deviceTokenNotForTopic) { [shown = device.shown] facts, packed in
-        "\(shown) belongs to \(Explanation.quoted(expected)), "
-          + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
-      }
-    }
-    guard let rejection = entry.rejection else { return }
-    if device.state == .unregistered {
-      guard now >= device.since.addingClamped(times.unregisteredAfter) else { return }
-    }
-    throw rejection
-  }
-}
-
-extension Device {
-  /// The rejection of pushes to this device; nil while it is online.
-  var rejection: Rejection? {
-    switch state {
-    case .online: nil
-    case .expired:
-      Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown, since] _, _ in
-        "\(shown) expired at \(Explanation.timestamp(since)). Delete it unless the app has registered it again."
-      }
-    case .unregistered:
-      Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown, since] _, _ in
-        "\(shown) has been unregistered since \(Explanation.timestamp(since)). Delete it unless the app has registered it "
-          + "again."
-      }
-    }
-  }
-
-  /// The device in explanations.
-  fileprivate var shown: String { "device token \(DeviceToken.abbreviated(token))" }
 }

@@ -3,6 +3,9 @@ internal import HTTPMessage
 /// Row 16 of Protocol.md, section 8.2: the topic is present, well formed, permitted by the credential, and fits the
 /// push type; the priority fits the push type (sections 4.2, 5 and 13).
 extension Rulebook {
+  /// The maximum length of a topic in bytes: a longer one is `BadTopic` (our inference).
+  package static let topicLimit = 255
+
   /// Makes all checks of this row.
   ///
   /// - Parameters:
@@ -51,10 +54,10 @@ extension Rulebook {
   private func checkForm(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
-    guard topic.count <= 255, topic.isText(from: 0x21) else {
+    guard topic.count <= Self.topicLimit, topic.isText(from: 0x21) else {
       throw Rejection(.topicForm, .badTopic) { facts, packed in
         "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) has spaces or control characters or is over "
-          + "255 bytes: send the app's bundle id"
+          + "\(Self.topicLimit) bytes: send the app's bundle id"
       }
     }
   }

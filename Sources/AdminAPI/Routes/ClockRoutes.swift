@@ -4,7 +4,7 @@ internal import Notation
 
 /// Routes that show, freeze and advance the server clock.
 struct ClockRoutes: Sendable {
-  let clock: ServerClock
+  let state: ServerState
 
   var routes: [Route] { [.get("/clock", show), .put("/clock", set), .post("/clock/advance", advance)] }
 
@@ -28,6 +28,7 @@ struct ClockRoutes: Sendable {
     case nil:
       throw Problem.badRequest("the body lacks mode", hint: "Use frozen, with or without now, or real.")
     }
+    state.deliveries.advance()
     return shown
   }
 
@@ -39,8 +40,11 @@ struct ClockRoutes: Sendable {
       throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
     }
     clock.advance(by: duration)
+    state.deliveries.advance()
     return shown
   }
+
+  private var clock: ServerClock { state.clock }
 
   private var shown: Response {
     let (mode, now) = (clock.mode, clock.now)

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Devices
 internal import Hummingbird
 internal import MockAPNS
 internal import Notation
@@ -17,7 +18,9 @@ struct DeviceRoutes: Sendable {
   private static let members = ["topic", "environment", "state", "since"]
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    try ListPage(request).response(state.devices.load().devices, by: \.token, Device.write)
+    try ListPage(request).response(
+      state.devices.tokens(limit: .max).items.map(\.token).sorted { $0.token < $1.token }, by: \.token,
+      SingleToken.write)
   }
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -40,32 +43,32 @@ struct DeviceRoutes: Sendable {
     if topic == "" {
       throw .badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
     }
-    if let length = topic?.utf8.count, length > DeviceTable.topicLimit {
-      throw .badRequest(
-        "topic has \(length) bytes", hint: "APNs accepts at most \(DeviceTable.topicLimit) bytes.")
+    if let length = topic?.utf8.count, length > Rulebook.topicLimit {
+      throw .badRequest("topic has \(length) bytes", hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
     }
-    let device = Device(
+    let device = SingleToken(
       token: try Self.checked(token), topic: topic,
       environment: try body.choice("environment", PushEnvironment.self),
-      state: try body.choice("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
-    let result = state.devices.add(device)
-    guard result != .limitReached else {
-      throw Problem(
-        status: .conflict, detail: "\(DeviceTable.limit) devices are registered, which is the limit",
-        hint: "Remove devices that are no longer needed: DELETE /api/v1/devices/{token}, or POST /api/v1/reset.")
+      state: try body.choice("state", SingleToken.State.self) ?? .online,
+      since: try body.time("since") ?? state.clock.now)
+    let isNew: Bool
+    do throws(DeviceError) {
+      isNew = try state.devices.set(device)
+    } catch {
+      throw Problem(status: .conflict, detail: "\(error)", hint: error.hint)
     }
-    return .stored(at: "/devices/\(device.token)", isNew: result == .added) { $0.object(device.write) }
+    return .stored(at: "/devices/\(device.token)", isNew: isNew) { $0.object(device.write) }
   }
 
   private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let token = try token(context)
-    guard let device = state.devices.load()[token] else { throw Self.unknown(token) }
-    return .json { device.write(to: &$0) }
+    guard let device = state.devices.token(token) else { throw Self.unknown(token) }
+    return .json { device.token.write(to: &$0) }
   }
 
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let token = try token(context)
-    guard state.devices.update({ $0.remove(token) }) != nil else { throw Self.unknown(token) }
+    guard state.devices.remove(token) else { throw Self.unknown(token) }
     return Response(status: .noContent)
   }
 
@@ -89,7 +92,7 @@ struct DeviceRoutes: Sendable {
   }
 }
 
-extension Device {
+extension SingleToken {
   /// Writes the device's members.
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("token", token)

@@ -64,10 +64,10 @@ struct KeyRoutes: Sendable {
         "topics has \(count) topics",
         hint: "A key has at most \(TrustedKey.topicsLimit) topics. Omit topics to trust the key for all topics.")
     }
-    guard topics?.allSatisfy({ $0.utf8.count <= DeviceTable.topicLimit }) ?? true else {
+    guard topics?.allSatisfy({ $0.utf8.count <= Rulebook.topicLimit }) ?? true else {
       throw .badRequest(
-        "topics has a topic of more than \(DeviceTable.topicLimit) bytes",
-        hint: "APNs accepts at most \(DeviceTable.topicLimit) bytes.")
+        "topics has a topic of more than \(Rulebook.topicLimit) bytes",
+        hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
     }
     return topics
   }

@@ -66,7 +66,7 @@ package struct AdminRoutes: Sendable {
     let health = HealthRoutes(
       phase: { state.phase }, welcome: { HealthRoutes.welcome(to: state, version: version, host: $0) })
     let api =
-      Self.readingRoutes(state) + SendRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
+      Self.readingRoutes(state) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(faults: state.faults).routes + ConnectionRoutes(state: state).routes

@@ -202,7 +202,7 @@ private struct SimulationRun {
       ]), body: Array("{\(traffic.payloadMembers),\"number\":\(number)}".utf8))
     let time = Self.startTime + now / 1_000_000
     var verdict = rulebook.validate(
-      request, authentication: &connection.authentication, keys: keys, devices: DeviceTable(), now: time)
+      request, authentication: &connection.authentication, keys: keys, now: time)
     if verdict.isAccepted, let rate = buckets?.rate {
       let isAdmitted = Array(token.utf8).withUnsafeBytes { buckets?.admit($0, now: now) ?? true }
       if !isAdmitted { verdict.reject(over: rate) }

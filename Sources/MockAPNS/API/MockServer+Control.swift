@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import FaultModel
 import Faults
 package import Inbox
@@ -28,7 +29,7 @@ extension ServerState {
     if parts.contains(.profile) { faults.restoreProfile() }
     if parts.contains(.counters) { resetCounters() }
     if parts.contains(.clock) { clock.runReal() }
-    if parts.contains(.devices) { devices.update { $0.removeAll() } }
+    if parts.contains(.devices) { devices.removeAll() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
     let names = ResetPart.allCases.filter(parts.contains).map(\.rawValue)
@@ -126,7 +127,7 @@ extension MockServer {
   /// - Parameters:
   ///   - device: The device token in hexadecimal.
   ///   - topic: The only topic concerned; nil for all.
-  /// - Throws: `MockServerError` for an invalid token, or if 100 000 devices are registered.
+  /// - Throws: `MockServerError` for an invalid token, or if `Configuration.maxDevices` are registered.
   public func unregister(device: String, topic: String? = nil) throws(MockServerError) {
     try set(device, .unregistered, topic)
   }
@@ -137,20 +138,21 @@ extension MockServer {
   /// - Parameters:
   ///   - device: The device token in hexadecimal.
   ///   - topic: The only topic of the device token; nil for all.
-  /// - Throws: `MockServerError` for an invalid token, or if 100 000 devices are registered.
+  /// - Throws: `MockServerError` for an invalid token, or if `Configuration.maxDevices` are registered.
   public func register(device: String, topic: String? = nil) throws(MockServerError) {
     try set(device, .online, topic)
   }
 
-  private func set(_ token: String, _ deviceState: Device.State, _ topic: String?) throws(MockServerError) {
+  private func set(_ token: String, _ tokenState: SingleToken.State, _ topic: String?) throws(MockServerError) {
     guard DeviceToken.isWellFormed(token) else {
       throw MockServerError(
         .invalidInput,
         "\"\(token.prefix(80))\" is not a device token. It is an even number of hexadecimal digits, 2 to 400 of them.")
     }
-    let device = Device(token: token, topic: topic, state: deviceState, since: state.clock.now)
-    guard state.devices.add(device) != .limitReached else {
-      throw MockServerError(.limitReached, "\(DeviceTable.limit) devices are registered. Reset them.")
+    do {
+      try state.devices.set(SingleToken(token: token, topic: topic, state: tokenState, since: state.clock.now))
+    } catch {
+      throw MockServerError(.limitReached, "\(error). \(error.hint)")
     }
   }
 
@@ -159,13 +161,19 @@ extension MockServer {
   /// Moves the server's clock, which determines the age of provider tokens and the timestamps of 410 responses.
   ///
   /// - Parameter duration: The time to move by; negative to move back.
-  public func advanceClock(by duration: Duration) { state.clock.advance(by: duration) }
+  public func advanceClock(by duration: Duration) {
+    state.clock.advance(by: duration)
+    state.deliveries.advance()
+  }
 
   /// Stops the server's clock until `resumeClock()`. It can still be advanced.
   public func freezeClock() { state.clock.freeze() }
 
   /// Returns the server's clock to the machine's time.
-  public func resumeClock() { state.clock.runReal() }
+  public func resumeClock() {
+    state.clock.runReal()
+    state.deliveries.advance()
+  }
 
   /// Trusts a provider key in addition to that of the certificate folder, for all topics.
   ///

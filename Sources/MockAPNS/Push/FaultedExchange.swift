@@ -1,4 +1,5 @@
 import APNSRules
+import Devices
 import FaultModel
 import Faults
 import HTTP2Session
@@ -180,6 +181,8 @@ struct DelayedPush {
   let countKey: PushKey?
   /// When the push arrived, in monotonic nanoseconds.
   let arrivedAt: Int64
+  /// The push for its registered device; nil if its token is not registered.
+  let delivery: AcceptedPush?
   /// The number of the push's record, once it is in the inbox; nil before, and if the record is already complete.
   var seq: Int?
   /// The number of parts of the response body not yet sent.

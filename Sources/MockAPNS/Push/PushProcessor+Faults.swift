@@ -137,7 +137,8 @@ extension PushProcessor {
       connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
       delayedPushes[stream.id] = DelayedPush(
         stream: stream, exchange: exchange, template: template, countKey: identity.countKey,
-        arrivedAt: batch.arrivedAt)
+        arrivedAt: batch.arrivedAt,
+        delivery: device.map { acceptedPush(request, verdict.facts, to: $0) })
     }
   }
 
@@ -242,7 +243,7 @@ extension PushProcessor {
     // Without a body, the end of the stream is still delayed.
     delayedPushes[stream.id] = DelayedPush(
       stream: stream, exchange: copy exchange, template: template, countKey: nil, arrivedAt: batch.arrivedAt,
-      remainingParts: max(1, parts.count))
+      delivery: nil, remainingParts: max(1, parts.count))
   }
 
   // MARK: - Records

@@ -1,9 +1,11 @@
 import APNSRules
+import Devices
 import FaultModel
 import Faults
 import HTTP2Session
 import HTTPMessage
 import Inbox
+import Notation
 
 /// Processes the pushes of one connection: validates each request, applies the active fault rules, records the
 /// result and submits the response. Confined to the connection's event loop.
@@ -38,6 +40,8 @@ final class PushProcessor {
   @exclusivity(unchecked) private(set) var batch = Batch()
   @exclusivity(unchecked) private var readers: Readers
   @exclusivity(unchecked) private var ids: IdentifierSource
+  /// The registered device of the push that is being processed; nil if its token is not registered.
+  @exclusivity(unchecked) private(set) var device: DeviceRegistry.Match?
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
 
   /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
@@ -64,6 +68,8 @@ final class PushProcessor {
     /// The time of the read, in monotonic nanoseconds.
     var arrivedAt: Int64 = 0
     var records: [Record] = []
+    /// The accepted pushes to registered devices; their positions are indices of `records`.
+    var deliveries: [AcceptedPush] = []
     /// The streams of the delayed pushes in `records`, with the indices of their records.
     var delayed: [(stream: Int32, index: Int)] = []
   }
@@ -71,7 +77,6 @@ final class PushProcessor {
   private struct Readers {
     var policy: PublishedValueReader<ActivePolicy>
     var keys: PublishedValueReader<TrustedKeySet>
-    var devices: PublishedValueReader<DeviceTable>
   }
 
   init(
@@ -83,7 +88,7 @@ final class PushProcessor {
     connection = facts
     let policy = PublishedValueReader(state.activePolicy)
     readers = Readers(
-      policy: policy, keys: PublishedValueReader(state.keys), devices: PublishedValueReader(state.devices))
+      policy: policy, keys: PublishedValueReader(state.keys))
     activePolicy = policy.value
     authentication = ConnectionAuthentication(certificate: certificate, known: resources.knownTokens)
     responses = ResponseTemplates(environment: state.configuration.environment, settings: policy.value.settings)
@@ -104,19 +109,17 @@ final class PushProcessor {
     }
   }
 
-  /// The policy, keys and devices that the pushes of one read are evaluated by. Passed as a separate value, because
+  /// The policy and keys that the pushes of one read are evaluated by. Passed as a separate value, because
   /// reading them from properties would retain them for each push.
   struct BatchPolicy {
     let activePolicy: ActivePolicy
     let keys: TrustedKeySet
-    let devices: DeviceTable
   }
 
-  /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
+  /// Reads the clocks, the policy and the keys once for all requests of one read.
   @discardableResult
   func beginBatch() -> BatchPolicy {
     readers.keys.refresh()
-    readers.devices.refresh()
     if readers.policy.refresh() {
       activePolicy = readers.policy.value
       responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
@@ -125,7 +128,7 @@ final class PushProcessor {
     batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
-    return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value, devices: readers.devices.value)
+    return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -136,8 +139,12 @@ final class PushProcessor {
     let request = stream.takeRequest()
     var verdict = Verdict()
     policy.activePolicy.rulebook.validate(
-      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.serverTime,
-      into: &verdict)
+      request, authentication: &authentication, keys: policy.keys, now: batch.serverTime,
+      isRegistered: { [devices = state.devices] in devices.match($0, now: 0) != nil }, into: &verdict)
+    device = nil
+    if verdict.isAccepted, !state.devices.isEmpty || policy.activePolicy.rulebook.requiresRegisteredDevices {
+      findDevice(of: request, under: policy.activePolicy.rulebook, verdict: &verdict)
+    }
     if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
     attempts.prefetch(identity.countKey)
@@ -191,17 +198,29 @@ final class PushProcessor {
     let now = MachineTime.nanoseconds
     for index in batch.records.indices { batch.records[index].setLatency(respondedAt: now) }
     log.count(pushes: batch.records.count)
-    let first = state.inbox.append(&batch.records)
+    let first =
+      batch.deliveries.isEmpty
+      ? state.inbox.append(&batch.records)
+      : state.deliveries.record(
+        &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
   }
 
   /// Completes the record of a delayed push, in the inbox or still in the batch.
   func completeRecord(of push: DelayedPush, with result: Record.Result) {
+    let delivery = result.accepted ? push.delivery : nil
+    if let delivery { state.devices.noticeRemoval(delivery.token, now: batch.serverTime) }
     if let seq = push.seq {
-      state.inbox.finish(seq, with: result)
+      if let delivery {
+        state.deliveries.complete(
+          delivery, seq: seq, with: result, now: batch.serverTime, settings: activePolicy.settings)
+      } else {
+        state.inbox.finish(seq, with: result)
+      }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)
+      if let delivery { batch.deliveries.append(delivery.at(index)) }
     }
   }
 
@@ -380,6 +399,10 @@ final class PushProcessor {
     key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false, _ result: consuming Record.Result
   ) {
     if isPending { batch.delayed.append((request.stream, batch.records.count)) }
+    if let device, result.accepted, !isPending {
+      if device.isRemovalUnnoticed { state.devices.noticeRemoval(device.reference, now: batch.serverTime) }
+      batch.deliveries.append(acceptedPush(request, verdict.facts, to: device).at(batch.records.count))
+    }
     batch.records.append(
       Record(
         request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
@@ -387,6 +410,36 @@ final class PushProcessor {
         pushKey: key,
         in: resources.records))
   }
+
+  // MARK: - Devices
+
+  /// Looks up the push's device token and rejects the push if the device does not allow it.
+  private func findDevice(of request: HTTPRequest, under rulebook: Rulebook, verdict: inout Verdict) {
+    guard let token = verdict.facts.deviceToken else { return }
+    let delay = rulebook.settings.unregisteredDelay.milliseconds
+    device = request.headers.bytes.withUnsafeBytes { packed in
+      state.devices.match(
+        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: batch.serverTime, unregisteredDelay: delay)
+    }
+    rulebook.checkDevice(
+      device?.token, of: request, certificate: authentication.certificate, now: batch.serverTime, verdict: &verdict)
+  }
+
+  /// Returns what the delivery of a push depends on.
+  func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
+    let collapseKey = facts.collapseID.map { id in
+      request.headers.bytes.withUnsafeBytes { PushKey(apnsID: UnsafeRawBufferPointer(rebasing: $0[id.indices])).number }
+    }
+    let settings = activePolicy.settings
+    let startsActivity =
+      facts.pushType == .liveactivity && (settings.pushToStartBudget ?? settings.liveActivityBudget) != nil
+      && request.body.withUnsafeBytes { Self.event?.value(in: $0) } == .text("start")
+    return AcceptedPush(
+      token: device.reference, expiration: facts.expiration, priority: facts.priority,
+      pushType: facts.pushType, collapseKey: collapseKey, startsActivity: startsActivity)
+  }
+
+  private static let event = JSONPointer("/aps/event")
 
   /// A push's identity.
   struct Identity {

@@ -130,6 +130,10 @@ public struct Configuration: Sendable {
   public var maxRecords = 100_000
   /// The maximum size of the requests in the inbox, in bytes.
   public var maxBytes = 256 << 20
+  /// The maximum number of registered devices, and of tokens registered without one.
+  public var maxDevices = 1_000_000
+  /// Whether pushes to device tokens that are not registered are rejected with 400 `BadDeviceToken`.
+  public var requiresRegisteredDevices = false
   /// The number of event loops for provider connections; nil for one per core.
   public var threads: Int?
   /// The seed of generated ids and fault draws; nil for a random one.

@@ -403,7 +403,9 @@ package final class FaultControl: Sendable {
       before?.deviceRate?.rate == settings.deviceRate
       ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRateLimiter.init)
     return ActivePolicy(
-      rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
+      rulebook: Rulebook(
+        mode: configuration.rules, environment: configuration.environment, settings: settings,
+        requiresRegisteredDevices: configuration.requiresRegisteredDevices),
       plan: FaultPlan(
         profile: selection.profile, addedRules: selection.added.map(\.rule), seed: selection.seed,
         magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,

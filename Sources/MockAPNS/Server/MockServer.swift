@@ -23,6 +23,9 @@ public final class MockServer: Sendable {
   /// The shutdown in progress or completed; every caller of `stop` waits for it.
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
+  /// The time within which the expiration of a stored push is noticed. Changes of the clock are noticed at once.
+  private static let deliveryInterval = TimeAmount.milliseconds(250)
+
   /// The addresses of the APNs listeners, with the ports actually bound.
   public var addresses: [Endpoint] { state.apnsAddresses }
 
@@ -64,6 +67,9 @@ public final class MockServer: Sendable {
       configuration.removeTemporaryFolder()
       throw error
     }
+    group.next().scheduleRepeatedTask(initialDelay: deliveryInterval, delay: deliveryInterval) { _ in
+      state.deliveries.advance()
+    }
     return MockServer(state: state, group: group, listeners: listeners, logger: logger)
   }
 
@@ -91,6 +97,7 @@ public final class MockServer: Sendable {
 
   private func shutDown() async {
     state.phase = .stopping
+    state.deliveries.endNotifications()
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()

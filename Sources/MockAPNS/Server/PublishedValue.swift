@@ -41,18 +41,6 @@ package enum InsertionResult: Sendable {
   case limitReached
 }
 
-extension PublishedValue<DeviceTable> {
-  /// Adds a device, or replaces the one with its token.
-  package func add(_ device: Device) -> InsertionResult {
-    update { devices in
-      let isNew = devices[device.token] == nil
-      guard !isNew || devices.count < DeviceTable.limit else { return .limitReached }
-      devices.set(device)
-      return isNew ? .added : .replaced
-    }
-  }
-}
-
 extension PublishedValue<TrustedKeySet> {
   /// Adds a key, or replaces the one with its id.
   package func add(_ key: TrustedKey) -> InsertionResult {

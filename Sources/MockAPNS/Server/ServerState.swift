@@ -1,4 +1,5 @@
 package import APNSRules
+package import Devices
 package import FaultModel
 package import Faults
 package import Inbox
@@ -19,8 +20,10 @@ package final class ServerState: Sendable {
   package let clock: ServerClock
   /// The trusted provider keys.
   package let keys: PublishedValue<TrustedKeySet>
-  /// The device tokens with a registered status.
-  package let devices: PublishedValue<DeviceTable>
+  /// The registered devices, their apps and tokens.
+  package let devices: DeviceRegistry
+  /// The delivery of accepted pushes to registered devices.
+  package let deliveries: DeliveryControl
   /// All received pushes.
   package let inbox: Inbox
   /// The log of server events for the event streams of admin clients.
@@ -61,9 +64,10 @@ package final class ServerState: Sendable {
     self.clock = clock
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
-    devices = PublishedValue(DeviceTable())
+    devices = DeviceRegistry(maxDevices: configuration.maxDevices)
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
+    deliveries = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }

@@ -1,0 +1,101 @@
+package import HTTPMessage
+
+/// Row 18 of Protocol.md, section 8.2: the registered device.
+extension Rulebook {
+  /// Checks an accepted push against what is registered about its device token: the token belongs to this environment and
+  /// to the topic, and is valid.
+  ///
+  /// Made after `validate`, because only servers with registered devices need it.
+  ///
+  /// - Parameters:
+  ///   - registered: What is registered about the token; nil for a token that is not registered.
+  ///   - certificate: The connection's client certificate; nil in token mode.
+  ///   - now: The server's clock, in milliseconds since 1970.
+  package func checkDevice(
+    _ registered: RegisteredToken?, of request: HTTPRequest, certificate: ProviderCertificate?, now: Int64,
+    verdict: inout Verdict
+  ) {
+    guard verdict.isAccepted, let deviceToken = verdict.facts.deviceToken else { return }
+    guard let registered else {
+      if requiresRegisteredDevices { verdict.reject(Self.unknownDevice) }
+      return
+    }
+    let topic = verdict.facts.topic
+    request.headers.bytes.withUnsafeBytes { packed in
+      Array((topic == nil ? certificate?.defaultTopic ?? "" : "").utf8).withUnsafeBytes { defaultTopic in
+        let token = { Explanation.deviceToken(packed.part(deviceToken.indices)) }
+        do throws(Rejection) {
+          try checkEnvironment(of: registered, token)
+          try checkTopics(of: registered, topic.map { packed.part($0.indices) } ?? defaultTopic, certificate, token)
+          try checkStatus(of: registered, now: now, token)
+        } catch {
+          verdict.reject(error)
+        }
+      }
+    }
+  }
+
+  // The reason is that of a token of the other environment: APNs does not tell them apart (Protocol.md, section 7.2).
+  private static let unknownDevice = Rejection(.deviceEnvironment, .badDeviceToken) { facts, packed in
+    let token = facts.deviceToken.map { packed.part($0.indices) }
+    return
+      "\(token.map { Explanation.deviceToken($0) } ?? "the device token") is not registered, and --devices known accepts "
+      + "registered tokens only: add it to the fixtures"
+  }
+
+  private func checkEnvironment(of registered: RegisteredToken, _ token: () -> String) throws(Rejection) {
+    guard let other = registered.environment, other != environment else { return }
+    throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment, shown = token()] _, _ in
+      "\(shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment"
+    }
+  }
+
+  /// A token belongs to one topic. Which reason APNs gives for a token on another topic of its own app is known for none: we
+  /// give `TopicDisallowed` where the topic lacks the suffix of the token's push type, else `DeviceTokenNotForTopic`.
+  private func checkTopics(
+    of registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?,
+    _ token: () -> String
+  ) throws(Rejection) {
+    let expected: String
+    var reason = Reason.deviceTokenNotForTopic
+    switch registered.topics {
+    case .any: return
+    case .exactly(let exact):
+      if topic.equals(text: exact) { return }
+      expected = exact
+    case .app(let bundleID, let kind):
+      let suffix = PushType(suffixOf: topic)?.topicSuffix ?? ""
+      let isOfApp = topic.part(0..<topic.count - suffix.utf8.count).equals(text: bundleID)
+      if isOfApp, suffix == kind.topicSuffix { return }
+      if isOfApp, suffix.isEmpty { reason = .topicDisallowed }
+      expected = bundleID + kind.topicSuffix
+    }
+    throw Rejection(.deviceTopic, reason) { [shown = token()] facts, packed in
+      "\(shown) belongs to \(Explanation.quoted(expected)), "
+        + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
+    }
+  }
+
+  private func checkStatus(of registered: RegisteredToken, now: Int64, _ token: () -> String) throws(Rejection) {
+    switch registered.status {
+    case .active: return
+    case .expired(let since):
+      throw Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown = token()] _, _ in
+        "\(shown) expired at \(Explanation.timestamp(since)). Delete it unless the app has registered it again."
+      }
+    case .unregistered(let since):
+      guard now >= since.addingClamped(times.unregisteredAfter) else { return }
+      throw Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown = token()] _, _ in
+        "\(shown) has been unregistered since \(Explanation.timestamp(since)). Delete it unless the app has registered it "
+          + "again."
+      }
+    }
+  }
+}
+
+extension Explanation {
+  /// The device token in explanations: its first and last digits.
+  fileprivate static func deviceToken(_ digits: UnsafeRawBufferPointer) -> String {
+    "device token \(DeviceToken.abbreviated(String(decoding: digits, as: UTF8.self).lowercased()))"
+  }
+}

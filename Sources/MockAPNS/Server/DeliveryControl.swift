@@ -1,0 +1,117 @@
+package import APNSRules
+package import Devices
+package import Inbox
+import NIOConcurrencyHelpers
+
+/// Delivers accepted pushes to registered devices: keeps the records, the findings and the listeners up to date with the registry.
+package final class DeliveryControl: Sendable {
+  /// A notification that a device received, with its record if the inbox still holds it.
+  package struct Notification: Sendable {
+    package let received: ReceivedNotification
+    package let record: Record?
+  }
+
+  /// The number of notifications that are kept for a slow listener; older ones are dropped.
+  package static let listenerBuffer = 1_000
+
+  private let devices: DeviceRegistry
+  private let inbox: Inbox
+  private let clock: ServerClock
+  private let listeners = NIOLockedValueBox(Listeners())
+
+  private struct Listeners {
+    var next = 0
+    var byDevice: [String: [Int: AsyncStream<Notification>.Continuation]] = [:]
+  }
+
+  init(devices: DeviceRegistry, inbox: Inbox, clock: ServerClock) {
+    self.devices = devices
+    self.inbox = inbox
+    self.clock = clock
+  }
+
+  /// Decides the deliveries of accepted pushes, appends the records of the batch that they belong to, and delivers them.
+  ///
+  /// - Parameters:
+  ///   - pushes: The accepted pushes, with the indices of their records as positions. Empty afterwards.
+  ///   - records: The records. Empty afterwards.
+  /// - Returns: The `seq` of the first record.
+  func record(
+    _ pushes: inout [AcceptedPush], in records: inout [Record], now: Int64, settings: APNSSettings
+  ) -> Int {
+    var first = 0
+    let events = devices.deliver(&pushes, now: now, settings: settings) { pushes in
+      for push in pushes { records[push.position].delivery = push.state }
+      first = inbox.append(&records)
+      return first
+    }
+    pushes.removeAll(keepingCapacity: true)
+    perform(events)
+    return first
+  }
+
+  /// Delivers a push whose record is already in the inbox, and completes the record.
+  func complete(_ push: AcceptedPush, seq: Int, with result: Record.Result, now: Int64, settings: APNSSettings) {
+    var pushes = [push]
+    perform(
+      devices.deliver(&pushes, now: now, settings: settings) { pushes in
+        var result = result
+        result.delivery = pushes.first?.state
+        inbox.finish(seq, with: result)
+        return seq - push.position
+      })
+  }
+
+  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by now.
+  package func advance() {
+    guard devices.needsAdvancing else { return }
+    perform(devices.advance(to: clock.now))
+  }
+
+  /// Updates records, findings and listeners.
+  package func perform(_ events: [DeliveryEvent]) {
+    for event in events {
+      switch event {
+      case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)
+      case .overwrittenInStorage(let seq, let newer):
+        inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: newer)
+      case .overwrittenBeforeAcknowledgement(let seq, let newer):
+        inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: newer)
+      case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq, by: nil)
+      case .received(let id, let received):
+        let notification = Notification(received: received, record: inbox.record(seq: received.seq))
+        let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
+        for continuation in continuations { continuation.yield(notification) }
+      }
+    }
+  }
+
+  /// Returns the notifications that a device receives from now on.
+  ///
+  /// - Throws: `DeviceError` if there is no such device.
+  package func notifications(of id: String) throws(DeviceError) -> AsyncStream<Notification> {
+    try devices.beginWatching(id)
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Notification.self, bufferingPolicy: .bufferingNewest(Self.listenerBuffer))
+    let number = listeners.withLockedValue { listeners in
+      listeners.next += 1
+      listeners.byDevice[id, default: [:]][listeners.next] = continuation
+      return listeners.next
+    }
+    continuation.onTermination = { [listeners, devices] _ in
+      listeners.withLockedValue { listeners in
+        listeners.byDevice[id]?[number] = nil
+        if listeners.byDevice[id]?.isEmpty == true { listeners.byDevice[id] = nil }
+      }
+      devices.endWatching(id)
+    }
+    return stream
+  }
+
+  /// Ends all streams of notifications, because the server stops.
+  package func endNotifications() {
+    for continuations in listeners.withLockedValue({ $0.byDevice.values.map { $0 } }) {
+      for continuation in continuations.values { continuation.finish() }
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import APNSRules
+import Devices
+import TestSupport
+import Testing
+
+/// What happens to accepted pushes (Protocol.md, section 11).
+struct DeliveryTests {
+  /// A registry with the device `anna`, whose app has the token `aa01`, and a log of what happened.
+  final class Fixture {
+    let registry = DeviceRegistry()
+    var settings = APNSSettings()
+    var now: Int64 = 1_000_000
+    var seq = 0
+    var events: [DeliveryEvent] = []
+
+    init(_ state: DeviceState = .online) throws {
+      try registry.load(now: 0) { try $0.add(DeviceRegistryTests.device("anna", token: "aa01", state)) }
+    }
+
+    /// Sends an accepted push; returns its state. The push's `seq` is the number of pushes so far.
+    @discardableResult
+    func push(
+      to token: String = "aa01", expiration: Int64? = nil, priority: UInt8 = 10, type: PushType = .alert,
+      collapse: UInt64? = nil, starts: Bool = false
+    ) throws -> DeliveryState {
+      let match = try #require(token.withBytes { registry.match($0, now: now) })
+      seq += 1
+      var pushes = [
+        AcceptedPush(
+          token: match.reference, expiration: expiration, priority: priority, pushType: type, collapseKey: collapse,
+          startsActivity: starts)
+      ]
+      events += registry.deliver(&pushes, now: now, settings: settings) { _ in seq }
+      return pushes[0].state
+    }
+
+    func set(_ state: DeviceState) throws { events += try registry.setState(of: "anna", state, now: now) }
+
+    func states(of seq: Int) -> [DeliveryState] {
+      events.compactMap { if case .changed(seq, let state) = $0 { state } else { nil } }
+    }
+
+    var shown: [Int] { registry.contents(of: "anna")?.shown.map(\.seq) ?? [] }
+    var stored: [Int] { registry.contents(of: "anna")?.stored.map(\.seq) ?? [] }
+  }
+
+  @Test func onlineDeviceReceivesAtOnce() throws {
+    let fixture = try Fixture()
+    #expect(try fixture.push() == .delivered)
+    #expect(try fixture.push(expiration: 0) == .delivered)
+    #expect(fixture.shown == [1, 2])
+    #expect(fixture.events.isEmpty)
+  }
+
+  @Test func offlineDeviceKeepsTheNewest() throws {
+    let fixture = try Fixture(.offline)
+    #expect(try fixture.push() == .storedOffline)
+    #expect(try fixture.push() == .storedOffline)
+    #expect(fixture.events == [.overwrittenInStorage(seq: 1, by: 2)])
+    #expect(fixture.stored == [2])
+    try fixture.set(.online)
+    #expect(fixture.states(of: 2) == [.deliveredFromStorage])
+    #expect(fixture.shown == [2])
+    #expect(fixture.stored.isEmpty)
+    #expect(fixture.registry.log(of: 2)?.map(\.state) == [.storedOffline, .deliveredFromStorage])
+  }
+
+  /// Each app has a slot of its own.
+  @Test func appsDoNotReplaceEachOthersPushes() throws {
+    let fixture = try Fixture(.offline)
+    _ = try fixture.registry.install("com.acme.other", .sandbox, on: "anna", replaces: false, now: 0) { "bb01" }
+    try fixture.push()
+    try fixture.push(to: "bb01")
+    #expect(fixture.stored == [1, 2])
+    #expect(fixture.events.isEmpty)
+  }
+
+  @Test(arguments: [(Int64?.none, true), (0, false), (300, false), (1001, true)])
+  func expirationDecidesAboutStorage(_ expiration: Int64?, _ isStored: Bool) throws {
+    let fixture = try Fixture(.offline)
+    #expect(try fixture.push(expiration: expiration) == (isStored ? .storedOffline : .discardedExpired))
+  }
+
+  @Test func storedPushExpiresByTheClock() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push(expiration: 1001)
+    fixture.now = 1_000_999
+    #expect(fixture.registry.advance(to: fixture.now).isEmpty)
+    fixture.now = 1_001_000
+    #expect(fixture.registry.advance(to: fixture.now) == [.changed(seq: 1, .discardedExpired)])
+    try fixture.set(.online)
+    #expect(fixture.events.isEmpty)
+  }
+
+  @Test func storedPushExpiresAfterThirtyDays() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push()
+    fixture.now += 30 * 86_400_000
+    try fixture.set(.online)
+    #expect(fixture.states(of: 1) == [.discardedExpired])
+  }
+
+  @Test(arguments: [(UInt8(10), DeliveryState.delivered), (5, .storedForPower), (1, .storedForPower)])
+  func restrictedPowerStoresLowPriorities(_ priority: UInt8, _ state: DeliveryState) throws {
+    let fixture = try Fixture(.powerRestricted)
+    #expect(try fixture.push(priority: priority) == state)
+    try fixture.set(.online)
+    #expect(fixture.states(of: 1) == (state == .delivered ? [] : [.deliveredFromStorage]))
+  }
+
+  @Test func offlineDeviceThatReturnsWithRestrictedPower() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push(priority: 5)
+    try fixture.set(.powerRestricted)
+    try fixture.set(.online)
+    #expect(fixture.states(of: 1) == [.storedForPower, .deliveredFromStorage])
+  }
+
+  @Test func disabledNotificationsAreDiscarded() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push()
+    try fixture.registry.setState(of: "com.acme.app", nil, on: "anna", .disabled)
+    #expect(try fixture.push() == .discardedDisabled)
+    try fixture.set(.online)
+    #expect(fixture.states(of: 1) == [.discardedDisabledFromStorage])
+  }
+
+  @Test func removedAppTakesPrecedence() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push()
+    try fixture.registry.setState(of: "com.acme.app", nil, on: "anna", .removed)
+    #expect(try fixture.push() == .discardedUnregistered)
+    try fixture.set(.online)
+    #expect(fixture.states(of: 1) == [.discardedUnregisteredFromStorage])
+  }
+
+  @Test func reinstallingDiscardsWhatIsStored() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push()
+    let events = try fixture.registry.install("com.acme.app", nil, on: "anna", replaces: true, now: 0) { "aa02" }.events
+    #expect(events == [.changed(seq: 1, .discardedUnregisteredFromStorage)])
+    #expect(fixture.stored.isEmpty)
+  }
+
+  @Test func sameCollapseKeyReplacesTheShownPush() throws {
+    let fixture = try Fixture()
+    try fixture.push(collapse: 1)
+    try fixture.push()
+    try fixture.push(collapse: 1)
+    #expect(fixture.shown == [2, 3])
+  }
+
+  @Test func onlineQueueKeepsTheNewestUntilItIsAcknowledged() throws {
+    let fixture = try Fixture()
+    fixture.settings.onlineQueue = true
+    for _ in 1...3 { #expect(try fixture.push() == .received) }
+    #expect(
+      fixture.events == [
+        .overwrittenBeforeAcknowledgement(seq: 1, by: 2), .overwrittenBeforeAcknowledgement(seq: 2, by: 3),
+      ])
+    #expect(fixture.registry.advance(to: fixture.now + 999).isEmpty)
+    #expect(fixture.registry.advance(to: fixture.now + 1000) == [.changed(seq: 3, .delivered)])
+    #expect(fixture.shown == [3])
+  }
+
+  @Test func budgetsLimitPushesPerPeriod() throws {
+    let fixture = try Fixture()
+    fixture.settings.backgroundBudget = DeviceRate(count: 3, per: .seconds(3600))
+    fixture.settings.pushToStartBudget = DeviceRate(count: 1, per: .seconds(60))
+    for _ in 1...4 { #expect(try fixture.push(priority: 5, type: .background) == .delivered) }
+    for _ in 5...6 { try fixture.push(type: .liveactivity, starts: true) }
+    #expect(fixture.events == [.overBudget(seq: 4), .overBudget(seq: 6)])
+    fixture.now += 3_600_000
+    try fixture.push(priority: 5, type: .background)
+    #expect(fixture.events.count == 2)
+  }
+
+  @Test func watchedDeviceReports() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.registry.beginWatching("anna")
+    try fixture.push(type: .background)
+    try fixture.set(.online)
+    try fixture.push()
+    let received = fixture.events.compactMap { if case .received("anna", let push) = $0 { push } else { nil } }
+    #expect(received.map(\.seq) == [1, 2])
+    #expect(received.map(\.state) == [.deliveredFromStorage, .delivered])
+    #expect(received.allSatisfy { $0.bundleID == "com.acme.app" && $0.environment == .sandbox })
+    fixture.registry.endWatching("anna")
+    fixture.events = []
+    try fixture.push()
+    #expect(fixture.events.isEmpty)
+  }
+
+  @Test(arguments: [true, false]) func broadcastsReachSubscribers(_ isStored: Bool) throws {
+    let fixture = try Fixture(.offline)
+    let channel = ChannelName(bundleID: "com.acme.app", environment: .sandbox, id: "dHN0")
+    try fixture.registry.subscribe("anna", to: channel)
+    #expect(fixture.registry.subscriptions(of: "anna") == [channel])
+    for seq in 1...2 {
+      _ = fixture.registry.broadcast(seq: seq, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+    }
+    try fixture.set(.online)
+    #expect(fixture.shown == (isStored ? [2] : []))
+    #expect(
+      fixture.registry.log(of: 2)?.map(\.state)
+        == (isStored ? [.received, .storedOffline, .deliveredFromStorage] : [.received, .discardedExpired]))
+    _ = fixture.registry.broadcast(seq: 3, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+    #expect(fixture.shown.last == 3)
+    #expect(fixture.registry.unsubscribe("anna", from: channel))
+    _ = fixture.registry.broadcast(seq: 4, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+    #expect(fixture.shown.last == 3)
+  }
+}
