@@ -155,7 +155,8 @@ let package = Package(
       name: "APNSRulesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "DevicesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+      name: "DevicesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "Notation", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "FaultsTests",
       dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery", "TestSupport"],
