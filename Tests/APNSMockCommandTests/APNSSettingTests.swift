@@ -26,6 +26,12 @@ import Notation
     (.deviceRate, "5/1s", { $0.deviceRate == DeviceRate(count: 5, per: .seconds(1)) }),
     (.errorsBeforeGoaway, "3", { $0.errorsBeforeGoaway == 3 }),
     (.unregisteredAfter, "1h", { $0.unregisteredAfter == .seconds(3600) }),
+    (.unregisteredDelay, "1h", { $0.unregisteredDelay == .seconds(3600) }),
+    (.onlineQueue, "1", { $0.onlineQueue }),
+    (.acknowledgeAfter, "20ms", { $0.acknowledgeAfter == .milliseconds(20) }),
+    (.backgroundBudget, "3/1h", { $0.backgroundBudget == DeviceRate(count: 3, per: .seconds(3600)) }),
+    (.liveActivityBudget, "20/1h", { $0.liveActivityBudget == DeviceRate(count: 20, per: .seconds(3600)) }),
+    (.pushToStartBudget, "10/1m", { $0.pushToStartBudget == DeviceRate(count: 10, per: .seconds(60)) }),
     (.abandonedAfter, "0s", { $0.abandonedAfter == .zero }),
   ]
 

@@ -60,6 +60,21 @@ enum SampleConfiguration {
     case .deviceRate: .init("The rate limit per device token, such as 5/1s, or off.", .value("off"))
     case .errorsBeforeGoaway:
       .init("The number of rejections after which a connection is closed with GOAWAY, or off.", .value("off"))
+    case .unregisteredDelay:
+      .init(
+        "How long after the first push to a removed app 410 Unregistered begins.", .duration(settings.unregisteredDelay))
+    case .onlineQueue:
+      .init(
+        "Whether an online device loses a push if the next one arrives before it has acknowledged it: 1, or off.",
+        .value("off"))
+    case .acknowledgeAfter:
+      .init("How long an online device takes to acknowledge a push.", .duration(settings.acknowledgeAfter))
+    case .backgroundBudget:
+      .init("The background pushes that an app on a device handles, such as 3/1h, or off.", .value("off"))
+    case .liveActivityBudget:
+      .init("The Live Activity updates that an app on a device handles, such as 20/1h, or off.", .value("off"))
+    case .pushToStartBudget:
+      .init("The Live Activities that pushes can start for an app on a device, such as 10/1h, or off.", .value("off"))
     case .unregisteredAfter:
       .init(
         "How long pushes to an unregistered device are still accepted.", .duration(settings.unregisteredAfter))

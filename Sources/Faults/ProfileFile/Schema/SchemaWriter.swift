@@ -296,6 +296,15 @@ extension APNSSetting {
     case .deviceRate: "The number of pushes to one device token in a time before 429 `TooManyRequests`."
     case .errorsBeforeGoaway: "The number of rejected pushes after which a connection is closed with GOAWAY."
     case .unregisteredAfter: "How long pushes to an unregistered device are still accepted before 410 `Unregistered`."
+    case .unregisteredDelay:
+      "The time between the first push accepted after an app was removed from a registered device and 410 `Unregistered`."
+    case .onlineQueue:
+      "Whether a push to an online device is lost if the next one arrives before the device has acknowledged it: 1 or off."
+    case .acknowledgeAfter: "The time in which an online device acknowledges a push, with `online_queue`."
+    case .backgroundBudget: "The number of background pushes that an app on a registered device handles in a time."
+    case .liveActivityBudget:
+      "The number of Live Activity updates with priority 10 that an app on a registered device handles in a time."
+    case .pushToStartBudget: "The number of Live Activities that pushes can start on a registered device in a time."
     case .abandonedAfter: "The time without a further attempt after which a push has the finding `abandoned`."
     }
   }
