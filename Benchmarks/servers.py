@@ -11,6 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from workloads import TOPIC
+
 
 class BadRun(Exception):
     """A measurement that does not count: a server did not become ready, or a push was not handled as expected."""
@@ -58,6 +60,16 @@ class ServerProcess:
             self.process.wait()
 
 
+def write_fixtures(path, count):
+    """Writes a fixture file with devices of one app, whose tokens are the numbers from 1 to `count`."""
+    with path.open("w") as file:
+        file.write('{"apps": [{"bundle_id": "%s", "team_id": "MOCKTEAM01"}], "devices": [' % TOPIC)
+        for number in range(1, count + 1):
+            app = {"bundle_id": TOPIC, "environment": "sandbox", "tokens": {"alert": f"{number:064x}"}}
+            file.write(("," if number > 1 else "") + json.dumps({"id": f"phone-{number}", "apps": [app]}))
+        file.write("]}")
+
+
 class MockProcess(ServerProcess):
     """`apns-mock serve`."""
 
@@ -69,6 +81,10 @@ class MockProcess(ServerProcess):
             binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs",
             "--port-file", self.port_file, "--config", config, "--threads", str(side.threads), "--log-level", "error",
             *side.flags]
+        if side.registered:
+            fixtures = folder / f"{name}-fixtures.json"
+            write_fixtures(fixtures, side.registered)
+            command += ["--fixtures", fixtures]
         # Settings that the shell has for another server must not apply to this one.
         plain = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
         self.start(command, cores, env=plain, stderr=subprocess.DEVNULL)

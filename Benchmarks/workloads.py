@@ -47,6 +47,9 @@ class Mock:
     settings: tuple = ()
     # Devices registered through the admin API beforehand.
     devices: tuple = ()
+    # If not zero: this many devices of the app TOPIC are registered by a fixture file. Their tokens are those that
+    # `Push.devices` numbers.
+    registered: int = 0
     # Whether clients read the inbox during the measurement.
     is_read: bool = False
 
@@ -112,6 +115,10 @@ WORKLOADS = [
     # The profile rejects a push on its first attempt only, so each push has its own device token.
     Workload("faults", "profile flaky-503 against healthy, 50,000 devices", Push(devices=50_000),
              Mock((200, 503), flags=("--profile", "flaky-503")), Mock(), target=1.1),
+    Workload("registered", "pushes to 1,000 registered devices, which are online, against the same devices unregistered",
+             Push(devices=1000), Mock(registered=1000), Mock(), target=1.15),
+    Workload("unregistered", "pushes to a device that is not registered, with 100,000 others that are, against without",
+             Push(), Mock(registered=100_000), Mock(), target=1.02),
     Workload("reading", "the inbox is read too, against not: CPU of the event loops, pushes a second", Push(),
              Mock(is_read=True), Mock(), figures=("loops_us", "per_second"), has_wide_server=True),
     Workload("threads-cpu", "two threads against one, on one core: CPU", Push(connections=8), Mock(threads=2), Mock()),

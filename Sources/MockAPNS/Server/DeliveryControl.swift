@@ -1,4 +1,4 @@
-package import APNSRules
+import APNSRules
 package import Devices
 package import Inbox
 import NIOConcurrencyHelpers
