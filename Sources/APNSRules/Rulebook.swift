@@ -101,7 +101,7 @@ package struct Rulebook: Sendable {
       if isTooLarge { throw Self.headerListTooLarge }
       verdict.credential = credential(facts, packed, authentication: authentication)
       verdict.applicableChecks = verdict.credential == .certificate ? certificateChecks : tokenChecks
-      try checkRequest(facts, packed)
+      try checkRequest(facts, packed, acceptsPushes: authentication.acceptsPushes)
       try checkCredential(facts, packed, authentication: &authentication, keys: keys, now: now, verdict: &verdict)
       try checkIsPush(facts)
       try checkHeaders(facts, packed)

@@ -57,7 +57,7 @@ import Testing
   @Test(arguments: [
     (
       "rules: strict\nmax_record: 5",
-      "mock.yaml:2:1: unknown setting \"max_record\": did you mean max_records? the settings are apns, apns_plain, proxy, admin"
+      "mock.yaml:2:1: unknown setting \"max_record\": did you mean max_records? the settings are apns, apns_plain, proxy, manage, admin"
     ),
     (
       "apns:\n  token_maxage: 5m",

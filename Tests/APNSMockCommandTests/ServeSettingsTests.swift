@@ -23,14 +23,34 @@ import Notation
       .apns, ["[::1]:2197", "127.0.0.1:0+proxy-protocol"],
       {
         $0.configuration.apns.map(\.description) == ["[::1]:2197", "127.0.0.1:0"]
-          && $0.configuration.proxyProtocolListeners == [1]
+          && $0.configuration.apnsListeners.map(\.hasProxyProtocol) == [false, true]
       }
     ),
     (
-      .apnsPlain, ["127.0.0.1:1", "[::1]:2"],
-      { $0.configuration.apnsPlain.map(\.description) == ["127.0.0.1:1", "[::1]:2"] }
+      .apns, ["[::1]:1=sandbox", "localhost:2=production", "1.2.3.4:3=production+proxy-protocol", "1.2.3.4:4"],
+      {
+        let listeners = $0.configuration.apnsListeners
+        return listeners.map(\.endpoint.description) == ["[::1]:1", "localhost:2", "1.2.3.4:3", "1.2.3.4:4"]
+          && listeners.map(\.environment) == [.sandbox, .production, .production, nil]
+          && listeners.map(\.hasProxyProtocol) == [false, false, true, false]
+      }
+    ),
+    (
+      .apnsPlain, ["127.0.0.1:1", "[::1]:2=production"],
+      {
+        $0.configuration.apnsPlain.map(\.description) == ["127.0.0.1:1", "[::1]:2"]
+          && $0.configuration.apnsPlainListeners.map(\.environment) == [nil, .production]
+      }
     ),
     (.proxy, ["127.0.0.1:0"], { $0.configuration.proxy == Endpoint(host: "127.0.0.1", port: 0) }),
+    (.proxy, ["127.0.0.1:0=production"], { $0.configuration.proxyListener?.environment == .production }),
+    (
+      .manage, ["127.0.0.1:2195", "127.0.0.1:2196=production"],
+      {
+        $0.configuration.manageListeners.map(\.endpoint.port) == [2195, 2196]
+          && $0.configuration.manageListeners.map(\.environment) == [nil, .production]
+      }
+    ),
     (.admin, ["0.0.0.0:1"], { $0.configuration.admin == Endpoint(host: "0.0.0.0", port: 1) }),
     (.certs, ["some/where"], { $0.configuration.certificates == "some/where" }),
     (.profiles, ["some/where"], { $0.configuration.profilesFolder == "some/where" }),
@@ -81,7 +101,12 @@ import Notation
     (.apns, "2197", "HOST:PORT"), (.apns, "localhost", "HOST:PORT"), (.apns, ":2197", "HOST:PORT"),
     (.apns, "localhost:65536", "HOST:PORT"), (.apns, "::1:2197", "HOST:PORT"), (.admin, "off", "HOST:PORT"),
     (.apns, "127.0.0.1:0+proxy", "HOST:PORT"), (.apnsPlain, "1:2+proxy-protocol", "HOST:PORT"),
-    (.proxy, "1", "HOST:PORT"),
+    (.proxy, "1", "HOST:PORT"), (.manage, "2195", "HOST:PORT"), (.manage, "1:2+proxy-protocol", "HOST:PORT"),
+    (.apns, "1:2=prod", "HOST:PORT=sandbox or HOST:PORT=production, then +proxy-protocol if needed"),
+    (.apns, "1:2+proxy-protocol=sandbox", "then +proxy-protocol"), (.apns, "x=sandbox", "HOST:PORT=sandbox"),
+    (.apns, "1:2=sandbox=sandbox", "HOST:PORT=sandbox"), (.apns, "1:2=", "HOST:PORT=sandbox"),
+    (.proxy, "1:2=Production", "HOST:PORT=sandbox or HOST:PORT=production"),
+    (.manage, "1:2=development", "HOST:PORT=sandbox or HOST:PORT=production"),
     (.certs, "", "a folder"), (.seed, "-1", "from 0 to 18446744073709551615"), (.seed, "x", "a whole number"),
     (.environment, "development", "sandbox or production"), (.rules, "Apple", "apple, strict or lenient"),
     (.maxRecords, "0", "from 1"), (.maxRecords, "many", "a whole number"), (.maxBytes, "12XB", "256MiB"),

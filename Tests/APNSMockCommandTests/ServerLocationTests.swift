@@ -11,7 +11,8 @@ import Testing
 @Suite struct ServerLocationTests {
   private static func portFile(admin port: Int, token: String? = nil, in folder: TemporaryFolder) throws -> String {
     let file = PortFile(
-      pid: 1, apns: [Endpoint(host: "127.0.0.1", port: 1)], admin: Endpoint(host: "127.0.0.1", port: port),
+      pid: 1, apns: [PortFile.Listener(endpoint: Endpoint(host: "127.0.0.1", port: 1))],
+      admin: Endpoint(host: "127.0.0.1", port: port),
       ca: "/c/ca.pem",
       keyID: "K", teamID: "T", key: "/c/k.p8", environment: .sandbox, seed: 1, adminToken: token)
     return try folder.file("\(port).json", String(decoding: file.json, as: UTF8.self))

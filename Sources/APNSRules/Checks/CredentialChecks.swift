@@ -23,8 +23,7 @@ extension Rulebook {
       throw Self.noCredential
     }
     let authorization = packed.part(range.indices)
-    authentication.known.invalidate(
-      unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode, environment: environment))
+    authentication.known.invalidate(unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode))
     verdict.token = authentication.known.find(authorization)
     if mode != .lenient, let end = authentication.updates.blockedUntil(now: now, interval: times.updateInterval) {
       if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }

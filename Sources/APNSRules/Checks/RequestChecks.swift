@@ -7,10 +7,16 @@ extension Rulebook {
   ///
   /// A path of channel management or broadcasts passes: APNs checks the credential first (section 8.1, observed),
   /// and `checkIsPush` rejects it afterwards.
-  func checkRequest(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
+  ///
+  /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That one for channel management
+  ///   does not is a choice of this server (section 10.2).
+  func checkRequest(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, acceptsPushes: Bool
+  ) throws(Rejection) {
     let method = facts.method.map { packed.part($0.indices) }
     guard facts.deviceToken == nil else {
       guard let method, method.equals("POST") else { throw Self.notPOST }
+      guard acceptsPushes else { throw Self.pushToManagement }
       if facts.repeatedName != nil { throw Self.repeatedHeader }
       return
     }
@@ -37,6 +43,9 @@ extension Rulebook {
   }
   private static let otherPath = Rejection(.path, .badPath) { facts, packed in
     "the path is \(Explanation.quoted(facts.path, packed)); the path of a push is /3/device/ and the device token"
+  }
+  private static let pushToManagement = Rejection(.path, .badPath) { _, _ in
+    "this listener serves broadcasts and channel management only: send pushes to a listener of --apns"
   }
   private static let noChannelMethod = Rejection(.method, .methodNotAllowed) { facts, packed in
     "the method is \(Explanation.quoted(facts.method, packed)); channels are managed with POST, GET and DELETE, "

@@ -6,6 +6,10 @@ package struct ConnectionAuthentication: Sendable {
     didSet { defaultTopic = certificate?.defaultTopic.map { Array($0.utf8) } }
   }
 
+  /// Whether pushes to device tokens are accepted. False on a listener for channel management, where they are 404
+  /// `BadPath`.
+  package var acceptsPushes = true
+
   /// Whether a provider token passed all credential checks on this connection. The server then raises the stream
   /// limit with its second SETTINGS frame (Protocol.md, section 9.1).
   package internal(set) var providerTokenAccepted = false

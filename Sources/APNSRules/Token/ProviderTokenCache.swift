@@ -10,7 +10,6 @@ package struct ProviderTokenCache: Sendable {
   struct Basis: Sendable, Equatable {
     var keys: UInt64
     var mode: RuleMode
-    var environment: PushEnvironment
   }
 
   private struct Entry {

@@ -72,13 +72,13 @@ struct ConnectionRoutes: Sendable {
   private func goAway(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let fields = Action.goAwayFields
     let body = try await JSONBody(request, allowing: ConnectionScope.members + fields)
-    let scope = try ConnectionScope(body, listeners: state.listenerCount)
+    let scope = try ConnectionScope(body, listeners: state.listeners.count)
     return try perform(.goAway(try Self.goAwayParameters(body.excerpt(of: fields))), scope)
   }
 
   private func end(_ action: ConnectionAction, _ request: Request) async throws -> Response {
     let body = try await JSONBody(request, allowing: ConnectionScope.members)
-    return try perform(action, try ConnectionScope(body, listeners: state.listenerCount))
+    return try perform(action, try ConnectionScope(body, listeners: state.listeners.count))
   }
 
   /// Parses the fields of the action `goaway` in the same way as in a rule.

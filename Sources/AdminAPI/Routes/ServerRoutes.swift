@@ -28,13 +28,20 @@ struct ServerRoutes: Sendable {
       writer.member("halted", faults.isPaused)
       writer.member("added_rules", faults.added.count)
       writer.objectMember("addresses") { writer in
-        writer.arrayMember("apns") { writer in
-          for address in state.apnsAddresses { writer.object { address.write(to: &$0) } }
+        let listeners = state.listeners
+        func write(_ name: String, _ isIncluded: (ListenerKind) -> Bool) {
+          writer.arrayMember(name) { writer in
+            for listener in listeners where isIncluded(listener.kind) { writer.object(listener.write) }
+          }
         }
-        writer.arrayMember("apns_plain") { writer in
-          for address in state.apnsPlainAddresses { writer.object { address.write(to: &$0) } }
+        write("apns", \.isAPNs)
+        write("apns_plain") { $0 == .cleartext }
+        if let proxy = listeners.first(where: { $0.kind == .connectProxy }) {
+          writer.objectMember("proxy", proxy.write)
+        } else {
+          writer.nullMember("proxy")
         }
-        writer.member("proxy", state.proxyAddress)
+        write("manage") { $0 == .management }
         writer.member("admin", state.adminAddress)
       }
       writer.objectMember("ca") { writer in
@@ -139,6 +146,14 @@ extension Endpoint {
   func write(to writer: inout JSONWriter) {
     writer.member("host", host)
     writer.member("port", port)
+  }
+}
+
+extension BoundListener {
+  /// Writes the listener's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    endpoint.write(to: &writer)
+    writer.member("environment", environment.rawValue)
   }
 }
 

@@ -20,6 +20,24 @@ extension Configuration {
     return configuration
   }
 
+  /// The APNs listeners for providers (TLS and HTTP/2), one or more.
+  public var apns: [Endpoint] {
+    get { apnsListeners.map(\.endpoint) }
+    set { apnsListeners = newValue.map { ListenerAddress($0) } }
+  }
+
+  /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
+  public var apnsPlain: [Endpoint] {
+    get { apnsPlainListeners.map(\.endpoint) }
+    set { apnsPlainListeners = newValue.map { ListenerAddress($0) } }
+  }
+
+  /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
+  public var proxy: Endpoint? {
+    get { proxyListener?.endpoint }
+    set { proxyListener = newValue.map { ListenerAddress($0) } }
+  }
+
   /// The behaviors to choose from where evidence about APNs is inconclusive or documentation and practice differ.
   public enum Strictness: String, Sendable, CaseIterable {
     /// Accept what APNs was observed to accept.

@@ -26,6 +26,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   let transport: Transport
   /// The version of HTTP that the client speaks. HTTP/1.1 arrives as HTTP/2, translated by `HTTP1Translator`.
   private let http: ConnectionFacts.HTTPVersion
+  /// The environment of the listener.
+  private let environment: PushEnvironment
+  /// Whether pushes to device tokens are accepted. False on a listener for channel management.
+  private let acceptsPushes: Bool
   let state: ServerState
   /// Buffers shared by all connections of the event loop.
   let resources: EventLoopResources
@@ -94,16 +98,17 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Creates the handler. Must be called on the connection's event loop.
   init(
-    log: ConnectionLog, transport: Transport, http: ConnectionFacts.HTTPVersion = .http2, state: ServerState,
-    logger: Logger
+    log: ConnectionLog, transport: Transport, http: ConnectionFacts.HTTPVersion = .http2, listener: Listener
   ) {
     self.log = log
     self.transport = transport
     self.http = http
+    environment = listener.environment
+    acceptsPushes = listener.kind != .management
     machine = ConnectionStateMachine(state: transport.tls == nil ? .handshaking : .awaitingFirstByte)
-    self.state = state
+    state = listener.state
     resources = .current
-    serverLogger = logger
+    serverLogger = listener.logger
   }
 
   // MARK: - Channel events
@@ -275,10 +280,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     let tls = transport.tls
     let certificate = try tls?.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
     let facts = ConnectionFacts(
-      id: log.id, listener: log.listener, client: client, sni: tls?.serverName, tls: tls?.protocolVersion, http: http,
-      certificate: certificate)
+      id: log.id, listener: log.listener, environment: environment, client: client, sni: tls?.serverName,
+      tls: tls?.protocolVersion, http: http, certificate: certificate)
     let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
-    let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
+    let processor = PushProcessor(state: state, facts: facts, log: log, acceptsPushes: acceptsPushes)
     let parameters = faultedSettings(processor.connectionTraffic, context)
     if let limit = parameters?.maxConcurrentStreams { processor.streams.fix(limit) }
     let session = try HTTP2ServerSession(
@@ -298,7 +303,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       at: state.clock.now)
     log.add(.settings, "max_concurrent_streams=\(processor.streams.limit)", at: state.clock.now)
     logger.debug("\(client): \(version)\(certificate == nil ? "" : ", client certificate"), open")
-    let isUsable = certificate?.isUsable(in: state.configuration.environment) ?? true
+    let isUsable = certificate?.isUsable(in: environment) ?? true
     guard delay > .zero else { return sendSettings(isUsable: isUsable, context) }
     writeCipherText(context)
     delaySettings(by: delay, context) { handler, context in handler.sendSettings(isUsable: isUsable, context) }
@@ -306,11 +311,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Sends the first SETTINGS, then starts the idle check and the connection rules.
   ///
-  /// - Parameter isUsable: Whether the client certificate, if there is one, is valid for the server's environment.
+  /// - Parameter isUsable: Whether the client certificate, if there is one, is valid for the listener's environment.
   private func sendSettings(isUsable: Bool, _ context: ChannelHandlerContext) {
     // The first SETTINGS are sent immediately, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
-    guard isUsable else { return sendGoAwayAndClose(context, .wrongEnvironment(state.configuration.environment)) }
+    guard isUsable else { return sendGoAwayAndClose(context, .wrongEnvironment(environment)) }
     scheduleIdleCheck(context)
     evaluateConnectionRules(context)
   }

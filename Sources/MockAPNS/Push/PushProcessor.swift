@@ -79,9 +79,8 @@ final class PushProcessor {
     var keys: PublishedValueReader<TrustedKeySet>
   }
 
-  init(
-    state: ServerState, facts: ConnectionFacts, log: ConnectionLog, certificate: ProviderCertificate?
-  ) {
+  /// - Parameter acceptsPushes: Whether pushes to device tokens are accepted on the connection.
+  init(state: ServerState, facts: ConnectionFacts, log: ConnectionLog, acceptsPushes: Bool) {
     self.state = state
     attempts = state.inbox.attempts
     self.log = log
@@ -90,9 +89,10 @@ final class PushProcessor {
     readers = Readers(
       policy: policy, keys: PublishedValueReader(state.keys))
     activePolicy = policy.value
-    authentication = ConnectionAuthentication(certificate: certificate, known: resources.knownTokens)
-    responses = ResponseTemplates(environment: state.configuration.environment, settings: policy.value.settings)
-    streams = StreamLimitPolicy(isWidened: certificate != nil, settings: policy.value.settings)
+    authentication = ConnectionAuthentication(certificate: facts.certificate, known: resources.knownTokens)
+    authentication.acceptsPushes = acceptsPushes
+    responses = ResponseTemplates(environment: facts.environment, settings: policy.value.settings)
+    streams = StreamLimitPolicy(isWidened: facts.certificate != nil, settings: policy.value.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)
     updateFaultScope()
   }
@@ -109,10 +109,11 @@ final class PushProcessor {
     }
   }
 
-  /// The policy and keys that the pushes of one read are evaluated by. Passed as a separate value, because
+  /// The rules and keys that the pushes of one read are evaluated by. Passed as a separate value, because
   /// reading them from properties would retain them for each push.
   struct BatchPolicy {
-    let activePolicy: ActivePolicy
+    let rulebook: Rulebook
+    let deviceRate: SharedDeviceRateLimiter?
     let keys: TrustedKeySet
   }
 
@@ -122,13 +123,15 @@ final class PushProcessor {
     readers.keys.refresh()
     if readers.policy.refresh() {
       activePolicy = readers.policy.value
-      responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
+      responses = ResponseTemplates(environment: connection.environment, settings: activePolicy.settings)
       streams.apply(activePolicy.settings)
     }
     batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
-    return BatchPolicy(activePolicy: activePolicy, keys: readers.keys.value)
+    return BatchPolicy(
+      rulebook: activePolicy.rulebooks[connection.environment], deviceRate: activePolicy.deviceRate,
+      keys: readers.keys.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -138,14 +141,14 @@ final class PushProcessor {
     counts.requests += 1
     let request = stream.takeRequest()
     var verdict = Verdict()
-    policy.activePolicy.rulebook.validate(
+    policy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, now: batch.serverTime,
       isRegistered: { [devices = state.devices] in devices.match($0, now: 0) != nil }, into: &verdict)
     device = nil
-    if verdict.isAccepted, !state.devices.isEmpty || policy.activePolicy.rulebook.requiresRegisteredDevices {
-      findDevice(of: request, under: policy.activePolicy.rulebook, verdict: &verdict)
+    if verdict.isAccepted, !state.devices.isEmpty || policy.rulebook.requiresRegisteredDevices {
+      findDevice(of: request, under: policy.rulebook, verdict: &verdict)
     }
-    if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
+    if let rate = policy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
     attempts.prefetch(identity.countKey)
     var attempt: Int32?

@@ -7,14 +7,38 @@ import NIOConcurrencyHelpers
 /// its parameters or a rule changes.
 package struct ActivePolicy: Sendable {
   /// The APNs rules that requests are validated by.
-  package let rulebook: Rulebook
+  package let rulebooks: Rulebooks
   /// The active fault profile and rules.
   package let plan: FaultPlan
   /// The rate limit per device token; nil for none.
   let deviceRate: SharedDeviceRateLimiter?
 
   /// The settings of the APNs rules.
-  var settings: APNSSettings { rulebook.settings }
+  var settings: APNSSettings { rulebooks.sandbox.settings }
+}
+
+/// The APNs rules of both environments. A reference, because each connection keeps one.
+package final class Rulebooks: Sendable {
+  fileprivate let sandbox: Rulebook
+  private let production: Rulebook
+
+  init(configuration: Configuration, settings: APNSSettings) {
+    func rules(of environment: PushEnvironment) -> Rulebook {
+      Rulebook(
+        mode: configuration.rules, environment: environment, settings: settings,
+        requiresRegisteredDevices: configuration.requiresRegisteredDevices)
+    }
+    sandbox = rules(of: .sandbox)
+    production = rules(of: .production)
+  }
+
+  /// The rules of one environment.
+  package subscript(environment: PushEnvironment) -> Rulebook {
+    switch environment {
+    case .sandbox: sandbox
+    case .production: production
+    }
+  }
 }
 
 /// The rate limiter per device token for the setting `device_rate`, shared by all connections. Not used by default,

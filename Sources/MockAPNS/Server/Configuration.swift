@@ -49,12 +49,6 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Endpoint {
-  /// Returns the addresses at which clients on the same machine reach listeners, separated by commas; nil if there are
-  /// none.
-  package static func reachableList(_ endpoints: [Endpoint]) -> String? {
-    endpoints.isEmpty ? nil : endpoints.map(\.reachable.description).joined(separator: ",")
-  }
-
   /// Creates the endpoint of an IP address and its port. Returns nil for any other kind of address.
   init?(_ address: SocketAddress) {
     guard let host = address.ipAddress, let port = address.port else { return nil }
@@ -102,16 +96,33 @@ extension ProfileLibrary {
   }
 }
 
+/// The address of a listener for providers, with its properties.
+package struct ListenerAddress: Sendable, Equatable {
+  /// The address to listen on.
+  package var endpoint: Endpoint
+  /// The environment that the listener mocks; nil for `Configuration.environment`.
+  package var environment: PushEnvironment?
+  /// Whether its connections begin with a PROXY protocol header. Only for APNs listeners.
+  package var hasProxyProtocol: Bool
+
+  /// Creates an address.
+  package init(_ endpoint: Endpoint, environment: PushEnvironment? = nil, hasProxyProtocol: Bool = false) {
+    self.endpoint = endpoint
+    self.environment = environment
+    self.hasProxyProtocol = hasProxyProtocol
+  }
+}
+
 /// The configuration of a server. The defaults work without changes.
 public struct Configuration: Sendable {
   /// The APNs listeners for providers (TLS and HTTP/2), one or more.
-  public var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
-  /// The indices in `apns` of the listeners whose connections begin with a PROXY protocol header.
-  package var proxyProtocolListeners: Set<Int> = []
+  package var apnsListeners = [ListenerAddress(Endpoint(host: "127.0.0.1", port: 2197))]
   /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
-  public var apnsPlain: [Endpoint] = []
+  package var apnsPlainListeners: [ListenerAddress] = []
   /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
-  public var proxy: Endpoint?
+  package var proxyListener: ListenerAddress?
+  /// The listeners for broadcast and channel management (TLS and HTTP/2), which accept no pushes to device tokens.
+  package var manageListeners: [ListenerAddress] = []
   /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
   package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
   /// The folder of certificates and keys; created at the first start.
@@ -120,7 +131,7 @@ public struct Configuration: Sendable {
   public var certificateNames: [String] = []
   /// PEM files with further CAs that are trusted to issue client certificates.
   public var clientAuthorities: [String] = []
-  /// The APNs environment to mock.
+  /// The APNs environment of the listeners that name none.
   package var environment = PushEnvironment.sandbox
   /// The behavior where evidence about APNs is inconclusive.
   package var rules = RuleMode.apple

@@ -403,9 +403,7 @@ package final class FaultControl: Sendable {
       before?.deviceRate?.rate == settings.deviceRate
       ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRateLimiter.init)
     return ActivePolicy(
-      rulebook: Rulebook(
-        mode: configuration.rules, environment: configuration.environment, settings: settings,
-        requiresRegisteredDevices: configuration.requiresRegisteredDevices),
+      rulebooks: Rulebooks(configuration: configuration, settings: settings),
       plan: FaultPlan(
         profile: selection.profile, addedRules: selection.added.map(\.rule), seed: selection.seed,
         magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,

@@ -1,3 +1,4 @@
+package import APNSRules
 import Inbox
 import Logging
 import NIOCore
@@ -6,7 +7,7 @@ import NIOPosix
 import TLSEngine
 
 /// The kinds of listeners for providers: what a connection begins with.
-enum ListenerKind: Sendable {
+package enum ListenerKind: Sendable {
   /// TLS, as with APNs.
   case tls
   /// A PROXY protocol header, then TLS.
@@ -15,9 +16,20 @@ enum ListenerKind: Sendable {
   case cleartext
   /// An HTTP CONNECT request for one of Apple's hosts, then TLS.
   case connectProxy
+  /// TLS, as with Apple's hosts for channel management: broadcast and channel requests only.
+  case management
+
+  /// Whether it is one of the APNs listeners, which `--apns` sets.
+  package var isAPNs: Bool { self == .tls || self == .proxyProtocol }
 
   /// The users of the listener, for messages.
-  var purpose: String { self == .connectProxy ? "the CONNECT proxy" : "providers" }
+  var purpose: String {
+    switch self {
+    case .tls, .proxyProtocol, .cleartext: "providers"
+    case .connectProxy: "the CONNECT proxy"
+    case .management: "channel management"
+    }
+  }
 
   /// The command-line flag that sets the address.
   var flag: String {
@@ -25,8 +37,19 @@ enum ListenerKind: Sendable {
     case .tls, .proxyProtocol: "--apns"
     case .cleartext: "--apns-plain"
     case .connectProxy: "--proxy"
+    case .management: "--manage"
     }
   }
+}
+
+/// A listener for providers with the address it is bound to.
+package struct BoundListener: Sendable {
+  /// What a connection begins with.
+  package let kind: ListenerKind
+  /// The address, with the port actually bound.
+  package let endpoint: Endpoint
+  /// The environment of its connections.
+  package let environment: PushEnvironment
 }
 
 /// The values of `server` with which listeners without TLS respond to invalid requests, so that `apns-mock doctor`
@@ -41,6 +64,8 @@ struct Listener: Sendable {
   /// The index of the listener in records and rules, from 0.
   let index: Int
   let kind: ListenerKind
+  /// The environment that the listener mocks.
+  let environment: PushEnvironment
   let tls: TLSContext
   let state: ServerState
   let logger: Logger
@@ -91,7 +116,7 @@ struct Listener: Sendable {
   private func handlers(_ log: ConnectionLog) throws -> [any ChannelHandler] {
     let handover = Handover(listener: self, log: log)
     switch kind {
-    case .tls: return [try secureHandler(log)]
+    case .tls, .management: return [try secureHandler(log)]
     case .proxyProtocol: return [PreambleGuard(handover), ProxyProtocolHandler(handover)]
     case .cleartext: return [PreambleGuard(handover), CleartextHandler(handover)]
     case .connectProxy:
@@ -103,12 +128,12 @@ struct Listener: Sendable {
 
   /// Returns the handler of a connection with TLS.
   func secureHandler(_ log: ConnectionLog) throws -> ConnectionHandler {
-    ConnectionHandler(log: log, transport: .tls(try TLSConnection(server: tls)), state: state, logger: logger)
+    ConnectionHandler(log: log, transport: .tls(try TLSConnection(server: tls)), listener: self)
   }
 
   /// Returns the handler of a connection without TLS.
   func cleartextHandler(_ log: ConnectionLog, http: ConnectionFacts.HTTPVersion) -> ConnectionHandler {
-    ConnectionHandler(log: log, transport: .cleartext(CleartextBuffers()), http: http, state: state, logger: logger)
+    ConnectionHandler(log: log, transport: .cleartext(CleartextBuffers()), http: http, listener: self)
   }
 
   func connectionLog(_ number: UInt64, client: Endpoint?) -> ConnectionLog {

@@ -46,21 +46,25 @@ public final class MockServer: Sendable {
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
     var listeners: [any Channel] = []
-    func listen(on endpoint: Endpoint, as kind: ListenerKind) async throws -> Endpoint {
-      let listener = Listener(index: listeners.count, kind: kind, tls: tls, state: state, logger: logger)
+    func listen(on address: ListenerAddress, as kind: ListenerKind) async throws {
+      let environment = address.environment ?? configuration.environment
+      let listener = Listener(
+        index: listeners.count, kind: kind, environment: environment, tls: tls, state: state, logger: logger)
+      let endpoint = address.endpoint
       let channel = try await listener.listen(on: endpoint, group: group)
       listeners.append(channel)
-      return Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port)
+      state.listeners.append(
+        BoundListener(
+          kind: kind, endpoint: Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port),
+          environment: environment))
     }
     do {
-      for (index, endpoint) in configuration.apns.enumerated() {
-        let hasHeader = configuration.proxyProtocolListeners.contains(index)
-        state.apnsAddresses.append(try await listen(on: endpoint, as: hasHeader ? .proxyProtocol : .tls))
+      for address in configuration.apnsListeners {
+        try await listen(on: address, as: address.hasProxyProtocol ? .proxyProtocol : .tls)
       }
-      for endpoint in configuration.apnsPlain {
-        state.apnsPlainAddresses.append(try await listen(on: endpoint, as: .cleartext))
-      }
-      if let endpoint = configuration.proxy { state.proxyAddress = try await listen(on: endpoint, as: .connectProxy) }
+      for address in configuration.apnsPlainListeners { try await listen(on: address, as: .cleartext) }
+      if let address = configuration.proxyListener { try await listen(on: address, as: .connectProxy) }
+      for address in configuration.manageListeners { try await listen(on: address, as: .management) }
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()

@@ -46,15 +46,8 @@ package final class ServerState: Sendable {
   private let startedAt = MachineTime.nanoseconds
 
   private let phaseNow = NIOLockedValueBox(Phase.starting)
-  private let bound = NIOLockedValueBox(Addresses())
+  private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: Endpoint?.none))
   private let connectionsMade = Atomic<UInt64>(0)
-
-  struct Addresses {
-    var apns: [Endpoint] = []
-    var apnsPlain: [Endpoint] = []
-    var proxy: Endpoint?
-    var admin: Endpoint?
-  }
 
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
@@ -75,8 +68,8 @@ package final class ServerState: Sendable {
   /// The active APNs rules and faults.
   var activePolicy: PublishedValue<ActivePolicy> { faults.activePolicy }
 
-  /// The APNs rules that requests are validated by, with the active settings.
-  package var rulebook: Rulebook { activePolicy.load().rulebook }
+  /// The APNs rules with the active settings, for the default environment. Findings do not depend on the environment.
+  package var rulebook: Rulebook { activePolicy.load().rulebooks[configuration.environment] }
 
   /// The profile and rule names that filters may refer to.
   package var knownNames: KnownNames {
@@ -97,29 +90,15 @@ package final class ServerState: Sendable {
     set { phaseNow.withLockedValue { $0 = newValue } }
   }
 
+  /// The listeners for providers of any kind; empty before the server listens. Their indices are those in records, rules
+  /// and the admin API: the APNs listeners, the cleartext listeners, the proxy, the listeners for channel management.
+  package internal(set) var listeners: [BoundListener] {
+    get { bound.withLockedValue { $0.listeners } }
+    set { bound.withLockedValue { $0.listeners = newValue } }
+  }
+
   /// The addresses of the APNs listeners with the ports actually bound; empty before the server listens.
-  package internal(set) var apnsAddresses: [Endpoint] {
-    get { bound.withLockedValue { $0.apns } }
-    set { bound.withLockedValue { $0.apns = newValue } }
-  }
-
-  /// The addresses of the cleartext listeners with the ports actually bound; empty before the server listens.
-  package internal(set) var apnsPlainAddresses: [Endpoint] {
-    get { bound.withLockedValue { $0.apnsPlain } }
-    set { bound.withLockedValue { $0.apnsPlain = newValue } }
-  }
-
-  /// The address of the CONNECT proxy; nil without one, and before the server listens.
-  package internal(set) var proxyAddress: Endpoint? {
-    get { bound.withLockedValue { $0.proxy } }
-    set { bound.withLockedValue { $0.proxy = newValue } }
-  }
-
-  /// The number of listeners for providers of any kind. Their indices in records, rules and the admin API are those of
-  /// the APNs listeners, followed by the cleartext listeners and the proxy.
-  package var listenerCount: Int {
-    bound.withLockedValue { $0.apns.count + $0.apnsPlain.count + ($0.proxy == nil ? 0 : 1) }
-  }
+  package var apnsAddresses: [Endpoint] { listeners.filter(\.kind.isAPNs).map(\.endpoint) }
 
   /// The address of the admin API; nil before it is known.
   package var adminAddress: Endpoint? {

@@ -20,7 +20,8 @@ from support.wire import NO_ERROR, connect, push_headers
 def test_the_port_file_contains_addresses_and_paths(server):
     facts = server.facts
     assert set(facts) == {
-        "pid", "apns", "apns_plain", "proxy", "admin", "ca", "key_id", "team_id", "key", "environment", "seed", "admin_token",
+        "pid", "apns", "apns_plain", "proxy", "manage", "admin", "ca", "key_id", "team_id", "key", "environment", "seed",
+        "admin_token",
     }
     assert facts["pid"] == server.process.pid
     assert (facts["key_id"], facts["team_id"]) == ("MOCKKEY001", "MOCKTEAM01")

@@ -161,6 +161,8 @@ struct ServerDetails: Sendable {
   var apns: [Endpoint]
   /// The environment of APNs.
   var environment: String
+  /// The environments of the listeners, by port.
+  var environments: [Int: String] = [:]
   /// How far the server's clock is ahead of this machine's, in milliseconds.
   var clockAhead: Int64
   /// Whether the server's clock is frozen.
@@ -174,6 +176,13 @@ struct ServerDetails: Sendable {
 
   /// Returns whether the server listens on `endpoint`. Compares only ports, because the host differs for a container.
   func listens(on endpoint: Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
+
+  /// Returns the data for a client of one listener, with the environment of that listener.
+  func seen(at endpoint: Endpoint) -> ServerDetails {
+    var details = self
+    details.environment = environments[endpoint.port] ?? environment
+    return details
+  }
 }
 
 extension ServerDetails {
@@ -189,8 +198,10 @@ extension ServerDetails {
     let after = ServerClock().now
     let keys = try await client.request(.GET, "/api/v1/keys").decoded(TrustedKeysPage.self).items
     let pem = try await client.request(.GET, "/ca.pem").body
+    let environments = status.addresses.apns.compactMap { address in address.environment.map { (address.port, $0) } }
     self.init(
       admin: client.endpoint, apns: status.apns, environment: status.environment,
+      environments: Dictionary(environments, uniquingKeysWith: { first, _ in first }),
       clockAhead: (clock.milliseconds ?? after) - (before + after) / 2,
       isFrozen: clock.mode == "frozen", keys: keys,
       authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)

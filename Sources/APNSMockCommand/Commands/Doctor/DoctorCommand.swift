@@ -65,13 +65,13 @@ struct DoctorCommand: AsyncParsableCommand {
     let (running, known) = try await runningServer(environment)
     let files = ServerFiles(certs: flags.folder.certs, portFile: running?.portFile, environment: environment)
     let standard = Endpoint(host: "127.0.0.1", port: 2197)
-    let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? standard).reachable
+    let endpoint = (named ?? running?.portFile?.apns.first?.endpoint ?? known?.apns.first ?? standard).reachable
     let credential = try credential.chosen(files)
     return Diagnosis(
       endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files),
       credential: credential,
       topic: topic ?? credential?.topic ?? CertificateFolder.topic,
-      known: known?.listens(on: endpoint) == true ? known : nil,
+      known: known?.listens(on: endpoint) == true ? known?.seen(at: endpoint) : nil,
       timeout: timeLimit)
   }
 

@@ -73,10 +73,14 @@ struct EnvCommand: AsyncParsableCommand {
     if let portFile = location.portFile { return portFile }
     let folder = String(authority.path[..<(authority.path.lastIndex(of: "/") ?? authority.path.startIndex)])
     let files = ServerFiles(certs: folder, portFile: nil, environment: environment)
+    let standard = PushEnvironment(rawValue: status.environment) ?? .sandbox
+    let addresses = status.addresses
     return PortFile(
-      pid: 0, apns: status.apns, apnsPlain: status.addresses.apnsPlain?.map(\.endpoint) ?? [],
-      proxy: status.addresses.proxy?.endpoint, admin: location.client.endpoint, ca: authority.path, keyID: files.keyID,
-      teamID: files.teamID, key: files.key, environment: .sandbox, seed: 0, adminToken: location.client.token)
+      pid: 0, apns: addresses.apns.map { $0.listener(standard) },
+      apnsPlain: addresses.apnsPlain?.map { $0.listener(standard) } ?? [], proxy: addresses.proxy?.listener(standard),
+      manage: addresses.manage?.map { $0.listener(standard) } ?? [], admin: location.client.endpoint,
+      ca: authority.path, keyID: files.keyID, teamID: files.teamID, key: files.key, environment: standard, seed: 0,
+      adminToken: location.client.token)
   }
 }
 
@@ -116,7 +120,9 @@ struct LibrarySettings {
   func text(for server: PortFile) -> String {
     let standard = Configuration()
     var text = page.section.replacing("\(standard.certificates)/", with: server.folder + "/")
-    guard let endpoint = server.apns.first?.reachable, let documented = standard.apns.first else { return text }
+    guard let endpoint = server.apns.first?.endpoint.reachable, let documented = standard.apns.first else {
+      return text
+    }
     text = text.replacing(String(documented.port), with: String(endpoint.port))
     guard !endpoint.isLoopback else { return text }
     let host = endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host

@@ -17,8 +17,10 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
     discussion: """
       The server listens on free ports. The program gets its addresses and credentials as environment variables: \
-      APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_APNS_PLAIN, APNS_MOCK_PROXY, APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, \
-      APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and APNS_MOCK_ADMIN_TOKEN if a token is required. Unless --certs is given, \
+      APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_APNS_PLAIN, APNS_MOCK_PROXY, APNS_MOCK_MANAGE, APNS_MOCK_ADMIN, \
+      APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and \
+      APNS_MOCK_ADMIN_TOKEN if a token is required. Of several listeners, the variables name those with the environment \
+      of the first one. Unless --certs is given, \
       certificates and keys are created in a temporary folder (APNS_MOCK_CERTS). The program uses standard input and \
       output; apns-mock writes diagnostics to standard error.
 
@@ -68,7 +70,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
   func run() async throws {
     var (settings, logger) = try flags.settings(
-      Environment.variables, defaults: Self.defaults, onlyByFlag: [.apns, .apnsPlain, .proxy, .admin, .portFile])
+      Environment.variables, defaults: Self.defaults,
+      onlyByFlag: [.apns, .apnsPlain, .proxy, .manage, .admin, .portFile])
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),

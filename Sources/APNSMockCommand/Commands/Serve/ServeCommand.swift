@@ -59,6 +59,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.apns)) var apns: [String] = []
   @Option(help: Command.help(.apnsPlain)) var apnsPlain: [String] = []
   @Option(help: Command.help(.proxy)) var proxy: String?
+  @Option(help: Command.help(.manage)) var manage: [String] = []
   @Option(help: Command.help(.admin)) var admin: String?
   @Option(help: Command.help(.certs)) var certs: String?
   @Option(help: Command.help(.profiles)) var profiles: String?
@@ -97,7 +98,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   /// The values of the specified flags.
   var given: [Setting: [String]] {
     let lists: [Setting: [String]] = [
-      .apns: apns, .apnsPlain: apnsPlain, .san: san, .allowHost: allowHost, .clientCA: clientCA,
+      .apns: apns, .apnsPlain: apnsPlain, .manage: manage, .san: san, .allowHost: allowHost, .clientCA: clientCA,
     ]
     let texts: [Setting: String?] = [
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,

@@ -37,10 +37,13 @@ struct StartReport {
       "rules": .string(state.configuration.rules.rawValue), "seed": .string(String(state.seed)),
       "profile": .string(profile.chosen.reference), "profile_seed": .string(String(profile.seed)),
     ]
-    if !state.apnsPlainAddresses.isEmpty {
-      metadata["apns_plain"] = .array(state.apnsPlainAddresses.map { .string($0.description) })
+    for (name, kind) in [("apns_plain", ListenerKind.cleartext), ("manage", .management)] {
+      let addresses = state.listeners.filter { $0.kind == kind }.map(\.endpoint.description)
+      if !addresses.isEmpty { metadata[name] = .array(addresses.map { .string($0) }) }
     }
-    if let proxy = state.proxyAddress { metadata["proxy"] = .string(proxy.description) }
+    if let proxy = state.listeners.first(where: { $0.kind == .connectProxy }) {
+      metadata["proxy"] = .string(proxy.endpoint.description)
+    }
     if let admin = state.adminAddress { metadata["admin"] = .string(admin.description) }
     if let generatedToken { metadata["admin_token"] = .string(generatedToken) }
     return metadata
@@ -58,9 +61,9 @@ struct StartReport {
   func text(program: String) -> String {
     let certificates = state.certificates
     var rows = [
-      ("APNs", state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")),
-      ("plain", state.apnsPlainAddresses.map { "http://\($0)" }.joined(separator: "  ")),
-      ("proxy", state.proxyAddress.map { "http://\($0) for Apple's push hosts" } ?? ""),
+      ("APNs", addresses("https") { $0.isAPNs }), ("plain", addresses("http") { $0 == .cleartext }),
+      ("proxy", addresses("http", note: "for Apple's push hosts") { $0 == .connectProxy }),
+      ("channels", addresses("https") { $0 == .management }),
       ("admin", state.adminAddress.map { "http://\($0)" } ?? "none"),
       ("CA", certificates.caPath),
       ("key", "\(CertificateFolder.keyID) of team \(CertificateFolder.teamID): \(certificates.providerKeyPath)"),
@@ -84,6 +87,16 @@ struct StartReport {
         \(generatedToken.map { "\(Setting.adminToken.variable)=\($0) " } ?? "")\(program) ls\(adminFlag)
 
       """
+  }
+
+  /// Returns the addresses of listeners, with an environment that is not the one of the row `environment`.
+  private func addresses(_ scheme: String, note: String? = nil, _ isIncluded: (ListenerKind) -> Bool) -> String {
+    state.listeners.filter { isIncluded($0.kind) }.map { listener in
+      let isOther = listener.environment != state.configuration.environment
+      let notes = [note, isOther ? "(\(listener.environment.rawValue))" : nil].compactMap(\.self)
+      return (["\(scheme)://\(listener.endpoint)"] + notes).joined(separator: " ")
+    }
+    .joined(separator: "  ")
   }
 
   /// Returns a curl command that works in any shell and folder.

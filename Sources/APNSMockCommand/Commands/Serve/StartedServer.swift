@@ -109,8 +109,14 @@ struct WrittenPortFile: Sendable {
 extension PortFile {
   /// Creates the content for a server.
   init(of state: ServerState) {
+    func listeners(_ isIncluded: (ListenerKind) -> Bool) -> [Listener] {
+      state.listeners.filter { isIncluded($0.kind) }.map {
+        Listener(endpoint: $0.endpoint, environment: $0.environment)
+      }
+    }
     self.init(
-      pid: getpid(), apns: state.apnsAddresses, apnsPlain: state.apnsPlainAddresses, proxy: state.proxyAddress,
+      pid: getpid(), apns: listeners(\.isAPNs), apnsPlain: listeners { $0 == .cleartext },
+      proxy: listeners { $0 == .connectProxy }.first, manage: listeners { $0 == .management },
       admin: state.adminAddress, ca: state.certificates.caPath,
       keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
       environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)

@@ -21,6 +21,8 @@ struct ServerStatus: Decodable {
     /// Nil for a server of an older version.
     var apnsPlain: [PortFile.Address]?
     var proxy: PortFile.Address?
+    /// Nil for a server of an older version.
+    var manage: [PortFile.Address]?
     var admin: PortFile.Address?
   }
 

@@ -11,14 +11,22 @@ import Notation
 
 /// A file with a server's addresses and the paths and ids its clients need, written when the server is ready.
 struct PortFile: Sendable, Equatable {
+  /// A listener for providers.
+  struct Listener: Sendable, Equatable {
+    var endpoint: Endpoint
+    var environment = PushEnvironment.sandbox
+  }
+
   /// The server's process id.
   var pid: Int32
   /// The listeners for providers.
-  var apns: [Endpoint]
+  var apns: [Listener]
   /// The listeners for providers without TLS.
-  var apnsPlain: [Endpoint] = []
+  var apnsPlain: [Listener] = []
   /// The CONNECT proxy.
-  var proxy: Endpoint?
+  var proxy: Listener?
+  /// The listeners for broadcasts and channel management only.
+  var manage: [Listener] = []
   /// The admin listener.
   var admin: Endpoint?
   /// The absolute path of the CA to trust, the ids of the provider key and its absolute path. Empty for `view`.
@@ -26,7 +34,7 @@ struct PortFile: Sendable, Equatable {
   var keyID: String
   var teamID: String
   var key: String
-  /// The environment of APNs.
+  /// The environment of listeners that name none.
   var environment: PushEnvironment
   /// The active seed.
   var seed: UInt64
@@ -42,17 +50,14 @@ struct PortFile: Sendable, Equatable {
   var json: [UInt8] {
     JSONWriter.object { writer in
       writer.member("pid", pid)
-      writer.arrayMember("apns") { writer in
-        for endpoint in apns { writer.object { Self.write(endpoint, to: &$0) } }
-      }
-      writer.arrayMember("apns_plain") { writer in
-        for endpoint in apnsPlain { writer.object { Self.write(endpoint, to: &$0) } }
-      }
+      Self.write(apns, as: "apns", to: &writer)
+      Self.write(apnsPlain, as: "apns_plain", to: &writer)
       if let proxy {
         writer.objectMember("proxy") { Self.write(proxy, to: &$0) }
       } else {
         writer.nullMember("proxy")
       }
+      Self.write(manage, as: "manage", to: &writer)
       if let admin {
         writer.objectMember("admin") { Self.write(admin, to: &$0) }
       } else {
@@ -68,6 +73,17 @@ struct PortFile: Sendable, Equatable {
     } + [UInt8(ascii: "\n")]
   }
 
+  private static func write(_ listeners: [Listener], as name: String, to writer: inout JSONWriter) {
+    writer.arrayMember(name) { writer in
+      for listener in listeners { writer.object { write(listener, to: &$0) } }
+    }
+  }
+
+  private static func write(_ listener: Listener, to writer: inout JSONWriter) {
+    write(listener.endpoint, to: &writer)
+    writer.member("environment", listener.environment.rawValue)
+  }
+
   private static func write(_ endpoint: Endpoint, to writer: inout JSONWriter) {
     writer.member("host", endpoint.host)
     writer.member("port", endpoint.port)
@@ -80,15 +96,16 @@ extension PortFile {
   /// - Throws: `DecodingError`.
   init(json: [UInt8]) throws {
     let server = try JSONDecoder.adminAPI.decode(Server.self, from: Data(json))
+    let environment = server.environment.flatMap { PushEnvironment(rawValue: $0) } ?? .sandbox
     self.init(
-      pid: server.pid, apns: server.apns.map(\.endpoint),
-      apnsPlain: server.apnsPlain?.map(\.endpoint) ?? [], proxy: server.proxy?.endpoint, admin: server.admin?.endpoint,
-      ca: "", keyID: "", teamID: "",
-      key: "", environment: .sandbox, seed: 0, adminToken: server.adminToken, isView: server.ca == nil)
+      pid: server.pid, apns: server.apns.map { $0.listener(environment) },
+      apnsPlain: server.apnsPlain?.map { $0.listener(environment) } ?? [],
+      proxy: server.proxy?.listener(environment), manage: server.manage?.map { $0.listener(environment) } ?? [],
+      admin: server.admin?.endpoint, ca: "", keyID: "", teamID: "", key: "", environment: environment, seed: 0,
+      adminToken: server.adminToken, isView: server.ca == nil)
     guard !isView else { return }
     let access = try JSONDecoder.adminAPI.decode(Access.self, from: Data(json))
     (ca, keyID, teamID, key, seed) = (access.ca, access.keyId, access.teamId, access.key, access.seed)
-    environment = PushEnvironment(rawValue: access.environment) ?? .sandbox
   }
 
   /// The members for every server.
@@ -98,6 +115,9 @@ extension PortFile {
     /// Nil in port files of older versions.
     var apnsPlain: [Address]?
     var proxy: Address?
+    /// Nil in port files of older versions.
+    var manage: [Address]?
+    var environment: String?
     var admin: Address?
     var adminToken: String?
     var ca: String?
@@ -109,14 +129,22 @@ extension PortFile {
     var keyId: String
     var teamId: String
     var key: String
-    var environment: String
     var seed: UInt64
   }
   /// The JSON form of an address.
   struct Address: Decodable {
     var host: String
     var port: Int
+    /// Nil for the admin listener and in port files of older versions.
+    var environment: String?
     var endpoint: Endpoint { Endpoint(host: host, port: port) }
+
+    /// Returns the listener.
+    ///
+    /// - Parameter standard: The environment of a listener that names none.
+    func listener(_ standard: PushEnvironment) -> Listener {
+      Listener(endpoint: endpoint, environment: environment.flatMap { PushEnvironment(rawValue: $0) } ?? standard)
+    }
   }
 }
 
@@ -125,14 +153,23 @@ extension PortFile {
   /// value.
   var variables: [(name: String, value: String?)] {
     [
-      (Setting.apns.variable, Endpoint.reachableList(apns)),
-      (Setting.apnsPlain.variable, Endpoint.reachableList(apnsPlain)),
-      (Setting.proxy.variable, proxy?.reachable.description),
+      (Setting.apns.variable, Self.addresses(apns)),
+      (Setting.apnsPlain.variable, Self.addresses(apnsPlain)),
+      (Setting.proxy.variable, proxy?.endpoint.reachable.description),
+      (Setting.manage.variable, Self.addresses(manage)),
       (Setting.admin.variable, admin?.reachable.description),
       (EnvironmentVariables.ca, ca), (EnvironmentVariables.key, key),
       (EnvironmentVariables.keyID, keyID), (EnvironmentVariables.teamID, teamID),
       (Setting.adminToken.variable, adminToken),
     ]
+  }
+
+  /// Returns the addresses of the first listener and of further ones with its environment, separated by commas; nil if
+  /// there are none. A client that uses all of them stays in one environment.
+  private static func addresses(_ listeners: [Listener]) -> String? {
+    guard let first = listeners.first else { return nil }
+    return listeners.filter { $0.environment == first.environment }.map(\.endpoint.reachable.description)
+      .joined(separator: ",")
   }
 
   /// Reads the port file specified by the flag, else by `APNS_MOCK_PORT_FILE`; returns nil if neither is set.

@@ -14,7 +14,7 @@ struct ProviderTarget: Sendable {
   /// - Parameter address: The specified listener. With it, or with a port file, the admin listener is only asked for
   ///   the time, and this machine's time is used if it does not respond.
   init(of server: ServerLocation, named address: Endpoint?) async throws {
-    let known = address ?? server.portFile?.apns.first
+    let known = address ?? server.portFile?.apns.first?.endpoint
     do {
       let clock = try await server.client.request(.GET, "/api/v1/clock").decoded(ClockState.self)
       serverTime = clock.milliseconds ?? ServerClock().now
@@ -42,7 +42,7 @@ extension Endpoint {
     let variable = environment.given(setting.variable).flatMap { setting.isList ? Setting.list($0).first : $0 }
     for case (let text?, let source) in [(flag, setting.flag), (variable, setting.variable)] {
       do throws(InvalidSettingValue) {
-        return try Value.endpoint(text)
+        return try setting == .admin ? Value.endpoint(text) : Value.listener(text, allowsProxyProtocol: true).endpoint
       } catch {
         throw CommandFailure(.usage, SettingError(error, from: source).description)
       }

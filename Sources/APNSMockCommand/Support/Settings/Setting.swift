@@ -11,7 +11,7 @@ import Notation
 enum Setting: String, CaseIterable, Sendable {
   case apns
   case apnsPlain = "apns_plain"
-  case proxy, admin, certs, profiles, profile, seed, environment, rules
+  case proxy, manage, admin, certs, profiles, profile, seed, environment, rules
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
   case threads
@@ -38,7 +38,7 @@ enum Setting: String, CaseIterable, Sendable {
   /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   var isList: Bool {
     switch self {
-    case .apns, .apnsPlain, .san, .allowHost, .clientCA: true
+    case .apns, .apnsPlain, .manage, .san, .allowHost, .clientCA: true
     default: false
     }
   }
@@ -78,7 +78,7 @@ extension Setting {
     switch self {
     case .apns:
       .init(
-        "The listener for providers, HOST:PORT; port 0 selects a free one; HOST:PORT+proxy-protocol behind a TCP balancer.",
+        "The listener for providers, HOST:PORT; port 0 selects a free one; HOST:PORT=production names its environment; HOST:PORT+proxy-protocol behind a TCP balancer.",
         .value("127.0.0.1:2197"))
     case .apnsPlain:
       .init(
@@ -88,6 +88,10 @@ extension Setting {
       .init(
         "The listener of an HTTP CONNECT proxy for Apple's push hosts, HOST:PORT.",
         .other("none", example: "127.0.0.1:2199"))
+    case .manage:
+      .init(
+        "The listener for broadcasts and channel management only, HOST:PORT or HOST:PORT=production.",
+        .other("none", example: "127.0.0.1:2195"))
     case .admin: .init("The listener for the admin API and web UI, HOST:PORT.", .value("127.0.0.1:8197"))
     case .certs: .init("The folder of certificates and keys, filled at the first start.", .value("Certs"))
     case .profiles:
@@ -98,7 +102,8 @@ extension Setting {
       .init(
         "The initial fault profile: a name with parameters such as 'flaky-503?rate=0.5', or a file.", .value("healthy"))
     case .seed: .init("The seed, for repeatable ids and faults.", .other("random, printed", example: "7"))
-    case .environment: .init("The environment of APNs: sandbox or production.", .value("sandbox"))
+    case .environment:
+      .init("The environment of listeners that name none: sandbox or production.", .value("sandbox"))
     case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
     case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
     case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
@@ -128,9 +133,6 @@ extension Setting {
 // MARK: - Parsing
 
 extension ServeSettings {
-  /// The suffix of an APNs listener's address behind a TCP balancer.
-  static let proxyProtocol = "+proxy-protocol"
-
   /// The value that requests a generated admin token.
   static let generatedToken = "auto"
 
@@ -143,14 +145,10 @@ extension ServeSettings {
       throw InvalidSettingValue(value: values.joined(separator: ", "), allowed: "one value")
     }
     switch setting {
-    case .apns:
-      let addresses = values.map {
-        $0.hasSuffix(Self.proxyProtocol) ? String($0.dropLast(Self.proxyProtocol.count)) : $0
-      }
-      configuration.apns = try Self.endpoints(addresses)
-      configuration.proxyProtocolListeners = Set(values.indices.filter { values[$0] != addresses[$0] })
-    case .apnsPlain: configuration.apnsPlain = try Self.endpoints(values)
-    case .proxy: configuration.proxy = try Value.endpoint(value)
+    case .apns: configuration.apnsListeners = try Self.listeners(values, allowsProxyProtocol: true)
+    case .apnsPlain: configuration.apnsPlainListeners = try Self.listeners(values)
+    case .proxy: configuration.proxyListener = try Value.listener(value)
+    case .manage: configuration.manageListeners = try Self.listeners(values)
     case .admin: configuration.admin = try Value.endpoint(value)
     case .certs: configuration.certificates = try Value.notEmpty(value, allowed: "a folder")
     case .profiles: configuration.profilesFolder = try Value.notEmpty(value, allowed: "a folder with fault profiles")
@@ -177,11 +175,13 @@ extension ServeSettings {
     }
   }
 
-  private static func endpoints(_ values: [String]) throws(InvalidSettingValue) -> [Endpoint] {
+  private static func listeners(
+    _ values: [String], allowsProxyProtocol: Bool = false
+  ) throws(InvalidSettingValue) -> [ListenerAddress] {
     guard !values.isEmpty else { throw InvalidSettingValue(value: "", allowed: "at least one HOST:PORT") }
-    var endpoints: [Endpoint] = []
-    for value in values { endpoints.append(try Value.endpoint(value)) }
-    return endpoints
+    var listeners: [ListenerAddress] = []
+    for value in values { listeners.append(try Value.listener(value, allowsProxyProtocol: allowsProxyProtocol)) }
+    return listeners
   }
 
   private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {
@@ -207,6 +207,28 @@ extension Value {
       throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
     }
     return endpoint
+  }
+
+  /// Parses `HOST:PORT[=ENVIRONMENT][+proxy-protocol]`.
+  ///
+  /// - Parameter allowsProxyProtocol: Whether the listener may be behind a TCP balancer.
+  static func listener(
+    _ text: String, allowsProxyProtocol: Bool = false
+  ) throws(InvalidSettingValue) -> ListenerAddress {
+    let suffix = "+proxy-protocol"
+    let hasProxyProtocol = allowsProxyProtocol && text.hasSuffix(suffix)
+    let parts = text.dropLast(hasProxyProtocol ? suffix.count : 0).split(
+      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let environment = parts.count == 2 ? PushEnvironment(rawValue: String(parts[1])) : nil
+    guard let endpoint = Endpoint(parts[0]), parts.count == 1 || environment != nil else {
+      let order = allowsProxyProtocol ? ", then \(suffix) if needed" : ""
+      let forms =
+        parts.count == 2
+        ? "HOST:PORT=sandbox or HOST:PORT=production\(order)"
+        : "HOST:PORT such as 127.0.0.1:2197, [::1]:2197, localhost:0 or 127.0.0.1:2198=production\(order)"
+      throw InvalidSettingValue(value: text, allowed: forms)
+    }
+    return ListenerAddress(endpoint, environment: environment, hasProxyProtocol: hasProxyProtocol)
   }
 
   static func seed(_ text: String) throws(InvalidSettingValue) -> UInt64 {
