@@ -5,11 +5,12 @@ import re
 import secrets
 import signal
 import socket
+import subprocess
 
 import pytest
 
 from support import ROOT, browser as browsers, drivers, hosts, serial
-from support.server import Server, run, stop_cleanly
+from support.server import Server, clean_environment, run, stop_cleanly
 from support.way import Way
 
 # A shell that starts the tests in the background, or nohup, makes them ignore these signals, and the programs they
@@ -149,6 +150,34 @@ def start(binary, certs):
 def device():
     """A device token that no other test uses."""
     return secrets.token_hex(32)
+
+
+@pytest.fixture
+def paste(binary, certs, tmp_path):
+    """`paste(server, text, *command)` writes a text from the documentation to a file and runs it as a reader would:
+    in the folder that contains `Certs`, with the program in the path. Only the default ports are replaced by the
+    server's.
+    """
+    tools = tmp_path / ".build" / "release"
+    tools.mkdir(parents=True)
+    (tools / "apns-mock").symlink_to(binary)
+    (tmp_path / "Certs").symlink_to(certs)
+
+    def paster(server, text, *command, suffix="", **variables):
+        if server is not None:
+            ports = {"2197": str(server.port), "8197": str(server.admin_port)}
+            text = re.sub("2197|8197", lambda found: ports[found[0]], text)
+            variables["APNS_MOCK_PORT_FILE"] = str(server.port_file)
+        script = tmp_path / f"pasted{suffix}"
+        script.write_text(text)
+        environment = clean_environment(NO_PROXY="*", **variables)
+        environment["PATH"] = f"{tools}:{environment['PATH']}"
+        done = subprocess.run(
+            [*command, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=40)
+        assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    return paster
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from support import ROOT, drivers, tokens
-from support.server import clean_environment, run
-
-PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
+from support.documents import PAGES, blocks
+from support.incidents import name_of_test, sections
+from support.server import run
 
 LIBRARIES = {
     "A2": "a2", "APNSwift": "APNSwift", "Aioapns": "aioapns", "AndrewBarbaAPNS2": "AndrewBarba/apns2",
@@ -34,42 +34,9 @@ DOCUMENTS = [
 ]
 
 
-def blocks(text, language):
-    """Returns the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-
 def section(title):
     """Returns one section of the README."""
     return (ROOT / "README.md").read_text().split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
-
-
-@pytest.fixture
-def paste(binary, certs, tmp_path):
-    """`paste(server, text, *command)` writes a text from the documentation to a file and runs it as a reader would:
-    in the folder that contains `Certs`, with the program in the path. Only the default ports are replaced by the
-    server's.
-    """
-    tools = tmp_path / ".build" / "release"
-    tools.mkdir(parents=True)
-    (tools / "apns-mock").symlink_to(binary)
-    (tmp_path / "Certs").symlink_to(certs)
-
-    def paster(server, text, *command, suffix="", **variables):
-        if server is not None:
-            ports = {"2197": str(server.port), "8197": str(server.admin_port)}
-            text = re.sub("2197|8197", lambda found: ports[found[0]], text)
-            variables["APNS_MOCK_PORT_FILE"] = str(server.port_file)
-        script = tmp_path / f"pasted{suffix}"
-        script.write_text(text)
-        environment = clean_environment(NO_PROXY="*", **variables)
-        environment["PATH"] = f"{tools}:{environment['PATH']}"
-        done = subprocess.run(
-            [*command, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=40)
-        assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stderr}{done.stdout}"
-        return done.stdout
-
-    return paster
 
 
 def test_the_first_push_of_the_readme(start, paste):
@@ -193,6 +160,15 @@ def test_the_lines_on_waiting(start, paste):
     server = start()
     paste(server, "\n".join(blocks((PAGES / "Waiting.md").read_text(), "sh")), "sh", "-e")
     assert server.pushes(status=410)
+
+
+def test_the_page_on_incidents_has_a_test_for_each_thread():
+    files = (ROOT / "Tests" / "Clients" / "incidents").glob("test_*.py")
+    tests = re.findall(r"^def (test_\w+)\(incident", "".join(path.read_text() for path in files), re.MULTILINE)
+    assert sorted(tests) == sorted(map(name_of_test, sections()))
+    assert len(tests) == 25
+    for thread, text in sections().items():
+        assert blocks(text, "sh") and "good provider" in text, thread
 
 
 def test_the_lines_on_ci(paste):

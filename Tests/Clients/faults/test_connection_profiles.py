@@ -4,8 +4,6 @@ careful provider does not.
 """
 
 import asyncio
-import concurrent.futures
-import contextlib
 import re
 import time
 
@@ -13,26 +11,12 @@ import httpx
 import pytest
 
 from support.campaigns import (  # noqa: F401 (a fixture)
-    SEED, again, attempts, campaign, faulted, growing, numbers, once, records, served, shown, under,
+    SEED, again, at_work, attempts, campaign, end_all_connections, faulted, growing, numbers, once, records, served, shown,
+    under,
 )
 from support.careful import CarefulProvider
 from support.server import wait_until
 from support.naive import Careless, Flooder, Hasty, Hopeful, Naive, Trusting
-
-
-@contextlib.contextmanager
-def at_work(workers=1):
-    """Threads for providers that may never finish; after a failure the test does not wait for them."""
-    pool = concurrent.futures.ThreadPoolExecutor(workers)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def end_all_connections(server):
-    """Resets all connections, which releases a blocked provider."""
-    server.api("POST", "/connections/reset", {"all": True})
 
 
 def events(server):

@@ -5,6 +5,8 @@ injects the same faults.
 """
 
 import collections
+import concurrent.futures
+import contextlib
 import hashlib
 
 import pytest
@@ -95,3 +97,18 @@ def again(server):
 
 def growing(pauses):
     return all(earlier < later for earlier, later in zip(pauses, pauses[1:]))
+
+
+@contextlib.contextmanager
+def at_work(workers=1):
+    """Threads for providers that may never finish; after a failure the test does not wait for them."""
+    pool = concurrent.futures.ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def end_all_connections(server):
+    """Resets all connections, which releases a blocked provider."""
+    server.api("POST", "/connections/reset", {"all": True})

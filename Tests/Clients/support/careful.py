@@ -14,6 +14,7 @@ LONGEST_PAUSE = 1
 CONNECT_DEADLINE = 0.5  # doubled after each failed attempt, so that a slow machine can connect
 LONGEST_CONNECT_DEADLINE = 8
 ATTEMPT_LIMIT = 40
+FRESH = 10  # seconds; a provider token that is rejected as expired at a lower age shows a wrong clock
 
 
 class ConnectionSlot:
@@ -86,6 +87,7 @@ class CarefulProvider:
         self.narrowest = self.width
         self.tokens = 0  # how many provider tokens were made
         self._token = None
+        self._token_made = None  # when, by `clock`
         self._random = random.Random(1)
 
     # Public interface
@@ -188,6 +190,9 @@ class CarefulProvider:
             self.delivered.append(push.payload["n"])
             return True
         if kind == (403, "ExpiredProviderToken"):
+            if self._token == token and self.clock() - self._token_made < FRESH:
+                self.halt("403 ExpiredProviderToken for a new provider token: is this machine's clock right?")
+                return False
             # The first push to receive this response makes the new token; the others use it.
             if self._token == token:
                 self._token = self._new_token()
@@ -214,7 +219,8 @@ class CarefulProvider:
 
     def _new_token(self):
         self.tokens += 1
-        return self.server.token(issued_at=int(self.clock()))
+        self._token_made = self.clock()
+        return self.server.token(issued_at=int(self._token_made))
 
     def _headers(self, push, token):
         return [

@@ -68,6 +68,7 @@ class Line:
         self._reader, self._writer = reader, writer
         self._responses = {}
         self._settled = False
+        self._last_before_settings = 0  # the last stream that was opened before the newest SETTINGS arrived
         self._changed = asyncio.Event()
         self._pong = None
         self.http.initiate_connection()
@@ -163,6 +164,7 @@ class Line:
     def _handle(self, event):
         if isinstance(event, RemoteSettingsChanged):
             self._settled = True
+            self._last_before_settings = self.http.highest_outbound_stream_id
         elif isinstance(event, PingAckReceived) and self._pong is not None:
             self._pong.set_result(None)
             self._pong = None
@@ -183,6 +185,8 @@ class Line:
             self._responses.pop(event.stream_id).end()
         elif isinstance(event, StreamReset):
             refused = event.error_code == ErrorCodes.REFUSED_STREAM
+            # A stream within the announced limit is refused: this connection accepts no more streams.
+            self.usable = self.usable and not (refused and event.stream_id > self._last_before_settings)
             self._responses.pop(event.stream_id).end(Unprocessed() if refused else Lost("the stream was reset"))
 
     def _end(self, error):

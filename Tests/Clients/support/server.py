@@ -61,14 +61,15 @@ class Response:
 
 
 class Server:
-    """The running program. Several servers may share `certs`; everything else is in a temporary directory. `way` is
-    how clients reach it unless a test overrides it.
+    """The running program. Several servers may share `certs`; everything else is in `directory`, by default a temporary
+    one, in which the program runs. `way` is how clients reach it unless a test overrides it.
     """
 
     way = Way()
 
-    def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
+    def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None,
+                 directory=None):
+        self.directory = directory or pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
         self.port_file = self.directory / "ports.json"
         self.binary = binary
         self.certs = certs

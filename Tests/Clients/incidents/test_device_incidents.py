@@ -1,0 +1,150 @@
+"""The incidents of Incidents.md about devices, topics, delivery and broadcast. Each test is named after its thread."""
+
+import json
+
+from support import drivers
+from support.careful import CarefulProvider
+from support.drivers import Push
+from support.incidents import findings, listener
+from support.naive import Naive, Purger
+from support.wire import connect, push_headers
+
+ALERT = {"aps": {"alert": "hello"}}
+NOWHERE = "0" * 64
+
+
+def served(server, **query):
+    """Returns (status, reason) of each push, in the order of arrival."""
+    return [(record["served"]["status"], record["served"]["reason"]) for record in server.pushes(**query)]
+
+
+def test_aldero_io_faxdash_250(incident):
+    """A provider sends all pushes to production, and gives up every device after the first BadDeviceToken. Another
+    selects the listener by the environment of the token.
+    """
+    server = incident.start()
+    tokens = incident.tokens("phones.yaml")
+    developer, customer = tokens["developer-phone", "alert"], tokens["customer-phone", "alert"]
+    sandbox, production = listener(server, 0), listener(server, 1)
+
+    purger = Purger(production)
+    purger.run([Push(developer, {**ALERT, "n": 0}), Push(customer, {**ALERT, "n": 1})])
+    assert served(server, device_token=developer) == [(400, "BadDeviceToken")]
+    assert (purger.delivered, purger.failed) == ([1], [0])
+    assert purger.dropped == {developer, customer}, "it has lost a device to which it can push"
+    assert server.record(customer)["environment"] == "production"
+
+    reverse = Naive(sandbox)
+    reverse.run([Push(customer, {**ALERT, "n": 2})])
+    assert served(server, device_token=customer)[1:] == [(400, "BadDeviceToken")]
+
+    alarmed = CarefulProvider(production)
+    alarmed.run([Push(developer, {**ALERT, "n": 3})])
+    assert len(alarmed.alarms) == 1 and "environment" in alarmed.alarms[0]
+
+    server.api("POST", "/reset", {"inbox": True})
+    for view, token in ((sandbox, developer), (production, customer)):
+        careful = CarefulProvider(view)
+        careful.run([Push(token, {**ALERT, "n": 4})])
+        assert careful.delivered == [4]
+    assert server.record(developer)["environment"] == "sandbox"
+    assert findings(server) == set()
+
+
+def test_node_apn_node_apn_479(incident, device):
+    """A provider on Node's http2 with a mistyped topic learns it from its first users' pushes. Another tests the topic
+    with the token of 64 zeros when it starts.
+    """
+    server = incident.start()
+    shown = incident.run()
+    assert [line.split()[0] for line in shown.splitlines() if line[:3].isdigit()] == ["200", "400", "400", "400"], shown
+    assert served(server) == [(200, None)] + 3 * [(400, "TopicDisallowed")]
+
+    def starts(topic):
+        """Returns whether the provider's test of its configuration succeeds."""
+        return drivers.node(server, Push(NOWHERE, ALERT, topic=topic)).reason == "BadDeviceToken"
+
+    for topic in ("com.example.ap", "<com.example.app>", "MOCKTEAM01.com.example.app"):
+        reply = drivers.node(server, Push(device, ALERT, topic=topic))
+        assert (reply.status, reply.reason) == (400, "TopicDisallowed"), topic
+        assert not starts(topic)
+    assert starts("com.example.app")
+    assert drivers.node(server, Push(device, ALERT)).status == 200
+
+
+def test_pr0ger_pyapns2_134(incident):
+    """aioapns, used with one token for everything, cannot send a VoIP push. With the token of each push type it can."""
+    server = incident.start()
+    tokens = incident.tokens("phone.yaml")
+    alert, voip = tokens["phone", "alert"], tokens["phone", "voip"]
+
+    def push(token, kind):
+        topic = "com.example.app" if kind == "alert" else "com.example.app.voip"
+        apns_id = f"0a1b2c3d-0000-4000-8000-{len(server.pushes()):012}"
+        reply = drivers.ALL["aioapns"](server, Push(token, ALERT, topic=topic, push_type=kind, apns_id=apns_id))
+        return int(reply.status), reply.reason
+
+    assert push(alert, "alert") == (200, None)
+    assert push(alert, "voip") == (400, "DeviceTokenNotForTopic")
+    assert push(voip, "voip") == (200, None)
+
+
+def test_home_assistant_mobile_apps_fcm_push_331(incident):
+    """A provider sends three messages to a phone that is offline, and its user reads only one. Another sends them
+    with one collapse id, so that the last one covers the others.
+    """
+    server = incident.start()
+    token = incident.tokens("phone.yaml")["phone", "alert"]
+    incident.run()
+    naive = Naive(server)
+    naive.run([Push(token, {"aps": {"alert": f"message {n}"}, "n": n}) for n in range(3)])
+    assert naive.delivered == [0, 1, 2], "APNs accepts them all"
+    assert server.pushes()[-1]["delivery"] == "Stored - Device Offline"
+
+    shown = incident.run()
+    assert "message 2" in shown and "message 0" not in shown and "message 1" not in shown, shown
+    first, second, last = server.pushes()
+    assert last["delivery"] == "Delivered to Device (From Storage)"
+    for record in (first, second):
+        assert "Delivered" not in record["delivery"]
+        assert "overwritten-in-storage" in record["findings"]
+    history = json.dumps(server.api("GET", f"/pushes/{last['seq']}/delivery"))
+    assert history.index("Stored - Device Offline") < history.index("Delivered to Device (From Storage)"), history
+
+    server.api("POST", "/devices/phone/offline")
+    careful = CarefulProvider(server)
+    careful.run([
+        Push(token, {"aps": {"alert": f"{n} new messages"}, "n": n}, collapse_id="messages") for n in range(3, 6)])
+    assert careful.delivered == [3, 4, 5]
+    shown = incident.repeat()
+    assert "5 new messages" in shown and "4 new messages" not in shown, shown
+
+
+def test_istornz_flutter_live_activities_155(incident):
+    """A provider sends one push for each user. Another reaches all of them with one broadcast, which also works from
+    a client written by hand; without `apns-expiration` it is rejected.
+    """
+    server = incident.start()
+    tokens = incident.tokens("match.yaml")
+    update = {"aps": {"timestamp": 1, "event": "update", "content-state": {"score": "1:1"}}}
+    naive = Naive(server)
+    naive.run([
+        Push(token, {**update, "n": n}, topic="com.example.app.push-type.liveactivity", push_type="liveactivity")
+        for n, token in enumerate(tokens.values())])
+    assert len(naive.delivered) == len(tokens) == 2
+
+    answer = incident.run()
+    assert "HTTP/2 200" in answer and "apns-request-id: " in answer, answer
+    (record,) = server.pushes(kind="broadcast")
+    assert (record["kind"], record["accepted"]) == ("broadcast", True)
+    assert len(server.pushes()) == 2, "a broadcast is one request, and not listed among the pushes"
+    for device in ("anna", "ben"):
+        assert '"2:1"' in json.dumps(server.api("GET", f"/devices/{device}/notifications"))
+
+    with connect(server) as wire:
+        response = wire.push(
+            push_headers(
+                server, "", ("apns-channel-id", "bWF0Y2gtMjAyNi0xMS0yNQ=="), path_="/4/broadcasts/apps/com.example.app",
+                apns_topic=None, apns_push_type="liveactivity"),
+            json.dumps(update).encode())
+    assert (response.status, response.body) == (400, b'{"reason":"BadExpirationDate"}')
