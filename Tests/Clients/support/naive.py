@@ -90,8 +90,8 @@ class Minter(Hasty):
 
     def token(self):
         if self._token is None:
-            # Two tokens of the same second are equal for APNs, so these are one second apart.
-            self._token = self.server.token(issued_at=int(self.clock()) - self.tokens)
+            # Two tokens of the same second are equal for APNs, so these are ten seconds apart.
+            self._token = self.server.token(issued_at=int(self.clock()) - 10 * self.tokens)
             self.tokens += 1
         return self._token
 
