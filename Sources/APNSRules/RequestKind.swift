@@ -1,0 +1,20 @@
+/// What a request to APNs asks for, by its path (Protocol.md, section 10).
+package enum RequestKind: String, CaseIterable, Sendable {
+  /// A push to a device token: every path that is not one of the others.
+  case push
+  /// A broadcast to a channel: `/4/broadcasts/…`.
+  case broadcast
+  /// Channel management: `/1/apps/…`.
+  case channel
+
+  /// Creates the kind of a request with this `:path`.
+  package init(path: UnsafeRawBufferPointer) {
+    if path.hasPrefix("/4/broadcasts/") {
+      self = .broadcast
+    } else if path.hasPrefix("/1/apps/") {
+      self = .channel
+    } else {
+      self = .push
+    }
+  }
+}
