@@ -22,6 +22,8 @@ package final class ConnectionFacts: Sendable {
   package let id: String
   /// The index of the server's APNs listener that accepted the connection, from 0.
   package let listener: Int
+  /// The environment of that listener.
+  package let environment: PushEnvironment
   /// The provider's address, `HOST:PORT`.
   package let client: String
   /// The host name in the provider's TLS handshake (SNI); nil if there was none.
@@ -53,11 +55,12 @@ package final class ConnectionFacts: Sendable {
 
   /// Creates the facts of a connection after its handshake.
   package init(
-    id: String, listener: Int, client: String, sni: String?, tls: String?, http: HTTPVersion = .http2,
-    certificate: ProviderCertificate? = nil, openedAt: Int64 = MachineTime.nanoseconds
+    id: String, listener: Int, environment: PushEnvironment = .sandbox, client: String, sni: String?, tls: String?,
+    http: HTTPVersion = .http2, certificate: ProviderCertificate? = nil, openedAt: Int64 = MachineTime.nanoseconds
   ) {
     self.id = id
     self.listener = listener
+    self.environment = environment
     self.client = client
     self.sni = sni
     self.tls = tls
