@@ -78,7 +78,7 @@ let package = Package(
     // The pages of provider libraries in the documentation: `Pages` is a symbolic link to them.
     .target(
       name: "ClientPages", resources: [.embedInCode("Pages")], swiftSettings: strict),
-    .target(name: "PushQuery", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
+    .target(name: "PushQuery", dependencies: ["APNSRules", "HTTPMessage", "Notation"], swiftSettings: strict),
     .target(
       name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery"],
       swiftSettings: strict),

@@ -55,7 +55,7 @@ struct ConnectionsTarget: FuzzTarget {
   /// Checks that the records of any connection can be exported and imported.
   private func lookAtRecords(of state: ServerState) {
     var export = InboxExport(
-      state.inbox.snapshot(), Selection(), as: .lines, rulebook: state.rulebook, in: state.inbox)
+      state.inbox.snapshot(), .allKinds, as: .lines, rulebook: state.rulebook, in: state.inbox)
     var reader = InboxImport(maxBytes: 1 << 30)
     do throws(InboxImport.Problem) {
       while let piece = export.next() {

@@ -38,6 +38,9 @@ package enum DeliveryState: UInt8, CaseIterable, Sendable {
   /// Whether the device received the push.
   package var isDelivered: Bool { self == .delivered || self == .deliveredFromStorage }
 
+  /// Whether no other state follows.
+  package var isFinal: Bool { self != .received && !isStored }
+
   /// Whether the push is stored until the device can receive it.
   package var isStored: Bool { self == .storedOffline || self == .storedForPower }
 }

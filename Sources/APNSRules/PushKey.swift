@@ -1,7 +1,8 @@
 package import HTTPMessage
 internal import Notation
 
-/// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body.
+/// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body; for a broadcast
+/// or a request of channel management also of method, path and channel.
 ///
 /// Computed for each push, so it has to be fast. The mixing step (multiply, then fold the halves of the product)
 /// and its constants are those of wyhash, which is in the public domain. Among a million pushes, the probability
@@ -73,6 +74,12 @@ package struct PushKey: Hashable, Sendable {
       topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
     } else {
       mix(Self.part(facts.topic, of: packed))
+    }
+    guard facts.kind(in: packed) != .push else { return }
+    mix(Self.part(facts.method, of: packed))
+    mix(Self.part(facts.path, of: packed))
+    HeaderList.forEachField(in: packed) { name, value in
+      if packed.part(name.indices).equals("apns-channel-id") { mix(packed.part(value.indices)) }
     }
   }
 

@@ -1,3 +1,5 @@
+internal import HTTPMessage
+
 /// What a request to APNs asks for, by its path (Protocol.md, section 10).
 package enum RequestKind: String, CaseIterable, Sendable {
   /// A push to a device token: every path that is not one of the others.
@@ -16,5 +18,15 @@ package enum RequestKind: String, CaseIterable, Sendable {
     } else {
       self = .push
     }
+  }
+}
+
+extension PushFacts {
+  /// Returns the kind of the request with these facts.
+  ///
+  /// - Parameter packed: The header fields that the facts were read from.
+  package func kind(in packed: UnsafeRawBufferPointer) -> RequestKind {
+    guard deviceToken == nil, let path, path.indices.upperBound <= packed.count else { return .push }
+    return RequestKind(path: packed.part(path.indices))
   }
 }

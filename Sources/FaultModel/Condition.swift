@@ -39,6 +39,10 @@ package struct Condition: Sendable, Equatable {
     case idle
     /// The index of the APNs listener, from 0.
     case listener
+    /// The environment of that listener.
+    case environment
+    /// What the request asks for. Without a test of it, a rule applies only to pushes.
+    case kind
     /// The ID of the connection as in records, for example `c17`.
     case connection
     /// The payload and the header fields, searched for a text; only in a query.
@@ -96,6 +100,11 @@ package struct Condition: Sendable, Equatable {
   package var tests: [Test]
   /// Conditions that must not hold: `not` in a profile file.
   package var exceptions: [Condition]
+
+  /// Whether a test or an exception examines the kind of the request.
+  package var namesKind: Bool {
+    tests.contains { $0.subject == .kind } || exceptions.contains(where: \.namesKind)
+  }
 
   /// Creates a condition; an empty condition always holds.
   package init(_ tests: [Test] = [], exceptions: [Condition] = []) {

@@ -73,8 +73,8 @@ extension QueryField {
     switch kind {
     case .text(let foldsCase): return .text(TextPattern(pieces: value.pieces, foldsCase: foldsCase))
     case .anywhere: return value.anywherePattern.map { .text($0) }
-    case .word(let words):
-      let pattern = TextPattern(pieces: value.pieces, foldsCase: false)
+    case .word(let words, let foldsCase):
+      let pattern = TextPattern(pieces: value.pieces, foldsCase: foldsCase)
       if words.contains(where: pattern.matches) { return .text(pattern) }
       let guess = Spelling.nearest(to: value.text, among: words).map { "Did you mean \($0)? " } ?? ""
       throw FilterError(field: term.name, value: value.text, hint: "\(guess)Use \(validValues).")

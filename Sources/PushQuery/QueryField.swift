@@ -1,3 +1,4 @@
+internal import APNSRules
 package import Notation
 
 /// The named fields of a query; the raw values are their names. The inbox's filters and the rules of fault profiles
@@ -9,6 +10,7 @@ package enum QueryField: String, CaseIterable, Sendable {
   case reason
   case outcome
   case accepted
+  case delivery
   case pushType = "push_type"
   case priority
   case apnsID = "apns_id"
@@ -20,6 +22,8 @@ package enum QueryField: String, CaseIterable, Sendable {
   case finding
   case connection
   case listener
+  case environment
+  case requestKind = "kind"
   case keyID = "key_id"
   case teamID = "team_id"
   case since
@@ -36,8 +40,8 @@ package enum QueryField: String, CaseIterable, Sendable {
     case text(foldsCase: Bool)
     /// A substring, compared without case.
     case anywhere
-    /// One of a fixed set of words, or a `*` pattern over them.
-    case word([String])
+    /// One of a fixed set of words or texts, or a `*` pattern over them.
+    case word([String], foldsCase: Bool = false)
     /// An integer, a bound, a range, or a `*` pattern over its digits.
     case number
     /// `true` or `false`.
@@ -57,6 +61,9 @@ package enum QueryField: String, CaseIterable, Sendable {
       .text(foldsCase: false)
     case .text: .anywhere
     case .outcome: .word(["accepted", "rejected", "faulted", "pending", "aborted"])
+    case .delivery: .word(DeliveryState.allCases.map(\.text), foldsCase: true)
+    case .environment: .word(PushEnvironment.allCases.map(\.rawValue))
+    case .requestKind: .word(RequestKind.allCases.map(\.rawValue))
     case .is: .word(PushState.allCases.map(\.rawValue))
     case .status, .priority, .listener, .attempt: .number
     case .accepted: .flag
@@ -69,7 +76,9 @@ package enum QueryField: String, CaseIterable, Sendable {
   var validValues: String {
     switch kind {
     case .text, .anywhere: "a string"
-    case .word(let words): "one of \(words.joined(separator: ", "))"
+    case .word(let words, let foldsCase):
+      // These texts contain spaces, so that a query needs quotation marks.
+      "one of \((foldsCase ? words.map { "\"\($0)\"" } : words).joined(separator: ", "))"
     case .number: QueryValue.numberForms
     case .flag: "true or false"
     case .time: "a time such as 2026-01-31T12:00:00.000Z (RFC 3339), or so long ago as -5m"

@@ -15,7 +15,10 @@ import Testing
   static let inbox: Inbox = {
     let inbox = Inbox()
     let tokens = ["MOCKKEY001", "OTHERKEY02"].map { PushFixture.authorization(keyID: $0) }
-    let connections = (1...2).map { ConnectionFacts(id: "c\($0)", listener: $0, client: "", sni: nil, tls: "") }
+    let connections = (1...2).map {
+      ConnectionFacts(
+        id: "c\($0)", listener: $0, environment: $0 == 1 ? .sandbox : .production, client: "", sni: nil, tls: "")
+    }
     let certified = ConnectionFacts(
       id: "c3", listener: 0, client: "", sni: nil, tls: "",
       certificate: ProviderCertificate(
@@ -37,6 +40,7 @@ import Testing
           $0.body = Array(#"{"aps":{"badge":\#(number % 50)}}"#.utf8)
           $0.outcome = number % 10 == 0 ? .faulted : number % 17 == 0 ? .pending : .accepted
           $0.accepted = number % 3 != 0
+          $0.delivery = number % 3 == 0 ? nil : DeliveryState(rawValue: UInt8(number % 10 + 1))
           $0.served =
             number % 10 == 0 ? Record.Served(status: 503, reason: .serviceUnavailable) : Record.Served(status: 200)
           $0.attempt = number % 6 == 0 ? 2 : 1
@@ -84,6 +88,11 @@ import Testing
     ("status=503", { $0 % 10 == 0 }), ("status=2*&!status=>=500", { $0 % 10 != 0 }), ("!status=2*", { $0 % 10 == 0 }),
     ("reason=Service*", { $0 % 10 == 0 }), ("!reason=*", { $0 % 10 != 0 }),
     ("outcome=faulted&outcome=pending", { $0 % 10 == 0 || $0 % 17 == 0 }), ("!outcome=f*", { $0 % 10 != 0 }),
+    ("delivery=received by apns", { $0 % 3 != 0 && $0 % 10 == 0 }), ("!delivery=*", { $0 % 3 == 0 }),
+    ("delivery=Discarded*", { $0 % 3 != 0 && $0 % 10 >= 5 }),
+    ("delivery=*&!delivery=*(from storage)", { $0 % 3 != 0 && ![2, 6, 9].contains($0 % 10) }),
+    ("environment=production", { $0 % 11 != 0 && $0 % 2 == 1 }), ("kind=push", { _ in true }),
+    ("!kind=push", { _ in false }),
     ("accepted=true", { $0 % 3 != 0 }), ("!accepted=true", { $0 % 3 == 0 }), ("priority=5", { $0 % 5 == 0 }),
     ("rule=r0", { $0 % 30 == 0 }), ("rule=last&!rule=r0", { $0 % 10 == 0 && $0 % 30 != 0 }),
     ("!rule=*", { $0 % 10 != 0 }), ("profile=flaky", { $0 % 20 == 0 }), ("!profile=flaky", { $0 % 20 != 0 }),

@@ -141,6 +141,15 @@ import Testing
       }.record
     ),
     (
+      "stored, of production",
+      PushFixture {
+        $0.delivery = .storedForPower
+        $0.connection = ConnectionFacts(
+          id: "c17", listener: 0, environment: .production, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
+      }.record
+    ),
+    ("broadcast", PushFixture.broadcast()), ("request of channel management", PushFixture.channel()),
+    (
       "of a time before 1970 and without a host name",
       PushFixture {
         $0.now = -1
@@ -179,7 +188,7 @@ import Testing
   static func export(_ inbox: Inbox, as format: InboxExport.Format = .lines, rulebook: Rulebook = PushFixture.rulebook)
     -> [UInt8]
   {
-    var export = InboxExport(inbox.snapshot(), Selection(), as: format, rulebook: rulebook)
+    var export = InboxExport(inbox.snapshot(), .allKinds, as: format, rulebook: rulebook)
     var text: [UInt8] = []
     while let piece = export.next() { text += piece }
     return text

@@ -7,13 +7,15 @@ import Notation
 import TestSupport
 
 /// A push with valid defaults for everything; a test changes the part it is about.
-struct PushFixture {
+struct PushFixture: Sendable {
   static let deviceToken = String(repeating: "ab12", count: 16)
   /// 2026-01-31T12:00:00.000Z.
   static let noon: Int64 = 1_769_860_800_000
 
   var method = "POST"
   var deviceToken = PushFixture.deviceToken
+  /// Nil for the path of a push to `deviceToken`.
+  var path: String?
   var headers = [("apns-topic", "com.acme.app"), ("apns-push-type", "alert")]
   var authorization: [String] = [PushFixture.authorization()]
   var body = Array(#"{"aps":{"alert":"hi"}}"#.utf8)
@@ -22,6 +24,9 @@ struct PushFixture {
   var connection = ConnectionFacts(id: "c17", listener: 0, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
   var outcome: Record.Outcome?
   var accepted: Bool?
+  var delivery: DeliveryState?
+  /// Nil for the verdict of `rulebook`.
+  var verdict: (@Sendable (PushFacts) -> Verdict)?
   var served: Record.Served?
   var wireOutcome: WireOutcome?
   var attempt: Int32 = 1
@@ -44,7 +49,7 @@ struct PushFixture {
   static let signature = String(repeating: "SECRET", count: 14) + "ab"
 
   var request: HTTPRequest {
-    var fields = [(":method", method), (":scheme", "https"), (":path", "/3/device/\(deviceToken)")]
+    var fields = [(":method", method), (":scheme", "https"), (":path", path ?? "/3/device/\(deviceToken)")]
     fields += authorization.map { ("authorization", $0) } + headers
     var request = HTTPRequest(stream: 39, headers: HeaderList(fields), body: body)
     if let bodySize { request.bodySize = bodySize }
@@ -60,9 +65,11 @@ struct PushFixture {
     }
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let request = request
-    let verdict = Self.rulebook.validate(
-      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys),
-      now: now)
+    let verdict =
+      verdict?(PushFacts(request.headers))
+      ?? Self.rulebook.validate(
+        request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys),
+        now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
     let hasResponse = outcome != .pending && outcome != .aborted
     let result = Record.Result(
@@ -71,11 +78,38 @@ struct PushFixture {
         ?? (hasResponse
           ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
           : Record.Served()),
-      wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2)
+      wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2, delivery: delivery)
     return Record(
       request: request, verdict: verdict, hasVerdict: isComplete,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
       arrivedAt: arrivedAt, result: result)
+  }
+
+  /// Returns an accepted broadcast.
+  static func broadcast(_ change: (inout PushFixture) -> Void = { _ in }) -> Record {
+    PushFixture {
+      $0.path = "/4/broadcasts/apps/com.acme.app"
+      $0.headers = [
+        ("apns-push-type", "liveactivity"), ("apns-expiration", "0"), ("apns-channel-id", "dHN0LXNyY2gtY2hubA=="),
+      ]
+      $0.verdict = { Verdict(facts: $0, credential: .none, token: nil, passed: [], failed: nil) }
+      change(&$0)
+    }.record
+  }
+
+  /// Returns an accepted request that creates a channel.
+  static func channel(
+    _ body: String = #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#,
+    _ change: (inout PushFixture) -> Void = { _ in }
+  ) -> Record {
+    PushFixture {
+      $0.path = "/1/apps/com.acme.app/channels"
+      $0.headers = []
+      $0.body = Array(body.utf8)
+      $0.verdict = { Verdict(facts: $0, credential: .none, token: nil, passed: [], failed: nil) }
+      $0.served = Record.Served(status: 201)
+      change(&$0)
+    }.record
   }
 
   /// The key that identifies the push when attempts are counted.

@@ -24,7 +24,8 @@ import Testing
     #expect(
       PushFixture.json(record)
         == [
-          #"{"seq":1,"accepted":true,"outcome":"accepted","listener":0,"received_at":"2026-01-31T12:12:03.000Z","#,
+          #"{"seq":1,"accepted":true,"outcome":"accepted","delivery":null,"listener":0,"kind":"push","#,
+          #""environment":"sandbox","received_at":"2026-01-31T12:12:03.000Z","#,
           #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey.text)","attempt":1,"#,
           #""connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3","http":"h2"},"#,
           #""request":{"method":"POST","path":"/3/device/AB12","device_token":"ab12","headers":[[":scheme","https"],"#,

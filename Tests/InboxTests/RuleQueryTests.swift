@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test func outcomesAreThoseOfRecords() throws {
-    guard case .word(let words) = QueryField.outcome.kind else {
+    guard case .word(let words, foldsCase: false) = QueryField.outcome.kind else {
       Issue.record("the outcome is not a word")
       return
     }

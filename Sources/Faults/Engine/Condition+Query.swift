@@ -51,11 +51,14 @@ extension Condition.Subject {
     case .attempt: self = .attempt
     case .connection: self = .connection
     case .listener: self = .listener
+    case .environment: self = .environment
+    case .requestKind: self = .kind
     case .keyID: self = .keyID
     case .teamID: self = .teamID
     case .size, .sizeGreater, .sizeLess: self = .size
     case .text: self = .text
-    case .status, .reason, .outcome, .accepted, .pushKey, .rule, .profile, .finding, .since, .until, .is: return nil
+    case .status, .reason, .outcome, .accepted, .delivery, .pushKey, .rule, .profile, .finding, .since, .until, .is:
+      return nil
     }
   }
 }

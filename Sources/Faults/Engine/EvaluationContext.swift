@@ -59,6 +59,8 @@ struct EvaluationContext {
     case .age: .duration(.nanoseconds(traffic.connection.age))
     case .idle: .duration(.nanoseconds(traffic.connection.idle))
     case .listener: number(traffic.connection.listener)
+    case .environment: .text(traffic.connection.environment.rawValue)
+    case .kind: traffic.push.map { .text($0.kind.rawValue) }
     case .connection: .text("c\(traffic.connection.number)")
     // There is no value to show, only all of the push.
     case .text: nil

@@ -144,8 +144,9 @@ package final class FaultPlan: Sendable {
     guard isActive(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
+    let kind = traffic.push?.kind
     for rule in rules(at: injectionPoint).suffix(remaining?.count ?? .max)
-    where !additionsOnly || rule.alwaysContinues {
+    where (!additionsOnly || rule.alwaysContinues) && rule.concerns(kind) {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
@@ -185,6 +186,7 @@ package final class FaultPlan: Sendable {
     for index in range {
       let rule = rules[index]
       if additionsOnly, !rule.alwaysContinues { continue }
+      guard rule.concerns(summary.kind) else { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
       case .fires(let chance): return RemainingRules(first: index, count: range.upperBound - index, chance: chance)

@@ -1,9 +1,12 @@
 import FaultModel
+internal import APNSRules
 
 /// A rule prepared for evaluation. A class, because decisions pass it on and copying a reference is cheap.
 final class PreparedRule: Sendable {
   let rule: Rule
   let condition: PreparedCondition
+  /// Whether the rule applies only to pushes and not to other requests, because its condition does not name a kind.
+  let isForPushesOnly: Bool
   /// The profile that the rule belongs to; nil for an added rule.
   let profile: String?
   /// The key of the rule's counters in `RuleCounters`.
@@ -40,6 +43,7 @@ final class PreparedRule: Sendable {
     supportsQuickEvaluation = Self.supportsQuickEvaluation(rule)
     self.activatedAt = activatedAt
     condition = PreparedCondition(rule.condition)
+    isForPushesOnly = !rule.condition.namesKind
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
     draws = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
@@ -52,6 +56,11 @@ final class PreparedRule: Sendable {
       rule.injectionPoint != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
   }
+
+  /// Returns whether the rule applies to requests of a kind.
+  ///
+  /// - Parameter kind: Nil without a request, at the injection points of connections.
+  func concerns(_ kind: RequestKind?) -> Bool { !isForPushesOnly || kind == nil || kind == .push }
 
   /// Whether the rule applies only to pushes that APNs accepts. Rejections stay as they are: a fault never hides a
   /// malformed push. Actions that only change how a response is sent apply to any push.

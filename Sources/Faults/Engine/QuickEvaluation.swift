@@ -9,14 +9,17 @@ extension Traffic {
     package let key: PushKey
     /// Whether APNs would accept the push.
     package let isAccepted: Bool
+    /// What the request asks for.
+    package let kind: RequestKind
 
     /// Creates a summary of a push.
-    package init(key: PushKey, isAccepted: Bool) {
+    package init(key: PushKey, isAccepted: Bool, kind: RequestKind = .push) {
       self.key = key
       self.isAccepted = isAccepted
+      self.kind = kind
     }
 
-    init(_ push: Push) { self.init(key: push.key, isAccepted: push.verdict.isAccepted) }
+    init(_ push: Push) { self.init(key: push.key, isAccepted: push.verdict.isAccepted, kind: push.kind) }
   }
 }
 

@@ -203,10 +203,18 @@ extension FaultPlan {
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64
   ) -> [RuleEvaluationResult] {
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
+    let kind = traffic.push?.kind
     return rules(at: injectionPoint).map { rule in
-      let result =
-        now < rule.activatedAt
-        ? .notYet : RuleEvaluationResult.Result(evaluate(rule, &context, now: now), of: rule.rule)
+      let result: RuleEvaluationResult.Result =
+        if now < rule.activatedAt {
+          .notYet
+        } else if rule.concerns(kind) {
+          RuleEvaluationResult.Result(evaluate(rule, &context, now: now), of: rule.rule)
+        } else {
+          .missed(
+            test: Condition.Subject.kind.name, wanted: Explanation.quoted(RequestKind.push.rawValue),
+            seen: kind?.rawValue)
+        }
       return RuleEvaluationResult(
         rule: rule.rule.name, profile: rule.profile, injectionPoint: injectionPoint, result: result)
     }

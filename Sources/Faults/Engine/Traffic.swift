@@ -12,6 +12,8 @@ package struct Traffic: Sendable {
     package var client: String
     /// The index of the APNs listener, from 0.
     package var listener: Int
+    /// The environment of that listener.
+    package var environment: PushEnvironment
     /// The server name in the client's ClientHello (SNI); nil without one and before it is received.
     package var serverName: String?
     /// The `UID` of the client certificate; nil without one.
@@ -25,12 +27,13 @@ package struct Traffic: Sendable {
 
     /// Creates a connection.
     package init(
-      number: UInt64, client: String, listener: Int = 0, serverName: String? = nil, certificateUID: String? = nil,
-      streamsOpened: Int = 0, age: Int64 = 0, idle: Int64 = 0
+      number: UInt64, client: String, listener: Int = 0, environment: PushEnvironment = .sandbox,
+      serverName: String? = nil, certificateUID: String? = nil, streamsOpened: Int = 0, age: Int64 = 0, idle: Int64 = 0
     ) {
       self.number = number
       self.client = client
       self.listener = listener
+      self.environment = environment
       self.serverName = serverName
       self.certificateUID = certificateUID
       self.streamsOpened = streamsOpened
@@ -39,7 +42,7 @@ package struct Traffic: Sendable {
     }
   }
 
-  /// A push and APNs' verdict on it.
+  /// A push, a broadcast or a request of channel management, and APNs' verdict on it.
   package struct Push: Sendable {
     /// The complete request.
     package var request: HTTPRequest
@@ -53,6 +56,9 @@ package struct Traffic: Sendable {
     package var attempt: Int
     /// When the push arrived by the server's clock, in milliseconds since 1970.
     package var receivedAt: Int64
+
+    /// What the request asks for.
+    package var kind: RequestKind { request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) } }
 
     /// Creates a push.
     package init(

@@ -6,7 +6,7 @@ extension Condition.Subject {
   /// Returns whether traffic at an injection point can have this value.
   func isKnown(at injectionPoint: InjectionPoint) -> Bool {
     switch self {
-    case .client, .address, .listener, .connection: true
+    case .client, .address, .listener, .environment, .connection: true
     case .age, .idle: injectionPoint == .connection
     case .serverName: injectionPoint != .accept
     case .certificate: injectionPoint != .accept && injectionPoint != .tls
@@ -39,6 +39,8 @@ extension Condition.Subject {
     switch self {
     case .pushType: .text(PushType.allCases.map(\.text))
     case .reason: .text(Reason.allCases.map(\.text))
+    case .environment: .text(PushEnvironment.allCases.map(\.rawValue))
+    case .kind: .text(RequestKind.allCases.map(\.rawValue))
     case .address: .address
     case .priority: .integer(0...255)
     case .listener: .integer(0...65_535)

@@ -103,7 +103,7 @@ package final class EventLog: InboxListener {
       }
       state.seen = max(state.seen, changes.through, changes.emptiedThrough ?? 0)
       // A record that arrived and ended in the same round was already logged in its final state.
-      for record in changes.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
+      for record in changes.updated where !ended.contains(record.seq) { append(.updated(record), to: &state) }
       for event in changes.serverEvents { append(.server(event), to: &state) }
       return state.lastID > before ? Array(state.readers.values) : []
     }

@@ -12,8 +12,8 @@ struct InboxChanges: Sendable {
   /// Records up to this `seq` were evicted because of the inbox's limits. Other missed records were removed by
   /// request.
   var evictedThrough = 0
-  /// Records that were pending and have ended.
-  var finished: [Record] = []
+  /// Records that were pending and have ended, or whose delivery changed.
+  var updated: [Record] = []
   /// Set if the inbox was emptied: no record up to this `seq` is in it any more.
   var emptiedThrough: Int?
   /// The names of what was reset together with the inbox.
@@ -53,7 +53,7 @@ final class InboxNotifier: Sendable {
   }
 
   private struct Pending {
-    var finished: [Int] = []
+    var updated: [Int] = []
     var emptiedThrough: Int?
     var reset: [String] = []
     var serverEvents: [ServerEvent] = []
@@ -113,10 +113,10 @@ final class InboxNotifier: Sendable {
     scheduleRound(inbox) { _ in }
   }
 
-  /// Signals that a pending record has ended.
-  func finished(_ seq: Int, in inbox: Inbox) {
+  /// Signals that a pending record has ended, or that its delivery or its findings changed.
+  func updated(_ seq: Int, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    scheduleRound(inbox) { $0.pending.finished.append(seq) }
+    scheduleRound(inbox) { $0.pending.updated.append(seq) }
   }
 
   /// Signals that the inbox was emptied.
@@ -124,7 +124,7 @@ final class InboxNotifier: Sendable {
     guard hasListeners.load(ordering: .relaxed) else { return }
     scheduleRound(inbox) { state in
       state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
-      state.pending.finished = []
+      state.pending.updated = []
       // Merge the scopes of several resets that were not reported yet.
       for scope in reset where !state.pending.reset.contains(scope) { state.pending.reset.append(scope) }
     }
@@ -193,7 +193,7 @@ final class InboxNotifier: Sendable {
         notify(changes)
         continue
       }
-      changes.finished = pending.finished.compactMap(inbox.record)
+      changes.updated = pending.updated.compactMap(inbox.record)
       changes.serverEvents = pending.serverEvents
       changes.droppedEvents = pending.droppedEvents
       return notify(changes)
@@ -204,7 +204,7 @@ final class InboxNotifier: Sendable {
   /// copy the chunk it shares.
   private static func changes(of inbox: Inbox, after seq: Int) -> InboxChanges {
     let snapshot = inbox.snapshot()
-    var selection = Selection()
+    var selection = Selection.allKinds
     selection.after = seq
     var iterator = InboxIterator(snapshot, selection)
     let records = iterator.next() ?? []

@@ -95,7 +95,7 @@ extension FindingsAnalyzer.State {
     analyzePending(of: snapshot, interval: interval)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
-    var selection = Selection()
+    var selection = Selection.allKinds
     selection.after = through
     var count = 0
     snapshot.records.forEach(in: selection) { record in
@@ -151,7 +151,7 @@ extension InboxSnapshot {
   /// Returns whether a retry of an unprocessed push was accepted shortly before the push itself was recorded.
   fileprivate func hasAcceptedRetry(of unprocessed: borrowing Record) -> Bool {
     let (push, oldest) = (unprocessed.pushKey, unprocessed.arrivedAt &- Self.overtakingTime)
-    var earlier = Selection()
+    var earlier = Selection.allKinds
     earlier.before = unprocessed.seq
     earlier.after = max(0, unprocessed.seq - 1 - Self.overtakingCount)
     var isFound = false

@@ -5,12 +5,15 @@ internal import Notation
 
 /// The members of a record's JSON; nil for a member that is absent or null.
 ///
-/// Members derived from others (`push_key`, `auth.age`, `apns.priority` …) are computed again and not read.
+/// Members derived from others (`kind`, `push_key`, `auth.age`, `apns.priority` …) are computed again and not read.
 struct ImportedRecord {
   var seq: Int?
   var accepted: Bool?
   var outcome: Record.Outcome?
+  var delivery: DeliveryState?
   var listener: Int?
+  /// Sandbox in exports of versions without this member.
+  var environment = PushEnvironment.sandbox
   var receivedAt: Int64?
   var finishedAt: Int64?
   var attempt: Int32?
@@ -87,7 +90,9 @@ extension ImportedRecord {
       case "seq": seq = try json.wholeOrNull()
       case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
       case "outcome": outcome = try json.choice(name)
+      case "delivery": delivery = try DeliveryState(&json, name)
       case "listener": listener = try json.wholeOrNull()
+      case "environment": environment = try json.choice(name) ?? .sandbox
       case "received_at": receivedAt = try json.time(name)
       case "finished_at": finishedAt = try json.time(name)
       case "attempt": attempt = try json.wholeOrNull()
@@ -102,6 +107,15 @@ extension ImportedRecord {
       default: break
       }
     }
+  }
+}
+
+extension DeliveryState {
+  /// Reads a state by its text; nil for null.
+  fileprivate init?(_ json: inout JSONReader, _ name: String) throws(JSONText.Problem) {
+    guard let text = try json.text() else { return nil }
+    guard let state = DeliveryState(text: text) else { throw json.unknown(name, text) }
+    self = state
   }
 }
 

@@ -59,7 +59,7 @@ struct RecordReader {
       receivedAt: receivedAt, arrivalOffset: arrivalOffset,
       result: Record.Result(
         outcome: outcome, accepted: accepted, served: served(imported), wireOutcome: wireOutcome(imported),
-        finishedAt: imported.finishedAt), in: arena)
+        finishedAt: imported.finishedAt, delivery: imported.delivery), in: arena)
   }
 
   // MARK: - Request
@@ -134,14 +134,15 @@ struct RecordReader {
   // MARK: - Connection
 
   private mutating func connection(_ imported: ImportedRecord, _ facts: PushFacts) -> ConnectionFacts {
-    let (members, listener) = (imported.connection, imported.listener ?? 0)
+    let (members, listener, environment) = (imported.connection, imported.listener ?? 0, imported.environment)
     var certificate = imported.auth.certificate
     if certificate == nil, facts.topic == nil, let topic = imported.apns.topic {
       // An incomplete request has no verdict; its topic is all that is known about the certificate.
       certificate = ProviderCertificate(
         subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
     }
-    if let known = connections[members.id], known.listener == listener, known.client == members.client,
+    if let known = connections[members.id], known.listener == listener, known.environment == environment,
+      known.client == members.client,
       known.sni == members.sni, known.tls == members.tls, known.http == members.http,
       known.certificate == certificate
     {
@@ -149,8 +150,8 @@ struct RecordReader {
     }
     if connections.count == Self.capacity { connections.removeAll() }
     let facts = ConnectionFacts(
-      id: members.id, listener: listener, client: members.client, sni: members.sni, tls: members.tls,
-      http: members.http, certificate: certificate)
+      id: members.id, listener: listener, environment: environment, client: members.client, sni: members.sni,
+      tls: members.tls, http: members.http, certificate: certificate)
     connections[members.id] = facts
     return facts
   }

@@ -13,6 +13,10 @@ enum FieldEvaluation: Sendable {
   case accepted(SmallValueSet)
   /// The matching outcomes, by index in `Record.Outcome.allCases`.
   case outcome(SmallValueSet)
+  /// The matching states of delivery, by raw value; 0 for none.
+  case delivery(SmallValueSet)
+  /// The matching kinds, by index in `RequestKind.allCases`.
+  case requestKind(SmallValueSet)
   /// The matching values of `stateNumber(isDuplicate:)`.
   case state(SmallValueSet)
   case pushKey(PushKeyConditions)
@@ -31,6 +35,14 @@ enum FieldEvaluation: Sendable {
     case .field(.outcome):
       let outcomes = Record.Outcome.allCases
       self = .outcome(SmallValueSet(outcomes.count) { conditions.hold(outcomes[$0].rawValue) })
+    case .field(.delivery):
+      self = .delivery(
+        SmallValueSet(DeliveryState.allCases.count + 1) { number in
+          conditions.hold(DeliveryState(rawValue: UInt8(truncatingIfNeeded: number))?.text)
+        })
+    case .field(.requestKind):
+      let kinds = RequestKind.allCases
+      self = .requestKind(SmallValueSet(kinds.count) { conditions.hold(kinds[$0].rawValue) })
     case .field(let field):
       switch field.kind {
       case .number, .time, .size: self = .number(field)
@@ -40,17 +52,28 @@ enum FieldEvaluation: Sendable {
   }
 }
 
-/// A set of up to eight small values, one bit each.
-struct SmallValueSet: Sendable {
-  private var bits: UInt8 = 0
+extension RequestKind {
+  /// The index in `allCases`.
+  fileprivate var number: Int {
+    switch self {
+    case .push: 0
+    case .broadcast: 1
+    case .channel: 2
+    }
+  }
+}
 
-  /// - Parameter count: The number of values, at most 8.
+/// A set of up to sixteen small values, one bit each.
+struct SmallValueSet: Sendable {
+  private var bits: UInt16 = 0
+
+  /// - Parameter count: The number of values, at most 16.
   init(_ count: Int, where holds: (Int) -> Bool) {
-    for value in 0..<count where holds(value) { bits |= 1 << UInt8(value) }
+    for value in 0..<count where holds(value) { bits |= 1 << UInt16(value) }
   }
 
   @inline(__always)
-  func contains(_ value: Int) -> Bool { bits >> UInt8(truncatingIfNeeded: value) & 1 == 1 }
+  func contains(_ value: Int) -> Bool { bits >> UInt16(truncatingIfNeeded: value) & 1 == 1 }
 }
 
 extension PushState {
@@ -88,6 +111,8 @@ extension FieldEvaluation {
     case .number(let field): batch.keep(field, number: conditions)
     case .accepted(let values): batch.keep { _, record in values.contains(record.accepted ? 1 : 0) }
     case .outcome(let values): batch.keep { _, record in values.contains(Int(record.outcome.number)) }
+    case .delivery(let values): batch.keep { _, record in values.contains(Int(record.delivery?.rawValue ?? 0)) }
+    case .requestKind(let values): batch.keep { _, record in values.contains(record.kind.number) }
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
     case .pushKey(let keys): batch.keep { _, record in keys.hold(record.pushKey, conditions) }
     case .header: batch.keep(headers: conditions)
@@ -109,6 +134,10 @@ extension FilterBatch {
     case .profile: keep { _, record in conditions.hold(anyOf: record.injections { $0.profile }) }
     case .connection:
       keep(ofOwner: { $0.head { ObjectIdentifier($0.connection) } }) { conditions.hold($0.connection.id) }
+    case .environment:
+      keep(ofOwner: { $0.head { ObjectIdentifier($0.connection) } }) {
+        conditions.hold($0.connection.environment.rawValue)
+      }
     case .keyID: keep(token: conditions, \.keyID)
     case .teamID: keep(token: conditions, \.teamID)
     // These fields have no text.

@@ -35,6 +35,8 @@ package struct Filter: Sendable {
 
   /// The groups in the order of evaluation, cheapest first.
   private(set) var groups: [Group] = []
+  /// Whether a condition names `kind`. Otherwise a selection covers only pushes.
+  private(set) var namesKind = false
   private var count = 0
   /// The rules for findings; set if a condition is about findings.
   private(set) var rulebook: Rulebook?
@@ -113,6 +115,7 @@ package struct Filter: Sendable {
   }
 
   private mutating func insert(_ group: Group) {
+    if group.conditions.subject == .field(.requestKind) { namesKind = true }
     let cost = group.conditions.subject.cost
     groups.insert(group, at: groups.firstIndex { $0.conditions.subject.cost > cost } ?? groups.endIndex)
   }
@@ -183,6 +186,9 @@ package struct Filter: Sendable {
     let tokens = group.conditions.wanted.texts.map(\.literal)
     return tokens.contains(nil) ? nil : tokens.compactMap(\.self)
   }
+
+  /// Whether a condition names `delivery`, which may change after a push has ended.
+  var dependsOnDelivery: Bool { groups.contains { $0.conditions.subject == .field(.delivery) } }
 
   /// The number of conditions that read a whole record: those on its text, its payload or its findings.
   var expensiveConditionCount: Int {

@@ -55,7 +55,7 @@ package struct KnownNames: Sendable {
 
   /// Returns whether a record has the value. The search ends at the first one.
   private static func occurs(_ field: QueryField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
-    var selection = Selection()
+    var selection = Selection.allKinds
     let term = QueryTerm(name: field.rawValue, value: value, isNegated: false)
     guard (try? selection.filter.add(term, in: FilterContext())) != nil else { return false }
     var occurs = false

@@ -1,6 +1,7 @@
 package import Notation
 
-/// A selection of records: those that match a filter, between two cursors.
+/// A selection of records: those that match a filter, between two cursors. Only pushes are selected unless a condition
+/// names the field `kind`.
 package struct Selection: Sendable {
   /// The conditions on the records, including those of `scope`.
   package var filter = Filter()
@@ -11,9 +12,18 @@ package struct Selection: Sendable {
   package var after = 0
   /// Only records with a smaller `seq` are selected.
   package var before = Int.max
+  /// Whether records of all kinds are selected although no condition names `kind`.
+  var includesAllKinds = false
 
-  /// Creates a selection of all records.
+  /// Creates a selection of all pushes.
   package init() {}
+
+  /// A selection of all records.
+  package static var allKinds: Selection {
+    var selection = Selection()
+    selection.includesAllKinds = true
+    return selection
+  }
 
   /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `q` with the text of a query, and
   /// `scope` with a query that the records must match as well.
@@ -25,7 +35,10 @@ package struct Selection: Sendable {
     for (name, value) in parameters { try add(name: name, value: value, in: context) }
   }
 
-  /// Whether all records are selected, because there are no conditions.
+  /// Whether only pushes are selected, because no condition names `kind`.
+  var isOfPushesOnly: Bool { !includesAllKinds && !filter.namesKind }
+
+  /// Whether there are no conditions, so that all pushes are selected.
   package var isEverything: Bool { filter.isEmpty && after == 0 && before == .max }
 
   /// Adds a condition from one parameter.

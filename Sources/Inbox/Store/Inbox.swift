@@ -1,4 +1,4 @@
-internal import APNSRules
+package import APNSRules
 internal import NIOConcurrencyHelpers
 
 /// The records of all received pushes, in order of arrival, within the configured limits.
@@ -96,8 +96,18 @@ package final class Inbox: Sendable {
       state.counts.add(result)
       return state.records.update(seq) { $0.finish(with: result) }
     }
-    if record != nil { notifier.finished(seq, in: self) }
+    if record != nil { notifier.updated(seq, in: self) }
     return record
+  }
+
+  /// Sets the state of a push's delivery, and reports the push as updated.
+  ///
+  /// - Returns: Whether the push is in the inbox.
+  @discardableResult
+  package func setDelivery(_ seq: Int, _ delivery: DeliveryState) -> Bool {
+    let record = state.withLockedValue { $0.records.update(seq) { $0.delivery = delivery } }
+    if record != nil { notifier.updated(seq, in: self) }
+    return record != nil
   }
 
   /// Appends the records of an imported inbox and numbers them anew. A push that was pending counts as aborted. They
@@ -106,7 +116,7 @@ package final class Inbox: Sendable {
   /// - Returns: The `seq` of the first and the last record; nil if there were none.
   package func append(imported other: Inbox) async -> ClosedRange<Int>? {
     var range: ClosedRange<Int>?
-    var iterator = InboxIterator(other.snapshot(), Selection())
+    var iterator = InboxIterator(other.snapshot(), .allKinds)
     while var records = iterator.next() {
       for index in records.indices where records[index].outcome == .pending {
         records[index].finish(

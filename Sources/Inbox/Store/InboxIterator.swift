@@ -1,3 +1,5 @@
+internal import APNSRules
+
 /// Iterates over the selected records of a snapshot in small groups, so that the caller can suspend or wait for a
 /// slow reader in between.
 package struct InboxIterator: Sendable {
@@ -43,7 +45,7 @@ package struct InboxIterator: Sendable {
   /// Skips `seq` values without records, so that they cost no steps.
   private mutating func skipGap() {
     guard through < end else { return }
-    var all = Selection()
+    var all = Selection.allKinds
     all.after = through
     var next = end + 1
     records.forEach(in: all) { record in
@@ -57,6 +59,6 @@ package struct InboxIterator: Sendable {
 extension Selection {
   /// Returns whether the record is selected.
   package func contains(_ record: borrowing Record) -> Bool {
-    record.seq > after && record.seq < before && filter.matches(record)
+    record.seq > after && record.seq < before && (!isOfPushesOnly || record.kind == .push) && filter.matches(record)
   }
 }

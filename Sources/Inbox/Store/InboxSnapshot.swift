@@ -121,7 +121,7 @@ package struct InboxSnapshot: Sendable {
   package func attempts(apnsID: String) async throws -> [Record] {
     let wanted = TextPattern(literal: apnsID)
     var found: [Record] = []
-    try await forEachSlice(of: Selection()) { part in
+    try await forEachSlice(of: .allKinds) { part in
       records.forEach(in: part) { record in
         if record.withID({ $0.map(wanted.matches) ?? false }) { found.append(copy record) }
         return true

@@ -51,15 +51,20 @@ package struct Record: Sendable {
     package var wireOutcome: WireOutcome?
     /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
     package var finishedAt: Int64?
+    /// The last state of the delivery to the device; nil if it is unknown.
+    package var delivery: DeliveryState?
 
     /// Creates a result, or a pending one.
-    package init(outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?)
-    {
+    package init(
+      outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?,
+      delivery: DeliveryState? = nil
+    ) {
       self.outcome = outcome
       self.accepted = accepted
       self.served = served
       self.wireOutcome = wireOutcome
       self.finishedAt = finishedAt
+      self.delivery = delivery
     }
   }
 
@@ -101,10 +106,29 @@ package struct Record: Sendable {
   /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
   package var finishedAt: Int64? { result.finishedAt }
 
+  /// The last state of the delivery to the device. Nil for a device token that is not registered, for a push that was
+  /// not accepted, and for requests that are not pushes.
+  package var delivery: DeliveryState? {
+    get { result.delivery }
+    set { result.delivery = newValue }
+  }
+
+  /// Whether the record may still change: it is pending, or its delivery is not final.
+  ///
+  /// - Parameter includingDelivery: Whether changes of the delivery matter.
+  func mayChange(includingDelivery: Bool) -> Bool {
+    outcome == .pending || includingDelivery && accepted && delivery?.isFinal != true
+  }
+
   /// The HTTP/2 stream of the request.
   package var stream: Int32 { head { $0.stream } }
   /// The connection of the request.
   package var connection: ConnectionFacts { head { $0.connection } }
+  /// What the request asks for.
+  package var kind: RequestKind {
+    guard head({ $0.verdict.facts.deviceToken == nil }) else { return .push }
+    return withHeaders { facts.kind(in: $0) }
+  }
   /// The time when the request was complete, in milliseconds since 1970 by the server's clock.
   package var receivedAt: Int64 { head { $0.receivedAt } }
   /// The size of the whole body in bytes; bytes beyond `HTTPRequest.bodyLimit` were not kept.
@@ -132,8 +156,10 @@ package struct Record: Sendable {
   /// Moves the content to another arena, so that its current slab can be freed.
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
-  /// Replaces the result, for a record that was pending or whose response was not sent.
+  /// Replaces the result, for a record that was pending or whose response was not sent. A result without a state of
+  /// delivery keeps the current one.
   package mutating func finish(with result: consuming Result) {
+    result.delivery = result.delivery ?? delivery
     self.result = PackedResult(result)
     let storedInjection = content.injection
     switch result.wireOutcome {
@@ -215,22 +241,29 @@ struct PackedResult: Sendable {
   /// The HTTP status; 0 for nil.
   private let status: Int16
   private let reason: Reason?
-  /// The number of the outcome times two, plus one if the push was accepted.
-  private let outcomeAndAccepted: UInt8
+  /// Bit 0: whether the push was accepted. Bits 1 to 3: the number of the outcome. Bits 4 to 7: the raw value of the
+  /// delivery's state; 0 for nil.
+  private var states: UInt8
 
   init(_ result: borrowing Record.Result) {
     finished = result.finishedAt ?? .min
     latency = result.served.latencyNanoseconds ?? .min
     status = result.served.status ?? 0
     reason = result.served.reason
-    outcomeAndAccepted = result.outcome.number << 1 | (result.accepted ? 1 : 0)
+    states =
+      (result.delivery?.rawValue ?? 0) << 4 | result.outcome.number << 1 | (result.accepted ? 1 : 0)
   }
 
   var finishedAt: Int64? { finished == .min ? nil : finished }
 
-  var outcome: Record.Outcome { Record.Outcome(number: outcomeAndAccepted >> 1) }
+  var outcome: Record.Outcome { Record.Outcome(number: states >> 1 & 0b111) }
 
-  var accepted: Bool { outcomeAndAccepted & 1 != 0 }
+  var accepted: Bool { states & 1 != 0 }
+
+  var delivery: DeliveryState? {
+    get { DeliveryState(rawValue: states >> 4) }
+    set { states = states & 0xF | (newValue?.rawValue ?? 0) << 4 }
+  }
 
   var served: Record.Served {
     Record.Served(

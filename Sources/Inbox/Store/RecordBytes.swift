@@ -97,6 +97,8 @@ extension Record {
 struct RecordChunk: Sendable {
   private(set) var records: [Record] = []
   private var marks: [UInt16] = []
+  /// Whether some of the records are not pushes. Usually none is, and the default `kind:push` then costs nothing.
+  private var hasOtherKinds = false
 
   init(capacity: Int) {
     records.reserveCapacity(capacity)
@@ -112,7 +114,10 @@ struct RecordChunk: Sendable {
 
   @inline(__always)
   mutating func append(_ record: consuming Record) {
-    marks.append(Self.mark(of: record))
+    let mark = Self.mark(of: record)
+    // The kind of a push to a device token need not be determined.
+    if mark == 0, record.kind != .push { hasOtherKinds = true }
+    marks.append(mark)
     records.append(record)
   }
 
@@ -121,10 +126,12 @@ struct RecordChunk: Sendable {
 
   /// Calls `visit` with each record at `indices` that matches `filter`, until it returns false.
   ///
-  /// - Parameter devices: The marks of the only devices whose records can match; nil for all.
+  /// - Parameters:
+  ///   - isOfPushesOnly: Whether only pushes are visited.
+  ///   - devices: The marks of the only devices whose records can match; nil for all.
   /// - Returns: Whether `visit` never returned false.
   func forEach(
-    at indices: Range<Int>, newestFirst: Bool, _ filter: borrowing Filter, devices: [UInt16]?,
+    at indices: Range<Int>, newestFirst: Bool, _ filter: borrowing Filter, isOfPushesOnly: Bool, devices: [UInt16]?,
     _ visit: (borrowing Record) -> Bool
   ) -> Bool {
     let size = FilterBatch.size
@@ -135,6 +142,7 @@ struct RecordChunk: Sendable {
         rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
         var batch = FilterBatch(records, at: indices)
         if let devices { batch.keep(bits(of: indices, with: devices)) }
+        if isOfPushesOnly, hasOtherKinds { batch.keep { _, record in record.kind == .push } }
         if batch.remaining == 0 { continue }
         filter.narrow(&batch)
         guard batch.visit(newestFirst: newestFirst, visit) else { return false }

@@ -99,7 +99,9 @@ package struct QueryFields: Sendable {
   /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
   /// shown as a whole.
   static let names = [
-    "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
+    "seq", "accepted", "outcome", "delivery", "listener", "kind", "environment", "received_at", "finished_at",
+    "push_key",
+    "attempt",
     "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
     "connection.http",
     "request", "request.method", "request.path", "request.device_token", "request.headers", "request.headers_base64",

@@ -131,10 +131,13 @@ struct RecordStorage: Sendable {
     guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
     let visited = start.chunk...min(end.chunk, chunks.count - 1)
     let devices = selection.filter.deviceTokens?.map(RecordChunk.mark)
+    let isOfPushesOnly = selection.isOfPushesOnly
     for chunk in newestFirst ? Array(visited.reversed()) : Array(visited) {
       let indices = (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
       guard
-        chunks[chunk].forEach(at: indices, newestFirst: newestFirst, selection.filter, devices: devices, body)
+        chunks[chunk].forEach(
+          at: indices, newestFirst: newestFirst, selection.filter, isOfPushesOnly: isOfPushesOnly, devices: devices,
+          body)
       else { return }
     }
   }

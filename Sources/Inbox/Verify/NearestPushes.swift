@@ -40,6 +40,7 @@ struct NearestPushes {
     let examined = min(Self.maxExamined, Self.maxComparisons / (parts.count * max(1, others)))
     var window = Selection()
     window.filter = scope
+    window.includesAllKinds = !expectation.selection.isOfPushesOnly
     window.after = max(after, expectation.selection.after, snapshot.lastSeq - examined)
     window.before = expectation.selection.before
     let ranks = snapshot.records(

@@ -189,6 +189,7 @@ extension Record {
     case .reason: text(servedReason)
     case .outcome: text(outcome.rawValue)
     case .accepted: [.flag(accepted)]
+    case .delivery: text(delivery?.text)
     case .pushType: text(withHeader(facts.pushTypeText, decoded))
     case .priority: number(priority)
     case .apnsID: text(withID(decoded))
@@ -199,6 +200,8 @@ extension Record {
     case .profile: wireOutcome?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
     case .connection: text(connection.id)
     case .listener: number(connection.listener)
+    case .environment: text(connection.environment.rawValue)
+    case .requestKind: text(kind.rawValue)
     case .keyID: text(verdict?.token?.keyID)
     case .teamID: text(verdict?.token?.teamID)
     case .since, .until: text(TimestampFormat.text(receivedAt))

@@ -1,3 +1,5 @@
+internal import APNSRules
+
 /// Expectations of the pushes since the inbox was last emptied. Parsed by `Verification.init(json:in:)`.
 package struct Verification: Sendable {
   /// How long to wait for the expectations to be met; zero to check only the existing records.
@@ -22,6 +24,10 @@ package struct Verification: Sendable {
 
   /// Creates a verification without expectations.
   init() {}
+
+  /// Returns whether the criteria about all pushes (`no_others`, `nothing_lost`, `no_findings`) cover requests of a kind:
+  /// only pushes, unless the scope names `kind`.
+  func covers(_ kind: RequestKind) -> Bool { kind == .push || scope.namesKind }
 }
 
 /// An expectation of the pushes that match a filter.
@@ -30,7 +36,7 @@ struct Expectation: Sendable {
   var name: String
   /// The pushes that the expectation is about.
   var selection = Selection()
-  /// The conditions that these pushes must meet to count: `outcome`, `accepted`, `status`, `reason`.
+  /// The conditions that these pushes must meet to count: `outcome`, `accepted`, `status`, `reason`, `delivery`.
   var ending = Filter()
   /// The conditions of `ending` as text, such as `accepted` or `status 200`.
   var endingWords: [String] = []

@@ -1,30 +1,33 @@
-/// The counts of a verification. Each record of the window is passed to it in order, and a pending record once more
-/// after it has ended.
+/// The counts of a verification. Each record of the window is passed to it in order, and an unsettled record again
+/// whenever it has changed.
+///
+/// A record is unsettled while it is pending or, if a condition depends on it, while its delivery may change.
 struct VerificationCounts: Sendable {
   /// The counts for one expectation.
   struct Count: Sendable {
     /// The `seq` of each record that counts.
     var seqs = SeqSet()
-    /// The number of these that are pending; they may no longer count once they have ended.
-    var pending = 0
-    /// The positions of the retry sequences with a matching record that has ended; empty unless retries are
-    /// expected.
-    fileprivate var endedSequences = SeqSet()
-    /// The number of matching pending records of each retry sequence, by its position.
-    fileprivate var pendingSequences: [Int: Int] = [:]
+    /// The number of these that are unsettled: they may no longer count later.
+    var unsettled = 0
+    /// The positions of the retry sequences with a matching record that is settled; empty unless retries are expected.
+    fileprivate var settledSequences = SeqSet()
+    /// The number of matching unsettled records of each retry sequence, by its position.
+    fileprivate var unsettledSequences: [Int: Int] = [:]
 
     /// The positions of the retry sequences with a matching record, ascending.
     var sequences: [Int] {
-      var sequences = endedSequences
-      for sequence in pendingSequences.keys { sequences.insert(sequence) }
+      var sequences = settledSequences
+      for sequence in unsettledSequences.keys { sequences.insert(sequence) }
       return sequences.prefix(.max)
     }
   }
 
-  /// What a pending record was counted for: positions of expectations, and of its retry sequence.
+  /// What an unsettled record was counted for: positions of expectations, and of its retry sequence.
   private struct CountedRecord: Sendable {
     /// Whether the record was in the verification's scope.
     var isInScope = true
+    /// Whether the record had ended.
+    var hasEnded = false
     var counting: [Int] = []
     var matching: [Int] = []
     var sequence: Int?
@@ -35,62 +38,68 @@ struct VerificationCounts: Sendable {
   /// The `seq` of each record that no expectation matches; empty unless such records are disallowed.
   private(set) var others = SeqSet()
   private(set) var retries = RetrySequences()
-  private var pending: [Int: CountedRecord] = [:]
+  private var unsettled: [Int: CountedRecord] = [:]
   private let checksRetries: Bool
+  private let dependsOnDelivery: Bool
 
   init(_ verification: Verification) {
     self.verification = verification
     counts = Array(repeating: Count(), count: verification.expectations.count)
     checksRetries = verification.expectations.contains { $0.retries != nil }
+    dependsOnDelivery =
+      verification.scope.dependsOnDelivery
+      || verification.expectations.contains { $0.selection.filter.dependsOnDelivery || $0.ending.dependsOnDelivery }
   }
 
-  /// Counts a record of the window, or the end of a record for which `isWaiting(for:)` returns true.
+  /// Counts a record of the window, or the change of a record for which `isWaiting(for:)` returns true.
   ///
   /// - Returns: Whether the record may affect the result.
   mutating func count(_ record: borrowing Record) -> Bool {
     let seq = record.seq
-    let earlier = pending.removeValue(forKey: seq)
+    let earlier = unsettled.removeValue(forKey: seq)
     if let earlier { uncount(earlier, seq) }
-    let isPending = record.outcome == .pending
-    var counted = CountedRecord()
+    let isUnsettled = record.mayChange(includingDelivery: dependsOnDelivery)
+    var counted = CountedRecord(hasEnded: record.outcome != .pending)
     guard verification.scope.matches(record) else {
       counted.isInScope = false
-      if isPending { pending[seq] = counted }
+      if isUnsettled { unsettled[seq] = counted }
       return earlier?.isInScope == true
     }
-    if checksRetries { counted.sequence = retries.add(record) }
+    if checksRetries {
+      counted.sequence = earlier.flatMap { $0.hasEnded ? $0.sequence : nil } ?? retries.add(record)
+    }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)
       if let sequence = counted.sequence, expectation.retries != nil {
-        if isPending {
-          counts[index].pendingSequences[sequence, default: 0] += 1
+        if isUnsettled {
+          counts[index].unsettledSequences[sequence, default: 0] += 1
         } else {
-          counts[index].endedSequences.insert(sequence)
+          counts[index].settledSequences.insert(sequence)
         }
       }
       guard expectation.ending.matches(record) else { continue }
       counted.counting.append(index)
       counts[index].seqs.insert(seq)
-      if isPending { counts[index].pending += 1 }
+      if isUnsettled { counts[index].unsettled += 1 }
     }
-    if counted.matching.isEmpty, verification.allowsNoOthers { others.insert(seq) }
-    if isPending { pending[seq] = counted }
+    if counted.matching.isEmpty, verification.allowsNoOthers, verification.covers(record.kind) { others.insert(seq) }
+    if isUnsettled { unsettled[seq] = counted }
     return !counted.matching.isEmpty || earlier != nil || verification.allowsNoOthers
       || verification.refusedFindings != nil || verification.requiresNothingLost || checksRetries && record.attempt > 1
   }
 
-  /// Returns whether the record was pending when it was counted.
-  func isWaiting(for seq: Int) -> Bool { pending[seq] != nil }
+  /// Returns whether the record was unsettled when it was counted.
+  func isWaiting(for seq: Int) -> Bool { unsettled[seq] != nil }
 
-  /// Undoes the counting of a pending record.
+  /// Undoes the counting of an unsettled record.
   private mutating func uncount(_ counted: CountedRecord, _ seq: Int) {
     for index in counted.counting {
       counts[index].seqs.remove(seq)
-      counts[index].pending -= 1
+      counts[index].unsettled -= 1
     }
     for index in counted.matching {
-      guard let sequence = counted.sequence, let count = counts[index].pendingSequences[sequence] else { continue }
-      counts[index].pendingSequences[sequence] = count > 1 ? count - 1 : nil
+      guard let sequence = counted.sequence, let count = counts[index].unsettledSequences[sequence] else { continue }
+      counts[index].unsettledSequences[sequence] = count > 1 ? count - 1 : nil
     }
     if counted.matching.isEmpty { others.remove(seq) }
   }
@@ -109,9 +118,9 @@ struct VerificationCounts: Sendable {
   /// Whether a count is too large or an unexpected push arrived, so that the verification fails whatever follows.
   var isBroken: Bool {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
-      expectation.count.map { count.seqs.count - count.pending > $0.maximum ?? .max } ?? false
+      expectation.count.map { count.seqs.count - count.unsettled > $0.maximum ?? .max } ?? false
     }
-    return isOver || others.count > pending.values.count { $0.isInScope && $0.matching.isEmpty }
+    return isOver || others.count > unsettled.values.count { $0.isInScope && $0.matching.isEmpty }
   }
 }
 

@@ -78,7 +78,7 @@ struct VerificationEvaluator {
     inbox.updateFindings(by: rulebook)
     let scope = verification.scope
     let seqs = inbox.analyzer.unresolved(after: verification.after).filter { seq in
-      scope.isEmpty || inbox.record(seq: seq).map { scope.matches($0) } == true
+      inbox.record(seq: seq).map { verification.covers($0.kind) && scope.matches($0) } ?? scope.isEmpty
     }
     return VerificationReport.Others(
       criterion: Criterion(

@@ -4,11 +4,11 @@ internal import PushQuery
 
 /// The members of an expectation.
 private enum ExpectationKey: String, CaseIterable {
-  case name, match, count, outcome, accepted, status, reason, retries
+  case name, match, count, outcome, accepted, status, reason, delivery, retries
   case allowsNone = "allow_none"
 
   /// The keys that state how a push must end to count.
-  static let endings = [outcome, accepted, status, reason]
+  static let endings = [outcome, accepted, status, reason, delivery]
 }
 
 /// The members of `count`.

@@ -239,6 +239,11 @@ extension VerificationParser {
     if verification.timeout > .zero { context.snapshot = nil }
     if let node = members[.scope] { verification.scope = scope(node) ?? Filter() }
     if let node = members[.expect] { verification.expectations = expectations(node) }
+    if verification.scope.namesKind {
+      for index in verification.expectations.indices {
+        verification.expectations[index].selection.includesAllKinds = true
+      }
+    }
     if let node = members[.order] { verification.order = order(node, among: verification.expectations) }
     if let node = members[.allowsNoOthers] { verification.allowsNoOthers = flag(node) ?? false }
     if let node = members[.requiresNothingLost] { verification.requiresNothingLost = flag(node) ?? false }

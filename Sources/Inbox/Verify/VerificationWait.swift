@@ -7,7 +7,7 @@ internal import NIOConcurrencyHelpers
 /// round and delays no other listener.
 final class VerificationWait: InboxListener {
   private struct PendingChanges {
-    var finished: [Int] = []
+    var updated: [Int] = []
     var isEmptied = false
   }
 
@@ -25,10 +25,10 @@ final class VerificationWait: InboxListener {
 
   func inboxDidChange(_ changes: InboxChanges) {
     pendingChanges.withLockedValue { pendingChanges in
-      pendingChanges.finished += changes.finished.map(\.seq)
+      pendingChanges.updated += changes.updated.map(\.seq)
       if changes.emptiedThrough != nil {
         pendingChanges.isEmptied = true
-        pendingChanges.finished = []
+        pendingChanges.updated = []
       }
     }
     signal.yield()
@@ -69,11 +69,11 @@ final class VerificationWait: InboxListener {
       return pendingChanges
     }
     if pendingChanges.isEmptied { rounds.restart() }
-    for seq in pendingChanges.finished where rounds.totals.isWaiting(for: seq) {
+    for seq in pendingChanges.updated where rounds.totals.isWaiting(for: seq) {
       if let record = inbox.record(seq: seq) { rounds.count(record) }
     }
     let snapshot = inbox.snapshot()
-    var newRecords = Selection()
+    var newRecords = Selection.allKinds
     newRecords.after = rounds.seen
     var iterator = InboxIterator(snapshot, newRecords)
     while let records = iterator.next() {

@@ -102,8 +102,10 @@ struct WaitCounts: Sendable {
   let settle: Duration
   /// The `seq` of each matching record, ascending.
   private(set) var matched: [Int] = []
-  /// The matching records that are pending: they may no longer match once they have ended.
-  private var pending: Set<Int> = []
+  /// The matching records that may no longer match later: pending ones and, if a condition depends on it, those whose
+  /// delivery may change.
+  private var unsettled: Set<Int> = []
+  private let dependsOnDelivery: Bool
   /// The time of the last change of the number of matches, or the start of the wait.
   private var quietSince: ContinuousClock.Instant
   /// Whether no record that could count was evicted before it was examined.
@@ -113,6 +115,7 @@ struct WaitCounts: Sendable {
     selection = query.selection
     count = query.count
     settle = query.settle
+    dependsOnDelivery = query.selection.filter.dependsOnDelivery
     quietSince = startedAt
   }
 
@@ -121,12 +124,12 @@ struct WaitCounts: Sendable {
     if selection.contains(record) { insert(record) }
   }
 
-  /// Counts a record that arrived or ended.
+  /// Counts a record that arrived, ended or changed.
   mutating func update(_ record: borrowing Record, at now: ContinuousClock.Instant) {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
-    } else if pending.remove(record.seq) != nil {
-      matched.remove(seq: record.seq)
+    } else if matched.remove(seq: record.seq) {
+      unsettled.remove(record.seq)
       quietSince = now
     }
   }
@@ -135,14 +138,14 @@ struct WaitCounts: Sendable {
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
     let removed = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
     guard removed > 0 else { return }
-    for seq in matched[..<removed] { pending.remove(seq) }
+    for seq in matched[..<removed] { unsettled.remove(seq) }
     matched.removeFirst(removed)
     quietSince = now
   }
 
   /// Returns the state of the condition.
   func status(at now: ContinuousClock.Instant) -> Status {
-    if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted {
+    if case .exactly(let wanted) = count, !isComplete || matched.count - unsettled.count > wanted {
       return .unsatisfiable
     }
     return isWanted ? statusAfterSettling(now) : .open(until: nil)
@@ -165,7 +168,11 @@ struct WaitCounts: Sendable {
   /// - Returns: Whether it was not counted before.
   @discardableResult
   private mutating func insert(_ record: borrowing Record) -> Bool {
-    if record.outcome == .pending { pending.insert(record.seq) } else { pending.remove(record.seq) }
+    if record.mayChange(includingDelivery: dependsOnDelivery) {
+      unsettled.insert(record.seq)
+    } else {
+      unsettled.remove(record.seq)
+    }
     return matched.insert(seq: record.seq)
   }
 }

@@ -24,7 +24,7 @@ final class Waiter: InboxListener {
 
   private struct PendingChanges {
     var through = 0
-    var finished: [Int] = []
+    var updated: [Int] = []
     var emptiedThrough: Int?
   }
 
@@ -108,12 +108,12 @@ final class Waiter: InboxListener {
     let now = ContinuousClock.now
     let snapshot = inbox.snapshot()
     if let through = pendingChanges.emptiedThrough { empty(&state, through: through, at: now) }
-    for seq in pendingChanges.finished where seq <= state.seen {
+    for seq in pendingChanges.updated where seq <= state.seen {
       if let record = inbox.record(seq: seq) { state.counts.update(record, at: now) }
     }
     guard pendingChanges.through > state.seen else { return }
     state.counts.isComplete = state.counts.isComplete && snapshot.isComplete(after: state.seen)
-    var newRecords = Selection()
+    var newRecords = Selection.allKinds
     newRecords.after = state.seen
     var iterator = InboxIterator(snapshot, newRecords)
     while let records = iterator.next() {
@@ -128,7 +128,7 @@ final class Waiter: InboxListener {
     let isNew = state.withLockedValue { state in
       if var pendingChanges = state.pendingChanges {
         pendingChanges.through = max(pendingChanges.through, changes.through)
-        pendingChanges.finished += changes.finished.map(\.seq)
+        pendingChanges.updated += changes.updated.map(\.seq)
         pendingChanges.emptiedThrough = changes.emptiedThrough ?? pendingChanges.emptiedThrough
         state.pendingChanges = pendingChanges
         return false
@@ -138,7 +138,7 @@ final class Waiter: InboxListener {
       if let through = changes.emptiedThrough { empty(&state, through: through, at: now) }
       if changes.missed > 0, changes.evictedThrough > state.seen { state.counts.isComplete = false }
       for record in changes.records where record.seq > state.seen { state.counts.update(record, at: now) }
-      for record in changes.finished { state.counts.update(record, at: now) }
+      for record in changes.updated { state.counts.update(record, at: now) }
       state.seen = max(state.seen, changes.through)
       return true
     }

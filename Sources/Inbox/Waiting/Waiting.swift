@@ -94,6 +94,7 @@ extension WaitQuery {
     guard filter.fieldCount > 1 else { return [] }
     var window = Selection()
     window.filter = selection.scope
+    window.includesAllKinds = !selection.isOfPushesOnly
     window.after = max(selection.after, snapshot.lastSeq - Self.maxExamined)
     window.before = selection.before
     let ranks = snapshot.records(in: window, byConditionsMetOf: [filter], limit: 3)

@@ -86,7 +86,7 @@ extension MockServer {
 
   /// Returns the mistakes of the provider that the pushes in the inbox show.
   public func findings() -> [ProviderFinding] {
-    state.inbox.findings(by: state.rulebook, in: Selection()).findings.map(ProviderFinding.init)
+    state.inbox.findings(by: state.rulebook, in: .allKinds).findings.map(ProviderFinding.init)
   }
 
   private func received(_ records: [Record]) -> [ReceivedPush] {

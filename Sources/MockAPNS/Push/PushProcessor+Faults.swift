@@ -39,7 +39,9 @@ extension PushProcessor {
       return true
     }
     let plan = activePolicy.plan
-    let summary = Traffic.PushSummary(key: identity.key, isAccepted: verdict.isAccepted)
+    let summary = Traffic.PushSummary(
+      key: identity.key, isAccepted: verdict.isAccepted,
+      kind: request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) })
     /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
     func attemptNumber() -> Int {
       let number = attempt ?? attempts.peek(identity.countKey, now: batch.arrivedAt)

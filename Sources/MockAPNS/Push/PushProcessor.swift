@@ -360,7 +360,8 @@ final class PushProcessor {
   /// The connection's properties that rules can match.
   var connectionTraffic: Traffic.Connection {
     Traffic.Connection(
-      number: log.number, client: log.clientAddress, listener: connection.listener, serverName: connection.sni,
+      number: log.number, client: log.clientAddress, listener: connection.listener,
+      environment: connection.environment, serverName: connection.sni,
       certificateUID: connection.certificate?.subjectUID, streamsOpened: counts.requests)
   }
 

@@ -73,11 +73,7 @@ package final class DeliveryControl: Sendable {
     for event in events {
       switch event {
       case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)
-      case .overwrittenInStorage(let seq, let newer):
-        inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: newer)
-      case .overwrittenBeforeAcknowledgement(let seq, let newer):
-        inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: newer)
-      case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq, by: nil)
+      case .overwrittenInStorage, .overwrittenBeforeAcknowledgement, .overBudget: break
       case .received(let id, let received):
         let notification = Notification(received: received, record: inbox.record(seq: received.seq))
         let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }

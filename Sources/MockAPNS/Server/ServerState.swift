@@ -136,7 +136,8 @@ extension FaultPlan {
     let facts = record.connection
     let connection = Traffic.Connection(
       number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
-      listener: facts.listener, serverName: facts.sni, certificateUID: facts.certificate?.subjectUID,
+      listener: facts.listener, environment: facts.environment, serverName: facts.sni,
+      certificateUID: facts.certificate?.subjectUID,
       // Clients use odd stream ids, from 1 (RFC 9113 section 5.1.1).
       streamsOpened: Int(record.stream) / 2 + 1)
     var traffic = Traffic(

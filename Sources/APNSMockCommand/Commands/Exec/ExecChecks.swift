@@ -80,7 +80,7 @@ struct ExecChecks: Sendable {
     // No further attempt can follow, so the check need not wait for one.
     var rulebook = state.rulebook
     rulebook.settings.abandonedAfter = .zero
-    let report = state.inbox.findings(by: rulebook, in: Selection())
+    let report = state.inbox.findings(by: rulebook, in: .allKinds)
     let found = report.findings.filter { failingFindings.contains($0.kind) }
     guard !found.isEmpty else {
       if report.isComplete { return Outcome() }

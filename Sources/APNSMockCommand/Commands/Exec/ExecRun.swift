@@ -129,11 +129,11 @@ struct ExecSummary {
     let snapshot = state.inbox.snapshot()
     total = snapshot.count + snapshot.evicted
     evicted = snapshot.evicted
-    var walk = InboxIterator(snapshot, Selection())
+    var walk = InboxIterator(snapshot, .allKinds)
     while let records = walk.next() {
       for record in records { counts[record.outcome, default: 0] += 1 }
     }
-    for item in state.inbox.summary(of: Selection(), by: state.rulebook, limit: 0).items {
+    for item in state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0).items {
       findings[item.kind] = item.count
     }
     let selection = state.faults.selection

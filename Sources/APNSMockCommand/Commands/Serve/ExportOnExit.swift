@@ -40,7 +40,7 @@ struct ExportOnExit: Sendable {
   func write(_ state: ServerState) throws -> Int {
     let snapshot = state.inbox.snapshot()
     let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
-    var export = InboxExport(snapshot, Selection(), as: format, rulebook: state.rulebook, in: state.inbox)
+    var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
     do throws(FileError) {
       let file = try FileReplacement(of: path, isPrivate: false)
       while let piece = export.next() { try file.append(piece) }

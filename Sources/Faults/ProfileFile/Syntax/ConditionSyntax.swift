@@ -62,6 +62,11 @@ extension Condition {
     .test(.client, "The client's address without its port, as a text."),
     .test(.address, "The client's IP address: an address, a CIDR block such as `10.0.0.0/8`, or a pattern with `*`."),
     .test(.listener, "The index of the APNs listener, from 0."),
+    .test(.environment, "The environment of that listener."),
+    .test(
+      .kind,
+      "What the request asks for: a push, a broadcast to a channel, or channel management. A rule that does not name it "
+        + "applies to pushes only."),
     .test(.age, "The time since the connection was accepted; only at `connection`."),
     .test(.idle, "The time since the client last sent anything; only at `connection`."),
     .test(.serverName, "The host name that the client requested in the TLS handshake; not at `accept`."),
@@ -142,6 +147,8 @@ extension Condition.Subject {
     case .client: "client"
     case .address: "address"
     case .listener: "listener"
+    case .environment: "environment"
+    case .kind: "kind"
     case .age: "age"
     case .idle: "idle"
     case .serverName: "sni"
@@ -481,6 +488,15 @@ extension ProfileParser {
         reportUnmatchable(
           node, text,
           Self.guess(text, among: types) ?? "the push types are \(types.joined(separator: ", "))")
+      }
+      return text
+    case .environment, .kind:
+      guard let text = parseText(node), case .text(let words) = subject.matcher else { return nil }
+      guard words.contains(text) else {
+        fail(
+          node, "\"\(text.shortened)\" can never match",
+          hint: Self.guess(text, among: words) ?? "expected \(words.joinedWithOr)")
+        return nil
       }
       return text
     case .reason:
