@@ -12,6 +12,9 @@ package struct FixtureReader {
     package var channels: [ChannelDescription] = []
     /// The number of devices.
     package var devices = 0
+
+    /// Creates empty contents.
+    package init() {}
   }
 
   /// The lists of a fixture file.
@@ -84,18 +87,13 @@ package struct FixtureReader {
   ///
   /// - Throws: `FixtureFailure` with all problems.
   package func lint(_ documents: [FixtureDocument], maxDevices: Int) throws(FixtureFailure) -> Contents {
-    let registry = DeviceRegistry(maxDevices: maxDevices)
-    do {
-      var contents = Contents()
-      try registry.load(now: 0) { loader in
+    var contents = Contents()
+    try FixtureFailure.converting {
+      try DeviceRegistry(maxDevices: maxDevices).load(now: 0) { loader in
         contents = try read(documents) { device throws(DeviceError) in try loader.add(device) }
       }
-      return contents
-    } catch let failure as FixtureFailure {
-      throw failure
-    } catch {
-      throw FixtureFailure([FileProblem(file: "", "\(error)")])
     }
+    return contents
   }
 
   // MARK: - Documents
