@@ -57,6 +57,15 @@ extension DeviceRegistry {
     }
   }
 
+  /// The bundle ids of the apps on all devices.
+  package var appNames: Set<String> {
+    state.withLockedValue { state in
+      let tables = state.tables
+      let names = tables.installations.lazy.filter { $0.device != DeviceTables.none }.map(\.name)
+      return Set(Set(names).compactMap(tables.name))
+    }
+  }
+
   /// Returns the ids of up to `limit` devices, in the order of registration.
   package func ids(limit: Int) -> [String] {
     state.withLockedValue { state in

@@ -17,7 +17,9 @@ package final class DeviceRegistry: Sendable {
 
     mutating func apply(_ loader: DeviceLoader) {
       for device in loader.replaced {
-        for installation in tables.installations(of: device) { deliveries.forget(installation: installation, on: device) }
+        for installation in tables.installations(of: device) {
+          deliveries.forget(installation: installation, on: device)
+        }
         deliveries.forget(device: device)
       }
       tables = loader.tables

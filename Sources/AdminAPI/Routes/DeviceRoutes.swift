@@ -120,7 +120,8 @@ struct DeviceRoutes: Sendable {
       let names = DeviceAction.allCases.map(\.rawValue)
       let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
       throw Problem.notFound(
-        "devices have no action \"\(name.prefix(80))\"", hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
+        "devices have no action \"\(name.prefix(80))\"",
+        hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
     }
     let body = try await JSONBody(request, allowing: action.members)
     let now = state.clock.now
@@ -135,6 +136,7 @@ struct DeviceRoutes: Sendable {
       guard DeviceDescription.isID(id) else { throw Self.malformed(id) }
       let app = try App(body)
       let kinds = try Self.kinds(body)
+      try checkKnown(app)
       let (tokens, events) = try state.performing { devices throws(DeviceError) in
         try devices.install(
           app.bundleID, app.environment, on: id, kinds: kinds, replaces: action == .reinstall,
@@ -185,7 +187,18 @@ struct DeviceRoutes: Sendable {
     }
     guard let found, !found.isEmpty, found.allSatisfy({ $0.state == .removed }) else { return }
     throw Problem(
-      status: .conflict, detail: "\(app.bundleID) was removed from \(id)", hint: "Install it again: POST …/reinstall.")
+      status: .conflict, detail: "\(app.bundleID) was removed from \(id)", hint: "Reinstall it first.")
+  }
+
+  /// - Throws: `Problem` (400) if apps are known, but not this one.
+  private func checkKnown(_ app: App) throws(Problem) {
+    let known = state.apps.load()
+    guard known.count > 0, known[app.bundleID] == nil else { return }
+    let names = known.apps.map(\.bundleID)
+    let guess = Spelling.nearest(to: app.bundleID, among: names).map { "Did you mean \($0)? " } ?? ""
+    throw .badRequest(
+      "the app \(app.bundleID) is unknown",
+      hint: "\(guess)Add it to the apps of the fixtures: {\"apps\": [{\"bundle_id\": \"\(app.bundleID)\"}]}.")
   }
 
   /// Returns the push types to register tokens for.
@@ -237,7 +250,8 @@ struct DeviceRoutes: Sendable {
     var parameters = try QueryParameters(request)
     guard let given = try parameters.remove("channel"), parameters.all.isEmpty else {
       throw Problem.badRequest(
-        "the query must have the parameter channel, and no other", hint: "DELETE …/subscriptions?channel=dHN0LXNyY2gtY2hubA==")
+        "the query must have the parameter channel, and no other",
+        hint: "DELETE …/subscriptions?channel=dHN0LXNyY2gtY2hubA==")
     }
     // A plus sign that is not encoded is decoded as a space, which no channel id contains.
     let name = given.replacing(" ", with: "+")

@@ -9,6 +9,7 @@ package struct FixtureWriter {
   private let apps: [AppTable.App]
   private let channels: [ChannelDescription]
   private let devices: DeviceRegistry
+  private let teamID: String
   /// The position of the next device; nil after the last one.
   private var position: Int?
   private var hasBegun = false
@@ -16,10 +17,13 @@ package struct FixtureWriter {
   private var hasEnded = false
 
   /// Creates a writer.
-  package init(apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription]) {
+  ///
+  /// - Parameter teamID: The team of apps that are on devices, but not in `apps`.
+  package init(apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription], teamID: String) {
     self.apps = apps
     self.channels = channels
     self.devices = devices
+    self.teamID = teamID
     position = 0
   }
 
@@ -27,7 +31,7 @@ package struct FixtureWriter {
   package mutating func next() -> [UInt8]? {
     if !hasBegun {
       hasBegun = true
-      return Array(#"{"apps":"#.utf8) + Self.list(apps, .app) + Array(#","devices":["#.utf8)
+      return Array(#"{"devices":["#.utf8)
     }
     if let start = position {
       let page = devices.devices(from: start, limit: Self.pieceSize)
@@ -36,7 +40,11 @@ package struct FixtureWriter {
     }
     guard !hasEnded else { return nil }
     hasEnded = true
-    return Array(#"],"channels":"#.utf8) + Self.list(channels, .channel) + Array("}\n".utf8)
+    // A file with apps must have all of them.
+    let others = apps.isEmpty ? [] : devices.appNames.subtracting(apps.map(\.bundleID)).sorted()
+    let apps = apps + others.map { AppTable.App(bundleID: $0, teamID: teamID) }
+    return Array(#"],"apps":"#.utf8) + Self.list(apps, .app) + Array(#","channels":"#.utf8)
+      + Self.list(channels, .channel) + Array("}\n".utf8)
   }
 
   /// Returns devices, one per line.

@@ -55,7 +55,9 @@ extension ServerState {
   }
 
   /// Returns a writer of the present apps, devices and channels.
-  package func fixtureWriter() -> FixtureWriter { FixtureWriter(apps: apps.load().apps, devices: devices, channels: []) }
+  package func fixtureWriter() -> FixtureWriter {
+    FixtureWriter(apps: apps.load().apps, devices: devices, channels: [], teamID: CertificateFolder.teamID)
+  }
 }
 
 extension ServerState {
@@ -75,7 +77,7 @@ extension ServerState {
   /// Returns the `apns-unique-id` in the response to an accepted push; nil if it had none.
   package func uniqueID(of record: borrowing Record) -> String? {
     let connection = record.connection
-    guard record.accepted, record.served.status == 200, configuration.environment == .sandbox,
+    guard record.accepted, record.served.status == 200, connection.environment == .sandbox,
       let number = UInt64(connection.id.dropFirst())
     else { return nil }
     var source = IdentifierSource(seed: seed, connection: number, stream: record.stream)
