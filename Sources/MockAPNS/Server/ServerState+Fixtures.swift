@@ -20,14 +20,15 @@ extension ServerState {
   /// - Throws: `FixtureFailure` with all problems; then nothing has changed.
   package func load(
     _ documents: [FixtureDocument], limits: YAMLNode.Limits = FixtureReader.localFile,
-    progress: @escaping (Int, Double) -> Void = { _, _ in }
+    progress: (Int, Double) -> Void = { _, _ in }
   ) throws(FixtureFailure) -> FixtureReader.Contents {
-    var reader = FixtureReader(defaults: FixtureDefaults(configuration), limits: limits, knownApps: apps.load())
-    reader.progress = progress
+    let reader = FixtureReader(defaults: FixtureDefaults(configuration), limits: limits, knownApps: apps.load())
     var contents = FixtureReader.Contents()
     try FixtureFailure.converting {
       try devices.load(now: clock.now) { loader in
-        contents = try reader.read(documents) { device throws(DeviceError) in try loader.add(device) }
+        contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
+          try loader.add(device)
+        }
       }
     }
     apps.update { apps in
@@ -39,7 +40,7 @@ extension ServerState {
   /// Loads the fixture files of the configuration, which a reset restores.
   ///
   /// - Throws: `FixtureFailure` with all problems.
-  func loadInitialFixtures(progress: @escaping (Int, Double) -> Void) throws(FixtureFailure) {
+  func loadInitialFixtures(progress: (Int, Double) -> Void) throws(FixtureFailure) {
     guard !configuration.fixtures.isEmpty else { return }
     var documents: [FixtureDocument] = []
     for path in configuration.fixtures { documents.append(try FixtureDocument(path: path)) }

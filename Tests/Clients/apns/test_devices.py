@@ -1,5 +1,6 @@
 """Registered devices: which pushes they accept, what becomes of accepted pushes, what devices show and receive."""
 
+import datetime
 import json
 import subprocess
 import uuid
@@ -46,10 +47,19 @@ class Provider:
 
     def __init__(self, server, wire):
         self.server, self.wire = server, wire
+        self.issued, self.bearer = 0, None
+
+    def authorization(self):
+        """Returns a provider token that is valid by the server's clock, the same for 50 minutes."""
+        now = datetime.datetime.fromisoformat(self.server.api("GET", "/clock")["now"]).timestamp()
+        if not 0 <= now - self.issued < 3000:
+            self.issued, self.bearer = int(now), "bearer " + self.server.token(issued_at=int(now))
+        return self.bearer
 
     def push(self, token=ALERT, topic=APP, body=b'{"aps":{"alert":"x"}}', **changes):
         """Sends a push and returns the response, with its JSON as `answer`."""
-        headers = push_headers(self.server, token, **{"apns_topic": topic, **changes})
+        headers = push_headers(
+            self.server, token, **{"apns_topic": topic, "authorization": self.authorization(), **changes})
         response = self.wire.push(headers, body)
         response.answer = json.loads(response.body) if response.body else {}
         return response
@@ -72,20 +82,6 @@ def anna(serve):
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(server) as wire:
         yield Provider(server, wire)
-
-
-@pytest.fixture(autouse=True)
-def _token_at_noon(monkeypatch):
-    # The clock of most servers here is frozen: the provider token must be issued at its time.
-    from support.server import Server
-    monkeypatch.setattr(Server, "bearer", property(lambda server: "bearer " + server.token(
-        issued_at=server_seconds(server))))
-
-
-def server_seconds(server):
-    import datetime
-    now = server.api("GET", "/clock")["now"]
-    return int(datetime.datetime.fromisoformat(now).timestamp())
 
 
 def states(server, seq):
@@ -286,7 +282,8 @@ def test_a_burst_overwrites_what_is_not_acknowledged(serve):
     server = serve(settings={"online_queue": 1})
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(server) as wire:
-        burst = [Provider(server, wire).accepted() for _ in range(3)]
+        provider = Provider(server, wire)
+        burst = [provider.accepted() for _ in range(3)]
     assert [states(server, seq)[-1] for seq in burst] == ["Received by APNs"] * 3
     server.api("POST", "/clock/advance", {"by": "1s"})
     assert [states(server, seq)[-1] for seq in burst] == ["Received by APNs"] * 2 + ["Delivered to Device"]

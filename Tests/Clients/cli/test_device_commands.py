@@ -1,7 +1,10 @@
 """The commands `device` and `fixtures`."""
 
+import contextlib
 import json
+import queue
 import subprocess
+import threading
 
 import pytest
 
@@ -59,15 +62,16 @@ def test_notifications(server, binary):
         [str(binary), "device", "notifications", "anna", "--follow", "--port-file", str(server.port_file)],
         stdout=subprocess.PIPE, text=True, env=clean_environment())
     try:
+        lines = queue.SimpleQueue()
+        threading.Thread(target=lambda: [lines.put(line) for line in follower.stdout], daemon=True).start()
+        received = None
         with connect(server) as wire:
-            line = ""
-            while not line:
+            # The follower may start after the first pushes.
+            while received is None:
                 assert wire.push(push_headers(server, token), b'{"aps":{"alert":"Hello"}}').status == 200
-                shown = json.loads(ok(server, "device", "notifications", "anna", "--json"))
-                # The follower may have started after the push.
-                if server.api("GET", "/status")["version"] and len(shown["items"]) > 3:
-                    line = follower.stdout.readline()
-        assert json.loads(line)["payload"] == {"Simulator Target Bundle": APP, "aps": {"alert": "Hello"}}
+                with contextlib.suppress(queue.Empty):
+                    received = json.loads(lines.get(timeout=0.2))
+        assert received["payload"] == {"Simulator Target Bundle": APP, "aps": {"alert": "Hello"}}
     finally:
         follower.terminate()
         follower.wait()
