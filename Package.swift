@@ -21,7 +21,7 @@ let builtInProfiles = [
 
 // The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.
 let apiDescription = [
-  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "server",
+  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "devices", "server",
   "verify", "findings", "page",
 ]
 

@@ -45,6 +45,13 @@ export function button(label, action, props = {}) {
   return h("button", { type: "button", ...props, on: { click: action } }, label);
 }
 
+/** Creates a table that scrolls sideways. `names`: the headers of the columns; `rows`: lists of cells. */
+export function table(label, names, rows) {
+  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table" },
+    h("thead", {}, h("tr", {}, names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
+}
+
 /** Returns `action` limited to one call per `wait` milliseconds; the last call is always made. */
 export function throttled(action, wait) {
   let timer = null;

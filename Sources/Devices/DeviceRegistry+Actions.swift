@@ -18,13 +18,14 @@ extension DeviceRegistry {
   /// Installs an app on a device, again or for the first time; creates the device if there is none.
   ///
   /// - Parameters:
+  ///   - environment: The environment; nil for the only one that the app is installed for, otherwise `defaultEnvironment`.
   ///   - replaces: Whether an app that is there is installed again: its former tokens die. Otherwise that is an error.
   ///   - makeToken: Returns a new token.
   /// - Returns: The new tokens, and what follows for pushes that are stored for the former installation.
   /// - Throws: `DeviceError`.
   package func install(
     _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [PushType] = [.alert], replaces: Bool,
-    now: Int64, makeToken: () -> String
+    defaultEnvironment: PushEnvironment = .sandbox, now: Int64, makeToken: () -> String
   ) throws(DeviceError) -> (tokens: [TokenDescription], events: [DeliveryEvent]) {
     try update { state throws(DeviceError) in
       let device = try state.deviceOrNew(id, limit: maxDevices)
@@ -49,7 +50,7 @@ extension DeviceRegistry {
       } else if replaces {
         throw state.notInstalled(bundleID, on: device)
       } else {
-        let app = InstallationDescription(bundleID: bundleID, environment: environment ?? .sandbox)
+        let app = InstallationDescription(bundleID: bundleID, environment: environment ?? defaultEnvironment)
         try state.tables.checkLimits(of: app, on: device)
         installation = state.tables.addInstallation(bundleID, environment: app.environment, state: .enabled, to: device)
       }

@@ -4,7 +4,7 @@ internal import NIOConcurrencyHelpers
 /// Descriptions of what is registered.
 extension DeviceRegistry {
   /// A registered token in lists.
-  package struct TokenListing: Sendable, Equatable {
+  package struct TokenListing: Sendable {
     package let token: SingleToken
     /// The device that the token belongs to; nil for a token that was registered alone.
     package let deviceID: String?
@@ -12,6 +12,12 @@ extension DeviceRegistry {
     package let bundleID: String?
     /// The push type that the token was registered for; nil for a token that was registered alone.
     package let kind: PushType?
+    /// The states of the device and of the app on it; nil for a token that was registered alone, or whose app was installed again.
+    package let states: (device: DeviceState, app: InstallationState)?
+    /// The number of pushes that are stored for the token: 0 or 1.
+    package fileprivate(set) var stored = 0
+    /// The number of pushes that the device shows for the app.
+    package fileprivate(set) var shown = 0
   }
 
   /// What a device has received and keeps.
@@ -36,7 +42,7 @@ extension DeviceRegistry {
 
   /// Returns a token; nil if it is not registered.
   package func token(_ text: String) -> TokenListing? {
-    state.withLockedValue { state in state.tables.index(ofToken: text).map { state.tables.listing(of: $0) } }
+    state.withLockedValue { state in state.tables.index(ofToken: text).map { state.listing(of: $0) } }
   }
 
   /// Returns up to `limit` devices in the order of registration, from a position on.
@@ -51,6 +57,24 @@ extension DeviceRegistry {
     }
   }
 
+  /// The bundle ids of the apps on all devices.
+  package var appNames: Set<String> {
+    state.withLockedValue { state in
+      let tables = state.tables
+      let names = tables.installations.lazy.filter { $0.device != DeviceTables.none }.map(\.name)
+      return Set(Set(names).compactMap(tables.name))
+    }
+  }
+
+  /// Returns the ids of up to `limit` devices, in the order of registration.
+  package func ids(limit: Int) -> [String] {
+    state.withLockedValue { state in
+      let tables = state.tables
+      return tables.devices.indices.lazy.filter { !tables.devices[$0].isFree }.prefix(limit)
+        .map { tables.id(of: DeviceTables.Index($0)) }
+    }
+  }
+
   /// Returns up to `limit` tokens in the order of registration, from a position on.
   ///
   /// - Returns: The tokens, and the position of the next one; nil at the end.
@@ -58,7 +82,7 @@ extension DeviceRegistry {
     state.withLockedValue { state in
       let tables = state.tables
       return Self.page(from: position, limit: limit, count: tables.tokens.count) { index in
-        tables.tokens[index].state == .free ? nil : tables.listing(of: DeviceTables.Index(index))
+        tables.tokens[index].state == .free ? nil : state.listing(of: DeviceTables.Index(index))
       }
     }
   }
@@ -165,6 +189,19 @@ extension DeviceRegistry {
   }
 }
 
+extension DeviceRegistry.State {
+  /// Describes a token and counts what its device stores and shows.
+  fileprivate func listing(of index: DeviceTables.Index) -> DeviceRegistry.TokenListing {
+    var listing = tables.listing(of: index)
+    let token = tables.tokens[Int(index)]
+    let device = tables.installations[Int(token.installation)].device
+    guard device != DeviceTables.none else { return listing }
+    listing.stored = deliveries.slots[Deliveries.slotKey(token.installation, kind: token.kind)] == nil ? 0 : 1
+    listing.shown = deliveries.shown[device]?.count { $0.installation == token.installation } ?? 0
+    return listing
+  }
+}
+
 extension DeviceTables {
   /// Describes a device with its valid tokens.
   func description(of index: Index) -> DeviceDescription {
@@ -202,7 +239,9 @@ extension DeviceTables {
       token: SingleToken(
         token: text(ofToken: index), topic: isSingle ? name : name.map { $0 + (kind?.topicSuffix ?? "") },
         environment: installation.environment, state: state, since: since),
-      deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: kind)
+      deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: kind,
+      states: installation.device == Self.none
+        ? nil : (devices[Int(installation.device)].state, installation.state))
   }
 
   fileprivate func shown(seq: Int, _ index: Index) -> DeviceRegistry.ShownPush {

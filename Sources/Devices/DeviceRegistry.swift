@@ -9,12 +9,19 @@ internal import Synchronization
 package final class DeviceRegistry: Sendable {
   struct State: Sendable {
     var tables = DeviceTables() { didSet { version &+= 1 } }
+    /// The devices that `reset` restores.
+    var initial = DeviceTables()
     var deliveries = Deliveries()
     /// Increases with each change of `tables`.
     private(set) var version = 0
 
     mutating func apply(_ loader: DeviceLoader) {
-      for device in loader.replaced { deliveries.forget(device: device) }
+      for device in loader.replaced {
+        for installation in tables.installations(of: device) {
+          deliveries.forget(installation: installation, on: device)
+        }
+        deliveries.forget(device: device)
+      }
       tables = loader.tables
     }
   }
@@ -121,8 +128,20 @@ package final class DeviceRegistry: Sendable {
     }
   }
 
-  /// Removes all devices and tokens, and what is stored for them.
-  package func removeAll() { update { $0 = State() } }
+  /// Makes the present devices and tokens those that `reset` restores.
+  package func saveAsInitial() { state.withLockedValue { $0.initial = $0.tables } }
+
+  /// Restores the initial devices and tokens: none, unless some were saved. Removes what is stored and shown.
+  package func reset() {
+    update { state in
+      let watched = state.deliveries.watched.map { (state.tables.id(of: $0), $1) }
+      state.tables = state.initial
+      state.deliveries = Deliveries()
+      for (id, count) in watched {
+        if let device = state.tables.device(id) { state.deliveries.watched[device] = count }
+      }
+    }
+  }
 }
 
 /// Adds devices to a copy of the registry's tables.

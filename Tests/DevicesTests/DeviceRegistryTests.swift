@@ -17,7 +17,7 @@ struct DeviceRegistryTests {
     #expect(registry.remove("AB"))
     #expect(!registry.remove("AB"))
     #expect(registry.tokens(limit: 10).items.map(\.token.token) == ["cd"])
-    registry.removeAll()
+    registry.reset()
     #expect(registry.isEmpty)
   }
 

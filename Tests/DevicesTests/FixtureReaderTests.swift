@@ -60,9 +60,18 @@ struct FixtureReaderTests {
 
   /// A document that is written and read again is the same.
   @Test func writing() throws {
-    let (contents, devices) = try Self.load(FixtureSample.yaml)
-    var writer = FixtureWriter()
-    let json = writer.beginning(apps: contents.apps) + writer.devices(devices) + writer.end(channels: contents.channels)
+    let registry = DeviceRegistry()
+    var contents = FixtureReader.Contents()
+    try registry.load(now: 0) { loader in
+      contents = try Self.reader.read([Self.document(FixtureSample.yaml)]) { device throws(DeviceError) in
+        try loader.add(device)
+      }
+    }
+    let devices = registry.devices(limit: 10).items
+    var writer = FixtureWriter(
+      apps: contents.apps, devices: registry, channels: contents.channels, teamID: "MOCKTEAM01")
+    var json: [UInt8] = []
+    while let piece = writer.next() { json += piece }
     #expect(json.withUnsafeBytes { JSONText.problem(in: $0) } == nil)
     let again = try Self.load(String(decoding: json, as: UTF8.self))
     #expect(again.contents.apps == contents.apps)

@@ -1,4 +1,5 @@
 import APNSRules
+import Notation
 import Testing
 
 @testable import FaultModel

@@ -2,7 +2,7 @@
 import { get, patch, post, put, remove, request } from "../api.js";
 import { showMessage, showError } from "../copy.js";
 import { countdown } from "../countdown.js";
-import { button, h, replace, settled, throttled } from "../dom.js";
+import { button, h, replace, settled, table, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { visible } from "../visible.js";
 import { parameterRow } from "./parameter.js";
@@ -150,10 +150,4 @@ export class FaultsPanel {
 
 function fired(rule) {
   return h("strong", { class: rule.fired > 0 ? "is-hot" : "" }, count(rule.fired), rule.exhausted ? " · exhausted" : "");
-}
-
-function table(label, names, rows) {
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table" },
-    h("thead", {}, h("tr", {}, names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
-    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
 }

@@ -55,6 +55,22 @@ struct ListPage {
     return page(of: names, from: names.index(after: index), by: \.self)
   }
 
+  /// Returns the page of a list that is read from a position on, such as `120`; `next` is the position of the next page.
+  ///
+  /// - Parameter read: Returns up to a number of items from a position on, and the position after them; nil at the end.
+  /// - Throws: `Problem` (400) if `after` is not a position.
+  func slice<Item>(
+    reading read: (_ position: Int, _ limit: Int) -> (items: [Item], next: Int?)
+  ) throws(Problem) -> (items: ArraySlice<Item>, next: String?) {
+    let position = Int(after ?? "0") ?? -1
+    guard position >= 0 else {
+      throw .badRequest(
+        "after cannot be \"\((after ?? "").prefix(80))\"", hint: "It must be the next of the page before.")
+    }
+    let page = read(position, limit)
+    return (page.items[...], page.next.map(String.init))
+  }
+
   private func page<Item>(
     of items: [Item], from start: Int, by key: (Item) -> String
   ) -> (items: ArraySlice<Item>, next: String?) {

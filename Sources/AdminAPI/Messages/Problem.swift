@@ -16,8 +16,8 @@ struct Problem: Error {
   var headers: HTTPFields = [:]
   /// The position of the invalid word in a query; nil for other problems.
   var place: FilterError.Place?
-  /// All problems of a profile or rule; nil for other problems.
-  var problems: [ProfileProblem]?
+  /// All problems of a profile, a rule or fixtures; nil for other problems.
+  var problems: [FileProblem]?
   /// All problems of a verification; nil for other problems.
   var mistakes: [VerificationProblem]?
 
@@ -135,13 +135,18 @@ extension Problem {
       case .faulty: .unprocessableContent
       case .notAllowed: .conflict
       }
-    let errors = failure.problems.filter { $0.severity == .error }
-    let first = errors.first ?? failure.problems.first
+    self.init(status: status, failure.problems)
+  }
+
+  /// Creates the problem of a file with errors.
+  init(status: HTTPResponse.Status = .unprocessableContent, _ problems: [FileProblem]) {
+    let errors = problems.filter { $0.severity == .error }
+    let first = errors.first ?? problems.first
     let others = errors.count > 1 ? ", and \(errors.count - 1) more" : ""
     self.init(
-      status: status, detail: (first?.withoutHint ?? "the profile is invalid") + others,
+      status: status, detail: (first?.withoutHint ?? "the file is invalid") + others,
       hint: first?.hint.map(Self.sentence) ?? "See problems.")
-    problems = failure.problems
+    self.problems = problems
   }
 
   /// Returns the hint as a sentence: hints of profile files begin in lower case because they are used within a line.

@@ -6,18 +6,19 @@ internal import Notation
 enum RequestBody {
   /// Returns the body's bytes; empty for an absent body.
   ///
-  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over 1 MiB, 400 if the body is incomplete.
-  static func bytes(of request: Request) async throws -> ByteBuffer {
-    let tooLarge = Problem(
-      status: .contentTooLarge, detail: "the body is over \(Limits.body) bytes", hint: "Send less in one request.")
+  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over `limit` bytes, 400 if the body is incomplete.
+  static func bytes(
+    of request: Request, limit: Int = Limits.body, ifLarger hint: String = "Send less in one request."
+  ) async throws -> ByteBuffer {
+    let tooLarge = Problem(status: .contentTooLarge, detail: "the body is over \(limit) bytes", hint: hint)
     if let coding = request.headers[.contentEncoding], coding.lowercased() != "identity" {
       throw Problem(
         status: .unsupportedMediaType, detail: "the body's content-encoding is \(coding.prefix(80))",
         hint: "Send the body without content-encoding.", headers: [.acceptEncoding: "identity"])
     }
-    if let length = request.headers[.contentLength].flatMap(Int.init), length > Limits.body { throw tooLarge }
+    if let length = request.headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
     do {
-      return try await request.body.collect(upTo: Limits.body)
+      return try await request.body.collect(upTo: limit)
     } catch is NIOTooManyBytesError {
       throw tooLarge
     } catch {
@@ -46,7 +47,7 @@ enum RequestBody {
 /// A request body that contains a profile or a rule, as YAML or JSON.
 enum DocumentBody {
   /// The accepted content types. A web page of another origin cannot post any of them without a CORS preflight.
-  private static let types = [JSONBody.type, "application/yaml", "application/x-yaml", "text/yaml"]
+  static let types = [JSONBody.type, "application/yaml", "application/x-yaml", "text/yaml"]
 
   /// Returns the text for the parser of profile files, which accepts both YAML and JSON.
   ///

@@ -1,3 +1,4 @@
+internal import Devices
 internal import Faults
 internal import Hummingbird
 internal import Inbox
@@ -32,6 +33,8 @@ struct AdminMiddleware: RouterMiddleware {
       response = Problem(error).response
     } catch let failure as ProfileFailure {
       response = Problem(failure).response
+    } catch let failure as FixtureFailure {
+      response = Problem(failure.problems).response
     } catch let failure as VerificationFailure {
       response = Problem(failure).response
     } catch let error as HTTPError where error.status == .notFound {

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Devices
 internal import FaultModel
 internal import Faults
 internal import Hummingbird
@@ -25,6 +26,7 @@ struct HealthRoutes: Sendable {
           ? try PageRoutes.page() : .text(welcome(request.head.authority ?? "localhost"))
       },
       .get(ProfileSchema.path) { _, _ in .text(ProfileSchema.text, type: "application/schema+json") },
+      .get(FixtureSchema.path) { _, _ in .text(FixtureSchema.text, type: "application/schema+json") },
     ]
   }
 

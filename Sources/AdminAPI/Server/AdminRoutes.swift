@@ -65,9 +65,11 @@ package struct AdminRoutes: Sendable {
   package init(state: ServerState, version: String) {
     let health = HealthRoutes(
       phase: { state.phase }, welcome: { HealthRoutes.welcome(to: state, version: version, host: $0) })
+    let waits = WaitLimit()
     let api =
-      Self.readingRoutes(state) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
-      + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
+      Self.readingRoutes(state, waits) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
+      + DeliveryRoutes(state: state, waits: waits).routes + DeviceRoutes(state: state).routes
+      + FixtureRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(faults: state.faults).routes + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes + ImportRoutes(state: state).routes + [
@@ -85,15 +87,14 @@ package struct AdminRoutes: Sendable {
   package init(viewer: InboxViewer, version: String) {
     let health = HealthRoutes(phase: { .ready }, welcome: { _ in viewer.welcome(version: version) })
     routes =
-      (Self.readingRoutes(viewer) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
+      (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
       + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
     viewedFile = viewer.file
   }
 
-  private static func readingRoutes(_ source: any InboxSource) -> [Route] {
-    let waits = WaitLimit()
-    return PushRoutes(source: source).routes + AnalysisRoutes(source: source).routes
+  private static func readingRoutes(_ source: any InboxSource, _ waits: WaitLimit) -> [Route] {
+    PushRoutes(source: source).routes + AnalysisRoutes(source: source).routes
       + WaitRoutes(source: source, waits: waits).routes + VerifyRoutes(source: source, waits: waits).routes
       + EventRoutes(source: source, waits: waits).routes + ExportRoutes(source: source).routes
   }

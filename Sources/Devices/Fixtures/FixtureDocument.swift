@@ -94,6 +94,15 @@ package struct FixtureFailure: Error, Sendable, Equatable, CustomStringConvertib
     ])
   }
 
+  /// Runs `load`, which can throw no other error than a failure.
+  package static func converting(_ load: () throws -> Void) throws(FixtureFailure) {
+    do {
+      try load()
+    } catch {
+      throw error as? FixtureFailure ?? FixtureFailure([FileProblem(file: "", "\(error)")])
+    }
+  }
+
   /// The problems, one per line.
   package var description: String { problems.map(\.description).joined(separator: "\n") }
 }

@@ -63,13 +63,15 @@ extension FixtureMap<ChannelDescription> {
 
 // MARK: - Values
 
-extension FixtureValue<String> {
-  static let bundleID = text(pattern: "^[A-Za-z0-9._-]{1,155}$") { text in
+/// The syntax of bundle ids.
+package enum BundleID {
+  /// Returns what prevents a text from being a bundle id, and how to correct it; nil for a valid one.
+  package static func problem(with text: String) -> (message: String, hint: String)? {
     var bytes = text
-    return bytes.withUTF8 { buffer in
+    return bytes.withUTF8 { bytes in
       let isWellFormed =
-        (1...155).contains(buffer.count)
-        && buffer.allSatisfy { byte in
+        (1...155).contains(bytes.count)
+        && bytes.allSatisfy { byte in
           switch byte {
           case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
           default: "._-".utf8.contains(byte)
@@ -81,13 +83,17 @@ extension FixtureValue<String> {
           "it has 1 to 155 letters, digits, dots and hyphens, such as com.example.app"
         )
       }
-      guard let type = PushType(suffixOf: UnsafeRawBufferPointer(buffer)) else { return nil }
+      guard let type = PushType(suffixOf: UnsafeRawBufferPointer(bytes)) else { return nil }
       return (
         "\"\(text)\" ends in \(type.topicSuffix), the suffix of the topic for \(type.text) pushes",
         "write \(text.dropLast(type.topicSuffix.count)); the type of a token determines the suffix"
       )
     }
   }
+}
+
+extension FixtureValue<String> {
+  static let bundleID = text(pattern: "^[A-Za-z0-9._-]{1,155}$", BundleID.problem)
 
   static let teamID = text(pattern: "^[A-Za-z0-9]{10}$") { text in
     guard text.utf8.count != 10 || !text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else { return nil }

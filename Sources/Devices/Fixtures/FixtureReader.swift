@@ -5,13 +5,16 @@ package import Notation
 ///
 /// Devices are handed over one by one, so that a JSON file with a million of them needs no memory. All problems of all files are
 /// reported, with their positions.
-package struct FixtureReader {
+package struct FixtureReader: Sendable {
   /// The apps and channels of the documents.
   package struct Contents: Sendable {
     package var apps: [AppTable.App] = []
     package var channels: [ChannelDescription] = []
     /// The number of devices.
     package var devices = 0
+
+    /// Creates empty contents.
+    package init() {}
   }
 
   /// The lists of a fixture file.
@@ -25,8 +28,6 @@ package struct FixtureReader {
   package var limits: YAMLNode.Limits
   /// Apps that are known besides those of the documents.
   package var knownApps: AppTable
-  /// Called now and then with the number of devices read so far and the fraction of the text that was read, 0 to 1.
-  package var progress: (_ devices: Int, _ fraction: Double) -> Void = { _, _ in }
 
   /// The limits on a file of the user who runs the program. YAML is parsed as a whole, and needs some hundred bytes of memory
   /// for each value.
@@ -50,10 +51,14 @@ package struct FixtureReader {
 
   /// Reads documents.
   ///
-  /// - Parameter add: Receives each device.
+  /// - Parameters:
+  ///   - progress: Called now and then with the number of devices read so far and the fraction of the text that was read,
+  ///     0 to 1.
+  ///   - add: Receives each device.
   /// - Throws: `FixtureFailure` with all problems; then nothing that was read may be used.
   package func read(
-    _ documents: [FixtureDocument], add: (DeviceDescription) throws(DeviceError) -> Void
+    _ documents: [FixtureDocument], progress: (_ devices: Int, _ fraction: Double) -> Void = { _, _ in },
+    add: (DeviceDescription) throws(DeviceError) -> Void
   ) throws(FixtureFailure) -> Contents {
     var reading = FixtureReading(knownApps: knownApps)
     let length = max(1, documents.reduce(0) { $0 + $1.bytes.count })
@@ -84,18 +89,13 @@ package struct FixtureReader {
   ///
   /// - Throws: `FixtureFailure` with all problems.
   package func lint(_ documents: [FixtureDocument], maxDevices: Int) throws(FixtureFailure) -> Contents {
-    let registry = DeviceRegistry(maxDevices: maxDevices)
-    do {
-      var contents = Contents()
-      try registry.load(now: 0) { loader in
+    var contents = Contents()
+    try FixtureFailure.converting {
+      try DeviceRegistry(maxDevices: maxDevices).load(now: 0) { loader in
         contents = try read(documents) { device throws(DeviceError) in try loader.add(device) }
       }
-      return contents
-    } catch let failure as FixtureFailure {
-      throw failure
-    } catch {
-      throw FixtureFailure([FileProblem(file: "", "\(error)")])
     }
+    return contents
   }
 
   // MARK: - Documents

@@ -54,9 +54,12 @@ struct FixtureMap<Root>: Sendable {
 
   /// Writes the map as an object.
   func write(_ root: Root, to writer: inout JSONWriter) {
-    writer.object { writer in
-      for key in keys { key.write(root, &writer) }
-    }
+    writer.object { writeMembers(of: root, to: &$0) }
+  }
+
+  /// Writes the keys and values as members of an object.
+  func writeMembers(of root: Root, to writer: inout JSONWriter) {
+    for key in keys { key.write(root, &writer) }
   }
 
   /// Writes the definition of the map in the JSON Schema.

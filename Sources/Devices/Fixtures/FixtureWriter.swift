@@ -1,43 +1,84 @@
 package import APNSRules
-internal import Notation
+package import Notation
 
-/// Writes fixtures as a JSON document in pieces, so that a million devices need no memory.
+/// Writes what is registered as a JSON document, piece by piece, so that a million devices need no memory.
 package struct FixtureWriter {
-  private var hasElement = false
+  /// The number of devices in a piece.
+  private static let pieceSize = 200
+
+  private let apps: [AppTable.App]
+  private let channels: [ChannelDescription]
+  private let devices: DeviceRegistry
+  private let teamID: String
+  /// The position of the next device; nil after the last one.
+  private var position: Int?
+  private var hasBegun = false
+  private var hasDevice = false
+  private var hasEnded = false
 
   /// Creates a writer.
-  package init() {}
-
-  /// Returns the beginning of the document: the apps, and the start of the list of devices.
-  package func beginning(apps: [AppTable.App]) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.array { writer in
-      for app in apps { FixtureMap<AppTable.App>.app.write(app, to: &writer) }
-    }
-    return Array(#"{"apps":"#.utf8) + writer.bytes + Array(#","devices":["#.utf8)
+  ///
+  /// - Parameter teamID: The team of apps that are on devices, but not in `apps`.
+  package init(apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription], teamID: String) {
+    self.apps = apps
+    self.channels = channels
+    self.devices = devices
+    self.teamID = teamID
+    position = 0
   }
 
-  /// Returns the next devices of the document, one per line.
-  package mutating func devices(_ devices: some Sequence<DeviceDescription>) -> [UInt8] {
+  /// Returns the next piece of the document; nil after the last one.
+  package mutating func next() -> [UInt8]? {
+    if !hasBegun {
+      hasBegun = true
+      return Array(#"{"devices":["#.utf8)
+    }
+    if let start = position {
+      let page = devices.devices(from: start, limit: Self.pieceSize)
+      position = page.next
+      return text(page.items)
+    }
+    guard !hasEnded else { return nil }
+    hasEnded = true
+    // A file with apps must have all of them.
+    let others = apps.isEmpty ? [] : devices.appNames.subtracting(apps.map(\.bundleID)).sorted()
+    let apps = apps + others.map { AppTable.App(bundleID: $0, teamID: teamID) }
+    return Array(#"],"apps":"#.utf8) + Self.list(apps, .app) + Array(#","channels":"#.utf8)
+      + Self.list(channels, .channel) + Array("}\n".utf8)
+  }
+
+  /// Returns devices, one per line.
+  private mutating func text(_ devices: [DeviceDescription]) -> [UInt8] {
     var text: [UInt8] = []
     for device in devices {
       var writer = JSONWriter()
       FixtureMap<DeviceDescription>.device.write(device, to: &writer)
-      text += (hasElement ? ",\n" : "\n").utf8
+      text += (hasDevice ? ",\n" : "\n").utf8
       text += writer.bytes
-      hasElement = true
+      hasDevice = true
     }
     return text
   }
 
-  /// Returns the end of the document: the channels.
-  package func end(channels: [ChannelDescription]) -> [UInt8] {
+  private static func list<Element>(_ elements: [Element], _ map: FixtureMap<Element>) -> [UInt8] {
     var writer = JSONWriter()
     writer.array { writer in
-      for channel in channels { FixtureMap<ChannelDescription>.channel.write(channel, to: &writer) }
+      for element in elements { map.write(element, to: &writer) }
     }
-    return Array(#"],"channels":"#.utf8) + writer.bytes + Array("}\n".utf8)
+    return writer.bytes
   }
+}
+
+extension DeviceDescription {
+  /// Writes the device's members, with the keys of a fixture file.
+  package func writeMembers(to writer: inout JSONWriter) {
+    FixtureMap<DeviceDescription>.device.writeMembers(of: self, to: &writer)
+  }
+}
+
+extension [TokenDescription] {
+  /// Writes the tokens by push type, as in a fixture file.
+  package func write(to writer: inout JSONWriter) { FixtureValue<[TokenDescription]>.tokens.write(self, &writer) }
 }
 
 /// The JSON Schema (draft 2020-12) of fixture files, generated from the syntax that the reader uses.

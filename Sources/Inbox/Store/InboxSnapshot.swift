@@ -120,10 +120,17 @@ package struct InboxSnapshot: Sendable {
   /// - Throws: `CancellationError` if the task was cancelled.
   package func attempts(apnsID: String) async throws -> [Record] {
     let wanted = TextPattern(literal: apnsID)
+    return try await self.records { record in record.withID { $0.map(wanted.matches) ?? false } }
+  }
+
+  /// Returns the records for which `isWanted` returns true, in order of arrival. Suspends after at most 512 records.
+  ///
+  /// - Throws: `CancellationError` if the task was cancelled.
+  package func records(where isWanted: (borrowing Record) -> Bool) async throws -> [Record] {
     var found: [Record] = []
     try await forEachSlice(of: .allKinds) { part in
       records.forEach(in: part) { record in
-        if record.withID({ $0.map(wanted.matches) ?? false }) { found.append(copy record) }
+        if isWanted(record) { found.append(copy record) }
         return true
       }
     }

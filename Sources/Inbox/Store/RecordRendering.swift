@@ -55,8 +55,9 @@ extension Record {
 
   /// Returns a file for `xcrun simctl push DEVICE FILE`: the payload and the bundle ID of its app.
   ///
+  /// - Parameter bundleID: The app; nil for that of the push's topic.
   /// - Throws: `NotRenderable` if the payload is not a JSON object, or if the push has no topic.
-  package func simulatorFile() throws(NotRenderable) -> [UInt8] {
+  package func simulatorFile(for bundleID: String? = nil) throws(NotRenderable) -> [UInt8] {
     if let problem = payloadProblem { throw NotRenderable(message: problem) }
     let body = body
     guard let open = body.firstIndex(where: { $0 > 0x20 }), body[open] == UInt8(ascii: "{") else {
@@ -64,7 +65,7 @@ extension Record {
     }
     let key = "Simulator Target Bundle"
     if let pointer = JSONPointer("/\(key)"), withBody({ pointer.value(in: $0) }) != nil { return body }
-    guard let bundle else { throw NotRenderable(message: "the push has no topic, which would name the app") }
+    guard let bundle = bundleID ?? bundle else { throw NotRenderable(message: "the push has no topic, which would name the app") }
     var writer = JSONWriter()
     writer.object { $0.member(key, bundle) }
     let isEmpty = body[(open + 1)...].first { $0 > 0x20 } == UInt8(ascii: "}")

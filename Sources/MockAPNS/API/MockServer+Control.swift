@@ -29,7 +29,7 @@ extension ServerState {
     if parts.contains(.profile) { faults.restoreProfile() }
     if parts.contains(.counters) { resetCounters() }
     if parts.contains(.clock) { clock.runReal() }
-    if parts.contains(.devices) { devices.removeAll() }
+    if parts.contains(.devices) { resetDevices() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
     let names = ResetPart.allCases.filter(parts.contains).map(\.rawValue)

@@ -351,6 +351,7 @@ final class PushProcessor {
       template.headers.withMutableValue(template.apnsID) { ids.write(.upperCase, over: $0) }
     }
     if let uniqueID = template.uniqueID {
+      var ids = IdentifierSource(seed: state.seed, connection: log.number, stream: request.stream)
       template.headers.withMutableValue(uniqueID) { ids.write(.lowerCase, over: $0) }
     }
   }

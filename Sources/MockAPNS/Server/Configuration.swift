@@ -141,6 +141,8 @@ public struct Configuration: Sendable {
   public var maxRecords = 100_000
   /// The maximum size of the requests in the inbox, in bytes.
   public var maxBytes = 256 << 20
+  /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
+  public var fixtures: [String] = []
   /// The maximum number of registered devices, and of tokens registered without one.
   public var maxDevices = 1_000_000
   /// Whether pushes to device tokens that are not registered are rejected with 400 `BadDeviceToken`.

@@ -1,4 +1,5 @@
 import HTTPMessage
+import Notation
 
 /// Generates ids as APNs does: 128 bits formatted as a UUID, with arbitrary version and variant digits (Protocol.md,
 /// section 7.3, observed). One sequence per connection, repeatable for the same seed.
@@ -20,6 +21,17 @@ struct IdentifierSource {
 
   init(seed: UInt64, connection: UInt64) {
     state = seed &* 0x9E37_79B9_7F4A_7C15 ^ (connection &* 0xD1B5_4A32_D192_ED03)
+  }
+
+  /// Creates the source of the `apns-unique-id` of one request, which is not stored: it is computed again from the record.
+  init(seed: UInt64, connection: UInt64, stream: Int32) {
+    self.init(seed: seed, connection: connection)
+    state ^= UInt64(UInt32(bitPattern: stream)) &* 0xA24B_AED4_963E_E407
+  }
+
+  /// Creates the source of a generated device token.
+  init(seed: UInt64, deviceToken number: UInt64) {
+    self.init(seed: ~seed, connection: number)
   }
 
   /// Writes the next id over `bytes`, which must be 36 bytes long.
@@ -49,5 +61,20 @@ struct IdentifierSource {
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return mixed ^ (mixed >> 31)
+  }
+
+  /// Returns the next id.
+  mutating func next(_ style: Style) -> String {
+    String(unsafeUninitializedCapacity: Self.length) { bytes in
+      write(style, over: UnsafeMutableBufferPointer(rebasing: bytes[..<Self.length]))
+      return Self.length
+    }
+  }
+
+  /// Returns random hexadecimal digits in lower case.
+  ///
+  /// - Parameter count: A multiple of 16.
+  mutating func hexadecimal(digits count: Int) -> String {
+    (0..<count / 16).map { _ in Hexadecimal.text(next(), digits: 16) }.joined()
   }
 }

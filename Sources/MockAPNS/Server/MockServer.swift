@@ -37,10 +37,21 @@ public final class MockServer: Sendable {
   public static func start(
     _ configuration: Configuration = .ephemeral(), logger: Logger = Logger(label: "apns-mock")
   ) async throws -> MockServer {
+    try await start(configuration, logger: logger) { _, _ in }
+  }
+
+  /// Starts a server.
+  ///
+  /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
+  ///   files that was read.
+  package static func start(
+    _ configuration: Configuration, logger: Logger, loading: (_ devices: Int, _ fraction: Double) -> Void
+  ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
     for notice in folder.notices { logger.notice("\(notice)") }
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
+    try state.loadInitialFixtures(progress: loading)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)

@@ -22,6 +22,10 @@ package final class ServerState: Sendable {
   package let keys: PublishedValue<TrustedKeySet>
   /// The registered devices, their apps and tokens.
   package let devices: DeviceRegistry
+  /// The known apps.
+  package let apps = PublishedValue(AppTable())
+  /// The apps that a reset restores.
+  let initialApps = NIOLockedValueBox(AppTable())
   /// The delivery of accepted pushes to registered devices.
   package let deliveries: DeliveryControl
   /// All received pushes.
@@ -48,6 +52,8 @@ package final class ServerState: Sendable {
   private let phaseNow = NIOLockedValueBox(Phase.starting)
   private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: Endpoint?.none))
   private let connectionsMade = Atomic<UInt64>(0)
+  /// The number of generated device tokens.
+  let tokensMade = Atomic<UInt64>(0)
 
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration

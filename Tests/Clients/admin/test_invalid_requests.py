@@ -100,6 +100,41 @@ DEVICES = [
         '"x"', 400, "no object", "")),
     *each("GET", "/devices/ab12", (None, 404, "", "online for all topics")),
     *each("DELETE", "/devices/ab12", (None, 404, "", "")),
+    *each("GET", "/devices/anna", (None, 404, "there is no device anna", "")),
+    *each("DELETE", "/devices/anna", (None, 404, "there is no device anna", "")),
+    *each("POST", "/devices/anna/online", ("", 404, "there is no device anna", ""), ('{"a":1}', 400, '"a"', "no body")),
+    *each("POST", "/devices/anna/onlin", ("", 404, '"onlin"', "Did you mean online?")),
+    *each("POST", "/devices/anna/disable", (
+        "{}", 400, "lacks bundle_id", ""), (
+        '{"bundle_id":"com.x"}', 404, "there is no device anna", ""), (
+        '{"bundle_id":"com.x.voip"}', 400, "ends in .voip", "Write com.x;"), (
+        '{"bundle_id":"com x"}', 400, "is not a bundle id", ""), (
+        '{"bundle_id":"com.x","environment":"prod"}', 400, 'environment cannot be "prod"', "")),
+    *each("POST", "/devices/beef/install", ('{"bundle_id":"com.x"}', 400, "not the id of a device", "")),
+    *each("POST", "/devices/anna/install", (
+        '{"bundle_id":"com.x","push_types":["alrt"]}', 400, '"alrt"', "Did you mean alert?"), (
+        '{"bundle_id":"com.x","push_types":5}', 400, "push_types must be", "")),
+    *each("POST", "/devices/anna/reinstall", (
+        '{"bundle_id":"com.x","push_type":"alert"}', 400, '"push_type"', "Did you mean push_types?")),
+    *each("POST", "/devices/anna/end-activity", (
+        "", 400, "is not a device token", ""), ('{"token":"ab12"}', 404, "is not one of anna", "")),
+    *each("POST", "/devices/ab12/end-activity", ("", 404, "not registered", "")),
+    *each("GET", "/devices/anna/notifications", (None, 404, "there is no device anna", "")),
+    *each("GET", "/devices/anna/notifications/stream", (None, 404, "there is no device anna", "")),
+    *each("GET", "/devices/anna/subscriptions", (None, 404, "there is no device anna", "")),
+    *each("POST", "/devices/anna/subscriptions", (
+        "{}", 400, "lacks channel", ""), ('{"channel":"AAAA"}', 404, "there is no device anna", "")),
+    *each("DELETE", "/devices/anna/subscriptions", (None, 400, "parameter channel", "")),
+    *each("GET", "/pushes/7/delivery", (None, 404, "there is no push with seq 7", "")),
+    *queries("GET", "/deliveries", (
+        "apns_id=a&apns_unique_id=b", "must have one of", ""), ("apns_uniqe_id=a", "", "Did you mean apns_unique_id?"),
+        ("", "must have one of", "")),
+    *each("PUT", "/fixtures", (
+        "", 400, "the body is empty", ""), (
+        "[]", 422, "expected a map", ""), (
+        '{"devises":[]}', 422, 'unknown key "devises"', 'Did you mean "devices"?'), (
+        '{"devices":[{"id":"beef"}]}', 422, "is not the id of a device", ""), (
+        b'{"devices":[{"id":"\xff"}]}', 422, "not UTF-8", "")),
 ]
 
 FAULTS = [
@@ -131,6 +166,7 @@ LISTS = [
             "limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "topic=a")),
         ("limt=3", "", "Did you mean limit?"))),
     *queries("GET", "/profiles", ("after=nosuch", "nosuch", "")),
+    *queries("GET", "/devices", ("after=nosuch", "nosuch", "next")),
 ]
 
 PROFILE = [

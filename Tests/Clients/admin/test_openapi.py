@@ -16,7 +16,7 @@ from support.server import clean_environment, run
 from support.wire import Closed, connect, push_headers
 
 # Their responses are endless, or as long as the inbox.
-STREAMS = ["/api/v1/events"]
+STREAMS = ["/api/v1/events", "/api/v1/devices/{id}/notifications/stream"]
 
 # They empty the inbox, which the other operations read.
 EMPTYING = ["deletePushes", "reset"]

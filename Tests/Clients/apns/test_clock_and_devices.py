@@ -136,21 +136,26 @@ def test_a_device_is_unregistered_and_registered_again(server, device):
     assert server.request("GET", f"/api/v1/devices/{device}").status == 404
 
 
+# What a token without a device has.
+ALONE = {
+    "device": None, "bundle_id": None, "kind": None, "device_state": None, "app_state": None, "stored": 0, "shown": 0}
+
+
 def test_devices_over_the_api(noon):
     created = noon.request("PUT", "/api/v1/devices/AB12", {"state": "unregistered", "topic": "com.acme.app"})
     assert (created.status, created.headers["location"]) == (201, "/api/v1/devices/ab12")
     assert created.json == {
-        "token": "ab12", "topic": "com.acme.app", "environment": None, "state": "unregistered", "since": NOON}
+        "token": "ab12", "topic": "com.acme.app", "environment": None, "state": "unregistered", "since": NOON, **ALONE}
     changed = noon.request("PUT", "/api/v1/devices/ab12", {
         "token": "Ab12", "state": "expired", "environment": "production", "since": "2026-01-01T00:00:00Z"})
     assert changed.status == 200
     assert changed.json == {
         "token": "ab12", "topic": None, "environment": "production", "state": "expired",
-        "since": "2026-01-01T00:00:00.000Z"}
+        "since": "2026-01-01T00:00:00.000Z", **ALONE}
     assert noon.api("GET", "/devices/aB12") == changed.json
     assert noon.api("POST", "/devices", {"token": "00FF"})["state"] == "online"
     listed = noon.api("GET", "/devices")
-    assert ([item["token"] for item in listed["items"]], listed["total"]) == (["00ff", "ab12"], 2)
+    assert ([item["token"] for item in listed["items"]], listed["total"]) == (["ab12", "00ff"], 2)
     removed = noon.request("DELETE", "/api/v1/devices/ab12")
     assert (removed.status, removed.body) == (204, b"")
     assert noon.request("GET", "/api/v1/devices/ab12").status == 404

@@ -103,6 +103,16 @@ def test_the_lines_on_clock_and_devices(start, paste):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
+def test_the_lines_on_devices(start, paste):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Devices.md").read_text(), "sh")), "sh", "-e")
+    assert "Delivered to Device" in words and "Received by APNs" in words
+    assert server.api("GET", "/devices/anna/notifications")["items"]
+    (sample,) = blocks((PAGES / "Devices.md").read_text(), "yaml")
+    assert server.request("POST", "/api/v1/fixtures/lint", sample.encode(), headers={
+        "content-type": "application/yaml"}).status == 200
+
+
 def test_the_lines_on_faults(start, paste, tmp_path):
     server = start()
     words = paste(server, "\n".join(blocks((PAGES / "Faults.md").read_text(), "sh")), "sh", "-e", "-x")

@@ -232,6 +232,19 @@ def test_devices_show_their_screens_and_can_be_unregistered(start, open_page, pr
     assert one.alert(device, "Back") == 200
 
 
+def test_registered_devices_are_listed(start, open_page, provider):
+    server = start()
+    server.api("PUT", "/fixtures", {"devices": [{"id": "anna", "state": "offline", "apps": [
+        {"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {"alert": "ab12" * 16}}]}]})
+    provider(server).alert("ab12" * 16, "Stored")
+    view = open_page(server, "/?view=devices").live()
+    row = view.page.get_by_role("row", name="anna")
+    row.wait_for()
+    assert row.inner_text().split("\t") == [
+        "anna", "com.example.app", "sandbox", "alert", row.get_by_role("cell").nth(4).inner_text(), "offline", "enabled",
+        "online", "1", "0"]
+
+
 def test_connections_have_lanes(start, open_page, provider, device):
     server = start()
     one = provider(server)

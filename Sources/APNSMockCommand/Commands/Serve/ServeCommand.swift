@@ -69,6 +69,9 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.rules)) var rules: String?
   @Option(help: Command.help(.maxRecords)) var maxRecords: String?
   @Option(help: Command.help(.maxBytes)) var maxBytes: String?
+  @Option(help: Command.help(.fixtures)) var fixtures: [String] = []
+  @Option(help: Command.help(.devices)) var devices: String?
+  @Option(help: Command.help(.maxDevices)) var maxDevices: String?
   @Option(help: Command.help(.threads)) var threads: String?
   @Option(help: Command.help(.portFile)) var portFile: String?
   @Option(help: Command.help(.exportOnExit)) var exportOnExit: String?
@@ -98,12 +101,14 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   /// The values of the specified flags.
   var given: [Setting: [String]] {
     let lists: [Setting: [String]] = [
-      .apns: apns, .apnsPlain: apnsPlain, .manage: manage, .san: san, .allowHost: allowHost, .clientCA: clientCA,
+      .apns: apns, .apnsPlain: apnsPlain, .manage: manage, .fixtures: fixtures, .san: san, .allowHost: allowHost,
+      .clientCA: clientCA,
     ]
     let texts: [Setting: String?] = [
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
       .environment: environment,
-      .rules: rules, .maxRecords: maxRecords, .maxBytes: maxBytes, .threads: threads, .portFile: portFile,
+      .rules: rules, .maxRecords: maxRecords, .maxBytes: maxBytes, .devices: devices, .maxDevices: maxDevices,
+      .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,
     ]

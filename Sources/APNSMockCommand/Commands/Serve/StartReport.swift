@@ -1,5 +1,6 @@
 import AdminAPI
 import APNSRules
+import Devices
 import Logging
 import MockAPNS
 import Notation
@@ -29,6 +30,12 @@ struct StartReport {
 
   /// The active fault profile and its seed.
   private var profile: FaultControl.Selection { state.faults.selection }
+
+  /// The number of devices; empty without any.
+  private var devices: String {
+    let (devices, tokens) = state.devices.counts
+    return devices == 0 ? "" : "\(devices) with \(tokens) device tokens"
+  }
 
   private var metadata: Logger.Metadata {
     var metadata: Logger.Metadata = [
@@ -71,6 +78,7 @@ struct StartReport {
       ("rules", state.configuration.rules.rawValue),
       ("profile", "\(profile.chosen.reference), seed \(profile.seed)"),
       ("seed", String(state.seed)),
+      ("devices", devices),
     ]
     if let generatedToken { rows.insert(("admin token", generatedToken), at: 2) }
     let table = rows.filter { !$0.1.isEmpty }.map { name, value in

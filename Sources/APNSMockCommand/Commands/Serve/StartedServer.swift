@@ -1,5 +1,6 @@
 import APNSRules
 import AdminAPI
+import Devices
 import Logging
 import MockAPNS
 import Notation
@@ -23,7 +24,10 @@ struct StartedServer: Sendable {
   ) async throws -> StartedServer {
     var configuration = settings.configuration
     if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
-    let server = try await starting { try await MockServer.start(configuration, logger: logger) }
+    var progress = LoadingProgress()
+    let server = try await starting {
+      try await MockServer.start(configuration, logger: logger) { progress.report(devices: $0, fraction: $1) }
+    }
     let admin: AdminServer?
     do {
       admin = try await starting { try await startAdmin(server.state, logger: logger) }
@@ -70,6 +74,8 @@ struct StartedServer: Sendable {
       return try await work()
     } catch let error as ListenError {
       throw CommandFailure(error.isInUse ? .portInUse : .usage, error.description)
+    } catch let failure as FixtureFailure {
+      throw CommandFailure(.usage, lines: failure.problems.map { $0.text(from: Setting.fixtures.flag) })
     } catch let error as CertificateFolderError {
       throw CommandFailure(.usage, error.description)
     } catch let error as TLSError {
@@ -131,5 +137,20 @@ extension PortFile {
     self.init(
       pid: getpid(), apns: [], admin: address, ca: "", keyID: "", teamID: "", key: "", environment: .sandbox, seed: 0,
       adminToken: token, isView: true)
+  }
+}
+
+/// Reports on a terminal how many devices of large fixture files were loaded.
+private struct LoadingProgress {
+  private static let interval = Duration.seconds(1)
+  private let isShown = StandardStream.error.isTerminal
+  private var lastReport = ContinuousClock.now
+
+  /// Prints a line if a second has passed since the last one.
+  mutating func report(devices: Int, fraction: Double) {
+    let now = ContinuousClock.now
+    guard isShown, now - lastReport >= Self.interval else { return }
+    lastReport = now
+    StandardStream.error.line("loading fixtures: \(devices) devices, \(Int(fraction * 100)) %")
   }
 }

@@ -14,6 +14,8 @@ enum Setting: String, CaseIterable, Sendable {
   case proxy, manage, admin, certs, profiles, profile, seed, environment, rules
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
+  case fixtures, devices
+  case maxDevices = "max_devices"
   case threads
   case portFile = "port_file"
   case adminToken = "admin_token"
@@ -38,7 +40,7 @@ enum Setting: String, CaseIterable, Sendable {
   /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   var isList: Bool {
     switch self {
-    case .apns, .apnsPlain, .manage, .san, .allowHost, .clientCA: true
+    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA: true
     default: false
     }
   }
@@ -107,6 +109,14 @@ extension Setting {
     case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
     case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
     case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
+    case .fixtures:
+      .init(
+        "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))
+    case .devices:
+      .init(
+        "The device tokens that pushes are accepted for: any, or known for those that are registered.", .value("any"))
+    case .maxDevices:
+      .init("The maximum number of devices, and of device tokens registered without one.", .value("1000000"))
     case .threads: .init("The number of worker threads.", .other("one per core", example: "2"))
     case .portFile:
       .init("Write addresses and paths for clients to this file when ready.", .other("none", example: "ports.json"))
@@ -159,6 +169,9 @@ extension ServeSettings {
     case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
     case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
     case .maxBytes: configuration.maxBytes = try Value.size(value)
+    case .fixtures: configuration.fixtures = try Self.texts(values, allowed: "a fixture file")
+    case .devices: configuration.requiresRegisteredDevices = try Value.word(value, of: KnownNames.self) == .known
+    case .maxDevices: configuration.maxDevices = try Value.whole(value, in: 1...Self.maxDevices)
     case .threads: configuration.threads = try Value.whole(value, in: 1...1024)
     case .portFile: portFile = try Value.notEmpty(value, allowed: "the path of a file")
     case .adminToken:
@@ -182,6 +195,17 @@ extension ServeSettings {
     var listeners: [ListenerAddress] = []
     for value in values { listeners.append(try Value.listener(value, allowsProxyProtocol: allowsProxyProtocol)) }
     return listeners
+  }
+
+  /// The largest number of devices that the registry can have.
+  private static let maxDevices = 10_000_000
+
+  /// The names that are accepted in pushes.
+  private enum KnownNames: String, CaseIterable {
+    /// All well-formed ones.
+    case any
+    /// Those of fixtures.
+    case known
   }
 
   private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {

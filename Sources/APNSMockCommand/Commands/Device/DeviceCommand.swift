@@ -1,0 +1,409 @@
+import ArgumentParser
+import NIOHTTP1
+import Notation
+
+/// `apns-mock device`
+struct DeviceCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "device", abstract: "List devices, change them, and show what they received.",
+    discussion: "Devices are created by fixtures (apns-mock fixtures load FILE) or by device install.",
+    subcommands: [
+      DeviceList.self, DeviceShow.self, DeviceStateCommand<OnlineAction>.self, DeviceStateCommand<OfflineAction>.self,
+      DeviceStateCommand<RestrictPowerAction>.self, DeviceInstall<InstallAction>.self,
+      DeviceAppCommand<UninstallAction>.self, DeviceInstall<ReinstallAction>.self, DeviceAppCommand<EnableAction>.self,
+      DeviceAppCommand<DisableAction>.self, DeviceStartActivity.self, DeviceEndActivity.self,
+      DeviceNotifications.self, DeviceSubscribe.self, DeviceUnsubscribe.self,
+    ])
+}
+
+/// An action of the admin API on a device, as a command.
+protocol DeviceAction {
+  /// The name of the command and of the action in the API.
+  static var name: String { get }
+  static var abstract: String { get }
+  static var discussion: String { get }
+}
+
+extension DeviceAction {
+  static var discussion: String { "" }
+
+  /// The configuration of the command.
+  fileprivate static var configuration: CommandConfiguration {
+    CommandConfiguration(commandName: name, abstract: abstract, discussion: discussion)
+  }
+}
+
+extension AdminFlags {
+  /// Performs an action on a device.
+  ///
+  /// - Parameter members: Writes the members of the request's body.
+  /// - Throws: `CommandFailure`, also if the server rejects the request.
+  fileprivate func perform(
+    _ action: String, on id: String, _ members: (inout JSONWriter) -> Void = { _ in }
+  ) async throws -> AdminClient.Response {
+    let response = try await request(
+      .POST, "/devices/\(id.percentEncoded)/\(action)", body: JSONWriter.object(members))
+    _ = try response.succeeded()
+    return response
+  }
+}
+
+// MARK: - Lists
+
+/// `apns-mock device ls`
+struct DeviceList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List the registered device tokens, with their devices and apps.",
+    discussion: """
+      Prints a table on a terminal; otherwise one line per token: columns separated by tabs, or with --json an object.
+      """)
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    var query = ""
+    while true {
+      let response = try await flags.request(.GET, "/devices\(query)")
+      let page = try response.decoded(TokenPage.self)
+      flags.output.print(TokenPage.table(page.items), objects: response.items)
+      guard let next = page.next else { return }
+      query = "?after=\(next.percentEncoded)"
+    }
+  }
+}
+
+/// The response of `GET /devices`.
+struct TokenPage: Decodable {
+  var items: [Token]
+  var next: String?
+
+  struct Token: Decodable {
+    var token: String
+    var device: String?
+    var bundleId: String?
+    var kind: String?
+    var topic: String?
+    var environment: String?
+    var state: String
+    var deviceState: String?
+    var appState: String?
+    var stored: Int
+    var shown: Int
+  }
+
+  static func table(_ tokens: [Token]) -> Table<Token> {
+    Table(
+      rows: tokens,
+      columns: [
+        .init("DEVICE", \.device), .init("TOKEN", shortened: { $0.count > 16 ? $0.prefix(13) + "…" : $0 }, \.token),
+        .init("KIND", \.kind), .init("APP") { $0.bundleId ?? $0.topic }, .init("ENVIRONMENT", \.environment),
+        .init("STATE", \.state), .init("DEVICE STATE", \.deviceState), .init("APP STATE", \.appState),
+        .init("STORED") { String($0.stored) }, .init("SHOWN") { String($0.shown) },
+      ])
+  }
+}
+
+/// `apns-mock device show`
+struct DeviceShow: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Show a device or a device token.",
+    discussion: "Prints YAML, or with --json an object.")
+
+  @Argument(help: "The id of a device, or a device token.")
+  var id: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    try flags.printYAML(try await flags.request(.GET, "/devices/\(id.percentEncoded)"))
+  }
+}
+
+extension AdminFlags {
+  /// Prints a response as YAML, or with `--json` unchanged.
+  ///
+  /// - Throws: `CommandFailure` if the server rejected the request.
+  func printYAML(_ response: AdminClient.Response) throws {
+    let body = try response.succeeded()
+    let yaml = output.json ? nil : try? body.withUnsafeBytes { try YAMLText.yaml(of: $0) }
+    if let yaml { StandardStream.output.write(Array(yaml.utf8)) } else { output.print(json: body) }
+  }
+}
+
+/// Converts JSON to YAML.
+enum YAMLText {
+  /// Returns a JSON document as YAML in block style.
+  ///
+  /// - Throws: `YAMLError` if it is not valid JSON.
+  static func yaml(of json: UnsafeRawBufferPointer) throws(YAMLError) -> String {
+    var reader = JSONNodeReader(json)
+    let node = try reader.node()
+    try reader.end()
+    return node.yaml
+  }
+}
+
+// MARK: - Connection
+
+enum OnlineAction: DeviceAction {
+  static let name = "online"
+  static let abstract = "Connect a device to APNs; what is stored for it is delivered."
+}
+
+enum OfflineAction: DeviceAction {
+  static let name = "offline"
+  static let abstract = "Disconnect a device from APNs: the newest push of each app is stored."
+}
+
+enum RestrictPowerAction: DeviceAction {
+  static let name = "restrict-power"
+  static let abstract = "Let a device save power: pushes with priority 5 or 1 are stored."
+}
+
+/// A command that changes the connection of a device.
+struct DeviceStateCommand<Action: DeviceAction>: AsyncParsableCommand {
+  static var configuration: CommandConfiguration { Action.configuration }
+
+  @Argument(help: "The id of the device.")
+  var id: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.perform(Action.name, on: id)
+    let device = try response.decoded(Device.self)
+    flags.print(
+      response, text: "\(device.id): \(device.state), \(device.shown) shown, \(device.stored) stored".onOneLine)
+  }
+
+  private struct Device: Decodable {
+    var id: String
+    var state: String
+    var shown: Int
+    var stored: Int
+  }
+}
+
+// MARK: - Apps
+
+/// The arguments that select an app on a device.
+struct InstallationArguments: ParsableArguments {
+  @Argument(help: "The id of the device.")
+  var id: String
+
+  @Argument(help: ArgumentHelp("The bundle id of the app.", valueName: "bundle-id"))
+  var bundleID: String
+
+  @Option(name: .long, help: "sandbox or production. (default: that of the installed app, else the server's)")
+  var environment: String?
+
+  /// Writes the app as members of a request's body.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("bundle_id", bundleID)
+    if let environment { writer.member("environment", environment) }
+  }
+}
+
+enum UninstallAction: DeviceAction {
+  static let name = "uninstall"
+  static let abstract = "Remove an app from a device: after the next accepted push, its tokens are unregistered (410)."
+}
+
+enum EnableAction: DeviceAction {
+  static let name = "enable"
+  static let abstract = "Enable notifications of an app on a device."
+}
+
+enum DisableAction: DeviceAction {
+  static let name = "disable"
+  static let abstract = "Disable notifications of an app on a device: pushes are accepted and discarded."
+}
+
+/// A command that changes the state of an app on a device.
+struct DeviceAppCommand<Action: DeviceAction>: AsyncParsableCommand {
+  static var configuration: CommandConfiguration { Action.configuration }
+
+  @OptionGroup var app: InstallationArguments
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.perform(Action.name, on: app.id) { app.write(to: &$0) }
+    let device = try response.decoded(Device.self)
+    let states = device.apps.filter { $0.bundleId == app.bundleID }.map { "\($0.state) (\($0.environment))" }
+    flags.print(response, text: "\(app.bundleID) on \(device.id): \(states.joined(separator: ", "))".onOneLine)
+  }
+
+  private struct Device: Decodable {
+    var id: String
+    var apps: [App]
+  }
+
+  private struct App: Decodable {
+    var bundleId: String
+    var environment: String
+    var state: String
+  }
+}
+
+enum InstallAction: DeviceAction {
+  static let name = "install"
+  static let abstract = "Install an app on a device and print its new device tokens."
+  static let discussion = "Creates the device if there is none. Prints the push type and the token, one per line."
+}
+
+enum ReinstallAction: DeviceAction {
+  static let name = "reinstall"
+  static let abstract = "Install an app again and print its new device tokens; the former tokens die."
+  static let discussion = "Prints the push type and the token, one per line."
+}
+
+/// A command that installs an app.
+struct DeviceInstall<Action: DeviceAction>: AsyncParsableCommand {
+  static var configuration: CommandConfiguration { Action.configuration }
+
+  @OptionGroup var app: InstallationArguments
+
+  @Option(name: .long, help: "The push type to register a token for, such as voip; repeatable. (default: alert)")
+  var pushType: [String] = []
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.perform(Action.name, on: app.id) { writer in
+      app.write(to: &writer)
+      if !pushType.isEmpty { writer.member("push_types", pushType) }
+    }
+    try flags.printTokens(response)
+  }
+}
+
+extension AdminFlags {
+  /// Prints the tokens in a response: type and token on a line, or with `--json` the response.
+  fileprivate func printTokens(_ response: AdminClient.Response) throws {
+    let tokens = try response.decoded(NewTokens.self).tokens.sorted { $0.key < $1.key }
+    let lines = tokens.flatMap { kind, tokens in tokens.texts.map { "\(kind)\t\($0)" } }
+    print(response, text: lines.joined(separator: "\n"))
+  }
+}
+
+/// The response of an action that registers device tokens.
+private struct NewTokens: Decodable {
+  var tokens: [String: Tokens]
+
+  /// One token or several.
+  struct Tokens: Decodable {
+    let texts: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      texts = try (try? container.decode(String.self)).map { [$0] } ?? container.decode([String].self)
+    }
+  }
+}
+
+// MARK: - Live Activities
+
+/// `apns-mock device start-activity`
+struct DeviceStartActivity: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "start-activity", abstract: "Start a Live Activity and print its device token.")
+
+  @OptionGroup var app: InstallationArguments
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    try flags.printTokens(try await flags.perform("start-activity", on: app.id) { app.write(to: &$0) })
+  }
+}
+
+/// `apns-mock device end-activity`
+struct DeviceEndActivity: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "end-activity",
+    abstract: "End a Live Activity: pushes to its token are rejected with 410 ExpiredToken.")
+
+  @Argument(help: "The device token of the Live Activity.")
+  var token: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.perform("end-activity", on: token)
+    flags.print(response, text: "\(token) expired".onOneLine)
+  }
+}
+
+// MARK: - Notifications
+
+/// `apns-mock device notifications`
+struct DeviceNotifications: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "notifications", abstract: "Show the notifications on a device, or print them as they arrive.",
+    discussion: """
+      Prints YAML, or with --json an object. With --follow, prints one JSON object per notification until the server \
+      stops; its payload is a file for xcrun simctl push.
+      """)
+
+  @Argument(help: "The id of the device.")
+  var id: String
+
+  @Flag(name: .long, help: "Print notifications as the device receives them.")
+  var follow = false
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let path = "/devices/\(id.percentEncoded)/notifications"
+    guard follow else { return try flags.printYAML(try await flags.request(.GET, path)) }
+    var parser = EventStreamParser()
+    try await flags.client().stream("/api/v1\(path)/stream") { bytes in
+      parser.parse(bytes).allSatisfy { event in
+        event.name != "notification" || StandardStream.output.write(event.data + [UInt8(ascii: "\n")])
+      }
+    }
+  }
+}
+
+// MARK: - Subscriptions
+
+/// `apns-mock device subscribe`
+struct DeviceSubscribe: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "subscribe", abstract: "Subscribe a device to a broadcast channel of one of its apps.")
+
+  @Argument(help: "The id of the device.")
+  var id: String
+
+  @Argument(help: "The id of the channel, in base64.")
+  var channel: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.perform("subscriptions", on: id) { $0.member("channel", channel) }
+    flags.print(response, text: "\(id) is subscribed to \(channel)".onOneLine)
+  }
+}
+
+/// `apns-mock device unsubscribe`
+struct DeviceUnsubscribe: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "unsubscribe", abstract: "End the subscription of a device to a broadcast channel.")
+
+  @Argument(help: "The id of the device.")
+  var id: String
+
+  @Argument(help: "The id of the channel, in base64.")
+  var channel: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let path = "/devices/\(id.percentEncoded)/subscriptions?channel=\(channel.percentEncoded)"
+    _ = try await flags.request(.DELETE, path).succeeded()
+    flags.output.print(text: "\(id) is not subscribed to \(channel) any more".onOneLine) { writer in
+      writer.member("device", id)
+      writer.member("unsubscribed", channel)
+    }
+  }
+}

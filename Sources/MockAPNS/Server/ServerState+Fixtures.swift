@@ -1,0 +1,87 @@
+package import APNSRules
+package import Devices
+package import Inbox
+import NIOConcurrencyHelpers
+package import Notation
+import Synchronization
+import TLSEngine
+
+extension FixtureDefaults {
+  /// The defaults of a server's fixtures.
+  package init(_ configuration: Configuration) {
+    self.init(environment: configuration.environment, teamID: CertificateFolder.teamID)
+  }
+}
+
+extension ServerState {
+  /// Loads fixtures, all or none: devices are replaced by id, apps by bundle id, channels by id.
+  ///
+  /// - Parameter progress: Called now and then with the number of devices and the fraction of the text that was read.
+  /// - Throws: `FixtureFailure` with all problems; then nothing has changed.
+  package func load(
+    _ documents: [FixtureDocument], limits: YAMLNode.Limits = FixtureReader.localFile,
+    progress: (Int, Double) -> Void = { _, _ in }
+  ) throws(FixtureFailure) -> FixtureReader.Contents {
+    let reader = FixtureReader(defaults: FixtureDefaults(configuration), limits: limits, knownApps: apps.load())
+    var contents = FixtureReader.Contents()
+    try FixtureFailure.converting {
+      try devices.load(now: clock.now) { loader in
+        contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
+          try loader.add(device)
+        }
+      }
+    }
+    apps.update { apps in
+      for app in contents.apps { apps.set(app) }
+    }
+    return contents
+  }
+
+  /// Loads the fixture files of the configuration, which a reset restores.
+  ///
+  /// - Throws: `FixtureFailure` with all problems.
+  func loadInitialFixtures(progress: (Int, Double) -> Void) throws(FixtureFailure) {
+    guard !configuration.fixtures.isEmpty else { return }
+    var documents: [FixtureDocument] = []
+    for path in configuration.fixtures { documents.append(try FixtureDocument(path: path)) }
+    _ = try load(documents, progress: progress)
+    devices.saveAsInitial()
+    initialApps.withLockedValue { $0 = apps.load() }
+  }
+
+  /// Restores the devices and apps that there were after the start.
+  func resetDevices() {
+    devices.reset()
+    apps.update { $0 = initialApps.withLockedValue { $0 } }
+  }
+
+  /// Returns a writer of the present apps, devices and channels.
+  package func fixtureWriter() -> FixtureWriter {
+    FixtureWriter(apps: apps.load().apps, devices: devices, channels: [], teamID: CertificateFolder.teamID)
+  }
+}
+
+extension ServerState {
+  /// Returns the channels with an id.
+  ///
+  /// - Parameters:
+  ///   - bundleID: The app; nil for any.
+  ///   - environment: The environment; nil for any.
+  package func channels(withID id: String, bundleID: String?, environment: PushEnvironment?) -> [ChannelName] { [] }
+
+  /// Returns a new device token. The tokens are repeatable for the same seed.
+  package func newDeviceToken(digits count: Int = 64) -> String {
+    var source = IdentifierSource(seed: seed, deviceToken: tokensMade.add(1, ordering: .relaxed).newValue)
+    return source.hexadecimal(digits: count)
+  }
+
+  /// Returns the `apns-unique-id` in the response to an accepted push; nil if it had none.
+  package func uniqueID(of record: borrowing Record) -> String? {
+    let connection = record.connection
+    guard record.accepted, record.served.status == 200, connection.environment == .sandbox,
+      let number = UInt64(connection.id.dropFirst())
+    else { return nil }
+    var source = IdentifierSource(seed: seed, connection: number, stream: record.stream)
+    return source.next(.lowerCase)
+  }
+}

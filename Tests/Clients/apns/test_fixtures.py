@@ -1,0 +1,167 @@
+"""Fixtures: loading them at the start and later, their mistakes, and saving them."""
+
+import json
+import urllib.error
+import urllib.request
+
+import jsonschema
+import pytest
+import yaml
+
+from support.server import run
+
+APP = "com.acme.app"
+YAML = {"content-type": "application/yaml"}
+DEVICES = {"devices": [{"id": "anna", "apps": [{"bundle_id": APP, "tokens": {"alert": "aa01"}}]}]}
+
+
+def put(server, text, path="/fixtures", method="PUT", headers=YAML):
+    return server.request(method, "/api/v1" + path, text.encode(), headers=headers)
+
+
+def serve(binary, certs, *flags):
+    return run(binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, *flags, timeout=30)
+
+
+@pytest.fixture
+def sample(binary):
+    done = run(binary, "fixtures", "sample")
+    assert done.returncode == 0
+    return done.stdout
+
+
+# Fixtures with one mistake, at the place marked by §, and a part of the problem's message or hint.
+MISTAKES = [
+    (f"- {{id: b-1, apps: [{{bundle_id: {APP}, tokens: {{alert: AA02, voip: §aa02}}}}]}}", "is already in line 3"),
+    ("- {id: b-1}\n- {id: §b-1}", "the device b-1 is already in line 3"),
+    (f"- {{id: b-1, apps: [{{bundle_id: {APP}, tokens: {{§alret: aa02}}}}]}}", 'did you mean "alert"?'),
+    (f"- {{id: b-1, apps: [{{bundle_id: {APP}, tokens: {{alert: §aa0}}}}]}}", "even number of hexadecimal digits"),
+    (f"- {{id: b-1, apps: [{{bundle_id: §{APP}.voip}}]}}", "write com.acme.app"),
+    ("- {id: b-1, apps: [{bundle_id: §com.acme.apq}]}", 'did you mean "com.acme.app"?'),
+    ("- {id: b-1, §sate: offline}", 'did you mean "state"?'),
+    ("- {id: b-1, state: §asleep}", "online, offline, power_restricted"),
+    ("- {id: §beef}", "is not hexadecimal"),
+    ("- {id: §1b}", "begins with a letter"),
+    ("- §{state: online}", "id is missing"),
+    *((f"- {{id: b-1, apps: [{{bundle_id: {APP}, tokens: {{alert: {{token: aa02, expired_at: §{time}}}}}}}]}}", word)
+      for time, word in (("2026-02-30T12:00:00Z", "a day that exists"), ("1969-12-31T00:00:00Z", "1970 to 2199"),
+                         ("2200-01-01T00:00:00Z", "1970 to 2199"), ("soon", "RFC 3339"))),
+    ("channels: [{bundle_id: §com.beta, id: AAAA, message_storage_policy: 0}]", "com.beta is not in apps"),
+    (f"channels: [{{bundle_id: {APP}, id: AAAA, message_storage_policy: §2}}]", "0 or 1"),
+    (f"channels: [{{bundle_id: {APP}, id: §'A=', message_storage_policy: 0}}]", "base64 with padding"),
+    (f"channels: [{{bundle_id: {APP}, id: AAAA, message_storage_policy: 0}}, "
+     f"{{bundle_id: {APP}, id: §AAAA, message_storage_policy: 1}}]", "is already in line 2"),
+]
+
+
+@pytest.mark.parametrize(("text", "word"), MISTAKES)
+def test_a_mistake_is_reported_with_its_place_and_nothing_is_loaded(start, text, word):
+    server = start()
+    text = f"apps: [{{bundle_id: {APP}}}]\n" + ("devices:\n" if text.startswith("-") else "") + text
+    lines = text.split("§")[0].split("\n")
+    before = server.request("GET", "/api/v1/fixtures").body
+    for path, method in (("/fixtures", "PUT"), ("/fixtures/lint", "POST")):
+        response = put(server, text.replace("§", ""), path, method)
+        assert response.status == 422, response.body
+        (problem,) = response.json["problems"]
+        assert (problem["line"], problem["column"]) == (len(lines), len(lines[-1]) + 1), problem
+        assert word in f'{problem["message"]}, {problem["hint"]}'
+    assert server.request("GET", "/api/v1/fixtures").body == before
+
+
+def test_places_in_json(start):
+    server = start()
+    text = '{"devices": [{"id": "anna"},\n  {"id": "bert", "state": "asleep"}, {"id": "anna"}]}'
+    problems = put(server, text, headers={}).json["problems"]
+    assert [(problem["line"], problem["column"], problem["path"]) for problem in problems] == [
+        (2, 27, "devices[1].state"), (2, 45, "devices[2].id")]
+    assert put(server, '{"devices": [', headers={}).json["problems"][0]["line"] == 1
+
+
+def test_devices_are_merged_by_id(start):
+    server = start()
+    assert server.api("PUT", "/fixtures", DEVICES) == {"apps": 0, "devices": 1, "channels": 0}
+    server.api("POST", "/devices/anna/offline")
+    assert server.api("PUT", "/fixtures", {"devices": [
+        {"id": "anna", "apps": [{"bundle_id": APP, "tokens": {"alert": "aa02"}}]}, {"id": "bert"}]})["devices"] == 2
+    assert server.request("GET", "/api/v1/devices/aa01").status == 404, "the device is replaced"
+    assert server.api("GET", "/devices/anna")["state"] == "online"
+    taken = server.request("PUT", "/api/v1/fixtures", {"devices": [
+        {"id": "carl"}, {"id": "dora", "apps": [{"bundle_id": APP, "tokens": {"voip": "AA02"}}]}]})
+    assert taken.status == 422 and "anna" in taken.json["detail"]
+    assert server.request("GET", "/api/v1/devices/carl").status == 404, "all or none"
+    server.api("POST", "/reset")
+    assert server.api("GET", "/fixtures")["devices"] == []
+
+
+def test_what_is_saved_can_be_loaded(start, sample, tmp_path):
+    server = start()
+    assert put(server, sample).status == 200
+    server.api("POST", "/devices/anna/install", {"bundle_id": "com.example.app", "environment": "production"})
+    server.api("POST", "/devices/anna/restrict-power")
+    server.api("POST", "/devices/bert/uninstall", {"bundle_id": "com.example.app"})
+    saved = server.api("GET", "/fixtures")
+    for flags, name in ((["--json"], "saved.json"), ([], "saved.yaml")):
+        path = tmp_path / name
+        path.write_text(server.command("fixtures", "save", *flags).stdout)
+        other = start("--fixtures", path)
+        assert other.api("GET", "/fixtures") == saved
+
+
+def test_the_schema_describes_the_sample(start, sample):
+    server = start()
+    schema = server.request("GET", "/schema/fixtures.json").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    # YAML 1.1 reads a time as one.
+    document = json.loads(json.dumps(yaml.safe_load(sample), default=lambda time: time.isoformat()))
+    jsonschema.validate(document, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"devices": [{"id": "beef"}]}, schema)
+
+
+def test_files_with_mistakes_prevent_the_start(binary, certs, tmp_path):
+    (tmp_path / "a.yaml").write_text("devices:\n  - id: anna\n")
+    (tmp_path / "b.json").write_text('{"devices": [{"id": "bert"}, {"id": "anna"}]}')
+    done = serve(binary, certs, "--fixtures", tmp_path / "a.yaml", "--fixtures", tmp_path / "b.json")
+    assert done.returncode == 2
+    assert f"{tmp_path}/b.json:1:37: devices[1].id: the device anna is already in {tmp_path}/a.yaml:2" in done.stderr
+    done = serve(binary, certs, "--fixtures", tmp_path / "none.yaml")
+    assert done.returncode == 2 and "none.yaml: cannot be read" in done.stderr
+    done = serve(binary, certs, "--fixtures", tmp_path / "b.json", "--max-devices", "1")
+    assert done.returncode == 2 and "--max-devices" in done.stderr and "b.json:1:30" in done.stderr
+
+
+def test_several_files_and_the_variable(binary, start, tmp_path):
+    (tmp_path / "apps.yaml").write_text(f"apps: [{{bundle_id: {APP}}}]")
+    (tmp_path / "devices.json").write_text(json.dumps(DEVICES))
+    server = start(environment={"APNS_MOCK_FIXTURES": f"{tmp_path}/devices.json,{tmp_path}/apps.yaml"})
+    assert [app["bundle_id"] for app in server.api("GET", "/fixtures")["apps"]] == [APP]
+    assert server.api("GET", "/devices/anna")["id"] == "anna"
+    server.api("POST", "/devices/carl/install", {"bundle_id": APP})
+    unknown = server.request("POST", "/api/v1/devices/carl/install", {"bundle_id": "com.acme.apq"})
+    assert unknown.status == 400 and f"Did you mean {APP}?" in unknown.json["hint"]
+
+
+def test_large_files(binary, start, tmp_path):
+    """A file with many devices is loaded, a larger body or YAML file is refused with advice."""
+    path = tmp_path / "many.json"
+    with open(path, "w") as file:
+        file.write('{"devices":[')
+        for number in range(30_000):
+            device = {"id": f"d-{number}", "apps": [{"bundle_id": APP, "tokens": {"alert": f"{number:064x}"}}]}
+            file.write("," * (number > 0) + json.dumps(device))
+        file.write("]}")
+    server = start("--fixtures", path)
+    status = server.api("GET", "/devices", limit=1)
+    assert status["total"] == 30_000
+    saved = server.api("GET", "/fixtures")
+    assert len(saved["devices"]) == 30_000 and saved["devices"][29_999]["id"] == "d-29999"
+    (tmp_path / "large.yaml").write_text("devices: []\n" + "# comment\n" * 2_000_000)
+    done = run(binary, "fixtures", "lint", tmp_path / "large.yaml")
+    assert done.returncode == 2 and "write it as JSON" in done.stderr
+    request = urllib.request.Request(
+        f"http://{server.admin_host}:{server.admin_port}/api/v1/fixtures", method="PUT",
+        headers={"content-type": "application/json", "content-length": str(65 << 20)})
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=15)
+    assert error.value.code == 413 and "--fixtures" in json.loads(error.value.read())["hint"]

@@ -1,0 +1,120 @@
+"""The commands `device` and `fixtures`."""
+
+import contextlib
+import json
+import queue
+import subprocess
+import threading
+
+import pytest
+
+from support.server import clean_environment, run
+from support.wire import connect, push_headers
+
+APP = "com.example.app"
+
+
+@pytest.fixture
+def server(start, binary, tmp_path):
+    """A server with the devices of the sample."""
+    path = tmp_path / "fixtures.yaml"
+    path.write_text(run(binary, "fixtures", "sample").stdout)
+    return start("--fixtures", path)
+
+
+def ok(server, *arguments, **options):
+    done = server.command(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_life_of_a_device(server):
+    assert ok(server, "device", "offline", "anna") == "anna: offline, 0 shown, 0 stored\n"
+    assert json.loads(ok(server, "device", "restrict-power", "anna", "--json"))["state"] == "power_restricted"
+    assert ok(server, "device", "online", "anna").startswith("anna: online")
+    assert ok(server, "device", "disable", "anna", APP) == f"{APP} on anna: disabled (sandbox)\n"
+    assert ok(server, "device", "enable", "anna", APP) == f"{APP} on anna: enabled (sandbox)\n"
+    installed = ok(server, "device", "install", "carl", APP, "--push-type", "alert", "--push-type", "voip")
+    kinds, tokens = zip(*(line.split("\t") for line in installed.splitlines()))
+    assert kinds == ("alert", "voip") and all(len(token) == 64 for token in tokens)
+    again = json.loads(ok(server, "device", "reinstall", "carl", APP, "--json"))["tokens"]
+    assert set(again) == {"alert", "voip"} and again["alert"] not in tokens
+    assert "removed" in ok(server, "device", "uninstall", "carl", APP)
+    token = ok(server, "device", "start-activity", "anna", APP).split("\t")[1].strip()
+    assert ok(server, "device", "end-activity", token) == f"{token} expired\n"
+    shown = ok(server, "device", "show", "anna")
+    assert shown.startswith("id: anna\nstate: online\n") and f"- token: {token}" in shown
+    assert json.loads(ok(server, "device", "show", token, "--json"))["state"] == "expired"
+
+
+def test_the_list_of_tokens(server):
+    lines = [line.split("\t") for line in ok(server, "device", "ls").splitlines()]
+    assert [(line[0], line[2]) for line in lines] == [
+        ("anna", "alert"), ("anna", "voip"), ("anna", "liveactivity"), ("anna", "liveactivity"), ("bert", "alert")]
+    objects = [json.loads(line) for line in ok(server, "device", "ls", "--json").splitlines()]
+    assert [one["token"] for one in objects] == [line[1] for line in lines]
+
+
+@pytest.mark.timeout(60)
+def test_notifications(server, binary):
+    token = server.api("GET", "/devices")["items"][0]["token"]
+    follower = subprocess.Popen(
+        [str(binary), "device", "notifications", "anna", "--follow", "--port-file", str(server.port_file)],
+        stdout=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        lines = queue.SimpleQueue()
+        threading.Thread(target=lambda: [lines.put(line) for line in follower.stdout], daemon=True).start()
+        received = None
+        with connect(server) as wire:
+            # The follower may start after the first pushes.
+            while received is None:
+                assert wire.push(push_headers(server, token), b'{"aps":{"alert":"Hello"}}').status == 200
+                with contextlib.suppress(queue.Empty):
+                    received = json.loads(lines.get(timeout=0.2))
+        assert received["payload"] == {"Simulator Target Bundle": APP, "aps": {"alert": "Hello"}}
+    finally:
+        follower.terminate()
+        follower.wait()
+    assert "alert: Hello" in ok(server, "device", "notifications", "anna")
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (["device", "online", "ana"], 1, ["there is no device ana", "Did you mean anna?"]),
+    (["device", "onlin", "anna"], 2, ["did you mean online?"]),
+    (["device", "disable", "anna", "com.exampel.app"], 2, ["Did you mean com.example.app?"]),
+    (["device", "install", "anna", APP], 1, ["installed already", "reinstall"]),
+    (["device", "install", "beef", APP], 2, ["is not the id of a device"]),
+    (["device", "install", "carl", APP + ".voip"], 2, ["write com.example.app".capitalize()]),
+    (["device", "install", "carl", APP, "--push-type", "alrt"], 2, ["Did you mean alert?"]),
+    (["device", "install", "carl", APP, "--environment", "prod"], 2, ["sandbox, production"]),
+    (["device", "end-activity", "abcd"], 1, ["not registered"]),
+    (["device", "subscribe", "anna", "AAAA"], 1, ["there is no channel AAAA"]),
+    (["device", "unsubscribe", "anna", "AAAA"], 1, ["not subscribed"]),
+    (["device", "notifications", "ana", "--follow"], 1, ["Did you mean anna?"]),
+    (["fixtures", "lad"], 2, ["did you mean load?"]),
+])
+def test_mistakes(server, arguments, code, words):
+    done = server.command(*arguments)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "" and all(word in done.stderr for word in words), done.stderr
+
+
+def test_fixtures_are_checked_loaded_and_saved(server, binary, tmp_path):
+    path = tmp_path / "new.yaml"
+    path.write_text("devices:\n  - {id: carl, state: offlin}\n")
+    done = run(binary, "fixtures", "lint", path)
+    assert (done.returncode, done.stdout) == (2, "1 problem\n")
+    expected = f'{path}:2:23: devices[0].state: unknown value "offlin", did you mean "offline"?\n'
+    assert done.stderr == expected
+    assert json.loads(run(binary, "fixtures", "lint", path, "--json").stdout)["problems"][0]["line"] == 2
+    done = server.command("fixtures", "load", path)
+    assert (done.returncode, done.stderr) == (2, expected)
+    path.write_text("devices:\n  - {id: carl, state: offline}\n")
+    assert run(binary, "fixtures", "lint", path).stdout == "valid: 0 apps, 1 device, 0 channels\n"
+    assert ok(server, "fixtures", "load", path) == "0 apps, 1 device, 0 channels loaded\n"
+    assert ok(server, "fixtures", "load", "-", input='{"devices":[{"id":"dora"}]}').endswith("loaded\n")
+    ids = [device["id"] for device in json.loads(ok(server, "fixtures", "save", "--json"))["devices"]]
+    assert ids == ["anna", "bert", "carl", "dora"]
+    for name in ("saved.yaml", "saved.json"):
+        ok(server, "fixtures", "save", tmp_path / name)
+        assert run(binary, "fixtures", "lint", tmp_path / name).stdout == "valid: 1 app, 4 devices, 0 channels\n"
