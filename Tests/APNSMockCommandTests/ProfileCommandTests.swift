@@ -4,6 +4,7 @@ import FaultModel
 import Faults
 import MockAPNS
 import TestSupport
+import Notation
 import Testing
 
 @testable import APNSMockCommand

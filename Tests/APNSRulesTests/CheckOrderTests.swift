@@ -8,7 +8,7 @@ struct CheckOrderTests {
   /// A push that `strict` accepts, on a connection with earlier pushes, with options to break several checks at once.
   struct BrokenPush {
     var push = TestPush(mode: .strict)
-    var device = Device(token: TestPush.deviceToken, since: 0)
+    var device = SingleToken(token: TestPush.deviceToken, since: 0)
     var key = FakeSignature.key()
     /// How often the connection was used before, and with which team and topics.
     var earlierPushes = 0
