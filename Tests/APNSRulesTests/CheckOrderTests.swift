@@ -1,5 +1,6 @@
 import APNSRules
 import Devices
+import Devices
 import TestSupport
 import Testing
 

@@ -23,7 +23,7 @@ struct JSONNodeReaderTests {
     let elements = try #require(try node["ä"]?.elements())
     #expect(
       elements.map(\.position) == [
-        .init(line: 1, column: 8), .init(line: 1, column: 11), .init(line: 1, column: 23), .init(line: 2, column: 3),
+        .init(line: 1, column: 8), .init(line: 1, column: 11), .init(line: 1, column: 24), .init(line: 2, column: 3),
       ])
     #expect(elements[1].text == "xä\"")
     #expect(elements[3]["b"]?.isEmpty == true)

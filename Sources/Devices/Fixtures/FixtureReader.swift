@@ -137,6 +137,7 @@ package struct FixtureReader: Sendable {
         context.element = (node, name, index)
         index += 1
         isOver = !body(section, node, reader.offset)
+        context.element = nil
         if reader.offset - released > 16 << 20 {
           released = reader.offset
           document.release(upTo: released)

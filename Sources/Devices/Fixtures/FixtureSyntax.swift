@@ -271,6 +271,7 @@ final class FixtureContext {
 extension YAMLNode {
   /// Returns the path of the value, or key, at a position: `.apps[0].state`; nil if nothing begins there.
   fileprivate func path(to position: TextPosition) -> String? {
+    if self.position == position { return "" }
     switch content {
     case .map(let entries):
       for entry in entries {
@@ -283,7 +284,7 @@ extension YAMLNode {
       }
     case .scalar: break
     }
-    return self.position == position ? "" : nil
+    return nil
   }
 }
 
