@@ -21,7 +21,8 @@ let builtInProfiles = [
 
 // The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.
 let apiDescription = [
-  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "devices", "server",
+  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "devices", "channels",
+  "server",
   "verify", "findings", "page",
 ]
 

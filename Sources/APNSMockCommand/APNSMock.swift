@@ -25,8 +25,9 @@ struct APNSMock: AsyncParsableCommand {
       GetCommand.self, TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self,
       RemoveCommand.self, ExportCommand.self, ImportCommand.self, ViewCommand.self, ExecCommand.self, EnvCommand.self,
       ProfileCommand.self,
-      RuleCommand.self, DeviceCommand.self, FixturesCommand.self, FaultsCommand.self, HaltCommand.self, ResumeCommand.self, ResetCommand.self,
-      ClockCommand.self, DoctorCommand.self, HealthcheckCommand.self, OpenAPICommand.self, ConfigCommand.self,
+      RuleCommand.self, DeviceCommand.self, ChannelCommand.self, FixturesCommand.self, FaultsCommand.self,
+      HaltCommand.self, ResumeCommand.self, ResetCommand.self, ClockCommand.self, DoctorCommand.self,
+      HealthcheckCommand.self, OpenAPICommand.self, ConfigCommand.self,
       CompletionCommand.self, VersionCommand.self,
     ],
     defaultSubcommand: ServeCommand.self)

@@ -24,6 +24,23 @@ extension UnsafeRawBufferPointer {
       && memcmp(baseAddress + (count - size), literal.utf8Start, size) == 0
   }
 
+  /// Whether the bytes equal an ASCII literal in lower case, ignoring the case of letters.
+  func equalsIgnoringCase(_ literal: StaticString) -> Bool {
+    guard count == literal.utf8CodeUnitCount else { return false }
+    return zip(self, UnsafeRawBufferPointer(start: literal.utf8Start, count: count)).allSatisfy { byte, expected in
+      byte == expected || (0x41...0x5A).contains(byte) && byte | 0x20 == expected
+    }
+  }
+
+  /// The value of the first field with this name, for a packed header list.
+  func firstField(_ name: StaticString) -> ByteRange? {
+    var found: ByteRange?
+    HeaderList.forEachField(in: self) { fieldName, value in
+      if found == nil, part(fieldName.indices).equals(name) { found = value }
+    }
+    return found
+  }
+
   /// The first index of `byte` at or after `start`.
   func firstIndex(of byte: UInt8, from start: Int) -> Int? {
     guard start < count, let baseAddress else { return nil }

@@ -6,7 +6,9 @@ internal import Notation
 /// differently are findings in `apple` only.
 extension Rulebook {
   /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5).
-  package func lacksPushType(_ facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
+  package func lacksPushType(_ facts: PushFacts) -> Bool {
+    mode == .apple && facts.pushTypeText == nil && facts.deviceToken != nil
+  }
 
   /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
   ///
@@ -17,6 +19,8 @@ extension Rulebook {
   package func displayProblem(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> DisplayProblem? {
+    let kind = facts.kind(in: headers)
+    if kind == .channel { return nil }
     if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }
     let payload: PayloadSummary
     do throws(JSONText.Problem) {
@@ -35,9 +39,40 @@ extension Rulebook {
       if payload.member(.mdm) != nil || payload.isEmpty && facts.topicIsFromCertificate { return nil }
       return payload.problemOfDictionary ?? payload.problemOfAlert(hasType: facts.pushType != nil)
     case .background: return payload.problemOfDictionary ?? payload.problemOfBackground
-    case .liveactivity: return payload.problemOfDictionary ?? payload.problemOfActivity
+    case .liveactivity:
+      if kind == .broadcast, payload.event == "start" { return .activityStartedByBroadcast }
+      return payload.problemOfDictionary ?? payload.problemOfActivity
     case .widgets, .controls:
       return payload.problemOfDictionary ?? (payload.isTrue(.contentChanged) ? nil : .contentNotChanged)
+    }
+  }
+}
+
+/// Findings about broadcasts and channel management (Protocol.md, section 10).
+extension Rulebook {
+  /// Returns how an accepted request deviates from Apple's samples, which APNs may reject; nil if it does not.
+  ///
+  /// - Parameters:
+  ///   - facts: The request's facts.
+  ///   - headers: The packed header fields the facts were read from.
+  ///   - body: The request's body.
+  package func channelRequestForm(
+    _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+  ) -> String? {
+    guard mode == .apple else { return nil }
+    switch facts.kind(in: headers) {
+    case .push: return nil
+    case .broadcast:
+      guard let text = facts.pushTypeText, !headers.part(text.indices).equals("liveactivity") else { return nil }
+      return "apns-push-type is \(Explanation.quoted(text, headers)), Apple's samples have liveactivity"
+    case .channel:
+      guard let method = facts.method, headers.part(method.indices).equals("POST"), let channel = try? NewChannel(body)
+      else { return nil }
+      if let policy = channel.storagePolicy, NewChannel.isString(policy) {
+        return "message-storage-policy is the string \(policy), Apple documents a number"
+      }
+      guard let type = channel.pushType, type != "\"LiveActivity\"" else { return nil }
+      return "push-type is \(type), Apple documents \"LiveActivity\""
     }
   }
 }

@@ -134,6 +134,8 @@ package enum DisplayProblem: Sendable, Equatable {
   case backgroundShows(member: String)
   /// A Live Activity push without a member, or with an invalid one.
   case activityMissingMember(member: String)
+  /// A broadcast with the event `start`.
+  case activityStartedByBroadcast
   /// A widget or control push without `content-changed: true`.
   case contentNotChanged
   /// An `mdm` push without the member `mdm`.
@@ -158,6 +160,8 @@ package enum DisplayProblem: Sendable, Equatable {
       "a background push must not have \(member) in aps: send visible content with apns-push-type alert"
     case .activityMissingMember(let member):
       "aps lacks a usable \(member), without which a device ignores what a Live Activity is sent"
+    case .activityStartedByBroadcast:
+      "a broadcast cannot start a Live Activity: send the event start to a push-to-start token, update and end by broadcast"
     case .contentNotChanged: "aps lacks content-changed true, which is the only content of this push type"
     case .noPushMagic: "the payload has no mdm: the device would not know what it is for"
     }

@@ -86,6 +86,22 @@ struct PushFactsReader {
     let topic = facts.topic.map { packed.part($0.indices) } ?? defaultTopic
     let kind = facts.pushType ?? topic.flatMap { PushType(suffixOf: $0) }
     facts.payloadLimit = kind?.payloadLimit ?? PushType.usualPayloadLimit
+    if facts.deviceToken == nil, facts.kind(in: packed) != .push { readChannelRequest() }
+  }
+
+  /// Interprets the fields that have another meaning in broadcasts and channel management (Protocol.md, section 10.1):
+  /// the path names the app, `apns-request-id` is the id, and the case of the push type does not matter.
+  private mutating func readChannelRequest() {
+    facts.payloadLimit = RequestKind.broadcastPayloadLimit
+    facts.topic = facts.path.flatMap { ChannelRequestPath($0, in: packed)?.bundleID }
+    facts.topicIsFromCertificate = false
+    facts.pushType = facts.pushTypeText.flatMap {
+      packed.part($0.indices).equalsIgnoringCase("liveactivity") ? .liveactivity : nil
+    }
+    guard let id = packed.firstField("apns-request-id"), !id.isEmpty else { return }
+    let isUUID = packed.part(id.indices).isCanonicalUUID
+    facts.apnsIDIsUUID = isUUID && (facts.apnsID == nil || facts.apnsIDIsUUID)
+    facts.apnsID = id
   }
 
   private static func priority(_ text: UnsafeRawBufferPointer) -> UInt8 {

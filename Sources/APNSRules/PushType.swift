@@ -39,6 +39,13 @@ package enum PushType: UInt8, CaseIterable, Sendable {
     return nil
   }
 
+  /// Returns the bundle id of a topic: the topic without the suffix of a push type.
+  package static func bundleID(of topic: String) -> String {
+    var text = topic
+    let type = text.withUTF8 { PushType(suffixOf: UnsafeRawBufferPointer($0)) }
+    return type.map { String(topic.dropLast($0.topicSuffix.count)) } ?? topic
+  }
+
   /// Whether Apple documents this priority for the type; enforced only in `strict`. If the documentation names
   /// none, all three are allowed.
   ///

@@ -14,6 +14,9 @@ package enum Reason: UInt8, CaseIterable, Sendable {
   /// 404, 405, 410, 413, 429, 500 and 503, Protocol.md, section 7.2.
   case badPath, methodNotAllowed, expiredToken, unregistered, payloadTooLarge, tooManyProviderTokenUpdates,
     tooManyRequests, internalServerError, serviceUnavailable, shutdown
+  /// 400 and 403 of broadcasts and channel management, Protocol.md, section 10.3.
+  case badChannelId, badRequestParams, badRequestPayload, cannotCreateChannelConfig, channelNotRegistered,
+    featureNotEnabled, missingChannelId, missingChannelQueueSize, missingPushType, topicMismatch
 
   /// The text on the wire, in `{"reason":"…"}`.
   package var text: String { row.text }
@@ -64,17 +67,30 @@ package enum Reason: UInt8, CaseIterable, Sendable {
       ("MissingProviderToken", 403, "the request has neither a client certificate nor a provider token")
     case .unrelatedKeyIdInToken:
       ("UnrelatedKeyIdInToken", 403, "the provider token's key is not related to the connection's first key")
-    case .badPath: ("BadPath", 404, "the path is not /3/device/ and a device token")
-    case .methodNotAllowed: ("MethodNotAllowed", 405, "the method is not POST")
+    case .badPath: ("BadPath", 404, "the path is none of APNs, such as /3/device/ and a device token")
+    case .methodNotAllowed: ("MethodNotAllowed", 405, "the method is not POST, or not one of channel management")
     case .expiredToken: ("ExpiredToken", 410, "the device token has expired")
     case .unregistered: ("Unregistered", 410, "the device token is no longer active for the topic")
-    case .payloadTooLarge: ("PayloadTooLarge", 413, "the body is over 4096 bytes, or over 5120 for VoIP")
+    case .payloadTooLarge: ("PayloadTooLarge", 413, "the body is over 4096 bytes, or over 5120 for VoIP and broadcasts")
     case .tooManyProviderTokenUpdates:
       ("TooManyProviderTokenUpdates", 429, "the connection's provider token changed more often than every 20 minutes")
     case .tooManyRequests: ("TooManyRequests", 429, "too many pushes in a row to one device token")
     case .internalServerError: ("InternalServerError", 500, "something went wrong inside APNs")
     case .serviceUnavailable: ("ServiceUnavailable", 503, "APNs cannot accept pushes now")
     case .shutdown: ("Shutdown", 503, "this APNs server is going away")
+    case .badChannelId: ("BadChannelId", 400, "apns-channel-id is not base64, or too long")
+    case .badRequestParams: ("BadRequestParams", 400, "the body of a new channel has an unknown member")
+    case .badRequestPayload: ("BadRequestPayload", 400, "the body of a new channel is not a JSON object")
+    case .cannotCreateChannelConfig:
+      ("CannotCreateChannelConfig", 400, "the app has 10000 channels in this environment")
+    case .channelNotRegistered:
+      ("ChannelNotRegistered", 400, "the channel does not exist for the app in this environment")
+    case .featureNotEnabled: ("FeatureNotEnabled", 400, "the app does not have the broadcast capability")
+    case .missingChannelId: ("MissingChannelId", 400, "apns-channel-id is absent")
+    case .missingChannelQueueSize:
+      ("MissingChannelQueueSize", 400, "the body of a new channel has no valid storage policy (not documented)")
+    case .missingPushType: ("MissingPushType", 400, "a broadcast or the body of a new channel has no push type")
+    case .topicMismatch: ("TopicMismatch", 403, "the credential does not cover the app in the path")
     }
   }
 }

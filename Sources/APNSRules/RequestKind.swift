@@ -9,6 +9,10 @@ package enum RequestKind: String, CaseIterable, Sendable {
   /// Channel management: `/1/apps/…`.
   case channel
 
+  /// The maximum size in bytes of the body of a broadcast (Protocol.md, section 6.1), and of a request that creates a
+  /// channel (our inference).
+  static let broadcastPayloadLimit = 5120
+
   /// Creates the kind of a request with this `:path`.
   package init(path: UnsafeRawBufferPointer) {
     if path.hasPrefix("/4/broadcasts/") {

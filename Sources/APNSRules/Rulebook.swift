@@ -11,6 +11,10 @@ package struct Rulebook: Sendable {
   package var settings: APNSSettings { didSet { updateDerivedValues() } }
   /// Whether device tokens that are not registered are rejected (`--devices known`).
   package let requiresRegisteredDevices: Bool
+  /// Whether topics of apps that the credential's team is not known to have are rejected (`--topics known`).
+  package let requiresKnownTopics: Bool
+  /// The known apps.
+  package var apps = AppTable()
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
@@ -30,12 +34,13 @@ package struct Rulebook: Sendable {
   /// Creates the rules of one mode and environment.
   package init(
     mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings(),
-    requiresRegisteredDevices: Bool = false
+    requiresRegisteredDevices: Bool = false, requiresKnownTopics: Bool = false
   ) {
     self.mode = mode
     self.environment = environment
     self.settings = settings
     self.requiresRegisteredDevices = requiresRegisteredDevices
+    self.requiresKnownTopics = requiresKnownTopics
     updateDerivedValues()
   }
 
@@ -43,9 +48,9 @@ package struct Rulebook: Sendable {
   /// (RFC 9113 section 6.5.2). Bounds the search for repeated names regardless of the caller.
   private static let fieldLimit = 250
 
-  /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 17. Row 18, the
-  /// registered device, is checked by `checkDevice`; row 19, the rate per device token, by `DeviceRateLimiter` and
-  /// `Verdict.reject(over:)`.
+  /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, except the last ones of some
+  /// requests. Row 18, the registered device, is checked by `checkDevice`; row 19, the rate per device token, by
+  /// `DeviceRateLimiter` and `Verdict.reject(over:)`; the limit of channels by `Verdict.rejectNewChannel(over:)`.
   ///
   /// - Parameters:
   ///   - request: The complete request.
@@ -54,31 +59,36 @@ package struct Rulebook: Sendable {
   ///   - now: The server's clock, in milliseconds since 1970.
   ///   - isRegistered: Returns whether a device token is registered. Called only for tokens of zeros, which are
   ///     invalid otherwise.
+  ///   - findChannel: Returns the storage policy of a channel in this environment; nil if there is none.
   package func validate(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
-    isRegistered: (UnsafeRawBufferPointer) -> Bool = { _ in false }
+    isRegistered: (UnsafeRawBufferPointer) -> Bool = { _ in false }, findChannel: ChannelLookup = { _, _ in nil }
   ) -> Verdict {
     var verdict = Verdict()
     validate(
-      request, authentication: &authentication, keys: keys, now: now, isRegistered: isRegistered, into: &verdict)
+      request, authentication: &authentication, keys: keys, now: now, isRegistered: isRegistered,
+      findChannel: findChannel, into: &verdict)
     return verdict
   }
+
+  /// Returns the storage policy of a channel of an app; nil if there is none.
+  package typealias ChannelLookup = (_ bundleID: String, _ channelID: String) -> StoragePolicy?
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
   package func validate(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
-    isRegistered: (UnsafeRawBufferPointer) -> Bool, into verdict: inout Verdict
+    isRegistered: (UnsafeRawBufferPointer) -> Bool, findChannel: ChannelLookup, into verdict: inout Verdict
   ) {
     request.headers.bytes.withUnsafeBytes { packed in
       guard let topic = authentication.defaultTopic else {
         return validate(
           request, packed, defaultTopic: nil, authentication: &authentication, keys: keys, now: now,
-          isRegistered: isRegistered, into: &verdict)
+          isRegistered: isRegistered, findChannel: findChannel, into: &verdict)
       }
       topic.withUnsafeBytes { topic in
         validate(
           request, packed, defaultTopic: topic.isEmpty ? nil : topic, authentication: &authentication, keys: keys,
-          now: now, isRegistered: isRegistered, into: &verdict)
+          now: now, isRegistered: isRegistered, findChannel: findChannel, into: &verdict)
       }
     }
   }
@@ -91,7 +101,7 @@ package struct Rulebook: Sendable {
   private func validate(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
     authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
-    isRegistered: (UnsafeRawBufferPointer) -> Bool, into verdict: inout Verdict
+    isRegistered: (UnsafeRawBufferPointer) -> Bool, findChannel: ChannelLookup, into verdict: inout Verdict
   ) {
     let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
     let facts = PushFactsReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
@@ -101,12 +111,18 @@ package struct Rulebook: Sendable {
       if isTooLarge { throw Self.headerListTooLarge }
       verdict.credential = credential(facts, packed, authentication: authentication)
       verdict.applicableChecks = verdict.credential == .certificate ? certificateChecks : tokenChecks
-      try checkRequest(facts, packed, acceptsPushes: authentication.acceptsPushes)
+      let operation = try checkRequest(facts, packed, acceptsPushes: authentication.acceptsPushes)
+      if let operation { verdict.applicableChecks = channelChecks(operation, verdict.credential) }
       try checkCredential(facts, packed, authentication: &authentication, keys: keys, now: now, verdict: &verdict)
-      try checkIsPush(facts)
+      if let operation {
+        let channelRequest = try checkChannelRequest(
+          operation, request, facts, packed, certificate: authentication.certificate, token: verdict.token, keys: keys,
+          findChannel: findChannel)
+        return verdict.accept(channelRequest)
+      }
       try checkHeaders(facts, packed)
       try checkDeviceToken(facts, packed, isRegistered: isRegistered)
-      try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token)
+      try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token, keys: keys)
       try checkPayload(request, facts)
     } catch {
       if error.reason == .expiredProviderToken { authentication.hasExpiredToken = true }
@@ -116,6 +132,14 @@ package struct Rulebook: Sendable {
 
   private static let headerListTooLarge = Rejection(.headerListSize, nil) { _, _ in
     "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows"
+  }
+
+  /// Returns the checks that apply to a broadcast or a request of channel management.
+  private func channelChecks(_ operation: ChannelRequest.Operation, _ credential: Verdict.Credential) -> CheckSet {
+    let ofCredential = credential == .certificate ? certificateChecks : tokenChecks
+    var checks = ofCredential.intersection(Check.beforeOperation).union(operation.checks)
+    if operation == .broadcast, mode != .strict { checks.remove(.payloadSyntax) }
+    return checks
   }
 
   /// Derives the properties that depend only on mode and settings.
@@ -132,7 +156,7 @@ package struct Rulebook: Sendable {
       updateInterval: settings.tokenUpdateInterval.milliseconds,
       unregisteredAfter: settings.unregisteredAfter.milliseconds)
     closesOnExpiredToken = settings.expiredTokenCloses ?? (mode != .lenient)
-    var both = Set(Check.allCases).subtracting([.headerListSize])
+    var both = Set(Check.allCases).subtracting(Check.ofChannelRequests).subtracting([.headerListSize])
     if mode != .strict { both.remove(.payloadSyntax) }
     if settings.deviceRate == nil { both.remove(.deviceRate) }
     certificateChecks = CheckSet(

@@ -12,15 +12,15 @@ package struct Verdict: Sendable {
     case certificate
   }
 
-  /// 200, or the status of `reason`; 431 if the header list exceeds the limit.
-  package var status: Int { rejection?.status ?? 200 }
-  /// The reason of a rejection; nil with 200 and 431.
+  /// 200, for channel management also 201 or 204; else the status of `reason`, or 431 if the header list exceeds the limit.
+  package var status: Int { rejection?.status ?? Int(acceptedStatus) }
+  /// The reason of a rejection; nil with 431 and if the request is accepted.
   package var reason: Reason? { rejection?.reason }
-  /// The failed check; nil with 200.
+  /// The failed check; nil if the request is accepted.
   package var failed: Check? { rejection?.check }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   package var timestamp: Int64? { rejection?.timestamp }
-  /// The body of the response; empty with 200 and 431.
+  /// The body of a rejection's response; empty with 431 and if the request is accepted.
   package var body: [UInt8] { rejection?.body ?? [] }
   /// The facts of the request.
   package internal(set) var facts: PushFacts
@@ -32,6 +32,10 @@ package struct Verdict: Sendable {
   package internal(set) var token: ProviderToken?
   /// The failure; nil if the push is accepted. A reference, because most pushes have none.
   private(set) var rejection: Rejection?
+  /// The accepted broadcast or request of channel management; nil for a push, and in a record.
+  package private(set) var channelRequest: ChannelRequest?
+  /// The status if the request is accepted: 200, 201 or 204.
+  fileprivate var acceptedStatus: UInt8 = 200
 
   /// Creates an unevaluated verdict without facts, for `Rulebook.validate` to overwrite.
   package init() { facts = PushFacts() }
@@ -49,6 +53,14 @@ package struct Verdict: Sendable {
     applicableChecks = CheckSet()
     token = nil
     rejection = nil
+    channelRequest = nil
+    acceptedStatus = 200
+  }
+
+  /// Accepts a broadcast or a request of channel management.
+  mutating func accept(_ request: ChannelRequest) {
+    channelRequest = request
+    acceptedStatus = UInt8(request.operation.status)
   }
 
   /// Whether the push is accepted.
@@ -90,21 +102,49 @@ package struct Verdict: Sendable {
       })
   }
 
-  mutating func reject(_ rejection: Rejection) { self.rejection = rejection }
+  /// Turns an accepted request for a new channel into a 400 `CannotCreateChannelConfig`. This last check is made outside
+  /// of `Rulebook.validate`, together with reserving the channel.
+  ///
+  /// - Parameter limit: What is exhausted.
+  package mutating func rejectNewChannel(over limit: ChannelLimit) {
+    reject(
+      Rejection(.channelLimit, .cannotCreateChannelConfig) { _, _ in
+        switch limit {
+        case .ofApp(let count):
+          "the app has \(count) channels in this environment, which is the limit: delete unused channels"
+        case .ofServer(let count): "this server has \(count) channels, which is its own limit: delete unused channels"
+        }
+      })
+  }
+
+  mutating func reject(_ rejection: Rejection) {
+    self.rejection = rejection
+    channelRequest = nil
+  }
+}
+
+/// A limit of the number of channels.
+package enum ChannelLimit: Sendable, Equatable {
+  /// That of an app in an environment (Protocol.md, section 10.2, documented as 10 000).
+  case ofApp(Int)
+  /// That of all channels in this server, which bounds its memory.
+  case ofServer(Int)
 }
 
 extension Verdict {
   /// Creates the verdict of an imported record.
   ///
   /// - Parameters:
+  ///   - acceptedStatus: The status if the request was accepted.
   ///   - passed: The checks that passed.
   ///   - failed: The failed check and its reason; nil if the push was accepted.
   package init(
-    facts: PushFacts, credential: Credential, token: ProviderToken?, passed: [Check],
+    facts: PushFacts, credential: Credential, token: ProviderToken?, acceptedStatus: Int = 200, passed: [Check],
     failed: (check: Check, reason: Reason?, detail: String)?
   ) {
     self.init()
     begin(facts)
+    self.acceptedStatus = UInt8(clamping: acceptedStatus)
     self.credential = credential
     self.token = token
     applicableChecks = CheckSet(passed + (failed.map { [$0.check] } ?? []))
@@ -149,20 +189,37 @@ final class Rejection: Error {
   }
 }
 
-/// A set of checks with one bit each, because each record stores one. All 32 bits are in use: a further check needs a
-/// wider integer.
+/// A set of checks with one bit each. Has six bytes, because each record stores one and has no room for eight.
 struct CheckSet: Sendable, Equatable {
-  private var bits: UInt32 = 0
+  private var low: UInt32 = 0
+  private var high: UInt16 = 0
+
+  private var bits: UInt64 {
+    get { UInt64(high) << 32 | UInt64(low) }
+    set { (low, high) = (UInt32(truncatingIfNeeded: newValue), UInt16(truncatingIfNeeded: newValue >> 32)) }
+  }
 
   init() {}
 
   init(_ checks: some Sequence<Check>) {
-    for check in checks { bits |= 1 << UInt32(check.rawValue) }
+    for check in checks { bits |= 1 << UInt64(check.rawValue) }
   }
 
-  func contains(_ check: Check) -> Bool { bits & (1 << UInt32(check.rawValue)) != 0 }
+  func contains(_ check: Check) -> Bool { bits & (1 << UInt64(check.rawValue)) != 0 }
 
-  mutating func remove(_ check: Check) { bits &= ~(1 << UInt32(check.rawValue)) }
+  mutating func remove(_ check: Check) { bits &= ~(1 << UInt64(check.rawValue)) }
+
+  func union(_ other: CheckSet) -> CheckSet {
+    var union = self
+    union.bits |= other.bits
+    return union
+  }
+
+  func intersection(_ other: CheckSet) -> CheckSet {
+    var intersection = self
+    intersection.bits &= other.bits
+    return intersection
+  }
 }
 
 /// A verdict without strong references, which records can store, copy and discard as plain bytes.
@@ -173,6 +230,7 @@ package struct PackedVerdict: Sendable {
   package let facts: PushFacts
   private let applicableChecks: CheckSet
   private let credential: Verdict.Credential
+  private let acceptedStatus: UInt8
   private let rejection: Unmanaged<Rejection>?
   private let provider: Unmanaged<ProviderToken>?
 
@@ -181,6 +239,7 @@ package struct PackedVerdict: Sendable {
     facts = verdict.facts
     applicableChecks = verdict.applicableChecks
     credential = verdict.credential
+    acceptedStatus = verdict.acceptedStatus
     rejection = verdict.rejection.map { .passUnretained($0) }
     provider = verdict.token.map { .passUnretained($0) }
   }
@@ -196,6 +255,7 @@ package struct PackedVerdict: Sendable {
     var verdict = Verdict(facts: facts)
     verdict.applicableChecks = applicableChecks
     verdict.credential = credential
+    verdict.acceptedStatus = acceptedStatus
     verdict.token = token
     if let rejection { verdict.reject(rejection.takeUnretainedValue()) }
     return verdict

@@ -22,15 +22,5 @@ package struct ChannelDescription: Sendable, Equatable {
   package static let limit = 10_000
 
   /// Returns whether `text` can be a channel's id: standard base64 with padding, of 1 to 256 characters.
-  package static func isID(_ text: String) -> Bool {
-    let bytes = text.utf8
-    let padding = bytes.reversed().prefix { $0 == UInt8(ascii: "=") }.count
-    guard (1...256).contains(bytes.count), bytes.count.isMultiple(of: 4), padding <= 2 else { return false }
-    return bytes.dropLast(padding).allSatisfy { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "/"): true
-      default: false
-      }
-    }
-  }
+  package static func isID(_ text: String) -> Bool { ChannelID.isWellFormed(text) }
 }

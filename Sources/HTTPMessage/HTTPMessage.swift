@@ -52,3 +52,9 @@ package struct HTTPResponse: Sendable, Equatable {
   /// The status code; 0 if absent or invalid.
   package var status: Int { headers[":status"].flatMap { Int($0) } ?? 0 }
 }
+
+/// HTTP status codes.
+package enum HTTPStatus {
+  /// Returns whether a response with this status reports success (RFC 9110 section 15.3).
+  package static func isSuccess(_ status: some BinaryInteger) -> Bool { (200..<300).contains(status) }
+}

@@ -3,10 +3,11 @@ import Testing
 
 /// Expects the reason, and everything that follows from it for any verdict.
 func expect(
-  _ verdict: Verdict, _ reason: Reason?, sourceLocation: SourceLocation = #_sourceLocation
+  _ verdict: Verdict, _ reason: Reason?, accepted status: Int = 200,
+  sourceLocation: SourceLocation = #_sourceLocation
 ) {
   #expect(verdict.reason == reason, "\(verdict.rule)", sourceLocation: sourceLocation)
-  #expect(verdict.status == reason?.status ?? 200, sourceLocation: sourceLocation)
+  #expect(verdict.status == reason?.status ?? status, sourceLocation: sourceLocation)
   #expect(verdict.isAccepted == (reason == nil), sourceLocation: sourceLocation)
   #expect((verdict.failed == nil) == (reason == nil), sourceLocation: sourceLocation)
   #expect((verdict.timestamp != nil) == (verdict.status == 410), sourceLocation: sourceLocation)

@@ -18,51 +18,6 @@ struct HeaderRulesTests {
     Row.always("no path", .badPath) { $0[":path"] = nil },
     Row.always("path /3/device", .badPath) { $0[":path"] = "/3/device" },
     Row.always("path /2/device/…", .badPath) { $0[":path"] = "/2/device/" + TestPush.deviceToken },
-    // Channel management and broadcasts (Protocol.md, sections 8.1 and 10): method, then credential, then 404.
-    Row.each(
-      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "with a token", .badPath
-    ) { $0[":path"] = $1 },
-    Row.each(
-      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "with a certificate", .badPath
-    ) {
-      $0.useCertificate()
-      $0[":path"] = $1
-    },
-    Row.each(
-      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "no credential", .missingProviderToken
-    ) {
-      $0[":path"] = $1
-      $0["authorization"] = nil
-    },
-    Row.each(
-      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "bad token", .invalidProviderToken
-    ) {
-      $0[":path"] = $1
-      $0["authorization"] = "bearer a.b.c"
-    },
-    Row.each(["GET", "DELETE"], "channels, no credential, method", .missingProviderToken) {
-      $0[":path"] = "/1/apps/com.example.app/channels"
-      $0[":method"] = $1
-      $0["authorization"] = nil
-    },
-    Row.each(["PUT", "HEAD"], "channels, no credential, method", .methodNotAllowed) {
-      $0[":path"] = "/1/apps/com.example.app/channels"
-      $0[":method"] = $1
-      $0["authorization"] = nil
-    },
-    Row.always("list of channels, no credential", .missingProviderToken) {
-      $0[":path"] = "/1/apps/com.example.app/all-channels"
-      $0[":method"] = "GET"
-      $0["authorization"] = nil
-    },
-    Row.always("list of channels by POST", .methodNotAllowed) {
-      $0[":path"] = "/1/apps/com.example.app/all-channels"
-    },
-    Row.always("broadcast by GET, no credential", .methodNotAllowed) {
-      $0[":path"] = "/4/broadcasts/apps/com.example.app"
-      $0[":method"] = "GET"
-      $0["authorization"] = nil
-    },
     Row.each(["/4/broadcast/apps/x", "/1/app/x", "/1/apps"], "another path, no credential", .badPath) {
       $0[":path"] = $1
       $0["authorization"] = nil
@@ -108,14 +63,6 @@ struct HeaderRulesTests {
     // apns-topic
     Row.always("no topic", .missingTopic) { $0["apns-topic"] = nil },
     Row.always("empty topic", .missingTopic) { $0["apns-topic"] = "" },
-    // Observed (Protocol.md, section 5): TopicDisallowed, not BadTopic
-    Row.each(
-      [
-        "<com.example.app>", "<com.example.app>.voip", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app",
-        "A1B2C3D4E5.com.x",
-      ],
-      "topic", .topicDisallowed
-    ) { $0["apns-topic"] = $1 },
     Row.each(
       [
         "com.example.app", "MYCOMPANY1.app", "abcdefghij.com.example", "ABCDEFGHI.com.example",

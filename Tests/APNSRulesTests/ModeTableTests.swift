@@ -140,6 +140,12 @@ struct ModeTableTests {
         String(repeating: "a", count: 256),
       ], "topic", .badTopic
     ) { $0["apns-topic"] = $1 },
+    // Observed (Protocol.md, section 5): TopicDisallowed, not BadTopic
+    ["<com.example.app>", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app", "A1B2C3D4E5.com.x"].flatMap { topic in
+      modes("topic \(topic)", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil) {
+        $0["apns-topic"] = topic
+      }
+    },
     modes("topic of 255 bytes", apple: nil, strict: nil, lenient: nil) {
       $0["apns-topic"] = String(repeating: "a", count: 255)
     },

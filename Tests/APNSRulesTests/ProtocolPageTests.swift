@@ -13,9 +13,13 @@ struct ProtocolPageTests {
     let rows = try page.table(under: "### 8.2 Order in this server")
     let names = rows.map { Self.names(in: $0["Check (name in records)"] ?? "") }
     #expect(names.flatMap(\.self) == ([.headerListSize] + Check.allCases.dropLast()).map(\.name))
-    for breaker in CheckOrderTests.breakers {
-      let row = try #require(zip(rows, names).first { $0.1.contains(breaker.check.name) }?.0)
-      #expect(row["Response"]?.contains("`\(breaker.reason.text)`") == true, "\(breaker.check.name)")
+    let failures =
+      CheckOrderTests.breakers.map { ($0.check, $0.reason) }
+      + (ChannelRulesTests.broadcastBreakers + ChannelRulesTests.creationBreakers).map { ($0.0, $0.1) }
+      + [(.channelLimit, .cannotCreateChannelConfig)]
+    for (check, reason) in failures {
+      let row = try #require(zip(rows, names).first { $0.1.contains(check.name) }?.0)
+      #expect(row["Response"]?.contains("`\(reason.text)`") == true, "\(check.name)")
     }
   }
 

@@ -19,6 +19,10 @@ struct ReasonTableTests {
     (404, "BadPath"), (405, "MethodNotAllowed"), (410, "ExpiredToken"), (410, "Unregistered"),
     (413, "PayloadTooLarge"), (429, "TooManyProviderTokenUpdates"), (429, "TooManyRequests"),
     (500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown"),
+    // Broadcasts and channel management (section 10.3)
+    (400, "BadChannelId"), (400, "BadRequestParams"), (400, "BadRequestPayload"), (400, "CannotCreateChannelConfig"),
+    (400, "ChannelNotRegistered"), (400, "FeatureNotEnabled"), (400, "MissingChannelId"),
+    (400, "MissingChannelQueueSize"), (400, "MissingPushType"), (403, "TopicMismatch"),
   ]
 
   @Test(arguments: table) func row(_ status: Int, _ text: String) throws {

@@ -54,6 +54,21 @@ struct RuleModesPageTests {
       $0.body = Array(#"{"mdm":"00000000-0000-0000-0000-000000000000"}"#.utf8)
     },
     ModeRule("Device token of 64 zeros") { $0[":path"] = "/3/device/" + String(repeating: "0", count: 64) },
+    ModeRule(
+      "Topic that begins with `<` or with a team id", { $0["apns-topic"] = "<com.example.app>" },
+      { $0["apns-topic"] = "MOCKTEAM01.com.example.app" }),
+    ModeRule(
+      "Broadcast with the push type in another case than `liveactivity`",
+      {
+        $0.useBroadcast()
+        $0["apns-push-type"] = "LiveActivity"
+      }),
+    ModeRule("New channel with the push type in another case than `LiveActivity`") {
+      $0.useChannels("POST", #"{"message-storage-policy":1,"push-type":"liveactivity"}"#)
+    },
+    ModeRule("New channel with the storage policy as a string") {
+      $0.useChannels("POST", #"{"message-storage-policy":"1","push-type":"LiveActivity"}"#)
+    },
     ModeRule("Provider token with a DER signature") { $0.token.signature = FakeSignature.der },
     ModeRule(
       "Provider token with base64 padding, or with `+` and `/`", { $0.token.isPadded = true },
@@ -191,6 +206,10 @@ extension TestPush {
       body.withUnsafeBytes { rulebook.displayProblem(verdict.facts, headers: headers, body: $0) }
     }
     if displayProblem != nil { findings.append("would-not-show") }
+    let form = request.headers.bytes.withUnsafeBytes { headers in
+      body.withUnsafeBytes { rulebook.channelRequestForm(verdict.facts, headers: headers, body: $0) }
+    }
+    if form != nil { findings.append("channel-request-form") }
     if verdict.token?.algorithm == SigningAlgorithm.es512.rawValue { findings.append("jwt-alg") }
     return (["\(verdict.status)"] + findings.map { "finding `\($0)`" }).joined(separator: ", ")
   }

@@ -10,6 +10,9 @@ struct TestPush {
   static let nowSeconds = TestToken.issuedAt
   static let deviceToken = String(repeating: "0123456789abcdef", count: 4)
   static let topic = "com.example.app"
+  /// A channel that stores the newest broadcast, and one that stores nothing.
+  static let storingChannel = "dHN0LXNyY2gtY2hubA=="
+  static let otherChannel = "aMs2y8fFEe8AAPIAM4gHog=="
 
   var fields: [(name: String, value: String)] = [
     (":method", "POST"), (":scheme", "https"), (":authority", "localhost:2197"),
@@ -25,6 +28,11 @@ struct TestPush {
   var keys = TrustedKeySet(version: 1, keys: [FakeSignature.key()])
   /// The registered device tokens.
   var tokens: [SingleToken] = []
+  /// The known apps, and whether topics of others are rejected.
+  var apps = AppTable()
+  var requiresKnownTopics = false
+  /// The channels of the app `com.example.app`, by id.
+  var channels = [storingChannel: StoragePolicy.newest, otherChannel: .none]
   /// The server's time in milliseconds since 1970.
   var now = nowSeconds * 1000
   var authentication = ConnectionAuthentication()
@@ -71,21 +79,54 @@ struct TestPush {
     self["apns-priority"] = "5"
   }
 
+  /// Makes it a broadcast.
+  mutating func useBroadcast(to channel: String = Self.storingChannel) {
+    self[":path"] = "/4/broadcasts/apps/\(Self.topic)"
+    self["apns-topic"] = nil
+    self["apns-push-type"] = "liveactivity"
+    self["apns-channel-id"] = channel
+    body = Array(#"{"aps":{"timestamp":1700000000,"event":"update","content-state":{}}}"#.utf8)
+  }
+
+  /// Makes it a request to create a channel (`POST`), or to read or delete one.
+  mutating func useChannels(
+    _ method: String, _ json: String = #"{"message-storage-policy":1,"push-type":"LiveActivity"}"#
+  ) {
+    for name in ["apns-topic", "apns-push-type", "apns-priority", "apns-expiration"] { self[name] = nil }
+    self[":method"] = method
+    self[":path"] = "/1/apps/\(Self.topic)/channels"
+    self["apns-channel-id"] = method == "POST" ? nil : Self.storingChannel
+    body = method == "POST" ? Array(json.utf8) : []
+  }
+
+  /// Makes it a request for all channels of the app.
+  mutating func useChannelList() {
+    useChannels("GET")
+    self[":path"] = "/1/apps/\(Self.topic)/all-channels"
+    self["apns-channel-id"] = nil
+  }
+
   var request: HTTPRequest {
     var request = HTTPRequest(headers: HeaderList(fields), body: body)
     request.headersTooLarge = headersTooLarge
     return request
   }
 
-  var rulebook: Rulebook { Rulebook(mode: mode, environment: environment, settings: settings) }
+  var rulebook: Rulebook {
+    var rulebook = Rulebook(
+      mode: mode, environment: environment, settings: settings, requiresKnownTopics: requiresKnownTopics)
+    rulebook.apps = apps
+    return rulebook
+  }
 
   /// Returns the verdict of the rules and updates the connection's state.
   mutating func validate() -> Verdict {
     let devices = DeviceRegistry()
     for token in tokens { _ = try? devices.set(token) }
-    var verdict = rulebook.validate(request, authentication: &authentication, keys: keys, now: now) {
-      devices.match($0, now: 0) != nil
-    }
+    var verdict = rulebook.validate(
+      request, authentication: &authentication, keys: keys, now: now,
+      isRegistered: { devices.match($0, now: 0) != nil },
+      findChannel: { app, id in app == Self.topic ? channels[id] : nil })
     let path = Array((self[":path"] ?? "").utf8.dropFirst("/3/device/".utf8.count))
     let match = path.withUnsafeBytes { devices.match($0, now: now) }
     rulebook.checkDevice(

@@ -31,7 +31,7 @@ import Testing
     let rulebook = push.rulebook
     rulebook.validate(
       push.request, authentication: &push.authentication, keys: push.keys, now: push.now,
-      isRegistered: { _ in false }, into: &verdict)
+      isRegistered: { _ in false }, findChannel: { _, _ in nil }, into: &verdict)
     let alone = second.validate()
     #expect(verdict.isAccepted == alone.isAccepted)
     #expect(verdict.status == alone.status)

@@ -1,4 +1,4 @@
-/// The checks of a push, in the order they are made: Protocol.md, section 8.2, rows 3 to 19.
+/// The checks of a request, in the order they are made: Protocol.md, section 8.2.
 package enum Check: UInt8, CaseIterable, Comparable, Sendable {
   /// Rows 3 to 5: method, path and repeated headers.
   case method, path, duplicateHeaders
@@ -6,14 +6,20 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
   case credential, certificate
   /// Rows 7 to 13: the provider token and the credential the connection is bound to.
   case tokenUpdatesBlocked, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
+  /// Broadcasts and channel management: the app in the path, the request id, the channel; the push type, the expiration
+  /// and the priority of a broadcast.
+  case appPermitted, bundleID, broadcastCapability, requestID, channelID, broadcastPushType, channelRegistered,
+    broadcastExpiration, broadcastPriority
   /// Row 14: the syntax of the `apns-` headers.
   case apnsID, expiration, priority, collapseID, pushType
   /// Row 15: the syntax of the device token.
   case deviceToken
   /// Row 16: the topic and its relation to credential, push type and priority.
   case topicPresent, topicForm, topicPermitted, topicForType, priorityForType
-  /// Row 17: the body; its syntax only in `strict`.
+  /// Row 17: the body; its syntax only in `strict`, and in the body of a new channel.
   case payloadPresent, payloadSize, payloadSyntax
+  /// The members of the body of a new channel, and the number of channels.
+  case requestMembers, storagePolicy, channelPushType, channelLimit
   /// Row 18: the state of the registered device.
   case deviceEnvironment, deviceTopic, deviceExpired, deviceUnregistered
   /// Row 19: the rate of pushes to one device token, if a limit is set.
@@ -47,6 +53,15 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
     case .connectionTeam: "connection_team"
     case .relatedKey: "related_key"
     case .tokenUpdates: "token_updates"
+    case .appPermitted: "app_permitted"
+    case .bundleID: "bundle_id"
+    case .broadcastCapability: "broadcast_capability"
+    case .requestID: "request_id"
+    case .channelID: "channel_id"
+    case .broadcastPushType: "broadcast_push_type"
+    case .channelRegistered: "channel_registered"
+    case .broadcastExpiration: "broadcast_expiration"
+    case .broadcastPriority: "broadcast_priority"
     case .apnsID: "apns_id"
     case .expiration: "expiration"
     case .priority: "priority"
@@ -61,6 +76,10 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
     case .payloadPresent: "payload_present"
     case .payloadSize: "payload_size"
     case .payloadSyntax: "payload_syntax"
+    case .requestMembers: "request_members"
+    case .storagePolicy: "storage_policy"
+    case .channelPushType: "channel_push_type"
+    case .channelLimit: "channel_limit"
     case .deviceEnvironment: "device_environment"
     case .deviceTopic: "device_topic"
     case .deviceExpired: "device_expired"
@@ -69,4 +88,31 @@ package enum Check: UInt8, CaseIterable, Comparable, Sendable {
     case .headerListSize: "header_list_size"
     }
   }
+}
+
+extension Check {
+  /// The checks that are made for broadcasts and channel management only.
+  package static let ofChannelRequests: Set<Check> = [
+    .appPermitted, .bundleID, .broadcastCapability, .requestID, .channelID, .broadcastPushType, .channelRegistered,
+    .broadcastExpiration, .broadcastPriority, .requestMembers, .storagePolicy, .channelPushType, .channelLimit,
+  ]
+
+  /// The checks that every request has: those of rows 3 to 13.
+  static let beforeOperation = CheckSet(allCases.filter { $0 <= .tokenUpdates })
+}
+
+extension ChannelRequest.Operation {
+  /// The checks of the operation after those of the credential. The syntax of a broadcast's body is checked in `strict` only.
+  var checks: CheckSet { Self.checks[self] ?? CheckSet() }
+
+  private static let checks: [Self: CheckSet] = {
+    let common: [Check] = [.appPermitted, .bundleID, .broadcastCapability, .requestID]
+    let named = common + [.channelID, .channelRegistered]
+    let body: [Check] = [.payloadPresent, .payloadSize, .payloadSyntax]
+    return [
+      .broadcast: CheckSet(named + body + [.broadcastPushType, .broadcastExpiration, .broadcastPriority]),
+      .create: CheckSet(common + body + [.requestMembers, .storagePolicy, .channelPushType, .channelLimit]),
+      .read: CheckSet(named), .delete: CheckSet(named), .list: CheckSet(common),
+    ]
+  }()
 }

@@ -5,44 +5,63 @@ extension Rulebook {
   /// Rows 3 to 5: method before path (observed), path before credential (Protocol.md, section 13 row 21), then
   /// repeated headers.
   ///
-  /// A path of channel management or broadcasts passes: APNs checks the credential first (section 8.1, observed),
-  /// and `checkIsPush` rejects it afterwards.
-  ///
-  /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That one for channel management
+  /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That a listener for channel management
   ///   does not is a choice of this server (section 10.2).
+  /// - Returns: What a broadcast or a request of channel management does; nil for a push.
   func checkRequest(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, acceptsPushes: Bool
-  ) throws(Rejection) {
-    let method = facts.method.map { packed.part($0.indices) }
-    guard facts.deviceToken == nil else {
-      guard let method, method.equals("POST") else { throw Self.notPOST }
+  ) throws(Rejection) -> ChannelRequest.Operation? {
+    let operation: ChannelRequest.Operation?
+    if facts.deviceToken != nil {
+      try checkPost(facts, packed)
       guard acceptsPushes else { throw Self.pushToManagement }
-      if facts.repeatedName != nil { throw Self.repeatedHeader }
-      return
-    }
-    let path = facts.path.map { packed.part($0.indices) }
-    if let method, let path, path.hasPrefix("/1/apps/") {
-      let isList = path.hasSuffix("/all-channels")
-      guard method.equals("GET") || !isList && (method.equals("POST") || method.equals("DELETE")) else {
-        throw Self.noChannelMethod
-      }
+      operation = nil
     } else {
-      guard let method, method.equals("POST") else { throw Self.notPOST }
-      guard let path, path.hasPrefix("/4/broadcasts/") else { throw Self.otherPath }
+      operation = try self.operation(facts, packed)
     }
     if facts.repeatedName != nil { throw Self.repeatedHeader }
+    return operation
   }
 
-  /// Rejects an authenticated request to channel management or broadcasts, which are not implemented.
-  func checkIsPush(_ facts: PushFacts) throws(Rejection) {
-    guard facts.deviceToken != nil else { throw Self.noBroadcasts }
+  private func checkPost(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
+    guard let method = facts.method, packed.part(method.indices).equals("POST") else { throw Self.notPOST }
+  }
+
+  /// Rows 3 and 4 for a path without a device token.
+  private func operation(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer
+  ) throws(Rejection) -> ChannelRequest.Operation {
+    let path = facts.path.flatMap { ChannelRequestPath($0, in: packed) }
+    guard facts.kind(in: packed) == .channel else {
+      try checkPost(facts, packed)
+      guard path != nil else { throw Self.otherPath }
+      return .broadcast
+    }
+    let isList = facts.path.map { packed.part($0.indices).hasSuffix("/all-channels") } ?? false
+    let operation: ChannelRequest.Operation? =
+      switch facts.method.map({ packed.part($0.indices) }) {
+      case let method? where method.equals("GET"): isList ? .list : .read
+      case let method? where method.equals("POST") && !isList: .create
+      case let method? where method.equals("DELETE") && !isList: .delete
+      default: nil
+      }
+    guard let operation else { throw Self.noChannelMethod }
+    guard path != nil else { throw Self.otherPath }
+    return operation
   }
 
   private static let notPOST = Rejection(.method, .methodNotAllowed) { facts, packed in
     "the method is \(Explanation.quoted(facts.method, packed)), a push is sent with POST"
   }
   private static let otherPath = Rejection(.path, .badPath) { facts, packed in
-    "the path is \(Explanation.quoted(facts.path, packed)); the path of a push is /3/device/ and the device token"
+    let allowed =
+      switch facts.kind(in: packed) {
+      case .push: "the path of a push is /3/device/ and the device token"
+      case .broadcast: "the path of a broadcast is /4/broadcasts/apps/ and the bundle id"
+      case .channel:
+        "channels are managed at /1/apps/{bundle id}/channels and listed at /1/apps/{bundle id}/all-channels"
+      }
+    return "the path is \(Explanation.quoted(facts.path, packed)); \(allowed)"
   }
   private static let pushToManagement = Rejection(.path, .badPath) { _, _ in
     "this listener serves broadcasts and channel management only: send pushes to a listener of --apns"
@@ -50,9 +69,6 @@ extension Rulebook {
   private static let noChannelMethod = Rejection(.method, .methodNotAllowed) { facts, packed in
     "the method is \(Explanation.quoted(facts.method, packed)); channels are managed with POST, GET and DELETE, "
       + "and all-channels is read with GET"
-  }
-  private static let noBroadcasts = Rejection(.path, .badPath) { facts, packed in
-    "the path is \(Explanation.quoted(facts.path, packed)); channel management and broadcasts are not implemented"
   }
   private static let repeatedHeader = Rejection(.duplicateHeaders, .duplicateHeaders) { facts, packed in
     "the header \(Explanation.quoted(facts.repeatedName, packed)) is repeated: send each header once"

@@ -12,8 +12,10 @@ extension Rulebook {
   ///   - topic: `apns-topic`, or else the certificate's default topic.
   ///   - certificate: The connection's client certificate; nil if the push has `token`.
   ///   - token: The verified provider token.
+  ///   - keys: The trusted provider keys.
   func checkTopic(
-    _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?
+    _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?,
+    keys: TrustedKeySet
   ) throws(Rejection) {
     guard let topic, !topic.isEmpty else { throw missingTopic(topic, certificate: certificate) }
     try checkForm(topic, facts, certificate: certificate)
@@ -22,6 +24,7 @@ extension Rulebook {
     } else {
       try checkPermission(topic, facts, token: token)
     }
+    if requiresKnownTopics { try checkIsKnown(topic, facts, certificate: certificate, token: token, keys: keys) }
     if let type = facts.pushType {
       try checkSuffix(topic, type, facts, certificate: certificate)
       if mode == .strict, !type.documents(priority: facts.priority) {
@@ -87,9 +90,8 @@ extension Rulebook {
       throw Self.mdmWithToken
     }
     guard let token, let topics = token.key?.topics else {
-      if topic.first == UInt8(ascii: "<") { throw Self.placeholderTopic }
-      if topic.hasTeamPrefix(of: token) { throw Self.topicWithTeamPrefix }
-      return
+      guard mode != .lenient, topic.isMistakenTopic(of: token) else { return }
+      throw topic.first == UInt8(ascii: "<") ? Self.placeholderTopic : Self.topicWithTeamPrefix
     }
     // A topic-specific key lists bundle ids, which include their topics with push type suffixes.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
@@ -99,6 +101,22 @@ extension Rulebook {
         "apns-topic \(Explanation.quoted(facts.topic, packed)) is not among the topics of key \(token.keyID ?? "") "
           + "(\(Explanation.list(topics)))"
       }
+    }
+  }
+
+  /// The topic is that of an app of the credential's team (`--topics known`).
+  private func checkIsKnown(
+    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?,
+    keys: TrustedKeySet
+  ) throws(Rejection) {
+    let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
+    let bundleID = String(decoding: topic.part(0..<topic.count - suffix), as: UTF8.self)
+    let team = certificate == nil ? token?.teamID : nil
+    guard !isKnownApp(bundleID, of: team, keys: keys) else { return }
+    throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+      "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not the topic of an app of "
+        + "\(team.map { "team \($0)" } ?? "any team"), which --topics known requires: check the spelling, or add the app to the "
+        + "fixtures or to the key (apns-mock key add --team-topics)"
     }
   }
 
@@ -140,6 +158,9 @@ extension PushType {
 }
 
 extension UnsafeRawBufferPointer {
+  /// Whether a topic begins with `<` or with a team id, as after copying it from a template or from a provisioning profile.
+  func isMistakenTopic(of token: ProviderToken?) -> Bool { first == UInt8(ascii: "<") || hasTeamPrefix(of: token) }
+
   /// Whether a topic begins with a team id and a dot: the token's team id, or any ten upper-case letters and digits
   /// before an identifier of two or more parts. (A bundle id such as `MYCOMPANY1.app` has no team prefix.)
   fileprivate func hasTeamPrefix(of token: ProviderToken?) -> Bool {
@@ -153,7 +174,7 @@ extension UnsafeRawBufferPointer {
 extension ProviderCertificate {
   /// Whether `topic` is in the certificate's list, or equals its subject's UID if it has none. Allocates no array,
   /// unlike `permittedTopics`.
-  fileprivate func permits(_ topic: UnsafeRawBufferPointer) -> Bool {
+  func permits(_ topic: UnsafeRawBufferPointer) -> Bool {
     if topics.isEmpty { return subjectUID.map { topic.equals(text: $0) } ?? false }
     return topics.contains { topic.equals(text: $0) }
   }

@@ -94,6 +94,8 @@ package struct TrustedKey: Sendable {
 
   /// The topics of a topic-specific key; nil for a team key, which is valid for all topics.
   package var topics: [String]?
+  /// The topics of the team that a team key makes known, in addition to those of known apps. They do not restrict the key.
+  package var teamTopics: [String]?
   /// The key that a topic-specific key may share a connection with.
   package var relatedKeyID: String?
   /// Verifies a signature (raw r‖s or DER) of a message with this key. Called at most once per distinct provider
@@ -108,12 +110,13 @@ package struct TrustedKey: Sendable {
   /// Creates a key.
   package init(
     keyID: String, teamID: String, environment: PushEnvironment? = nil, topics: [String]? = nil,
-    relatedKeyID: String? = nil, verifies: @escaping Verification
+    teamTopics: [String]? = nil, relatedKeyID: String? = nil, verifies: @escaping Verification
   ) {
     self.keyID = keyID
     self.teamID = teamID
     self.environment = environment
     self.topics = topics
+    self.teamTopics = teamTopics
     self.relatedKeyID = relatedKeyID
     self.verifies = verifies
   }
@@ -129,10 +132,25 @@ package struct TrustedKeySet: Sendable {
   package let version: UInt64
   /// The keys by key id.
   package let keys: [String: TrustedKey]
+  /// The bundle ids of the keys' team topics, by team.
+  private let bundleIDs: [String: Set<String>]
 
   /// Creates a set; of keys with equal ids the last one counts.
   package init(version: UInt64, keys: [TrustedKey]) {
     self.version = version
     self.keys = Dictionary(keys.map { ($0.keyID, $0) }, uniquingKeysWith: { _, later in later })
+    var bundleIDs: [String: Set<String>] = [:]
+    for key in self.keys.values {
+      for topic in key.teamTopics ?? [] { bundleIDs[key.teamID, default: []].insert(PushType.bundleID(of: topic)) }
+    }
+    self.bundleIDs = bundleIDs
+  }
+
+  /// Returns whether an app is known by the team topics of a key.
+  ///
+  /// - Parameter team: The team of the key; nil for any.
+  func knows(_ bundleID: String, asAppOf team: String?) -> Bool {
+    guard let team else { return bundleIDs.values.contains { $0.contains(bundleID) } }
+    return bundleIDs[team]?.contains(bundleID) ?? false
   }
 }

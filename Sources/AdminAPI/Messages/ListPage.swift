@@ -11,8 +11,9 @@ struct ListPage {
 
   /// Reads `limit` and `after` from the query string.
   ///
+  /// - Parameter further: The names of further parameters, which the caller reads.
   /// - Throws: `Problem` (400) for any other parameter, a repeated one, or a limit out of range.
-  init(_ request: Request) throws(Problem) {
+  init(_ request: Request, further: [String] = []) throws(Problem) {
     var parameters = try QueryParameters(request)
     after = try parameters.remove("after")
     if let text = try parameters.remove("limit") {
@@ -25,11 +26,12 @@ struct ListPage {
     } else {
       limit = Self.limits.upperBound
     }
-    if let other = parameters.all.first?.name {
-      let guess = Spelling.nearest(to: other, among: ["limit", "after"]).map { "Did you mean \($0)? " } ?? ""
+    if let other = parameters.all.first(where: { !further.contains($0.name) })?.name {
+      let names = further + ["limit", "after"]
+      let guess = Spelling.nearest(to: other, among: names).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
         "the query has an unknown parameter \"\(other.prefix(80))\"",
-        hint: "\(guess)The parameters are limit and after.")
+        hint: "\(guess)The parameters are \(names.dropLast().joined(separator: ", ")) and after.")
     }
   }
 

@@ -28,8 +28,9 @@ package struct APIDescription: Sendable {
   private static let files: [[UInt8]] = [
     PackageResources.openapi_yaml, PackageResources.pushes_yaml, PackageResources.record_yaml,
     PackageResources.faults_yaml, PackageResources.fault_parts_yaml, PackageResources.steering_yaml,
-    PackageResources.steering_parts_yaml, PackageResources.devices_yaml, PackageResources.server_yaml,
-    PackageResources.verify_yaml, PackageResources.findings_yaml, PackageResources.page_yaml,
+    PackageResources.steering_parts_yaml, PackageResources.devices_yaml, PackageResources.channels_yaml,
+    PackageResources.server_yaml, PackageResources.verify_yaml, PackageResources.findings_yaml,
+    PackageResources.page_yaml,
   ]
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]

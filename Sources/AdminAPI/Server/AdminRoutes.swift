@@ -69,7 +69,7 @@ package struct AdminRoutes: Sendable {
     let api =
       Self.readingRoutes(state, waits) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
       + DeliveryRoutes(state: state, waits: waits).routes + DeviceRoutes(state: state).routes
-      + FixtureRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
+      + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(faults: state.faults).routes + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes + ImportRoutes(state: state).routes + [

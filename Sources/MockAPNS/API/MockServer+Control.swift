@@ -18,7 +18,7 @@ public enum ResetPart: String, Sendable, CaseIterable {
   case counters
   /// The server's clock.
   case clock
-  /// The registered and unregistered device tokens.
+  /// The registered and unregistered device tokens, and the broadcast channels.
   case devices
 }
 

@@ -1,4 +1,5 @@
 import APNSRules
+import HTTPMessage
 
 /// The MAX_CONCURRENT_STREAMS limit that a connection announces: a small number until the first valid provider
 /// token, then the full one, in SETTINGS that leave before the response; and, if so configured, one stream after a
@@ -45,7 +46,7 @@ struct StreamLimitPolicy {
   ///   - isTrusted: Whether a provider token was accepted.
   mutating func change(before status: Int?, isTrusted: Bool) -> UInt32? {
     if throttles, let status {
-      isThrottled = isThrottled && status != 200 || (400..<500).contains(status) && status != 410
+      isThrottled = isThrottled && !HTTPStatus.isSuccess(status) || (400..<500).contains(status) && status != 410
     } else if !throttles {
       isThrottled = false
     }

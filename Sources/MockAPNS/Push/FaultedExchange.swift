@@ -3,6 +3,7 @@ import Devices
 import FaultModel
 import Faults
 import HTTP2Session
+import HTTPMessage
 import Inbox
 
 /// What happens to one push after the active fault rules were applied: its response, its delay and its end. Complete
@@ -34,9 +35,12 @@ struct FaultedExchange {
   private(set) var blocksTokenUpdates = false
 
   /// Creates an exchange that follows the APNs rules' verdict.
-  init(_ verdict: borrowing Verdict) {
+  ///
+  /// - Parameter acceptedBody: The body of the response if the request is accepted.
+  init(_ verdict: borrowing Verdict, acceptedBody: [UInt8]) {
     response = Response(verdict)
     isAccepted = verdict.isAccepted
+    if isAccepted { response.body = acceptedBody }
   }
 
   /// Removes the body of the response, for a HEAD request.
@@ -71,12 +75,12 @@ struct FaultedExchange {
     if case .pass = action { return }
     isFaulted = true
     decidingAction = action
-    let wouldAccept = response.status == 200
+    let wouldAccept = HTTPStatus.isSuccess(response.status)
     // At the injection point `response` the verdict is final, whatever the client learns of it.
     if injectionPoint == .request { isAccepted = false }
     switch action {
     case .respond(let injected):
-      isAccepted = injected.status == 200 && wouldAccept
+      isAccepted = HTTPStatus.isSuccess(injected.status) && wouldAccept
       response = Response(injected, serverTime: serverTime)
       blocksTokenUpdates = injected.blocksTokenUpdates
     case .hang(let time, let ending):
@@ -183,6 +187,8 @@ struct DelayedPush {
   let arrivedAt: Int64
   /// The push for its registered device; nil if its token is not registered.
   let delivery: AcceptedPush?
+  /// The accepted broadcast or request of channel management; nil for a push.
+  let channelExchange: ChannelExchange?
   /// The number of the push's record, once it is in the inbox; nil before, and if the record is already complete.
   var seq: Int?
   /// The number of parts of the response body not yet sent.

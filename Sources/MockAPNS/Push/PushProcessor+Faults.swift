@@ -33,7 +33,7 @@ extension PushProcessor {
     attempt: inout Int32?, _ served: ServedStreams, _ session: HTTP2ServerSession
   ) -> Bool {
     if let responseUntilShutdown {
-      var exchange = FaultedExchange(verdict)
+      var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
       exchange.merge(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
@@ -68,7 +68,7 @@ extension PushProcessor {
         reason: fault.response.reason, body: fault.response.body, injection: fault.injection, session)
       return true
     }
-    var exchange = FaultedExchange(verdict)
+    var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
     if responseRules == nil {
       evaluateRules(requestRules, at: .request, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
     }
@@ -140,7 +140,8 @@ extension PushProcessor {
       delayedPushes[stream.id] = DelayedPush(
         stream: stream, exchange: exchange, template: template, countKey: identity.countKey,
         arrivedAt: batch.arrivedAt,
-        delivery: device.map { acceptedPush(request, verdict.facts, to: $0) })
+        delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: channelExchange)
+      channelExchange = nil
     }
   }
 
@@ -158,7 +159,9 @@ extension PushProcessor {
     }
     beginBatch()
     let result = recordResult(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.arrivedAt)
-    if result.accepted, result.served.status == 200, let key = push.countKey { attempts.accept(key) }
+    if result.accepted, result.served.status.map(HTTPStatus.isSuccess) == true, let key = push.countKey {
+      attempts.accept(key)
+    }
     completeRecord(of: push, with: result)
     complete(push.exchange, push.template, on: push.stream, served, session)
   }
@@ -189,9 +192,8 @@ extension PushProcessor {
   private func template(
     for response: FaultedExchange.Response, to request: HTTPRequest, _ facts: PushFacts
   ) -> ResponseTemplates.Template {
-    fillTemplate(status: response.status, for: request, facts)
     // The bytes are copied only if the template is modified, or refilled while this copy is still in use.
-    var template = response.status == 200 ? responses.accepted : responses.rejected
+    var template = filledTemplate(status: response.status, for: request, facts)
     for field in response.headers { template.headers.append(name: field.name, value: field.value) }
     return template
   }
@@ -245,7 +247,7 @@ extension PushProcessor {
     // Without a body, the end of the stream is still delayed.
     delayedPushes[stream.id] = DelayedPush(
       stream: stream, exchange: copy exchange, template: template, countKey: nil, arrivedAt: batch.arrivedAt,
-      delivery: nil, remainingParts: max(1, parts.count))
+      delivery: nil, channelExchange: nil, remainingParts: max(1, parts.count))
   }
 
   // MARK: - Records

@@ -42,6 +42,8 @@ final class PushProcessor {
   @exclusivity(unchecked) private var ids: IdentifierSource
   /// The registered device of the push that is being processed; nil if its token is not registered.
   @exclusivity(unchecked) private(set) var device: DeviceRegistry.Match?
+  /// The accepted broadcast or request of channel management that is being processed; nil once it is recorded.
+  @exclusivity(unchecked) var channelExchange: ChannelExchange?
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
 
   /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
@@ -70,6 +72,8 @@ final class PushProcessor {
     var records: [Record] = []
     /// The accepted pushes to registered devices; their positions are indices of `records`.
     var deliveries: [AcceptedPush] = []
+    /// The accepted broadcasts, with the indices of their records.
+    var broadcasts: [(broadcast: AcceptedBroadcast, index: Int)] = []
     /// The streams of the delayed pushes in `records`, with the indices of their records.
     var delayed: [(stream: Int32, index: Int)] = []
   }
@@ -77,6 +81,7 @@ final class PushProcessor {
   private struct Readers {
     var policy: PublishedValueReader<ActivePolicy>
     var keys: PublishedValueReader<TrustedKeySet>
+    var apps: PublishedValueReader<AppTable>
   }
 
   /// - Parameter acceptsPushes: Whether pushes to device tokens are accepted on the connection.
@@ -87,7 +92,7 @@ final class PushProcessor {
     connection = facts
     let policy = PublishedValueReader(state.activePolicy)
     readers = Readers(
-      policy: policy, keys: PublishedValueReader(state.keys))
+      policy: policy, keys: PublishedValueReader(state.keys), apps: PublishedValueReader(state.apps))
     activePolicy = policy.value
     authentication = ConnectionAuthentication(certificate: facts.certificate, known: resources.knownTokens)
     authentication.acceptsPushes = acceptsPushes
@@ -109,7 +114,7 @@ final class PushProcessor {
     }
   }
 
-  /// The rules and keys that the pushes of one read are evaluated by. Passed as a separate value, because
+  /// The rules, with the known apps, and the keys that the pushes of one read are evaluated by. Passed as a separate value, because
   /// reading them from properties would retain them for each push.
   struct BatchPolicy {
     let rulebook: Rulebook
@@ -117,10 +122,11 @@ final class PushProcessor {
     let keys: TrustedKeySet
   }
 
-  /// Reads the clocks, the policy and the keys once for all requests of one read.
+  /// Reads the clocks, the policy, the keys and the apps once for all requests of one read.
   @discardableResult
   func beginBatch() -> BatchPolicy {
     readers.keys.refresh()
+    readers.apps.refresh()
     if readers.policy.refresh() {
       activePolicy = readers.policy.value
       responses = ResponseTemplates(environment: connection.environment, settings: activePolicy.settings)
@@ -129,9 +135,9 @@ final class PushProcessor {
     batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batch.arrivedAt = MachineTime.nanoseconds
-    return BatchPolicy(
-      rulebook: activePolicy.rulebooks[connection.environment], deviceRate: activePolicy.deviceRate,
-      keys: readers.keys.value)
+    var rulebook = activePolicy.rulebooks[connection.environment]
+    rulebook.apps = readers.apps.value
+    return BatchPolicy(rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -143,8 +149,12 @@ final class PushProcessor {
     var verdict = Verdict()
     policy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, now: batch.serverTime,
-      isRegistered: { [devices = state.devices] in devices.match($0, now: 0) != nil }, into: &verdict)
+      isRegistered: { [devices = state.devices] in devices.match($0, now: 0) != nil },
+      findChannel: { [state, environment = connection.environment] bundleID, id in
+        state.channels.storagePolicy(of: ChannelName(bundleID: bundleID, environment: environment, id: id))
+      }, into: &verdict)
     device = nil
+    if let request = verdict.channelRequest { channelExchange = beginExchange(request, &verdict) }
     if verdict.isAccepted, !state.devices.isEmpty || policy.rulebook.requiresRegisteredDevices {
       findDevice(of: request, under: policy.rulebook, verdict: &verdict)
     }
@@ -208,11 +218,14 @@ final class PushProcessor {
         &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
+    for (broadcast, index) in batch.broadcasts { state.deliver(broadcast, seq: first + index, now: batch.serverTime) }
+    batch.broadcasts.removeAll(keepingCapacity: true)
   }
 
   /// Completes the record of a delayed push, in the inbox or still in the batch.
   func completeRecord(of push: DelayedPush, with result: Record.Result) {
     let delivery = result.accepted ? push.delivery : nil
+    let broadcast = push.channelExchange?.finish(isAccepted: result.accepted, in: state)
     if let delivery { state.devices.noticeRemoval(delivery.token, now: batch.serverTime) }
     if let seq = push.seq {
       if let delivery {
@@ -221,9 +234,11 @@ final class PushProcessor {
       } else {
         state.inbox.finish(seq, with: result)
       }
+      if let broadcast { state.deliver(broadcast, seq: seq, now: batch.serverTime) }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)
       if let delivery { batch.deliveries.append(delivery.at(index)) }
+      if let broadcast { batch.broadcasts.append((broadcast, index)) }
     }
   }
 
@@ -260,6 +275,9 @@ final class PushProcessor {
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: Int32?, _ session: HTTP2ServerSession
   ) {
+    if let channelExchange {
+      return accept(channelExchange, request, of: stream, verdict, identity, attempt: attempt, session)
+    }
     announceStreams(before: 200, on: stream, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: responses.accepted.headers)
@@ -302,10 +320,10 @@ final class PushProcessor {
   ) {
     announceStreams(before: status, on: stream, session)
     countRejection(status)
-    fillTemplate(status: status, for: request, verdict.facts)
-    session.respond(to: stream, headers: responses.rejected.headers, body: isHEAD(request, verdict) ? [] : body)
+    let template = filledTemplate(status: status, for: request, verdict.facts)
+    session.respond(to: stream, headers: template.headers, body: isHEAD(request, verdict) ? [] : body)
     record(
-      request, verdict, generatedID: responses.rejected.generatedID(of: verdict.facts), key: identity.key,
+      request, verdict, generatedID: template.generatedID(of: verdict.facts), key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
@@ -322,15 +340,27 @@ final class PushProcessor {
   /// Counts a rejection toward the setting `errors_before_goaway`. 410 concerns the device, not the provider, and
   /// does not count (Protocol.md, section 7.2, documented); 431 does not count either.
   func countRejection(_ status: Int) {
-    guard let limit = activePolicy.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else {
-      return
-    }
+    guard let limit = activePolicy.settings.errorsBeforeGoaway, !HTTPStatus.isSuccess(status), status != 410,
+      status != 431
+    else { return }
     counts.rejections += 1
     if counts.rejections >= limit { connectionActions.append(.sendGoAwayAndClose(.tooManyErrors)) }
   }
 
-  /// Fills the response template for a status with the ids for a request.
-  func fillTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) {
+  /// Returns the header fields of a response with a status and the ids for a request.
+  func filledTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) -> ResponseTemplates.Template {
+    let kind = request.headers.bytes.withUnsafeBytes { facts.kind(in: $0) }
+    guard kind == .push else {
+      var template = channelTemplate(status: status, kind)
+      fillIdentifiers(of: &template, for: request, facts, style: .lowerCase)
+      return template
+    }
+    fillTemplate(status: status, for: request, facts)
+    return status == 200 ? responses.accepted : responses.rejected
+  }
+
+  /// Fills the response template for a status with the ids for a push.
+  private func fillTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) {
     if status == 200 { return fillIdentifiers(of: &responses.accepted, for: request, facts) }
     responses.rejected.set(status: status)
     fillIdentifiers(of: &responses.rejected, for: request, facts)
@@ -339,7 +369,8 @@ final class PushProcessor {
   /// Writes the client's `apns-id` byte for byte if it is a UUID, otherwise a generated one (Protocol.md, section
   /// 7.3).
   private func fillIdentifiers(
-    of template: inout ResponseTemplates.Template, for request: HTTPRequest, _ facts: PushFacts
+    of template: inout ResponseTemplates.Template, for request: HTTPRequest, _ facts: PushFacts,
+    style: IdentifierSource.Style = .upperCase
   ) {
     if let given = facts.apnsID, facts.apnsIDIsUUID {
       request.headers.bytes.withUnsafeBufferPointer { bytes in
@@ -348,7 +379,7 @@ final class PushProcessor {
         }
       }
     } else {
-      template.headers.withMutableValue(template.apnsID) { ids.write(.upperCase, over: $0) }
+      template.headers.withMutableValue(template.apnsID) { ids.write(style, over: $0) }
     }
     if let uniqueID = template.uniqueID {
       var ids = IdentifierSource(seed: state.seed, connection: log.number, stream: request.stream)
@@ -407,6 +438,11 @@ final class PushProcessor {
     if let device, result.accepted, !isPending {
       if device.isRemovalUnnoticed { state.devices.noticeRemoval(device.reference, now: batch.serverTime) }
       batch.deliveries.append(acceptedPush(request, verdict.facts, to: device).at(batch.records.count))
+    }
+    if let exchange = channelExchange, !isPending {
+      channelExchange = nil
+      let broadcast = exchange.finish(isAccepted: result.accepted, in: state)
+      if let broadcast { batch.broadcasts.append((broadcast, batch.records.count)) }
     }
     batch.records.append(
       Record(

@@ -34,7 +34,7 @@ struct ResponseMutation {
 
   /// Returns the body, changed and split into the parts to send; empty for no body.
   func parts(of body: [UInt8], status: Int) -> [[UInt8]] {
-    if dropsErrorBody, status != 200 { return [] }
+    if dropsErrorBody, !HTTPStatus.isSuccess(status) { return [] }
     var body = body
     if isTruncated { body.removeLast(body.count - body.count / 2) }
     // The complement of ASCII is neither valid UTF-8 nor JSON.
@@ -52,7 +52,7 @@ struct ResponseMutation {
       let name = headers.string(name)
       guard !dropped.contains(name) else { return }
       var value = headers.string(value)
-      if name == "apns-id" || name == "apns-unique-id" {
+      if ["apns-id", "apns-request-id", "apns-unique-id"].contains(name) {
         switch idChange {
         case .upperCase: value = value.uppercased()
         case .lowerCase: value = value.lowercased()

@@ -5,7 +5,7 @@ import HTTPMessage
 /// response.
 ///
 /// The fields are those that were observed: `apns-id`, and `apns-unique-id` on accepted sandbox pushes, nothing else
-/// (Protocol.md, section 7.1).
+/// (Protocol.md, section 7.1). Those of broadcasts and channel management, which are rare, are created for each response.
 struct ResponseTemplates {
   /// The header fields of one kind of response, and the positions of its ids.
   struct Template {
@@ -16,13 +16,18 @@ struct ResponseTemplates {
 
     /// - Parameters:
     ///   - status: A status of three digits.
+    ///   - idName: The name of the field with the id.
+    ///   - channelID: The value of `apns-channel-id`; nil for a response without it.
     ///   - withUniqueID: Whether the response carries `apns-unique-id`.
-    init(status: Int, withUniqueID: Bool, contentType: Bool) {
+    init(
+      status: Int, idName: String = "apns-id", channelID: String? = nil, withUniqueID: Bool, contentType: Bool
+    ) {
       var headers = HeaderList([(":status", String(status))])
       self.status = ByteRange(offset: headers.bytes.count - 3, count: 3)
-      headers.append(name: "apns-id", value: IdentifierSource.blank)
+      headers.append(name: idName, value: IdentifierSource.blank)
       let afterID = headers.bytes.count
       apnsID = ByteRange(offset: afterID - IdentifierSource.length, count: IdentifierSource.length)
+      if let channelID { headers.append(name: "apns-channel-id", value: channelID) }
       if withUniqueID {
         headers.append(name: "apns-unique-id", value: IdentifierSource.blank)
         uniqueID = ByteRange(

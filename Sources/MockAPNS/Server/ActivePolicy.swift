@@ -26,7 +26,8 @@ package final class Rulebooks: Sendable {
     func rules(of environment: PushEnvironment) -> Rulebook {
       Rulebook(
         mode: configuration.rules, environment: environment, settings: settings,
-        requiresRegisteredDevices: configuration.requiresRegisteredDevices)
+        requiresRegisteredDevices: configuration.requiresRegisteredDevices,
+        requiresKnownTopics: configuration.requiresKnownTopics)
     }
     sandbox = rules(of: .sandbox)
     production = rules(of: .production)

@@ -147,6 +147,9 @@ public struct Configuration: Sendable {
   public var maxDevices = 1_000_000
   /// Whether pushes to device tokens that are not registered are rejected with 400 `BadDeviceToken`.
   public var requiresRegisteredDevices = false
+  /// Whether pushes to topics of unknown apps are rejected with 400 `TopicDisallowed`, and broadcasts with 403
+  /// `TopicMismatch`. An app is known to a team by fixtures, or by the team topics of one of its keys.
+  public var requiresKnownTopics = false
   /// The number of event loops for provider connections; nil for one per core.
   public var threads: Int?
   /// The seed of generated ids and fault draws; nil for a random one.

@@ -1,6 +1,12 @@
 import HTTPMessage
 import Notation
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// Generates ids as APNs does: 128 bits formatted as a UUID, with arbitrary version and variant digits (Protocol.md,
 /// section 7.3, observed). One sequence per connection, repeatable for the same seed.
 struct IdentifierSource {
@@ -32,6 +38,11 @@ struct IdentifierSource {
   /// Creates the source of a generated device token.
   init(seed: UInt64, deviceToken number: UInt64) {
     self.init(seed: ~seed, connection: number)
+  }
+
+  /// Creates the source of a generated channel id.
+  init(seed: UInt64, channel number: UInt64) {
+    self.init(seed: seed &+ 0x9FB2_1C65_1E98_DF25, connection: number)
   }
 
   /// Writes the next id over `bytes`, which must be 36 bytes long.
@@ -69,6 +80,12 @@ struct IdentifierSource {
       write(style, over: UnsafeMutableBufferPointer(rebasing: bytes[..<Self.length]))
       return Self.length
     }
+  }
+
+  /// Returns 16 random bytes in standard base64.
+  mutating func base64() -> String {
+    let numbers = [next(), next()]
+    return numbers.withUnsafeBytes { Data($0) }.base64EncodedString()
   }
 
   /// Returns random hexadecimal digits in lower case.

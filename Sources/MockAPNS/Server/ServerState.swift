@@ -26,6 +26,8 @@ package final class ServerState: Sendable {
   package let apps = PublishedValue(AppTable())
   /// The apps that a reset restores.
   let initialApps = NIOLockedValueBox(AppTable())
+  /// The broadcast channels.
+  package let channels: ChannelRegistry
   /// The delivery of accepted pushes to registered devices.
   package let deliveries: DeliveryControl
   /// All received pushes.
@@ -64,6 +66,10 @@ package final class ServerState: Sendable {
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
+    channels = ChannelRegistry { [seed] number in
+      var source = IdentifierSource(seed: seed, channel: number)
+      return source.base64()
+    }
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
     deliveries = DeliveryControl(devices: devices, inbox: inbox, clock: clock)

@@ -67,6 +67,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.seed)) var seed: String?
   @Option(help: Command.help(.environment)) var environment: String?
   @Option(help: Command.help(.rules)) var rules: String?
+  @Option(help: Command.help(.topics)) var topics: String?
   @Option(help: Command.help(.maxRecords)) var maxRecords: String?
   @Option(help: Command.help(.maxBytes)) var maxBytes: String?
   @Option(help: Command.help(.fixtures)) var fixtures: [String] = []
@@ -107,8 +108,8 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
     let texts: [Setting: String?] = [
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
       .environment: environment,
-      .rules: rules, .maxRecords: maxRecords, .maxBytes: maxBytes, .devices: devices, .maxDevices: maxDevices,
-      .threads: threads, .portFile: portFile,
+      .rules: rules, .topics: topics, .maxRecords: maxRecords, .maxBytes: maxBytes, .devices: devices,
+      .maxDevices: maxDevices, .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,
     ]

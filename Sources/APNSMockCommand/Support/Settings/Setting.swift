@@ -11,7 +11,7 @@ import Notation
 enum Setting: String, CaseIterable, Sendable {
   case apns
   case apnsPlain = "apns_plain"
-  case proxy, manage, admin, certs, profiles, profile, seed, environment, rules
+  case proxy, manage, admin, certs, profiles, profile, seed, environment, rules, topics
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
   case fixtures, devices
@@ -107,6 +107,8 @@ extension Setting {
     case .environment:
       .init("The environment of listeners that name none: sandbox or production.", .value("sandbox"))
     case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
+    case .topics:
+      .init("The topics that are accepted: any, or known: those of known apps of the credential's team.", .value("any"))
     case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
     case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
     case .fixtures:
@@ -167,6 +169,7 @@ extension ServeSettings {
     case .seed: configuration.seed = try Value.seed(value)
     case .environment: configuration.environment = try Value.word(value, of: PushEnvironment.self)
     case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
+    case .topics: configuration.requiresKnownTopics = try Value.word(value, of: Acceptance.self) == .known
     case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
     case .maxBytes: configuration.maxBytes = try Value.size(value)
     case .fixtures: configuration.fixtures = try Self.texts(values, allowed: "a fixture file")
@@ -272,6 +275,14 @@ extension Value {
       return isOn
     }
   }
+}
+
+/// The topics that are accepted.
+enum Acceptance: String, CaseIterable, Sendable {
+  /// All.
+  case any
+  /// Those that the server knows.
+  case known
 }
 
 /// The format of log lines.

@@ -1,0 +1,135 @@
+internal import APNSRules
+internal import Devices
+internal import Hummingbird
+internal import MockAPNS
+internal import Notation
+
+/// Routes for broadcast channels.
+struct ChannelRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] {
+    [.get("/channels", list), .post("/channels", add), .delete("/channels", remove)]
+  }
+
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let names = ["bundle_id", "environment"]
+    let page = try ListPage(request, further: names)
+    var parameters = try QueryParameters(request)
+    let bundleID = try parameters.remove("bundle_id")
+    let environment = try parameters.remove("environment", PushEnvironment.self)
+    // A page needs unique keys in ascending order, and the order of creation is not that of the ids.
+    let channels = state.channels.channels(of: bundleID, in: environment).sorted { $0.key < $1.key }
+    return page.response(channels, by: \.key) { channel in
+      { writer in
+        channel.write(to: &writer)
+        writer.member("subscribers", state.devices.subscriberCount(of: ChannelName(channel)))
+      }
+    }
+  }
+
+  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["bundle_id", "environment", "id", "message_storage_policy"])
+    let bundleID = try body.required("bundle_id", hint: "It is the bundle id of the channel's app.")
+    guard CertificateFolder.isTopic(bundleID), PushType.bundleID(of: bundleID) == bundleID else {
+      throw Problem.badRequest(
+        "bundle_id cannot be \"\(bundleID.prefix(80))\"",
+        hint: "It has 1 to 255 characters without spaces and control characters, and no suffix such as .voip.")
+    }
+    let environment =
+      try body.choice("environment", PushEnvironment.self) ?? state.configuration.environment
+    let id = try body.text("id")
+    if let id, !ChannelID.isWellFormed(id) {
+      throw Problem.badRequest(
+        "id \"\(id.prefix(80))\" is not the id of a channel",
+        hint: "It is standard base64 with padding, at most \(ChannelID.limit) characters. Omit it for a new one.")
+    }
+    let policy = try body.whole("message_storage_policy", in: 0...1) ?? 1
+    let (channel, isNew) = try add(bundleID, environment, id: id, StoragePolicy(rawValue: Int(policy)) ?? .newest)
+    return .stored(at: "/channels?\(channel.query)", isNew: isNew) { $0.object(channel.write) }
+  }
+
+  /// Creates a channel, or changes the storage policy of one that exists.
+  private func add(
+    _ bundleID: String, _ environment: PushEnvironment, id: String?, _ storagePolicy: StoragePolicy
+  ) throws(Problem) -> (channel: ChannelDescription, isNew: Bool) {
+    func description(_ id: String) -> ChannelDescription {
+      ChannelDescription(
+        bundleID: bundleID, environment: environment, id: id, messageStoragePolicy: storagePolicy.rawValue)
+    }
+    do throws(ChannelLimit) {
+      if let id { return (description(id), try state.channels.add([description(id)]) == 1) }
+      let reserved = try state.channels.reserve(bundleID, in: environment)
+      state.channels.create(reserved, storagePolicy)
+      return (description(reserved.id), true)
+    } catch {
+      let detail =
+        switch error {
+        case .ofApp(let count): "\(bundleID) has \(count) channels in \(environment.rawValue), which is APNs' limit"
+        case .ofServer(let count): "there are \(count) channels, which is the limit of this server"
+        }
+      throw Problem(
+        status: .conflict, detail: detail, hint: "Remove channels that are no longer needed: DELETE /api/v1/channels.")
+    }
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    var parameters = try QueryParameters(request)
+    let bundleID = try parameters.remove("bundle_id")
+    let environment = try parameters.remove("environment", PushEnvironment.self)
+    let id = try parameters.remove("id")
+    if let other = parameters.all.first?.name {
+      throw Problem.badRequest(
+        "the query has an unknown parameter \"\(other.prefix(80))\"",
+        hint: "The parameters are bundle_id, environment and id.")
+    }
+    guard bundleID != nil || id != nil else {
+      throw Problem.badRequest(
+        "the query has neither bundle_id nor id",
+        hint: "Specify the id of a channel, or bundle_id to remove all channels of an app. Percent-encode + as %2B.")
+    }
+    let channels = state.channels.channels(of: bundleID, in: environment).filter { id == nil || $0.id == id }
+    guard !channels.isEmpty || id == nil else {
+      throw Problem.notFound(
+        "there is no channel \"\(id?.prefix(80) ?? "")\"",
+        hint: "GET /api/v1/channels lists the channels. Percent-encode + as %2B in the query.")
+    }
+    for channel in channels { state.removeChannel(ChannelName(channel)) }
+    return .json { $0.member("deleted", channels.count) }
+  }
+}
+
+extension ChannelDescription {
+  /// The key of the channel in a list, unique and in ascending order of app, environment and id.
+  fileprivate var key: String { "\(bundleID) \(environment.rawValue) \(id)" }
+
+  /// The query that selects the channel.
+  fileprivate var query: String {
+    "bundle_id=\(PercentEncoding.encode(bundleID))&environment=\(environment.rawValue)"
+  }
+
+  /// Writes the channel's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("bundle_id", bundleID)
+    writer.member("environment", environment.rawValue)
+    writer.member("id", id)
+    writer.member("message_storage_policy", messageStoragePolicy)
+  }
+}
+
+extension QueryParameters {
+  /// Removes and returns the parameter `name` as one of the cases of `type`; nil if it is absent.
+  ///
+  /// - Throws: `Problem` (400) for any other value.
+  fileprivate mutating func remove<Choice: RawRepresentable & CaseIterable>(
+    _ name: String, _ type: Choice.Type
+  ) throws(Problem) -> Choice? where Choice.RawValue == String {
+    guard let text = try remove(name) else { return nil }
+    guard let choice = Choice(rawValue: text) else {
+      throw .badRequest(
+        "\(name) cannot be \"\(text.prefix(80))\"",
+        hint: "Expected \(Choice.allCases.map(\.rawValue).joinedWithOr).")
+    }
+    return choice
+  }
+}
