@@ -37,6 +37,7 @@ import Testing
     (.reason, "Unregistered", { $0.response = Traffic.Response(status: 410, reason: "Unregistered") }),
     (.priority, "5", { $0.fields[2].1 = "5" }), (.size, "22", { _ in }),
     (.listener, "3", { $0.connection.listener = 3 }),
+    (.environment, "production", { $0.connection.environment = .production }), (.kind, "push", { _ in }),
     (.attempt, "3", { $0.attempt = 3 }), (.status, "410", { $0.response = Traffic.Response(status: 410) }),
   ]
 

@@ -12,6 +12,8 @@ struct EngineFixture: Sendable {
   static let noon: Int64 = 1_769_860_800_000
 
   var deviceToken = Self.deviceToken
+  /// Nil for the path of a push to `deviceToken`. APNs accepts a request with another path.
+  var path: String?
   var fields = [("apns-topic", "com.acme.shop"), ("apns-push-type", "alert"), ("apns-priority", "10")]
   var tokenAge: Int64 = 0
   var body = #"{"aps":{"alert":"hi"}}"#
@@ -31,7 +33,7 @@ struct EngineFixture: Sendable {
   }
 
   var request: HTTPRequest {
-    var all = [(":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(deviceToken)")]
+    var all = [(":method", "POST"), (":scheme", "https"), (":path", path ?? "/3/device/\(deviceToken)")]
     if certificate == nil { all.append(("authorization", Self.authorization(age: tokenAge))) }
     var request = HTTPRequest(headers: HeaderList(all + fields), body: Array(body.utf8))
     if let bodySize { request.bodySize = bodySize }
@@ -41,8 +43,13 @@ struct EngineFixture: Sendable {
   var push: Traffic.Push {
     var authentication = ConnectionAuthentication(certificate: certificate)
     let request = request
-    let verdict = Self.rulebook.validate(
-      request, authentication: &authentication, keys: Self.keys, now: Self.noon)
+    let verdict =
+      path.map { _ in
+        Verdict(
+          facts: PushFacts(request.headers), credential: .none, token: nil, passed: [], failed: nil)
+      }
+      ?? Self.rulebook.validate(
+        request, authentication: &authentication, keys: Self.keys, now: Self.noon)
     return Traffic.Push(
       request: request, verdict: verdict,
       key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),

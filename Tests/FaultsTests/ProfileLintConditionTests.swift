@@ -38,6 +38,12 @@ import Testing
       10.0.0.0/8, "fd00::/8" or, outside of lists, a pattern such as "10.0.*"
       address: {in: []}
       => 27: rules[0].when.address.in: an empty list: this can never match
+      environment: prod
+      => 26: rules[0].when.environment: "prod" can never match, did you mean "production"?
+      kind: {in: [push, chanel]}
+      => 31: rules[0].when.kind.in[1]: "chanel" can never match, did you mean "channel"?
+      q: kind:broadcasts
+      => 16: rules[0].when.q: kind cannot be "broadcasts" (column 1 of the query: kind:broadcasts), Did you mean broadcast? Use one of push, broadcast, channel.
       idle: {gt: 10m}
       => 13: rules[0].when.idle: not available at request, use at: connection
       topic: yes

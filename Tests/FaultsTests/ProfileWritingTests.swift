@@ -100,7 +100,7 @@ import Testing
     """
     {name: all, when: {device_token: ab, topic: {prefix: com}, push_type: alert, priority: {gt: 1, lt: 10},
     collapse_id: {present: true}, apns_id: {glob: "9d*"}, payload: {/a: {equals: b}}, header: {x: b}, size: {in: [1, 2K]},
-    jwt: {age: {gt: 30m}, team_id: T, key_id: K}, client: "::1", address: 10.0.0.0/8, listener: 0, sni: localhost,
+    jwt: {age: {gt: 30m}, team_id: T, key_id: K}, client: "::1", address: 10.0.0.0/8, listener: 0, environment: sandbox, kind: push, sni: localhost,
     certificate: com.a, attempt: 1, q: "type:background larger:1K", not: {topic: com.b}},
     trigger: {probability: 0.5, draw_per: push, first: 9, after: 1, every: 2, times: 3, times_per: topic,
     over_limit: {limit: 5, per: 2s, burst: 7, key: client}, window: {after: 1s, for: 2s, every: 3s}, after_streams: 4,
