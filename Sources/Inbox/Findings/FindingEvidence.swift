@@ -31,6 +31,10 @@ struct FindingEvidence: Sendable {
     case connections(within: Int64)
     /// The push was accepted before.
     case acceptedTwice
+    /// Another connection of the team had begun to use another token, nanoseconds ago.
+    case otherToken(after: Int64)
+    /// What happened to the push on its way to the device; the kind says what. The other push replaced it.
+    case delivery
     /// No further attempt followed within these milliseconds of the server's clock.
     case abandoned(after: Int64)
   }
@@ -97,10 +101,28 @@ struct FindingEvidence: Sendable {
       return
         "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
         + "notification"
+    case .otherToken(let after):
+      return
+        "connection \(record.connection.id) still uses its provider token \(Self.time(after)) after push \(first) used "
+        + "another one of the same team on another connection"
+    case .delivery: return deliveryExplanation(record)
     case .abandoned(let after):
       let end = record.served.status == nil ? "got no response" : "was answered \(record.responseText)"
       return "attempt \(record.attempt) \(end), and no further attempt followed within "
         + DurationFormat.text(.milliseconds(after))
+    }
+  }
+
+  private func deliveryExplanation(_ record: borrowing Record) -> String {
+    let newer = others.first.map { "push \($0)" } ?? "a newer push"
+    switch kind {
+    case .overwrittenInStorage:
+      return "\(newer) to the same device and app replaced it in storage before the device could receive it"
+    case .overwrittenBeforeAck: return "\(newer) to the same device replaced it before the device had acknowledged it"
+    default:
+      let type = record.facts.pushType == .liveactivity ? "Live Activity" : "background"
+      let end = others.isEmpty ? "" : ", and \(newer) replaced it"
+      return "the device's budget for \(type) pushes was used up: it held back or dropped this one\(end)"
     }
   }
 

@@ -17,6 +17,8 @@ extension Finding {
     case jwtChurn = "jwt-churn"
     /// A provider token was still used after an `ExpiredProviderToken` response.
     case jwtStale = "jwt-stale"
+    /// Live connections of one team use different provider tokens.
+    case tokenPerProcess = "token-per-process"
     /// A stream above the last stream of a GOAWAY was opened well after the GOAWAY.
     case afterGoAway = "after-goaway"
     /// More streams were open than MAX_CONCURRENT_STREAMS allows.
@@ -33,6 +35,20 @@ extension Finding {
     case wouldNotShow = "would-not-show"
     /// A push has no `apns-push-type`.
     case missingPushType = "missing-push-type"
+    /// A nonzero `apns-expiration` lies in the past.
+    case pastExpiration = "past-expiration"
+    /// A push to an offline device was not stored, because of its `apns-expiration`.
+    case notStored = "not-stored"
+    /// A stored push was replaced by a newer one before the device was online again.
+    case overwrittenInStorage = "overwritten-in-storage"
+    /// A push was replaced by a newer one before the device had acknowledged it.
+    case overwrittenBeforeAck = "overwritten-before-ack"
+    /// A device held or dropped a push that exceeds its budget.
+    case backgroundBudget = "background-budget"
+    /// A channel request is not written as Apple documents it, and is accepted nevertheless.
+    case channelRequestForm = "channel-request-form"
+    /// A broadcast was rejected because it has no `apns-expiration`.
+    case broadcastWithoutExpiration = "broadcast-without-expiration"
     /// A provider token has an algorithm other than the documented ES256.
     case jwtAlgorithm = "jwt-alg"
     /// A push was sent over HTTP/1.1, which only a cleartext listener accepts.
@@ -86,6 +102,11 @@ extension Finding {
           "A provider token was still used after APNs had rejected it as expired.",
           "Renew the provider token before it is one hour old, and immediately after 403 ExpiredProviderToken."
         )
+      case .tokenPerProcess:
+        (
+          "Connections of one team use different provider tokens at the same time.",
+          "Share one provider token between all processes and connections: APNs limits how often the token of a team changes."
+        )
       case .afterGoAway:
         (
           "A stream was opened after GOAWAY: it gets no response.",
@@ -126,6 +147,42 @@ extension Finding {
         (
           "The push has no apns-push-type, which watchOS demands and silent pushes need.",
           "Set apns-push-type to what the payload is: alert, background, voip, liveactivity and so on."
+        )
+      case .pastExpiration:
+        (
+          "The apns-expiration lies in the past: APNs tries to deliver the push once and does not store it.",
+          "Send the UNIX time in seconds at which the push expires, such as now plus 3600; or 0, if it must not be stored."
+        )
+      case .notStored:
+        (
+          "The device was offline, and the push was discarded because its apns-expiration does not allow to store it.",
+          "Send an apns-expiration in the future for pushes that matter when the device is online again."
+        )
+      case .overwrittenInStorage:
+        (
+          "The push was stored for a device and replaced by a newer one: APNs stores one push for each device and app.",
+          "Do not rely on the delivery of each push: let the app fetch what it missed from your server."
+        )
+      case .overwrittenBeforeAck:
+        (
+          "The push was replaced by a newer one before the device had acknowledged it: APNs queues one push for each device.",
+          "Combine pushes to one device, or send them apart, and let the app fetch what it missed from your server."
+        )
+      case .backgroundBudget:
+        (
+          "The device held back or dropped the push, because there are more than its budget allows.",
+          "Send no more than two or three background pushes per hour to a device, and Live Activity updates with priority 5 "
+            + "unless they are urgent."
+        )
+      case .channelRequestForm:
+        (
+          "A channel or broadcast request is not written as Apple documents it, and was accepted.",
+          "Write message-storage-policy as the number 0 or 1, push-type as LiveActivity, and apns-push-type as liveactivity."
+        )
+      case .broadcastWithoutExpiration:
+        (
+          "A broadcast without apns-expiration was rejected with 400 BadExpirationDate.",
+          "Always send apns-expiration with a broadcast; some clients omit it by default. Send 0 if the channel stores nothing."
         )
       case .jwtAlgorithm:
         (

@@ -15,10 +15,14 @@ final class FindingsAnalyzer: Sendable {
     /// The connections that ended with an exhausted window, in this order, and the number of them that were analyzed.
     var exhausted: [(connection: ConnectionFacts, responses: Int)] = []
     var analyzedExhausted = 0
+    /// What happened to pushes on their way to the device, by the `seq` of their records.
+    var deliveries: [Int: [FindingEvidence]] = [:]
   }
 
   /// The maximum number of connections in `exhausted`.
   private static let exhaustedLimit = 256
+  /// The maximum number of pushes in `deliveries`.
+  private static let deliveryLimit = 16_384
 
   /// The number of records analyzed in one step.
   private static let span = 16_384
@@ -44,7 +48,7 @@ final class FindingsAnalyzer: Sendable {
   ///     abandoned.
   func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
     state.withLockedValue { state in
-      let evidence = state.findingsState.evidence[seq] ?? []
+      let evidence = (state.findingsState.evidence[seq] ?? []) + (state.deliveries[seq] ?? [])
       guard let now, let last = state.findingsState.unresolved.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
@@ -59,7 +63,9 @@ final class FindingsAnalyzer: Sendable {
   }
 
   /// The `seq` of each record with evidence, in no order.
-  var seqs: [Int] { state.withLockedValue { Array($0.findingsState.evidence.keys) } }
+  var seqs: [Int] {
+    state.withLockedValue { Array($0.findingsState.evidence.keys) + $0.deliveries.keys }
+  }
 
   /// Reports a connection that ended while its flow-control window held back responses.
   func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
@@ -69,12 +75,27 @@ final class FindingsAnalyzer: Sendable {
     }
   }
 
-  /// Starts the analysis again, for the records that are still in the inbox.
-  func restart() {
+  /// Reports what happened to a push on its way to the device. Beyond the limit, those of the oldest half are dropped.
+  func addDelivery(_ evidence: FindingEvidence, to seq: Int) {
     state.withLockedValue { state in
-      let exhausted = state.exhausted
+      if state.deliveries.count >= Self.deliveryLimit, state.deliveries[seq] == nil {
+        let median = state.deliveries.keys.sorted()[Self.deliveryLimit / 2]
+        state.deliveries = state.deliveries.filter { $0.key >= median }
+      }
+      guard state.deliveries[seq]?.contains(where: { $0.kind == evidence.kind }) != true else { return }
+      state.deliveries[seq, default: []].append(evidence)
+    }
+  }
+
+  /// Starts the analysis again, for the records that are still in the inbox.
+  ///
+  /// - Parameter contains: Returns whether the record with this `seq` is in the inbox.
+  func restart(contains: (Int) -> Bool) {
+    state.withLockedValue { state in
+      let (exhausted, deliveries) = (state.exhausted, state.deliveries.filter { contains($0.key) })
       state = State()
       state.exhausted = exhausted
+      state.deliveries = deliveries
     }
   }
 

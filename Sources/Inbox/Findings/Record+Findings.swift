@@ -1,5 +1,6 @@
 package import APNSRules
 internal import HTTPMessage
+internal import Notation
 
 extension Record {
   /// Returns the kinds of the record's findings, in ascending order.
@@ -11,6 +12,10 @@ extension Record {
     if isNearLimit { kinds.append(.nearLimit) }
     if displayProblem(by: rulebook) != nil { kinds.append(.wouldNotShow) }
     if lacksPushType(by: rulebook) { kinds.append(.missingPushType) }
+    if hasPastExpiration { kinds.append(.pastExpiration) }
+    if isNotStored { kinds.append(.notStored) }
+    if hasUndocumentedForm { kinds.append(.channelRequestForm) }
+    if isBroadcastWithoutExpiration { kinds.append(.broadcastWithoutExpiration) }
     if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
     if isOverHTTP1 { kinds.append(.notHTTP2) }
     return kinds
@@ -23,7 +28,9 @@ extension Record {
     return inbox?.evidence(by: self, rulebook).contains { predicate($0.kind) } == true
       || predicate(.nearLimit) && isNearLimit
       || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
-      || predicate(.notHTTP2) && isOverHTTP1
+      || predicate(.notHTTP2) && isOverHTTP1 || predicate(.pastExpiration) && hasPastExpiration
+      || predicate(.notStored) && isNotStored || predicate(.channelRequestForm) && hasUndocumentedForm
+      || predicate(.broadcastWithoutExpiration) && isBroadcastWithoutExpiration
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
   }
 
@@ -42,6 +49,29 @@ extension Record {
     }
     if let displayProblem = displayProblem(by: rulebook) { add(.wouldNotShow, displayProblem.text) }
     if lacksPushType(by: rulebook) { add(.missingPushType, missingTypeText) }
+    if hasPastExpiration, let seconds = facts.expiration { add(.pastExpiration, Self.pastExpirationText(seconds)) }
+    if isNotStored {
+      add(
+        .notStored,
+        facts.expiration == 0
+          ? "apns-expiration 0 allows one attempt to deliver the push, and the device was offline"
+          : "the push had already expired when it arrived, and the device was offline")
+    }
+    if hasUndocumentedForm {
+      add(
+        .channelRequestForm,
+        kind == .broadcast
+          ? "apns-push-type is \(Explanation.quoted(pushType ?? "")): Apple's samples have liveactivity, and rules \"strict\" reject "
+            + "another case"
+          : "the body creates the channel in another form than {\"message-storage-policy\":1,\"push-type\":\"LiveActivity\"}: a "
+            + "policy as a string or another case of the push type, which rules \"strict\" reject")
+    }
+    if isBroadcastWithoutExpiration {
+      add(
+        .broadcastWithoutExpiration,
+        "the broadcast has no apns-expiration, which APNs demands: some clients omit it by default, such as @parse/node-apn "
+          + "without expiry")
+    }
     if hasOtherAlgorithm {
       add(
         .jwtAlgorithm,
@@ -66,6 +96,54 @@ extension Record {
   /// Whether its provider token was accepted with ES512 over a P-256 key (Protocol.md, section 3.1, inferred).
   private var hasOtherAlgorithm: Bool {
     passesRules && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
+  }
+
+  /// Whether a nonzero expiration was over when the push arrived, by the server's clock. A relative time such as 300
+  /// means 1970.
+  private var hasPastExpiration: Bool {
+    guard passesRules, let expiration = facts.expiration, expiration > 0 else { return false }
+    return isOver(expiration)
+  }
+
+  /// Whether the expiration did not allow to store the push for a device that was offline (Protocol.md, section 11).
+  private var isNotStored: Bool {
+    guard delivery == .discardedExpired, let expiration = facts.expiration else { return false }
+    return isOver(expiration)
+  }
+
+  /// Returns whether a time in seconds since 1970 is not after the arrival of the push.
+  private func isOver(_ seconds: Int64) -> Bool { seconds <= receivedAt / 1000 }
+
+  private static func pastExpirationText(_ seconds: Int64) -> String {
+    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    let time = overflow ? nil : TimestampFormat.text(milliseconds)
+    // Ten years: no provider means a time before 1980.
+    let hint = seconds < 315_360_000 ? ": it is a UNIX time, not a duration in seconds" : ""
+    return "apns-expiration \(seconds) is \(time ?? "in the past")\(hint)"
+  }
+
+  /// Whether it creates a channel or sends a broadcast in a form that only the rules `apple` and `lenient` accept
+  /// (Protocol.md, section 10).
+  private var hasUndocumentedForm: Bool {
+    guard passesRules else { return false }
+    switch kind {
+    case .push: return false
+    case .broadcast: return withHeader(facts.pushTypeText) { $0?.elementsEqual("liveactivity".utf8) == false }
+    case .channel:
+      return withBody { body in
+        if case .text? = Self.storagePolicy?.value(in: body) { return true }
+        guard case .text(let type)? = Self.channelPushType?.value(in: body) else { return false }
+        return type != "LiveActivity"
+      }
+    }
+  }
+
+  private static let storagePolicy = JSONPointer("/message-storage-policy")
+  private static let channelPushType = JSONPointer("/push-type")
+
+  private var isBroadcastWithoutExpiration: Bool {
+    guard !passesRules, facts.expirationText == nil, kind == .broadcast else { return false }
+    return verdict?.reason == .badExpirationDate
   }
 
   private var isOverHTTP1: Bool { connection.http == .http1 }

@@ -199,7 +199,8 @@ package final class Inbox: Sendable {
     }
     attempts.remove(pushes)
     // The analysis starts again without these records, because its state has no parts that belong to single pushes.
-    analyzer.restart()
+    let rest = self.snapshot().records
+    analyzer.restart { rest.record($0) != nil }
     return count
   }
 
@@ -220,6 +221,17 @@ package final class Inbox: Sendable {
   /// Records for the findings that a connection ended while its flow-control window held back responses.
   package func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
     analyzer.addExhaustedWindow(of: connection, responses: responses)
+  }
+
+  /// Records a finding about the delivery of a push: that a newer push replaced it, or that it exceeds a budget.
+  ///
+  /// - Parameters:
+  ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck` or `backgroundBudget`.
+  ///   - other: The `seq` of the push that replaced it; nil if none did.
+  package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
+    guard record(seq: seq) != nil else { return }
+    analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
+    notifier.updated(seq, in: self)
   }
 
   // MARK: - Reading

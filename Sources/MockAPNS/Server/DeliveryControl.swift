@@ -73,7 +73,11 @@ package final class DeliveryControl: Sendable {
     for event in events {
       switch event {
       case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)
-      case .overwrittenInStorage, .overwrittenBeforeAcknowledgement, .overBudget: break
+      case .overwrittenInStorage(let seq, let other):
+        inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: other)
+      case .overwrittenBeforeAcknowledgement(let seq, let other):
+        inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: other)
+      case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq)
       case .received(let id, let received):
         let notification = Notification(received: received, record: inbox.record(seq: received.seq))
         let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
