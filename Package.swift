@@ -16,7 +16,7 @@ let builtInProfiles = [
   "healthy", "flaky-503", "rate-limited-429", "unregistered-410", "expired-jwt-403", "token-update-storm",
   "bad-token-400", "wrong-environment-key", "brownout", "goaway-storm", "connection-reset", "shutdown-rolling",
   "tls-handshake-stall", "tls-bad-certificate", "single-stream", "stream-throttle", "half-open", "ack-lost",
-  "odd-answers", "chaos-mix",
+  "odd-answers", "chaos-mix", "channel-limit", "broadcast-flaky",
 ]
 
 // The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.

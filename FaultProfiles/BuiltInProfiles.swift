@@ -26,5 +26,7 @@ package enum BuiltInProfiles {
     ("ack-lost", PackageResources.ack_lost_yaml),
     ("odd-answers", PackageResources.odd_answers_yaml),
     ("chaos-mix", PackageResources.chaos_mix_yaml),
+    ("channel-limit", PackageResources.channel_limit_yaml),
+    ("broadcast-flaky", PackageResources.broadcast_flaky_yaml),
   ]
 }

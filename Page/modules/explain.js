@@ -19,6 +19,13 @@ export const CHECK_NAMES = {
   device_environment: "the device token is for this environment", device_topic: "the device token is for this topic",
   device_expired: "the device token has not expired", device_unregistered: "the device is still registered",
   device_rate: "the device's rate limit is not exceeded", header_list_size: "the headers are not too large",
+  app_permitted: "the credential's team has the app", bundle_id: "the path names a bundle id",
+  broadcast_capability: "the app has the broadcast capability", request_id: "apns-request-id is a UUID",
+  channel_id: "apns-channel-id is well formed", broadcast_push_type: "apns-push-type is liveactivity",
+  channel_registered: "the channel exists", broadcast_expiration: "apns-expiration is present and a whole number",
+  broadcast_priority: "apns-priority is 10 or 5", request_members: "the body has only known members",
+  storage_policy: "message-storage-policy is 0 or 1", channel_push_type: "push-type is LiveActivity",
+  channel_limit: "the app has fewer than 10,000 channels",
 };
 
 /** Describes the response and its cause in one sentence, from the record. */

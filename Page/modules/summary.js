@@ -13,6 +13,9 @@ export const KIND_NAMES = {
   fileprovider: "file provider", location: "location query",
 };
 
+/** Whether a status accepts: a push has 200, a channel created 201, a channel deleted 204. */
+export function isSuccess(status) { return status >= 200 && status < 300; }
+
 /** The value if it is a JSON object. */
 export function object(value) {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;

@@ -18,6 +18,9 @@ package struct APNSSettings: Sendable, Equatable {
   package var tokenUpdateInterval: Duration = .seconds(1200)
   /// The number of changes faster than `tokenUpdateInterval` that are allowed before `TooManyProviderTokenUpdates`.
   package var freeTokenUpdates = 1
+  /// What the changes of provider tokens are counted for (Protocol.md, section 3.2: documented for connections; reports that
+  /// other connections were affected exist).
+  package var tokenUpdateScope = TokenUpdateScope.connection
   /// The idle time after which a connection is closed with GOAWAY `IdleTimeout`.
   package var idleTimeout: Duration = .seconds(3600)
   /// MAX_CONCURRENT_STREAMS of the first SETTINGS frame in token mode.
@@ -58,6 +61,14 @@ package struct APNSSettings: Sendable, Equatable {
 
   /// Creates the default settings.
   package init() {}
+}
+
+/// What the changes of provider tokens are counted for.
+package enum TokenUpdateScope: String, Sendable, CaseIterable {
+  /// Each connection.
+  case connection
+  /// All connections of a team.
+  case team
 }
 
 /// A maximum number of pushes to one device token within a time; all of them may arrive at once.
@@ -107,6 +118,7 @@ package enum APNSSetting: String, CaseIterable, Sendable {
   case expiredTokenCloses = "expired_token_closes"
   case tokenUpdateInterval = "token_update_interval"
   case freeTokenUpdates = "free_token_updates"
+  case tokenUpdateScope = "token_update_scope"
   case idleTimeout = "idle_timeout"
   case firstStreams = "first_streams"
   case maxStreams = "max_streams"
@@ -134,6 +146,7 @@ extension APNSSettings {
     case .expiredTokenCloses: expiredTokenCloses = try Value.flag(value)
     case .tokenUpdateInterval: tokenUpdateInterval = try Value.duration(value)
     case .freeTokenUpdates: freeTokenUpdates = try Value.whole(value, in: 0...Int.max)
+    case .tokenUpdateScope: tokenUpdateScope = try Value.word(value, of: TokenUpdateScope.self)
     case .idleTimeout: idleTimeout = try Value.duration(value, isPositive: true)
     case .firstStreams: firstStreams = try Value.whole(value, in: 1...Self.mostStreams)
     case .maxStreams: maxStreams = try Value.whole(value, in: 1...Self.mostStreams)

@@ -108,13 +108,7 @@ package struct Verdict: Sendable {
   /// - Parameter limit: What is exhausted.
   package mutating func rejectNewChannel(over limit: ChannelLimit) {
     reject(
-      Rejection(.channelLimit, .cannotCreateChannelConfig) { _, _ in
-        switch limit {
-        case .ofApp(let count):
-          "the app has \(count) channels in this environment, which is the limit: delete unused channels"
-        case .ofServer(let count): "this server has \(count) channels, which is its own limit: delete unused channels"
-        }
-      })
+      Rejection(.channelLimit, .cannotCreateChannelConfig) { _, _ in "\(limit): delete unused channels" })
   }
 
   mutating func reject(_ rejection: Rejection) {
@@ -124,11 +118,18 @@ package struct Verdict: Sendable {
 }
 
 /// A limit of the number of channels.
-package enum ChannelLimit: Sendable, Equatable {
+package enum ChannelLimit: Error, Equatable, CustomStringConvertible {
   /// That of an app in an environment (Protocol.md, section 10.2, documented as 10 000).
   case ofApp(Int)
   /// That of all channels in this server, which bounds its memory.
   case ofServer(Int)
+
+  package var description: String {
+    switch self {
+    case .ofApp(let count): "the app has \(count) channels in this environment, which is the limit"
+    case .ofServer(let count): "this server has \(count) channels, which is its own limit"
+    }
+  }
 }
 
 extension Verdict {

@@ -185,5 +185,3 @@ extension ChannelName {
     self.init(bundleID: description.bundleID, environment: description.environment, id: description.id)
   }
 }
-
-extension ChannelLimit: Error {}

@@ -14,7 +14,7 @@ import Testing
     ("goaway-storm", ["streams", "grace"]), ("connection-reset", ["rate"]), ("shutdown-rolling", ["every", "drain"]),
     ("tls-handshake-stall", ["hold"]), ("tls-bad-certificate", ["use"]), ("single-stream", ["max"]),
     ("stream-throttle", []), ("half-open", []), ("ack-lost", ["rate"]), ("odd-answers", []),
-    ("chaos-mix", ["intensity"]),
+    ("chaos-mix", ["intensity"]), ("channel-limit", ["limit"]), ("broadcast-flaky", ["rate", "streak"]),
   ]
 
   @Test func builtInsAreDocumented() {

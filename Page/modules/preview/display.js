@@ -23,7 +23,7 @@ export function display(record) {
 function notArriving(record) {
   if (record.outcome === "pending" && !record.accepted) return "The push is still delayed.";
   if (record.accepted) return null;
-  const reason = record.verdict?.status !== 200 ? record.verdict?.reason : record.served?.reason;
+  const reason = record.verdict?.reason ?? record.served?.reason;
   return `APNs did not accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
 }
 

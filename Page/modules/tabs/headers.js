@@ -4,12 +4,13 @@ import { visible } from "../visible.js";
 
 // The checks of each header, by their names in the verdict.
 const CHECKS = {
-  ":method": ["method"], ":path": ["path"],
+  ":method": ["method"], ":path": ["path", "bundle_id", "app_permitted", "broadcast_capability"],
   "authorization": ["credential", "provider_token", "provider_token_age", "key_environment", "connection_team", "related_key",
     "token_updates", "token_update_latch"],
   "apns-topic": ["topic_present", "topic_form", "topic_permitted", "topic_for_type", "device_topic"],
-  "apns-push-type": ["push_type", "topic_for_type"], "apns-id": ["apns_id"], "apns-expiration": ["expiration"],
-  "apns-priority": ["priority", "priority_for_type"], "apns-collapse-id": ["collapse_id"],
+  "apns-push-type": ["push_type", "topic_for_type", "broadcast_push_type"], "apns-id": ["apns_id"], "apns-expiration": ["expiration", "broadcast_expiration"],
+  "apns-priority": ["priority", "priority_for_type", "broadcast_priority"], "apns-collapse-id": ["collapse_id"],
+  "apns-channel-id": ["channel_id", "channel_registered"], "apns-request-id": ["request_id"],
 };
 
 export function headersTab(record) {

@@ -4,7 +4,7 @@ import { button, h, replace } from "../dom.js";
 import { CHECK_NAMES, story } from "../explain.js";
 import { latency } from "../format.js";
 import { icon } from "../icons.js";
-import { responseText } from "../summary.js";
+import { isSuccess, responseText } from "../summary.js";
 import { visible } from "../visible.js";
 
 export function verdictTab(record, actions) {
@@ -24,9 +24,9 @@ export function verdictTab(record, actions) {
 function path(record) {
   const { verdict, fault, served } = record;
   const steps = [
-    ["APNs checks", verdict ? `${verdict.status} ${verdict.reason ?? ""}` : "not validated", verdict ? verdict.status === 200 : null],
+    ["APNs checks", verdict ? `${verdict.status} ${verdict.reason ?? ""}` : "not validated", verdict ? isSuccess(verdict.status) : null],
     ["Fault", fault ? `${fault.rule}: ${fault.action}` : "none", fault ? false : null],
-    ["Responded", `${responseText(record)} ${served?.reason ?? ""}`, served?.status === 200],
+    ["Responded", `${responseText(record)} ${served?.reason ?? ""}`, isSuccess(served?.status)],
     ["Accepted by APNs", record.accepted ? "yes" : "no", record.accepted],
   ];
   return h("ol", { class: "path" }, steps.map(([name, value, isGood]) =>

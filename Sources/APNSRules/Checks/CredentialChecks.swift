@@ -25,7 +25,7 @@ extension Rulebook {
     let authorization = packed.part(range.indices)
     authentication.known.invalidate(unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode))
     verdict.token = authentication.known.find(authorization)
-    if mode != .lenient, let end = authentication.updates.blockedUntil(now: now, interval: times.updateInterval) {
+    if mode != .lenient, let end = blockedUntil(&authentication, now: now) {
       if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
       throw updatesBlocked(until: end, now: now)
     }
@@ -123,28 +123,47 @@ extension Rulebook {
     }
   }
 
+  /// Row 7: returns until when the connection, or its team, is blocked; nil if it is not. The team is known once a provider
+  /// token was accepted; before that, row 13 makes the check.
+  private func blockedUntil(_ authentication: inout ConnectionAuthentication, now: Int64) -> Int64? {
+    let interval = times.updateInterval
+    if let end = authentication.updates.blockedUntil(now: now, interval: interval) { return end }
+    guard settings.tokenUpdateScope == .team, let team = authentication.binding?.teamID else { return nil }
+    return authentication.teamUpdates?.with(team) { $0.blockedUntil(now: now, interval: interval) }
+  }
+
   /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
   private func checkUpdate(
     key: TrustedKey, issuedAt: Int64, authentication: inout ConnectionAuthentication, now: Int64
   ) throws(Rejection) {
     guard mode != .lenient else { return }
-    let isInTime = authentication.updates.admit(
-      keyID: key.keyID, issuedAt: issuedAt, now: now, interval: times.updateInterval, free: settings.freeTokenUpdates)
-    guard isInTime else {
-      let changes = authentication.updates.fastChanges + 1
-      throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { [interval = times.updateInterval] _, _ in
-        "the connection's provider token changed \(changes) times within less than "
+    let (interval, free) = (times.updateInterval, settings.freeTokenUpdates)
+    func admit(_ updates: inout TokenUpdates) -> (isInTime: Bool, fastChanges: Int, blockedUntil: Int64?) {
+      if let end = updates.blockedUntil(now: now, interval: interval) { return (false, 0, end) }
+      let isInTime = updates.admit(keyID: key.keyID, issuedAt: issuedAt, now: now, interval: interval, free: free)
+      return (isInTime, updates.fastChanges, nil)
+    }
+    let shared = settings.tokenUpdateScope == .team ? authentication.teamUpdates : nil
+    let result = shared?.with(key.teamID, admit) ?? admit(&authentication.updates)
+    if let end = result.blockedUntil { throw updatesBlocked(until: end, now: now) }
+    guard result.isInTime else {
+      let (owner, changes) = (updatesOwner, result.fastChanges + 1)
+      throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { _, _ in
+        "the provider token of the \(owner) changed \(changes) times within less than "
           + "\(Explanation.time(interval)) of the one before: make one every 20 to 60 minutes and share it"
       }
     }
   }
 
   private func updatesBlocked(until end: Int64, now: Int64) -> Rejection {
-    Rejection(.tokenUpdatesBlocked, .tooManyProviderTokenUpdates) { _, _ in
-      "the connection changed its provider token too often and is refused until \(Explanation.timestamp(end)), "
+    Rejection(.tokenUpdatesBlocked, .tooManyProviderTokenUpdates) { [owner = updatesOwner] _, _ in
+      "the \(owner) changed its provider token too often and is refused until \(Explanation.timestamp(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
     }
   }
+
+  /// What changes of the provider token are counted for, in explanations.
+  private var updatesOwner: String { settings.tokenUpdateScope.rawValue }
 }
 
 extension UnsafeRawBufferPointer {

@@ -22,6 +22,8 @@ package struct ConnectionAuthentication: Sendable {
   /// The key of the first accepted provider token (Protocol.md, section 3.3).
   var binding: TrustedKey?
   var updates = TokenUpdates()
+  /// The updates of all connections of each team, for the setting `token_update_scope: team`.
+  package var teamUpdates: TeamTokenUpdates?
   var known: ProviderTokenCache
 
   /// Rejects all pushes with 429 `TooManyProviderTokenUpdates` for the update interval that begins at `now`

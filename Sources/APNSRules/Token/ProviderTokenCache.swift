@@ -1,4 +1,5 @@
 internal import HTTPMessage
+internal import Synchronization
 
 /// A cache of one connection's latest provider tokens and their verification results, keyed by their exact bytes.
 /// Valid tokens are cached so that a push needs no signature check, invalid ones so that a flood of them does not
@@ -88,7 +89,24 @@ package struct ProviderTokenCache: Sendable {
   }
 }
 
-/// Counts the changes of one connection's provider token and blocks further pushes after too many: rows 7 and 13 of Protocol.md,
+/// The changes of the provider tokens of each team, shared by all connections of a server. Safe to call from any thread.
+package final class TeamTokenUpdates: Sendable {
+  // Only teams with a verified provider token have an entry, so that the number of trusted keys bounds the memory.
+  private let byTeam = Mutex<[String: TokenUpdates]>([:])
+
+  /// Creates a table without changes.
+  package init() {}
+
+  /// Calls `body` with the changes of a team.
+  func with<Result: Sendable>(_ team: String, _ body: (inout TokenUpdates) -> Result) -> Result {
+    byTeam.withLock { body(&$0[team, default: TokenUpdates()]) }
+  }
+
+  /// Forgets all changes.
+  package func reset() { byTeam.withLock { $0 = [:] } }
+}
+
+/// Counts the changes of the provider token of a connection or a team and blocks further pushes after too many: rows 7 and 13 of Protocol.md,
 /// section 8.2, with the timing of section 3.2.
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
@@ -96,7 +114,7 @@ struct TokenUpdates: Sendable {
     var issuedAt: Int64
   }
 
-  /// The tokens used on this connection, at most `capacity`; the oldest one is replaced.
+  /// The tokens in use, at most `capacity`; the oldest one is replaced.
   private var seen: [Seen] = []
   private var oldest = 0
   /// When a token was last accepted that was not in `seen`.

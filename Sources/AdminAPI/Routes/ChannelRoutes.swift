@@ -63,13 +63,9 @@ struct ChannelRoutes: Sendable {
       state.channels.create(reserved, storagePolicy)
       return (description(reserved.id), true)
     } catch {
-      let detail =
-        switch error {
-        case .ofApp(let count): "\(bundleID) has \(count) channels in \(environment.rawValue), which is APNs' limit"
-        case .ofServer(let count): "there are \(count) channels, which is the limit of this server"
-        }
       throw Problem(
-        status: .conflict, detail: detail, hint: "Remove channels that are no longer needed: DELETE /api/v1/channels.")
+        status: .conflict, detail: "\(error)",
+        hint: "Remove channels that are no longer needed: DELETE /api/v1/channels.")
     }
   }
 

@@ -18,15 +18,21 @@ struct KeyRoutes: Sendable {
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let keyID = try Self.identifier(context.parameters.get("key_id") ?? "", "key_id")
     let body = try await JSONBody(
-      request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "related_key_id"])
+      request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "team_topics", "related_key_id"])
     if let other = try body.text("key_id"), other != keyID {
       throw Problem.badRequest("the body is about another key than the path", hint: "Omit key_id in the body.")
+    }
+    let (topics, teamTopics) = (try Self.topics(body, "topics"), try Self.topics(body, "team_topics"))
+    guard topics == nil || teamTopics == nil else {
+      throw Problem.badRequest(
+        "the body has both topics and team_topics",
+        hint: "topics restrict a topic-specific key; team_topics are known topics of the team and restrict nothing.")
     }
     let key = TrustedKey(
       keyID: keyID,
       teamID: try Self.identifier(try body.required("team_id", hint: "Use the team's ten characters."), "team_id"),
       publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
-      environment: try body.choice("environment", PushEnvironment.self), topics: try Self.topics(body),
+      environment: try body.choice("environment", PushEnvironment.self), topics: topics, teamTopics: teamTopics,
       relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
         try Self.identifier(text, "related_key_id")
       })
@@ -53,20 +59,20 @@ struct KeyRoutes: Sendable {
     return Response(status: .noContent)
   }
 
-  /// Returns the topics that a topic-specific key is limited to; nil for all.
+  /// Returns the topics of a key; nil if the member is absent.
   ///
   /// - Throws: `Problem` (400) for more topics than Apple allows per key (Protocol.md, section 3.3), or a topic that
   ///   is too long.
-  private static func topics(_ body: JSONBody) throws(Problem) -> [String]? {
-    let topics = try body.texts("topics")
+  private static func topics(_ body: JSONBody, _ name: String) throws(Problem) -> [String]? {
+    let topics = try body.texts(name)
     if let count = topics?.count, count > TrustedKey.topicsLimit {
       throw .badRequest(
-        "topics has \(count) topics",
+        "\(name) has \(count) topics",
         hint: "A key has at most \(TrustedKey.topicsLimit) topics. Omit topics to trust the key for all topics.")
     }
     guard topics?.allSatisfy({ $0.utf8.count <= Rulebook.topicLimit }) ?? true else {
       throw .badRequest(
-        "topics has a topic of more than \(Rulebook.topicLimit) bytes",
+        "\(name) has a topic of more than \(Rulebook.topicLimit) bytes",
         hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
     }
     return topics
@@ -105,13 +111,8 @@ extension TrustedKey {
     writer.member("key_id", keyID)
     writer.member("team_id", teamID)
     writer.member("environment", environment?.rawValue)
-    writer.name("topics")
-    if let topics {
-      writer.array { writer in
-        for topic in topics { writer.string(topic) }
-      }
-    } else {
-      writer.null()
+    for (name, topics) in [("topics", topics), ("team_topics", teamTopics)] {
+      if let topics { writer.member(name, topics) } else { writer.nullMember(name) }
     }
     writer.member("related_key_id", relatedKeyID)
   }

@@ -30,6 +30,8 @@ enum AttemptResult: Sendable {
     case credentialOrConnection
     /// The set of header fields.
     case fields
+    /// Something that the request does not show, such as a channel: every retry may succeed.
+    case elsewhere
   }
 
   /// Creates the result of a record's attempt; nil while the record is pending.
@@ -47,7 +49,7 @@ enum AttemptResult: Sendable {
   /// The retry advice of Protocol.md, section 7.2: retry 429 and 5xx later, other statuses only after a fix.
   private init(status: Int, reason: Reason?) {
     switch status {
-    case 200: self = .delivered
+    case 200..<300: self = .delivered
     case 410: self = .unregistered
     // Equivalent to a GOAWAY: retry on another connection.
     case 400 where reason == .idleTimeout: self = .unprocessed
@@ -67,8 +69,9 @@ extension AttemptResult.Remedy {
     case .methodNotAllowed: self = .method
     case .badPath, .missingDeviceToken: self = .path
     case .duplicateHeaders: self = .fields
+    case .cannotCreateChannelConfig, .channelNotRegistered, .featureNotEnabled: self = .elsewhere
     case .missingProviderToken, .expiredProviderToken, .badEnvironmentKeyInToken, .badEnvironmentKeyIdInToken,
-      .topicDisallowed:
+      .topicDisallowed, .topicMismatch:
       self = .credential
     case .invalidProviderToken, .unrelatedKeyIdInToken, .badCertificate, .badCertificateEnvironment:
       self = .credentialOrConnection
@@ -84,6 +87,7 @@ extension AttemptResult.Remedy {
     case .apnsID: record.hash(record.facts.apnsID, into: &hasher)
     case .expiration: record.hash(record.facts.expirationText, into: &hasher)
     case .priority: record.hash(record.facts.priorityText, into: &hasher)
+    case .elsewhere: return record.seq
     case .method: record.hash(record.facts.method, into: &hasher)
     case .path: record.hash(record.facts.path, into: &hasher)
     case .credential: hasher.combine(record.credentialIdentity)

@@ -77,7 +77,7 @@ struct FindingsState: Sendable {
   }
 
   private mutating func analyzePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
-    let isDelivered = record.outcome == .accepted && record.served.status == 200
+    let isDelivered = record.outcome == .accepted && record.hasSuccessStatus
     if isDelivered, history.isEmpty, unresolved.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
     // A request that did not arrive completely has the key of another push.
     guard record.hasVerdict || record.isUnprocessed else { return }

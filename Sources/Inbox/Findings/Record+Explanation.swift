@@ -1,5 +1,6 @@
 package import APNSRules
 package import FaultModel
+internal import HTTPMessage
 package import Notation
 
 /// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.
@@ -60,9 +61,12 @@ extension Record {
     } else {
       sentences.append(outcome == .pending ? "It has no response yet." : "The client got no response.")
     }
-    if served.status != 200, accepted { sentences.append("The push was accepted nevertheless.") }
+    if accepted, !hasSuccessStatus { sentences.append("The push was accepted nevertheless.") }
     return sentences.joined(separator: " ")
   }
+
+  /// Whether the client received a response that reports success.
+  var hasSuccessStatus: Bool { served.status.map { HTTPStatus.isSuccess($0) } ?? false }
 
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {

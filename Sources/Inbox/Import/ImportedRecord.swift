@@ -67,6 +67,7 @@ struct ImportedRecord {
   }
 
   struct VerdictMembers {
+    var status = 200
     var reason: Reason?
     var passed: [Check] = []
     var failed: (check: Check, detail: String)?
@@ -205,6 +206,7 @@ extension ImportedRecord.VerdictMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
+      case "status": status = try json.wholeOrNull() ?? 200
       case "reason":
         guard let text = try json.text() else { return }
         reason = Reason(text: text)

@@ -116,7 +116,8 @@ struct RecordReader {
       default: .none
       }
     return Verdict(
-      facts: facts, credential: credential, token: token(imported.auth), passed: verdict.passed,
+      facts: facts, credential: credential, token: token(imported.auth), acceptedStatus: verdict.status,
+      passed: verdict.passed,
       failed: verdict.failed.map { ($0.check, verdict.reason, $0.detail) })
   }
 

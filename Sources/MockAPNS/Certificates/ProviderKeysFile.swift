@@ -15,6 +15,7 @@ package struct ProviderKeysFile: Sendable {
     case teamID = "team_id"
     case publicKey = "public_key"
     case file, environment, topics
+    case teamTopics = "team_topics"
     case relatedKeyID = "related_key_id"
   }
 
@@ -110,9 +111,16 @@ package struct ProviderKeysFile: Sendable {
       }
     case (nil, let path?): publicKey = try self.publicKey(keyID, inFile: path)
     }
+    let topics = try topics(fields[Field.topics.rawValue], .topics)
+    let teamTopics = try self.topics(fields[Field.teamTopics.rawValue], .teamTopics)
+    if topics != nil, teamTopics != nil {
+      throw YAMLError(
+        at: node.position, "the key \(keyID) has both topics and team_topics",
+        hint: "write topics for a topic-specific key, team_topics for a key that is valid for all topics of its team")
+    }
     return ProviderKeyEntry(
       keyID: keyID, teamID: teamID, publicKey: publicKey, environment: try environment(try value(.environment)),
-      topics: try topics(fields[Field.topics.rawValue]), relatedKeyID: try identifier(.relatedKeyID))
+      topics: topics, teamTopics: teamTopics, relatedKeyID: try identifier(.relatedKeyID))
   }
 
   /// A string and its position in the file.
@@ -132,15 +140,16 @@ package struct ProviderKeysFile: Sendable {
     return environment
   }
 
-  private func topics(_ node: YAMLNode?) throws(YAMLError) -> [String]? {
+  private func topics(_ node: YAMLNode?, _ field: Field) throws(YAMLError) -> [String]? {
     guard let node, !node.isEmpty else { return nil }
-    let hint = "write topics: [first, second], or omit it"
+    let name = field.rawValue
+    let hint = "write \(name): [first, second], or omit it"
     guard case .list(let elements) = node.content, !elements.isEmpty else {
-      throw YAMLError(at: node.position, "topics: expected a list of strings", hint: hint)
+      throw YAMLError(at: node.position, "\(name): expected a list of strings", hint: hint)
     }
     return try elements.map { element throws(YAMLError) in
       guard let text = element.text, !element.isEmpty else {
-        throw YAMLError(at: element.position, "topics: expected a string, not \(element.kind)", hint: hint)
+        throw YAMLError(at: element.position, "\(name): expected a string, not \(element.kind)", hint: hint)
       }
       return text
     }
@@ -273,6 +282,7 @@ extension ProviderKeysFile {
     #                   it is in this folder
     #   environment     sandbox or production, for a key that is limited to one of them; default: both
     #   topics          the topics of a topic-specific key; default: all
+    #   team_topics     the topics that the team is known to have, for serve --topics known; they do not restrict the key
     #   related_key_id  the key that a topic-specific key may share a connection with; usually absent
 
     keys:
@@ -305,25 +315,28 @@ package struct ProviderKeyEntry: Sendable {
   package let environment: PushEnvironment?
   /// The topics of a topic-specific key; nil for all.
   package let topics: [String]?
+  /// The topics that the team is known to have, which do not restrict the key; nil for none.
+  package let teamTopics: [String]?
   /// The id of the key that a topic-specific key may share a connection with.
   package let relatedKeyID: String?
 
   /// Creates an entry.
   package init(
     keyID: String, teamID: String, publicKey: ES256PublicKey, environment: PushEnvironment? = nil,
-    topics: [String]? = nil, relatedKeyID: String? = nil
+    topics: [String]? = nil, teamTopics: [String]? = nil, relatedKeyID: String? = nil
   ) {
     self.keyID = keyID
     self.teamID = teamID
     self.publicKey = publicKey
     self.environment = environment
     self.topics = topics
+    self.teamTopics = teamTopics
     self.relatedKeyID = relatedKeyID
   }
 
   /// Returns whether both entries trust the same key with the same restrictions.
   func isSame(as other: ProviderKeyEntry) -> Bool {
     (keyID, teamID, environment, relatedKeyID) == (other.keyID, other.teamID, other.environment, other.relatedKeyID)
-      && topics == other.topics && publicKey.isSame(as: other.publicKey)
+      && topics == other.topics && teamTopics == other.teamTopics && publicKey.isSame(as: other.publicKey)
   }
 }

@@ -121,7 +121,9 @@ struct ProviderKeysText {
   private static func lines(of entry: ProviderKeyEntry) throws -> [String] {
     var lines = ["- key_id: \(quoted(entry.keyID))", "  team_id: \(quoted(entry.teamID))"]
     if let environment = entry.environment { lines.append("  environment: \(environment.rawValue)") }
-    if let topics = entry.topics { lines.append("  topics: [\(topics.map(quoted).joined(separator: ", "))]") }
+    for (name, topics) in [("topics", entry.topics), ("team_topics", entry.teamTopics)] {
+      if let topics { lines.append("  \(name): [\(topics.map(quoted).joined(separator: ", "))]") }
+    }
     if let related = entry.relatedKeyID { lines.append("  related_key_id: \(quoted(related))") }
     lines.append("  public_key: |")
     return lines + (try entry.publicKey.pem).split(separator: "\n").map { "    " + $0 }

@@ -69,10 +69,11 @@ extension TrustedKey {
   /// Creates a key that verifies signatures with `publicKey`.
   package init(
     keyID: String, teamID: String, publicKey: ES256PublicKey, environment: PushEnvironment? = nil,
-    topics: [String]? = nil, relatedKeyID: String? = nil
+    topics: [String]? = nil, teamTopics: [String]? = nil, relatedKeyID: String? = nil
   ) {
     self.init(
-      keyID: keyID, teamID: teamID, environment: environment, topics: topics, relatedKeyID: relatedKeyID
+      keyID: keyID, teamID: teamID, environment: environment, topics: topics, teamTopics: teamTopics,
+      relatedKeyID: relatedKeyID
     ) { algorithm, message, signature in
       publicKey.isValid(signature: signature, for: message, hash: algorithm == .es512 ? .sha512 : .sha256)
     }
@@ -84,7 +85,7 @@ extension TrustedKey {
   init(_ entry: ProviderKeyEntry) {
     self.init(
       keyID: entry.keyID, teamID: entry.teamID, publicKey: entry.publicKey, environment: entry.environment,
-      topics: entry.topics, relatedKeyID: entry.relatedKeyID)
+      topics: entry.topics, teamTopics: entry.teamTopics, relatedKeyID: entry.relatedKeyID)
   }
 }
 

@@ -96,6 +96,7 @@ final class PushProcessor {
     activePolicy = policy.value
     authentication = ConnectionAuthentication(certificate: facts.certificate, known: resources.knownTokens)
     authentication.acceptsPushes = acceptsPushes
+    authentication.teamUpdates = state.teamTokenUpdates
     responses = ResponseTemplates(environment: facts.environment, settings: policy.value.settings)
     streams = StreamLimitPolicy(isWidened: facts.certificate != nil, settings: policy.value.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)

@@ -29,6 +29,8 @@ extension ServerState {
         contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
           try loader.add(device)
         }
+        // Last, because nothing may change if this or an earlier step throws.
+        try channels.add(contents.channels)
       }
     }
     apps.update { apps in
@@ -46,18 +48,21 @@ extension ServerState {
     for path in configuration.fixtures { documents.append(try FixtureDocument(path: path)) }
     _ = try load(documents, progress: progress)
     devices.saveAsInitial()
+    channels.saveAsInitial()
     initialApps.withLockedValue { $0 = apps.load() }
   }
 
-  /// Restores the devices and apps that there were after the start.
+  /// Restores the devices, channels and apps that there were after the start.
   func resetDevices() {
     devices.reset()
+    channels.reset()
     apps.update { $0 = initialApps.withLockedValue { $0 } }
   }
 
   /// Returns a writer of the present apps, devices and channels.
   package func fixtureWriter() -> FixtureWriter {
-    FixtureWriter(apps: apps.load().apps, devices: devices, channels: [], teamID: CertificateFolder.teamID)
+    FixtureWriter(
+      apps: apps.load().apps, devices: devices, channels: channels.channels(), teamID: CertificateFolder.teamID)
   }
 }
 
@@ -67,7 +72,9 @@ extension ServerState {
   /// - Parameters:
   ///   - bundleID: The app; nil for any.
   ///   - environment: The environment; nil for any.
-  package func channels(withID id: String, bundleID: String?, environment: PushEnvironment?) -> [ChannelName] { [] }
+  package func channels(withID id: String, bundleID: String?, environment: PushEnvironment?) -> [ChannelName] {
+    channels.channels(of: bundleID, in: environment).filter { $0.id == id }.map { ChannelName($0) }
+  }
 
   /// Returns a new device token. The tokens are repeatable for the same seed.
   package func newDeviceToken(digits count: Int = 64) -> String {
@@ -78,7 +85,7 @@ extension ServerState {
   /// Returns the `apns-unique-id` in the response to an accepted push; nil if it had none.
   package func uniqueID(of record: borrowing Record) -> String? {
     let connection = record.connection
-    guard record.accepted, record.served.status == 200, connection.environment == .sandbox,
+    guard record.accepted, record.served.status == 200, connection.environment == .sandbox, record.kind != .channel,
       let number = UInt64(connection.id.dropFirst())
     else { return nil }
     var source = IdentifierSource(seed: seed, connection: number, stream: record.stream)

@@ -18,6 +18,8 @@ package final class ServerState: Sendable {
   package let configuration: Configuration
   /// The server clock, which tests can freeze and advance.
   package let clock: ServerClock
+  /// The changes of provider tokens of each team, for the setting `token_update_scope`.
+  let teamTokenUpdates = TeamTokenUpdates()
   /// The trusted provider keys.
   package let keys: PublishedValue<TrustedKeySet>
   /// The registered devices, their apps and tokens.
@@ -118,9 +120,11 @@ package final class ServerState: Sendable {
     set { bound.withLockedValue { $0.admin = newValue } }
   }
 
-  /// Resets the counters of rules and the attempt numbers of pushes.
+  /// Resets the counters of rules, the attempt numbers of pushes, and the changes of provider tokens that are counted by
+  /// team.
   package func resetCounters() {
     inbox.attempts.removeAll()
+    teamTokenUpdates.reset()
     faults.resetCounters()
   }
 

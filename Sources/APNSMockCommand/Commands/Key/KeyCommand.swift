@@ -52,14 +52,15 @@ struct KeyList: AsyncParsableCommand {
     var rows = entries.map { entry in
       Row(
         keyID: entry.keyID, teamID: entry.teamID, environment: entry.environment?.rawValue, topics: entry.topics,
-        relatedKeyID: entry.relatedKeyID, isTrustedNow: trusted.map { $0.contains { $0.keyId == entry.keyID } },
+        teamTopics: entry.teamTopics, relatedKeyID: entry.relatedKeyID,
+        isTrustedNow: trusted.map { $0.contains { $0.keyId == entry.keyID } },
         isTrustedAtStart: true)
     }
     for key in trusted ?? [] where !entries.contains(where: { $0.keyID == key.keyId }) {
       rows.append(
         Row(
           keyID: key.keyId, teamID: key.teamId, environment: key.environment, topics: key.topics,
-          relatedKeyID: key.relatedKeyId, isTrustedNow: true, isTrustedAtStart: false))
+          teamTopics: key.teamTopics, relatedKeyID: key.relatedKeyId, isTrustedNow: true, isTrustedAtStart: false))
     }
     return rows
   }
@@ -70,6 +71,7 @@ struct KeyList: AsyncParsableCommand {
     var teamID: String
     var environment: String?
     var topics: [String]?
+    var teamTopics: [String]?
     var relatedKeyID: String?
     /// Nil if no server is running.
     var isTrustedNow: Bool?
@@ -89,7 +91,8 @@ struct KeyList: AsyncParsableCommand {
         rows: keys,
         columns: [
           .init("KEY ID", \.keyID), .init("TEAM", \.teamID), .init("ENVIRONMENT") { $0.environment ?? "both" },
-          .init("TOPICS") { $0.topics?.joined(separator: " ") ?? "all" }, .init("TRUSTED", \.trust),
+          .init("TOPICS") { $0.topics?.joined(separator: " ") ?? "all" },
+          .init("TEAM TOPICS") { $0.teamTopics?.joined(separator: " ") }, .init("TRUSTED", \.trust),
         ])
     }
 
@@ -98,6 +101,7 @@ struct KeyList: AsyncParsableCommand {
       writer.member("team_id", teamID)
       writer.member("environment", environment)
       if let topics { writer.member("topics", topics) } else { writer.nullMember("topics") }
+      if let teamTopics { writer.member("team_topics", teamTopics) } else { writer.nullMember("team_topics") }
       writer.member("related_key_id", relatedKeyID)
       if let isTrustedNow { writer.member("trusted_now", isTrustedNow) } else { writer.nullMember("trusted_now") }
       writer.member("trusted_at_start", isTrustedAtStart)
@@ -179,6 +183,13 @@ struct KeyAdd: AsyncParsableCommand {
   var topic: [String] = []
 
   @Option(
+    name: .long,
+    help: ArgumentHelp(
+      "Topics that the team is known to have, for serve --topics known; they do not restrict the key. (default: none)",
+      valueName: "topic,topic"))
+  var teamTopics: String?
+
+  @Option(
     name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
   var relatedKeyID: String?
 
@@ -226,14 +237,25 @@ struct KeyAdd: AsyncParsableCommand {
     try AppleKeyFile.checkIdentifier(keyID, flag: "--key-id")
     try AppleKeyFile.checkIdentifier(teamID, flag: "--team-id")
     if let relatedKeyID { try AppleKeyFile.checkIdentifier(relatedKeyID, flag: "--related-key-id") }
-    for topic in topic where !CertificateFolder.isTopic(topic) {
+    let teamTopics = teamTopics.map {
+      $0.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
+    }
+    for (flag, topics) in [("--topic", topic), ("--team-topics", teamTopics ?? [])] {
+      for topic in topics where !CertificateFolder.isTopic(topic) {
+        throw CommandFailure(
+          .usage,
+          "\(flag) must have 1 to 255 characters without spaces and control characters, not \"\(topic.onOneLine)\"")
+      }
+    }
+    guard topic.isEmpty || teamTopics == nil else {
       throw CommandFailure(
         .usage,
-        "--topic must have 1 to 255 characters without spaces and control characters, not \"\(topic.onOneLine)\"")
+        "--topic and --team-topics exclude each other: a topic-specific key is valid for its topics only, team topics do not "
+          + "restrict the key")
     }
     return ProviderKeyEntry(
       keyID: keyID, teamID: teamID, publicKey: try AppleKeyFile.publicKey(at: file),
-      environment: environment?.environment, topics: topic.isEmpty ? nil : topic,
+      environment: environment?.environment, topics: topic.isEmpty ? nil : topic, teamTopics: teamTopics,
       relatedKeyID: relatedKeyID)
   }
 
@@ -245,6 +267,7 @@ struct KeyAdd: AsyncParsableCommand {
       writer.member("public_key", pem)
       if let environment = entry.environment { writer.member("environment", environment.rawValue) }
       if let topics = entry.topics { writer.member("topics", topics) }
+      if let topics = entry.teamTopics { writer.member("team_topics", topics) }
       if let related = entry.relatedKeyID { writer.member("related_key_id", related) }
     }
   }
@@ -257,6 +280,7 @@ extension ProviderKeyEntry {
     writer.member("team_id", teamID)
     writer.member("environment", environment?.rawValue)
     if let topics { writer.member("topics", topics) } else { writer.nullMember("topics") }
+    if let teamTopics { writer.member("team_topics", teamTopics) } else { writer.nullMember("team_topics") }
     writer.member("related_key_id", relatedKeyID)
   }
 }

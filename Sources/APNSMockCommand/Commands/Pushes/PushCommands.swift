@@ -248,6 +248,6 @@ struct Push: Decodable {
         .init("DEVICE", shortened: { $0.count > 12 ? "\($0.prefix(6))…\($0.suffix(4))" : $0 }, \.request.deviceToken),
         .init("APNS-ID", \.apns.id),
       ],
-      color: { $0.served.status == 200 ? nil : .red })
+      color: { $0.served.status.map { (200..<300).contains($0) } == true ? nil : .red })
   }
 }

@@ -53,6 +53,8 @@ struct TrustedKeysPage: Decodable {
     var teamId: String
     var environment: String?
     var topics: [String]?
+    /// Nil also for a server of an older version.
+    var teamTopics: [String]?
     var relatedKeyId: String?
   }
 }

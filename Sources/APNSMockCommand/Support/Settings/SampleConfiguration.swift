@@ -38,6 +38,8 @@ enum SampleConfiguration {
       .init(
         "How many faster token changes are accepted before TooManyProviderTokenUpdates.",
         .value("\(settings.freeTokenUpdates)"))
+    case .tokenUpdateScope:
+      .init("What token changes are counted for: connection or team.", .value(settings.tokenUpdateScope.rawValue))
     case .idleTimeout: .init("How long a connection may be idle before GOAWAY.", .duration(settings.idleTimeout))
     case .firstStreams:
       .init("MAX_CONCURRENT_STREAMS of the first SETTINGS in token mode.", .value("\(settings.firstStreams)"))
@@ -62,7 +64,8 @@ enum SampleConfiguration {
       .init("The number of rejections after which a connection is closed with GOAWAY, or off.", .value("off"))
     case .unregisteredDelay:
       .init(
-        "How long after the first push to a removed app 410 Unregistered begins.", .duration(settings.unregisteredDelay))
+        "How long after the first push to a removed app 410 Unregistered begins.", .duration(settings.unregisteredDelay)
+      )
     case .onlineQueue:
       .init(
         "Whether an online device loses a push if the next one arrives before it has acknowledged it: 1, or off.",

@@ -286,6 +286,7 @@ extension APNSSetting {
       "Whether a connection gets 403 `ExpiredProviderToken` for every request after the first one, also with a new token."
     case .tokenUpdateInterval: "How long a connection must use a provider token before the next one."
     case .freeTokenUpdates: "The number of faster changes before 429 `TooManyProviderTokenUpdates`."
+    case .tokenUpdateScope: "What the changes are counted for."
     case .idleTimeout: "The idle time after which a connection is closed with GOAWAY `IdleTimeout`."
     case .firstStreams: "MAX_CONCURRENT_STREAMS of the first SETTINGS frame in token mode."
     case .maxStreams:
