@@ -29,12 +29,29 @@ extension ServerState {
         contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
           try loader.add(device)
         }
+        try add(contents.channels, from: documents)
       }
     }
     apps.update { apps in
       for app in contents.apps { apps.set(app) }
     }
     return contents
+  }
+
+  private func add(_ channels: [ChannelDescription], from documents: [FixtureDocument]) throws(FixtureFailure) {
+    do throws(ChannelLimit) {
+      try self.channels.add(channels)
+    } catch {
+      let message =
+        switch error {
+        case .ofApp(let count): "an app would have more than \(count) channels in one environment, APNs' limit"
+        case .ofServer(let count): "there would be more than \(count) channels, the limit of this server"
+        }
+      throw FixtureFailure([
+        FileProblem(
+          file: documents.last?.name ?? "", message, hint: "remove channels that are no longer needed: apns-mock channel rm")
+      ])
+    }
   }
 
   /// Loads the fixture files of the configuration, which a reset restores.
@@ -46,6 +63,7 @@ extension ServerState {
     for path in configuration.fixtures { documents.append(try FixtureDocument(path: path)) }
     _ = try load(documents, progress: progress)
     devices.saveAsInitial()
+    channels.saveAsInitial()
     initialApps.withLockedValue { $0 = apps.load() }
   }
 
@@ -57,7 +75,8 @@ extension ServerState {
 
   /// Returns a writer of the present apps, devices and channels.
   package func fixtureWriter() -> FixtureWriter {
-    FixtureWriter(apps: apps.load().apps, devices: devices, channels: [], teamID: CertificateFolder.teamID)
+    FixtureWriter(
+      apps: apps.load().apps, devices: devices, channels: channels.channels(), teamID: CertificateFolder.teamID)
   }
 }
 
@@ -67,7 +86,9 @@ extension ServerState {
   /// - Parameters:
   ///   - bundleID: The app; nil for any.
   ///   - environment: The environment; nil for any.
-  package func channels(withID id: String, bundleID: String?, environment: PushEnvironment?) -> [ChannelName] { [] }
+  package func channels(withID id: String, bundleID: String?, environment: PushEnvironment?) -> [ChannelName] {
+    channels.channels(of: bundleID, in: environment).filter { $0.id == id }.map(ChannelName.init)
+  }
 
   /// Returns a new device token. The tokens are repeatable for the same seed.
   package func newDeviceToken(digits count: Int = 64) -> String {
