@@ -178,7 +178,7 @@ def test_channels_are_loaded_saved_and_reset(start, sample, tmp_path):
     server.api("PUT", "/fixtures", {"channels": [
         {**channel, "message_storage_policy": 0}, {**channel, "id": "AAAA"}]})
     assert [(one["id"], one["message_storage_policy"]) for one in server.api("GET", "/fixtures")["channels"]] == [
-        (channel["id"], 0), ("AAAA", 0)]
+        (channel["id"], 0), ("AAAA", 1)]
     subscription = server.api("POST", "/devices/anna/subscriptions", {"channel": channel["id"]})
     assert subscription == {"channel": channel["id"], "bundle_id": "com.example.app", "environment": "sandbox"}
     assert server.api("GET", "/devices/anna/subscriptions")["items"] == [subscription]
