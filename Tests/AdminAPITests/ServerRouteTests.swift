@@ -33,20 +33,20 @@ import Testing
 
 /// What a reset restores, and the event that reports it.
 @Suite struct ResetRouteTests {
-  private static let everything = ["inbox", "rules", "profile", "counters", "clock", "devices"]
+  private static let everything = ["inbox", "rules", "profile", "counters", "clock", "devices", "channels"]
   /// Request bodies, nil for none, with the scopes that they reset.
   private static let bodies: [(String?, [String])] = [
     (nil, everything), ("", everything), ("{}", everything), (#"{"all":true}"#, everything),
     (#"{"all":false}"#, []), (#"{"all":false,"clock":true}"#, ["clock"]),
-    (#"{"keep":["profile"]}"#, ["inbox", "rules", "counters", "clock", "devices"]),
-    (#"{"keep":["profile","clock"]}"#, ["inbox", "rules", "counters", "devices"]),
-    (#"{"all":true,"keep":"inbox"}"#, ["rules", "profile", "counters", "clock", "devices"]),
+    (#"{"keep":["profile"]}"#, ["inbox", "rules", "counters", "clock", "devices", "channels"]),
+    (#"{"keep":["profile","clock"]}"#, ["inbox", "rules", "counters", "devices", "channels"]),
+    (#"{"all":true,"keep":"inbox"}"#, ["rules", "profile", "counters", "clock", "devices", "channels"]),
     (#"{"keep":[]}"#, everything), (#"{"keep":null,"all":null,"inbox":null}"#, everything),
     (#"{"clock":true}"#, ["clock"]), (#"{"devices":true,"inbox":true}"#, ["inbox", "devices"]),
     (#"{"inbox":false}"#, []), (#"{"inbox":false,"devices":true}"#, ["devices"]), (#"{"inbox":true}"#, ["inbox"]),
     (#"{"rules":true}"#, ["rules"]), (#"{"profile":true}"#, ["profile"]),
     (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
-    (#"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true}"#, everything),
+    (#"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true,"channels":true}"#, everything),
   ]
 
   @Test func namedScopesAreResetAndReported() async throws {

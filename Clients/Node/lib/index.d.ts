@@ -216,7 +216,7 @@ export interface Status {
   [member: string]: unknown;
 }
 
-export type ResetPart = 'inbox' | 'rules' | 'profile' | 'counters' | 'clock' | 'devices';
+export type ResetPart = 'inbox' | 'rules' | 'profile' | 'counters' | 'clock' | 'devices' | 'channels';
 
 /**
  * Reads and controls one server.

@@ -71,9 +71,10 @@ struct AdminMiddleware: RouterMiddleware {
 
   private func missing(_ request: Request) -> Problem {
     let path = request.uri.path
-    // As in the router, literal paths take precedence over variable ones.
-    let literal = routes.filter { $0.path == path }
-    let matching = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
+    // As in the router, literal components take precedence over variable ones.
+    let candidates = routes.filter { $0.matches(path) }
+    let variables = candidates.map(\.variableCount).min()
+    let matching = candidates.filter { $0.variableCount == variables }
     guard matching.isEmpty else {
       var methods = matching.map(\.method.rawValue)
       if methods.contains("GET") { methods.append("HEAD") }

@@ -45,6 +45,9 @@ struct Route: Sendable {
     return route
   }
 
+  /// The number of variable components of the path.
+  var variableCount: Int { path.count { $0 == ":" } }
+
   /// Returns whether the route's path template matches `path`.
   func matches(_ path: String) -> Bool {
     let template = self.path.split(separator: "/")

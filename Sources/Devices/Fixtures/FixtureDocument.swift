@@ -83,7 +83,8 @@ package struct FixtureFailure: Error, Sendable, Equatable, CustomStringConvertib
   /// At least one error.
   package let problems: [FileProblem]
 
-  init(_ problems: [FileProblem]) { self.problems = problems }
+  /// Creates a failure with at least one error.
+  package init(_ problems: [FileProblem]) { self.problems = problems }
 
   /// Creates a failure from `errno`.
   fileprivate init(unreadable path: String) {

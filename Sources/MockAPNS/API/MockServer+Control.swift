@@ -18,8 +18,10 @@ public enum ResetPart: String, Sendable, CaseIterable {
   case counters
   /// The server's clock.
   case clock
-  /// The registered and unregistered device tokens, and the broadcast channels.
+  /// The known apps, the devices, and device tokens.
   case devices
+  /// The broadcast channels.
+  case channels
 }
 
 extension ServerState {
@@ -30,6 +32,7 @@ extension ServerState {
     if parts.contains(.counters) { resetCounters() }
     if parts.contains(.clock) { clock.runReal() }
     if parts.contains(.devices) { resetDevices() }
+    if parts.contains(.channels) { channels.reset() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
     let names = ResetPart.allCases.filter(parts.contains).map(\.rawValue)

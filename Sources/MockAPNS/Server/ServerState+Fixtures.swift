@@ -30,13 +30,29 @@ extension ServerState {
           try loader.add(device)
         }
         // Last, because nothing may change if this or an earlier step throws.
-        try channels.add(contents.channels)
+        try add(contents.channels, from: documents)
       }
     }
     apps.update { apps in
       for app in contents.apps { apps.set(app) }
     }
     return contents
+  }
+
+  private func add(_ channels: [ChannelDescription], from documents: [FixtureDocument]) throws(FixtureFailure) {
+    do throws(ChannelLimit) {
+      try self.channels.add(channels)
+    } catch {
+      let message =
+        switch error {
+        case .ofApp(let count): "an app would have more than \(count) channels in one environment, APNs' limit"
+        case .ofServer(let count): "there would be more than \(count) channels, the limit of this server"
+        }
+      throw FixtureFailure([
+        FileProblem(
+          file: documents.last?.name ?? "", message, hint: "remove channels that are no longer needed: apns-mock channel rm")
+      ])
+    }
   }
 
   /// Loads the fixture files of the configuration, which a reset restores.

@@ -117,7 +117,7 @@ def test_counters_never_decrease(start, device):
     before = counters()
     assert value(server, "apns_mock_inbox_evicted_records_total") == 5
     assert server.api("POST", "/reset", {name: True for name in (
-        "inbox", "rules", "profile", "counters", "clock", "devices")})
+        "inbox", "rules", "profile", "counters", "clock", "devices", "channels")})
     server.api("DELETE", "/pushes", all="true")
     after = counters()
     assert before == after

@@ -165,3 +165,27 @@ def test_large_files(binary, start, tmp_path):
     with pytest.raises(urllib.error.HTTPError) as error:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=15)
     assert error.value.code == 413 and "--fixtures" in json.loads(error.value.read())["hint"]
+
+
+def test_channels_are_loaded_saved_and_reset(start, sample, tmp_path):
+    path = tmp_path / "fixtures.yaml"
+    path.write_text(sample)
+    server = start("--fixtures", path)
+    (channel,) = server.api("GET", "/fixtures")["channels"]
+    assert channel == {
+        "bundle_id": "com.example.app", "environment": "sandbox", "id": "dHN0LXNyY2gtY2hubA==",
+        "message_storage_policy": 1}
+    server.api("PUT", "/fixtures", {"channels": [
+        {**channel, "message_storage_policy": 0}, {**channel, "id": "AAAA"}]})
+    assert [(one["id"], one["message_storage_policy"]) for one in server.api("GET", "/fixtures")["channels"]] == [
+        (channel["id"], 0), ("AAAA", 1)]
+    subscription = server.api("POST", "/devices/anna/subscriptions", {"channel": channel["id"]})
+    assert subscription == {"channel": channel["id"], "bundle_id": "com.example.app", "environment": "sandbox"}
+    assert server.api("GET", "/devices/anna/subscriptions")["items"] == [subscription]
+    assert server.api("GET", "/devices/anna")["subscriptions"] == [subscription]
+    server.api("DELETE", "/devices/anna/subscriptions", channel=channel["id"])
+    assert server.api("GET", "/devices/anna/subscriptions")["items"] == []
+    server.api("POST", "/reset", {"keep": "channels"})
+    assert len(server.api("GET", "/fixtures")["channels"]) == 2
+    server.api("POST", "/reset", {"channels": True})
+    assert server.api("GET", "/fixtures")["channels"] == [channel]

@@ -483,7 +483,7 @@ def test_reset_by_command(start):
     assert server.api("GET", "/clock")["mode"] == "real"
     assert server.api("GET", "/profile")["name"] == "healthy" and server.api("GET", "/profile")["halted"] is True
     done = server.command("reset")
-    assert done.stdout == "reset: inbox, rules, profile, counters, clock, devices\n"
+    assert done.stdout == "reset: inbox, rules, profile, counters, clock, devices, channels\n"
     after = server.api("GET", "/profile")
     assert {**after, "activated_at": None} == {**before, "activated_at": None}
     assert server.api("GET", "/rules")["items"] == []

@@ -117,4 +117,4 @@ def test_fixtures_are_checked_loaded_and_saved(server, binary, tmp_path):
     assert ids == ["anna", "bert", "carl", "dora"]
     for name in ("saved.yaml", "saved.json"):
         ok(server, "fixtures", "save", tmp_path / name)
-        assert run(binary, "fixtures", "lint", tmp_path / name).stdout == "valid: 1 app, 4 devices, 0 channels\n"
+        assert run(binary, "fixtures", "lint", tmp_path / name).stdout == "valid: 1 app, 4 devices, 1 channel\n"

@@ -7,7 +7,8 @@ struct ResetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reset", abstract: "Reset the server or parts of it to the initial state.",
     discussion: """
-      Without a flag: the inbox, added rules, the profile with its parameters and seed, counters, the clock and devices. \
+      Without a flag: the inbox, added rules, the profile with its parameters and seed, counters, the clock, \
+      devices and channels. \
       Trusted keys stay. With --scope only the pushes in it are removed, and their attempts are counted anew.
       """)
 
@@ -26,12 +27,15 @@ struct ResetCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Set the clock to the machine's time.")
   var clock = false
 
-  @Flag(name: .long, help: "Remove the states of all device tokens.")
+  @Flag(name: .long, help: "Restore the devices of the fixtures, and remove all others and the states of device tokens.")
   var devices = false
+
+  @Flag(name: .long, help: "Restore the broadcast channels of the fixtures, and remove all others.")
+  var channels = false
 
   @Option(
     name: .long,
-    help: "Keep this part and reset all others: inbox, rules, profile, counters, clock or devices; repeatable.")
+    help: "Keep this part and reset all others: inbox, rules, profile, counters, clock, devices or channels; repeatable.")
   var keep: [String] = []
 
   @OptionGroup var scope: ScopeFlag
@@ -45,7 +49,7 @@ struct ResetCommand: AsyncParsableCommand {
   func run() async throws {
     let parts = [
       ("inbox", inbox), ("rules", rules), ("profile", profile), ("counters", counters), ("clock", clock),
-      ("devices", devices),
+      ("devices", devices), ("channels", channels),
     ]
     let body = JSONWriter.object { writer in
       for (part, isChosen) in parts where isChosen { writer.member(part, true) }

@@ -173,7 +173,7 @@ extension ServeSettings {
     case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
     case .maxBytes: configuration.maxBytes = try Value.size(value)
     case .fixtures: configuration.fixtures = try Self.texts(values, allowed: "a fixture file")
-    case .devices: configuration.requiresRegisteredDevices = try Value.word(value, of: KnownNames.self) == .known
+    case .devices: configuration.requiresRegisteredDevices = try Value.word(value, of: Acceptance.self) == .known
     case .maxDevices: configuration.maxDevices = try Value.whole(value, in: 1...Self.maxDevices)
     case .threads: configuration.threads = try Value.whole(value, in: 1...1024)
     case .portFile: portFile = try Value.notEmpty(value, allowed: "the path of a file")
@@ -202,14 +202,6 @@ extension ServeSettings {
 
   /// The largest number of devices that the registry can have.
   private static let maxDevices = 10_000_000
-
-  /// The names that are accepted in pushes.
-  private enum KnownNames: String, CaseIterable {
-    /// All well-formed ones.
-    case any
-    /// Those of fixtures.
-    case known
-  }
 
   private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {
     for value in values { _ = try Value.notEmpty(value, allowed: allowed) }
@@ -277,7 +269,7 @@ extension Value {
   }
 }
 
-/// The topics that are accepted.
+/// The topics or device tokens that are accepted.
 enum Acceptance: String, CaseIterable, Sendable {
   /// All.
   case any
