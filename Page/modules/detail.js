@@ -127,6 +127,7 @@ export class Detail {
     return h("header", { class: "detail-head" },
       h("div", { class: "detail-line" },
         h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? record.outcome}`),
+        record.delivery && h("span", { class: "chip", title: "Delivery" }, record.delivery),
         h("span", { class: "quiet" }, `#${record.seq}`),
         h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
         (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),

@@ -9,7 +9,8 @@ const SYNTAX = [
   ["type:background", "the push type"], ["token:ab12*", "the device token"], ["text:\"order shipped\"", "anywhere in the payload"],
   ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
   ["is:retry", "first, pending, duplicate"], ["finding:*", "any finding"], ["rule:flaky", "and profile:, the fault"],
-  ["connection:c17", "and listener:, key_id:, team_id:"], ["since:5m", "and until:, a time or an age"], ["!type:alert", "! negates a condition"],
+  ["delivery:stored*", "the delivery to a registered device"], ["kind:broadcast", "and channel, which are not listed otherwise"],
+  ["connection:c17", "and listener:, environment:, key_id:, team_id:"], ["since:5m", "and until:, a time or an age"], ["!type:alert", "! negates a condition"],
 ];
 
 export class Search {

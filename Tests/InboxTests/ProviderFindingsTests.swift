@@ -95,6 +95,71 @@ import Testing
     #expect(FindingsScenario(steps).earners(of: .jwtStale) == earners)
   }
 
+  @Test(
+    arguments: [
+      ("one for all", (0..<6).map { Step(at: $0 * 1000, connection: "c\($0 % 2)") }, []),
+      (
+        "two processes", (0..<6).map { Step(at: $0 * 1000, connection: "c\($0 % 2)", issued: $0 % 2) }, [3]
+      ),
+      (
+        "two processes for two apps",
+        (0..<6).map { Step(at: $0 * 1000, topic: "t\($0 % 2)", connection: "c\($0 % 2)", issued: $0 % 2) }, []
+      ),
+      ("renewed on one connection", (0..<4).map { Step(at: $0 * 1000, issued: -$0 / 2) }, []),
+      (
+        "renewed on two connections",
+        [
+          Step(at: 0, connection: "c0"), Step(at: 1000, connection: "c1"), Step(at: 2000, connection: "c0", issued: -1),
+          Step(at: 3000, connection: "c1", issued: -1), Step(at: 4000, connection: "c0", issued: -1),
+        ], []
+      ),
+      (
+        "under way during the renewal",
+        [
+          Step(at: 0, connection: "c0"), Step(at: 1000, connection: "c1", issued: -1),
+          Step(at: 1099, connection: "c0"),
+        ], []
+      ),
+      (
+        "the old connection finishes",
+        [
+          Step(at: 0, connection: "c0"), Step(at: 1000, connection: "c1", issued: -1200),
+          Step(at: 60_000, connection: "c0"),
+        ], []
+      ),
+      (
+        "the old connection does not finish",
+        [
+          Step(at: 0, connection: "c0"), Step(at: 1000, connection: "c1", issued: -1200),
+          Step(at: 61_000, connection: "c0"), Step(at: 62_000, connection: "c0"),
+        ], [3]
+      ),
+      (
+        "the old token is refused",
+        [
+          Step(at: 0, connection: "c0"), Step(at: 1000, connection: "c1", issued: -1),
+          Step(at: 2000, answer: "403 ExpiredProviderToken", connection: "c0"),
+        ], []
+      ),
+      (
+        "one after the other",
+        [Step(at: 0, connection: "c0", closing: .client), Step(at: 1000, connection: "c1", issued: -1)], []
+      ),
+      (
+        "our own command",
+        [
+          Step(at: 0, connection: "c0"),
+          Step(at: 1000, connection: "c1", issued: -1, headers: [("user-agent", "apns-mock")]),
+          Step(at: 2000, connection: "c0"),
+        ], []
+      ),
+    ] as [Case])
+  func tokenPerProcess(_ name: String, _ steps: [Step], _ earners: [Int]) {
+    let findings = FindingsScenario(steps).findings(of: .tokenPerProcess)
+    #expect(findings.map(\.seq) == earners)
+    #expect(findings.allSatisfy { $0.evidence.count == 2 })
+  }
+
   /// Returns pushes on `count` connections of one push each, opened `time` milliseconds apart.
   private static func singles(
     every time: Int64, count: Int64 = 5, closing: ConnectionFacts.CloseInitiator? = .client, host: String = "c",

@@ -31,8 +31,10 @@ import Testing
   static let queries: [(query: String, seqs: [Int])] = [
     ("", [1, 4]), ("kind=*", [1, 2, 3, 4]), ("kind=broadcast", [2]), ("!kind=channel", [1, 2, 4]),
     ("kind=broadcast&kind=channel", [2, 3]), ("q=kind:broadcast", [2]), ("accepted=true", [1, 4]),
-    ("topic=*", [1, 4]), ("!topic=*", []), ("!topic=*&kind=*", [2, 3]), ("scope=topic:com.acme.*", [1]),
-    ("scope=kind:*", [1, 2, 3, 4]), ("scope=kind:channel&accepted=true", [3]), ("scope=topic:com.*&kind=broadcast", []),
+    ("topic=*", [1, 4]), ("!topic=*", []), ("!topic=*&kind=*", []), ("topic=com.acme.app&kind=*", [1, 2, 3]),
+    ("scope=topic:com.acme.*", [1]),
+    ("scope=kind:*", [1, 2, 3, 4]), ("scope=kind:channel&accepted=true", [3]),
+    ("scope=topic:com.*&kind=broadcast", [2]),
     ("kind=push&scope=kind:*", [1, 4]), ("after=1&kind=*", [2, 3, 4]), ("device_token=ab*&kind=*", [1, 4]),
   ]
 
@@ -100,8 +102,8 @@ import Testing
     ("'expect':[{'match':'kind:*','count':4}]", true), ("'expect':[{'count':4}],'scope':'kind:*'", true),
     ("'expect':[{'count':1}],'scope':'kind:broadcast'", true),
     ("'expect':[{'match':{'kind':'push'},'count':2}],'scope':'kind:*'", true),
-    ("'expect':[{'match':{'topic':'*'}}],'no_others':true", true),
-    ("'expect':[{'match':{'topic':'*'}}],'no_others':true,'scope':'kind:*'", false),
+    ("'expect':[{'match':{'push_type':'alert'}}],'no_others':true", true),
+    ("'expect':[{'match':{'push_type':'alert'}}],'no_others':true,'scope':'kind:*'", false),
     ("'expect':[{'match':{'kind':'*'}}],'no_others':true,'scope':'kind:*'", true),
   ])
   func verificationIsAboutPushes(document: String, isPassed: Bool) async throws {

@@ -21,7 +21,8 @@ export function headersTab(record) {
   return [
     h("dl", { class: "facts" }, h("dt", {}, "Request"),
       h("dd", { class: "mono wrap" }, visible(`${record.request?.method ?? "?"} ${record.request?.path ?? "?"}`)),
-      h("dt", {}, "Connection"), h("dd", {}, connection(record.connection ?? {}))),
+      h("dt", {}, "Connection"), h("dd", {}, connection(record.connection ?? {})),
+      h("dt", {}, "Kind"), h("dd", {}, [record.kind, record.environment].filter(Boolean).join(" · ") || "unknown")),
     h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Headers" }, h("table", { class: "table" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col" }, "Value"), h("th", { scope: "col" }, "Check"))),
       h("tbody", {}, headers.map(([name, value]) => h("tr", {},

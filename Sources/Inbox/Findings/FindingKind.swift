@@ -228,6 +228,8 @@ enum FindingThreshold {
   /// The time, in nanoseconds, that a client with several pushes in flight needs to process a response: a push that
   /// arrives within it after a response to another push may have been sent before the client read the response.
   static let reaction: Int64 = 100_000_000
+  /// The nanoseconds after a renewal in which connections may finish with the former provider token.
+  static let renewal: Int64 = 60_000_000_000
   /// Delays that differ by at most a tenth count as equal: a machine under load does not wait to the millisecond.
   static let sameDelay = 1.1
   /// A delay has grown if it is a quarter longer than the first one: linear back-off and jitter pass.

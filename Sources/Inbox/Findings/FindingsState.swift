@@ -14,6 +14,9 @@ struct FindingsState: Sendable {
     var pushes = 0
     var lastSeq = 0
     var tokens = TokenUse()
+    var token: ConcurrentTokens.Use?
+    /// Whether `apns-mock` itself sends on the connection, with a provider token of its own.
+    let isByOwnClient: Bool
   }
 
   private static let connectionLimit = 4096
@@ -29,6 +32,7 @@ struct FindingsState: Sendable {
   private(set) var unresolved = UnresolvedPushes()
   private var devices = UnregisteredDevices()
   private var staleTokens = StaleTokens()
+  private var concurrentTokens = ConcurrentTokens()
   /// The evidence by the `seq` of the records.
   private(set) var evidence: [Int: [FindingEvidence]] = [:]
   /// The number of records with evidence at which evidence of removed records is dropped.
@@ -63,12 +67,17 @@ struct FindingsState: Sendable {
     hosts.addPush(record, from: connection.host)
     connection.pushes += 1
     connection.lastSeq = record.seq
-    if connection.pushes == 1, record.isPlain, !record.isByOwnClient {
+    if connection.pushes == 1, record.isPlain, !connection.isByOwnClient, record.kind == .push {
       hosts.begin(record, from: connection.churnGroup)
     }
     if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.churnGroup) }
     if let token = record.verdict?.token,
       let evidence = connection.tokens.analyze(record, token, interval: interval)
+    {
+      add(evidence, to: record.seq)
+    }
+    if let token = record.verdict?.token, !connection.isByOwnClient,
+      let evidence = concurrentTokens.analyze(record, token, of: &connection.token, interval: interval)
     {
       add(evidence, to: record.seq)
     }
@@ -133,7 +142,8 @@ struct FindingsState: Sendable {
     let host = facts.clientHost
     let topic = record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } ?? ""
     return Connection(
-      facts: facts, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"))
+      facts: facts, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"),
+      isByOwnClient: record.isByOwnClient)
   }
 }
 

@@ -86,7 +86,86 @@ struct StaleTokens: Sendable {
   }
 }
 
+/// The provider tokens that the connections of a team use at the same time, for `token-per-process`.
+///
+/// A connection is reported when it uses its token well after another connection began to use another one. A renewal
+/// is not reported: the connection that brings a new token did not use it before, and after a renewal a former token
+/// may be used for a while on connections that finish.
+struct ConcurrentTokens: Sendable {
+  /// The token that a connection uses.
+  struct Use: Sendable {
+    fileprivate let keyID: String?
+    fileprivate let issuedAt: Int64
+    /// A hash of the team and the topic of the push with which the connection began to use the token: test suites that
+    /// share a server have topics of their own.
+    fileprivate let group: Int
+    /// The arrival of that push, in monotonic nanoseconds.
+    fileprivate let since: Int64
+    fileprivate var isReported = false
+
+    fileprivate func isSame(as token: ProviderToken) -> Bool { issuedAt == token.issuedAt && keyID == token.keyID }
+  }
+
+  /// The first push that used a token.
+  private struct FirstUse: Sendable {
+    let use: Use
+    let connection: ObjectIdentifier
+    let seq: Int
+  }
+
+  private static let groupLimit = 1024
+  /// The maximum number of tokens remembered for each group.
+  private static let tokenLimit = 8
+
+  private var firstUses = GenerationalCache<Int, [FirstUse]>(limit: groupLimit)
+
+  /// Analyzes a push.
+  ///
+  /// - Parameters:
+  ///   - use: The token that the connection used before; updated.
+  ///   - interval: The minimum time for which a token should be used, in milliseconds.
+  mutating func analyze(
+    _ record: borrowing Record, _ token: ProviderToken, of use: inout Use?, interval: Int64
+  ) -> FindingEvidence? {
+    guard token.signature == .valid, let issuedAt = token.issuedAt, !record.refusesToken else { return nil }
+    guard let current = use, current.isSame(as: token) else {
+      let new = Use(keyID: token.keyID, issuedAt: issuedAt, group: record.tokenGroup(token), since: record.arrivedAt)
+      begin(new, record)
+      use = new
+      return nil
+    }
+    guard !current.isReported, let firstUses = firstUses[current.group], firstUses.count > 1 else { return nil }
+    let connection = ObjectIdentifier(record.connection)
+    for other in firstUses where other.connection != connection && !other.use.isSame(as: token) {
+      let elapsed = record.arrivedAt &- other.use.since
+      // Tokens whose times of issue are so close are not the former and the new one of a provider that renews in time.
+      let isRenewal = other.use.keyID != token.keyID || abs(other.use.issuedAt &- issuedAt) >= interval / 1000
+      let minimum = isRenewal ? FindingThreshold.renewal : FindingThreshold.reaction
+      guard other.use.since > current.since, elapsed >= minimum else { continue }
+      use?.isReported = true
+      return FindingEvidence(.tokenPerProcess, with: [other.seq], .otherToken(after: elapsed))
+    }
+    return nil
+  }
+
+  private mutating func begin(_ use: Use, _ record: borrowing Record) {
+    var known = firstUses[use.group] ?? []
+    guard !known.contains(where: { $0.use.issuedAt == use.issuedAt && $0.use.keyID == use.keyID }) else { return }
+    if known.count == Self.tokenLimit { known.removeFirst() }
+    known.append(FirstUse(use: use, connection: ObjectIdentifier(record.connection), seq: record.seq))
+    firstUses[use.group] = known
+  }
+}
+
 extension Record {
+  /// A hash of the team of its provider token and of its topic.
+  fileprivate func tokenGroup(_ token: ProviderToken) -> Int {
+    var hasher = Hasher()
+    hasher.combine(token.teamID)
+    withTopic { topic in if let topic { hasher.combine(bytes: topic) } }
+    return hasher.finalize()
+  }
+
   /// Whether the response requires another provider token.
   fileprivate var refusesToken: Bool {
     served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
