@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import Notation
 
 /// The evidence for a finding on a record that follows from other records, in compact form. The text is made on
