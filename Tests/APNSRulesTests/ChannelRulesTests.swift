@@ -415,14 +415,16 @@ struct ChannelRulesTests {
 
   /// How to break each check of a new channel, in the order of the checks.
   static let creationBreakers: [(Check, Reason, @Sendable (inout TestPush) -> Void)] =
-    broadcastBreakers.filter { $0.0 >= .duplicateHeaders && $0.0 <= .requestID } + [
-      (.payloadPresent, .payloadEmpty, { $0.body = [] }),
-      (.payloadSize, .payloadTooLarge, { $0.body = [UInt8](repeating: 0x78, count: 5121) }),
-      (.payloadSyntax, .badRequestPayload, { if $0.body.first == 0x7B { $0.body = [0x78] } }),
-      (.requestMembers, .badRequestParams, { $0.replace("{", by: #"{"x":1,"#) }),
-      (.storagePolicy, .missingChannelQueueSize, { $0.replace(":1", by: ":2") }),
-      (.channelPushType, .missingPushType, { $0.replace(#""LiveActivity""#, by: "null") }),
-    ]
+    broadcastBreakers.filter { $0.0 >= .duplicateHeaders && $0.0 <= .requestID } + bodyBreakers
+
+  private static let bodyBreakers: [(Check, Reason, @Sendable (inout TestPush) -> Void)] = [
+    (.payloadPresent, .payloadEmpty, { $0.body = [] }),
+    (.payloadSize, .payloadTooLarge, { $0.body = [UInt8](repeating: 0x78, count: 5121) }),
+    (.payloadSyntax, .badRequestPayload, { if $0.body.first == 0x7B { $0.body = [0x78] } }),
+    (.requestMembers, .badRequestParams, { $0.replace("{", by: #"{"x":1,"#) }),
+    (.storagePolicy, .missingChannelQueueSize, { $0.replace(":1", by: ":2") }),
+    (.channelPushType, .missingPushType, { $0.replace(#""LiveActivity""#, by: "null") }),
+  ]
 
   /// Each check alone and with each later one.
   @Test(arguments: [true, false]) func order(isBroadcast: Bool) {
@@ -476,35 +478,35 @@ struct ChannelRulesTests {
 
   @Test(
     arguments: [
-      ("broadcast", nil, { $0.useBroadcast() }),
+      ("broadcast", nil, { @Sendable (push: inout TestPush) in push.useBroadcast() }),
       (
         "broadcast in another case", "apns-push-type is \"LiveActivity\"",
-        { push in
+        { @Sendable (push: inout TestPush) in
           push.useBroadcast()
           push["apns-push-type"] = "LiveActivity"
         }
       ),
-      ("create", nil, { $0.useChannels("POST") }),
+      ("create", nil, { @Sendable (push: inout TestPush) in push.useChannels("POST") }),
       (
         "create with a string", "message-storage-policy is the string \"1\"",
-        {
-          $0.useChannels("POST", #"{"message-storage-policy":"1","push-type":"liveactivity"}"#)
+        { @Sendable (push: inout TestPush) in
+          push.useChannels("POST", #"{"message-storage-policy":"1","push-type":"liveactivity"}"#)
         }
       ),
       (
         "create in lower case", "push-type is \"liveactivity\"",
-        {
-          $0.useChannels("POST", #"{"message-storage-policy":1,"push-type":"liveactivity"}"#)
+        { @Sendable (push: inout TestPush) in
+          push.useChannels("POST", #"{"message-storage-policy":1,"push-type":"liveactivity"}"#)
         }
       ),
       (
         "read with a body", nil,
-        { push in
+        { @Sendable (push: inout TestPush) in
           push.useChannels("GET")
           push.body = Array(#"{"message-storage-policy":"1"}"#.utf8)
         }
       ),
-      ("push", nil, { $0["apns-push-type"] = "alert" }),
+      ("push", nil, { @Sendable (push: inout TestPush) in push["apns-push-type"] = "alert" }),
     ] as [(String, String?, @Sendable (inout TestPush) -> Void)])
   func formFinding(_ name: String, _ beginning: String?, _ change: @Sendable (inout TestPush) -> Void) {
     for mode in RuleMode.allCases {

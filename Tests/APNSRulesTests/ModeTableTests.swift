@@ -141,7 +141,8 @@ struct ModeTableTests {
       ], "topic", .badTopic
     ) { $0["apns-topic"] = $1 },
     // Observed (Protocol.md, section 5): TopicDisallowed, not BadTopic
-    ["<com.example.app>", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app", "A1B2C3D4E5.com.x"].flatMap { topic in
+    ["<com.example.app>", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app", "A1B2C3D4E5.com.x"].flatMap {
+      (topic: String) in
       modes("topic \(topic)", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil) {
         $0["apns-topic"] = topic
       }

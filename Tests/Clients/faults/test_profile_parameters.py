@@ -16,6 +16,7 @@ PARAMETERS = {
     "goaway-storm": ["streams", "grace"], "connection-reset": ["rate"], "shutdown-rolling": ["every", "drain"],
     "tls-handshake-stall": ["hold"], "tls-bad-certificate": ["use"], "single-stream": ["max"], "stream-throttle": [],
     "half-open": [], "ack-lost": ["rate"], "odd-answers": [], "chaos-mix": ["intensity"],
+    "channel-limit": ["limit"], "broadcast-flaky": ["rate", "streak"],
 }
 NOON, NOON_SECONDS = "2030-01-01T12:00:00.000Z", 1893499200
 
