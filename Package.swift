@@ -210,8 +210,8 @@ if isFuzzed {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
-        "TLSEngine",
+        "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
+        "Notation", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),

@@ -14,6 +14,7 @@ struct PayloadsTarget: FuzzTarget {
   func run(_ bytes: UnsafeRawBufferPointer) {
     let problem = JSONText.problem(in: bytes)
     compareWithFoundation(bytes, problem)
+    compareWithNodes(bytes, problem)
     let sketch = Result { () throws(JSONText.Problem) in try PayloadSummary(bytes) }
     if let problem {
       expect(problem.offset <= bytes.count, "\(problem), there are \(bytes.count)")
@@ -30,6 +31,20 @@ struct PayloadsTarget: FuzzTarget {
       expect((sketch != nil) == (bytes.first { $0 > 0x20 } == UInt8(ascii: "{")), "an object is not seen as one")
     }
     _ = Verification.looksRight(bytes)
+  }
+
+  /// Checks that the reader of fixtures accepts the same JSON, except for its limits and a byte order mark.
+  private func compareWithNodes(_ bytes: UnsafeRawBufferPointer, _ problem: JSONText.Problem?) {
+    guard bytes.first != 0xEF else { return }
+    do throws(YAMLError) {
+      var reader = JSONNodeReader(bytes)
+      _ = try reader.node()
+      try reader.end()
+      expect(problem == nil, "JSONNodeReader reads what is not JSON: \(problem?.description ?? "")")
+    } catch {
+      let isLimit = !error.message.hasPrefix("invalid JSON")
+      expect(problem != nil || isLimit, "JSONNodeReader rejects JSON: \(error)")
+    }
   }
 
   private func compareReaders(_ bytes: UnsafeRawBufferPointer) {

@@ -1,10 +1,11 @@
+import Devices
 import FaultModel
 import Faults
 import Notation
 
 @testable import MockAPNS
 
-/// Fuzzes YAML from users: fault profiles, added rules, and the list of trusted keys.
+/// Fuzzes YAML from users: fault profiles, added rules, fixtures, and the list of trusted keys.
 struct ProfilesTarget: FuzzTarget {
   private let library = ProfileLibrary()
 
@@ -25,10 +26,40 @@ struct ProfilesTarget: FuzzTarget {
     }
     if let rule = try? AddedRuleDefinition.parse(text) { inspect(rule.rule) }
     _ = try? ProviderKeysText(text)
+    inspectFixtures(Array(bytes))
     if let reference = try? ProfileReference(text) {
       let again = try? ProfileReference(reference.description)
       expect(again?.description == reference.description, "\(reference) changes when it is written")
     }
+  }
+
+  /// Checks that fixtures that can be loaded are the same after they were saved and loaded again.
+  private func inspectFixtures(_ text: [UInt8]) {
+    guard let saved = savedFixtures(text) else { return }
+    expectJSON(saved)
+    expect(savedFixtures(saved) == saved, "fixtures change when they are saved and loaded")
+  }
+
+  /// Loads and saves fixtures; returns nil if they have a mistake.
+  private func savedFixtures(_ text: [UInt8]) -> [UInt8]? {
+    let registry = DeviceRegistry(maxDevices: 1000)
+    let defaults = FixtureDefaults(environment: .sandbox, teamID: "MOCKTEAM01")
+    let reader = FixtureReader(defaults: defaults, limits: FixtureReader.clientText)
+    var contents = FixtureReader.Contents()
+    do {
+      try registry.load(now: 0) { loader in
+        let document = FixtureDocument(name: "fixtures", text: text)
+        contents = try reader.read([document]) { device throws(DeviceError) in try loader.add(device) }
+      }
+    } catch {
+      expect((error as? FixtureFailure)?.problems.isEmpty == false, "fixtures are rejected without a problem")
+      return nil
+    }
+    var writer = FixtureWriter(
+      apps: contents.apps, devices: registry, channels: contents.channels, teamID: defaults.teamID)
+    var saved: [UInt8] = []
+    while let piece = writer.next() { saved += piece }
+    return saved
   }
 
   /// Checks that a profile can be run, and that its description and its simulation are valid JSON.

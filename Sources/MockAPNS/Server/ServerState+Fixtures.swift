@@ -68,10 +68,9 @@ extension ServerState {
     initialApps.withLockedValue { $0 = apps.load() }
   }
 
-  /// Restores the devices, channels and apps that there were after the start.
+  /// Restores the devices and apps that there were after the start.
   func resetDevices() {
     devices.reset()
-    channels.reset()
     apps.update { $0 = initialApps.withLockedValue { $0 } }
   }
 
