@@ -15,6 +15,7 @@ import Notation
     (.expiredTokenCloses, "on", { $0.expiredTokenCloses == true }),
     (.tokenUpdateInterval, "1ms", { $0.tokenUpdateInterval == .milliseconds(1) }),
     (.freeTokenUpdates, "0", { $0.freeTokenUpdates == 0 }),
+    (.tokenUpdateScope, "team", { $0.tokenUpdateScope == .team }),
     (.idleTimeout, "2s", { $0.idleTimeout == .seconds(2) }),
     (.firstStreams, "100", { $0.firstStreams == 100 }),
     (.maxStreams, "5", { $0.maxStreams == 5 }),

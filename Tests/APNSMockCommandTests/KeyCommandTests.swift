@@ -187,8 +187,8 @@ import Testing
     ]
     #expect(
       KeyList.Row.table(KeyList.merged(entries, present)).lines
-        == "A\tT\tproduction\ta b\tat the next start\nB\tT\tboth\tall\tnow and at start\n"
-        + "C\tU\tboth\tall\tuntil the server stops\n")
+        == "A\tT\tproduction\ta b\t-\tat the next start\nB\tT\tboth\tall\t-\tnow and at start\n"
+        + "C\tU\tboth\tall\t-\tuntil the server stops\n")
     #expect(KeyList.merged(entries, nil).map(\.isTrustedNow) == [nil, nil])
   }
 }

@@ -53,7 +53,7 @@ import Testing
     try await TestServer.run { server in
       let whole = try await all("/api/v1/profiles", "name", limit: 1000, server.client)
       #expect(whole.count == 1)
-      let pages = try await all("/api/v1/profiles", "name", limit: 7, server.client)
+      let pages = try await all("/api/v1/profiles", "name", limit: 10, server.client)
       #expect(pages.count == 3)
       #expect(pages.flatMap(\.self) == whole[0])
     }
