@@ -46,7 +46,10 @@ import Testing
     (#"{"inbox":false}"#, []), (#"{"inbox":false,"devices":true}"#, ["devices"]), (#"{"inbox":true}"#, ["inbox"]),
     (#"{"rules":true}"#, ["rules"]), (#"{"profile":true}"#, ["profile"]),
     (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
-    (#"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true,"channels":true}"#, everything),
+    (
+      #"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true,"channels":true}"#,
+      everything
+    ),
   ]
 
   @Test func namedScopesAreResetAndReported() async throws {

@@ -65,7 +65,9 @@ extension Record {
     }
     let key = "Simulator Target Bundle"
     if let pointer = JSONPointer("/\(key)"), withBody({ pointer.value(in: $0) }) != nil { return body }
-    guard let bundle = bundleID ?? bundle else { throw NotRenderable(message: "the push has no topic, which would name the app") }
+    guard let bundle = bundleID ?? bundle else {
+      throw NotRenderable(message: "the push has no topic, which would name the app")
+    }
     var writer = JSONWriter()
     writer.object { $0.member(key, bundle) }
     let isEmpty = body[(open + 1)...].first { $0 > 0x20 } == UInt8(ascii: "}")

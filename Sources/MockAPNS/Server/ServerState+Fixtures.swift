@@ -50,7 +50,8 @@ extension ServerState {
         }
       throw FixtureFailure([
         FileProblem(
-          file: documents.last?.name ?? "", message, hint: "remove channels that are no longer needed: apns-mock channel rm")
+          file: documents.last?.name ?? "", message,
+          hint: "remove channels that are no longer needed: apns-mock channel rm")
       ])
     }
   }

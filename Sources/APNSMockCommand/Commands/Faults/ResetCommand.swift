@@ -27,7 +27,8 @@ struct ResetCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Set the clock to the machine's time.")
   var clock = false
 
-  @Flag(name: .long, help: "Restore the devices of the fixtures, and remove all others and the states of device tokens.")
+  @Flag(
+    name: .long, help: "Restore the devices of the fixtures; remove all others and the states of device tokens.")
   var devices = false
 
   @Flag(name: .long, help: "Restore the broadcast channels of the fixtures, and remove all others.")
@@ -35,7 +36,9 @@ struct ResetCommand: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: "Keep this part and reset all others: inbox, rules, profile, counters, clock, devices or channels; repeatable.")
+    help: """
+      Keep this part and reset all others: inbox, rules, profile, counters, clock, devices or channels; repeatable.
+      """)
   var keep: [String] = []
 
   @OptionGroup var scope: ScopeFlag
