@@ -99,7 +99,8 @@ def test_keys_over_the_api(start, tmp_path):
                "related_key_id": OTHER}
     body = {**members, "public_key": public_half(foreign_key())}
     created = server.request("PUT", f"/api/v1/keys/{OWN}", body)
-    assert (created.status, created.headers["location"], created.json) == (201, f"/api/v1/keys/{OWN}", members)
+    assert (created.status, created.headers["location"], created.json) == (
+        201, f"/api/v1/keys/{OWN}", {**members, "team_topics": None})
     assert server.request("PUT", f"/api/v1/keys/{OWN}", body).status == 200
     assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == sorted([server.key_id, OWN])
     assert server.request("DELETE", f"/api/v1/keys/{OWN}").status == 204
