@@ -1,3 +1,4 @@
+import APNSRules
 import NIOCore
 import NIOEmbedded
 import TLSEngine
@@ -24,10 +25,9 @@ final class FuzzProvider {
       number: state.nextConnectionNumber(), listener: 0, client: Endpoint(host: "127.0.0.1", port: 50000),
       events: state.events)
     try state.connections.add(channel, log: log)
-    try channel.pipeline.syncOperations.addHandler(
-      ConnectionHandler(
-        log: log, transport: .tls(try TLSConnection(server: server.serverContext)), state: state, logger: server.logger)
-    )
+    let listener = Listener(
+      index: 0, kind: .tls, environment: .sandbox, tls: server.serverContext, state: state, logger: server.logger)
+    try channel.pipeline.syncOperations.addHandler(try listener.secureHandler(log))
   }
 
   deinit { buffer.deallocate() }

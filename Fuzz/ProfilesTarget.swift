@@ -1,3 +1,4 @@
+import APNSRules
 import Devices
 import FaultModel
 import Faults

@@ -116,6 +116,8 @@ struct DeviceRoutes: Sendable {
   private func perform(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let id = context.parameters.get("id") ?? ""
     let name = context.parameters.get("action") ?? ""
+    // First, so that forms of other web pages are rejected for their content type, whatever the action.
+    let body = try await JSONBody(request)
     guard let action = DeviceAction(rawValue: name) else {
       let names = DeviceAction.allCases.map(\.rawValue)
       let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
@@ -123,7 +125,7 @@ struct DeviceRoutes: Sendable {
         "devices have no action \"\(name.prefix(80))\"",
         hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
     }
-    let body = try await JSONBody(request, allowing: action.members)
+    try body.allow(action.members)
     let now = state.clock.now
     switch action {
     case .online: try setState(of: id, .online)
