@@ -135,7 +135,7 @@ extension ConnectionHandler {
   /// The connection's properties that are known before HTTP/2 starts.
   private var earlyTraffic: Traffic.Connection {
     Traffic.Connection(
-      number: log.number, client: log.clientAddress, listener: log.listener,
+      number: log.number, client: log.clientAddress, listener: log.listener, environment: environment,
       serverName: transport.tls?.serverName)
   }
 

@@ -27,7 +27,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The version of HTTP that the client speaks. HTTP/1.1 arrives as HTTP/2, translated by `HTTP1Translator`.
   private let http: ConnectionFacts.HTTPVersion
   /// The environment of the listener.
-  private let environment: PushEnvironment
+  let environment: PushEnvironment
   /// Whether pushes to device tokens are accepted. False on a listener for channel management.
   private let acceptsPushes: Bool
   let state: ServerState
