@@ -18,7 +18,9 @@ struct AnalysisRoutes: Sendable {
   }
 
   private func findings(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let selection = try Selection(QueryParameters(request).all, in: source.filterContext(source.inbox.snapshot()))
+    var selection = try Selection(QueryParameters(request).all, in: source.filterContext(source.inbox.snapshot()))
+    // There are findings about broadcasts and channel requests.
+    selection.includesAllKinds = true
     let summary = try await source.inbox.summaryInSlices(of: selection, by: source.rulebook, limit: Self.shown)
     return .json { summary.writeMembers(to: &$0) }
   }

@@ -168,8 +168,11 @@ private struct ShownNotification {
     self.record = record
   }
 
-  /// The device token of a Live Activity; nil for other notifications.
-  var activity: String? { record.facts.pushType == .liveactivity ? record.deviceToken : nil }
+  /// The device token or the channel of a Live Activity; nil for other notifications.
+  var activity: String? {
+    if record.kind == .broadcast { return record.headers.first { $0.name == "apns-channel-id" }?.value }
+    return record.facts.pushType == .liveactivity ? record.deviceToken : nil
+  }
 
   /// The badge that the push sets; nil if it changes none.
   var badge: JSONValue? { value(Self.badgePointer) }

@@ -13,7 +13,7 @@ package struct Selection: Sendable {
   /// Only records with a smaller `seq` are selected.
   package var before = Int.max
   /// Whether records of all kinds are selected although no condition names `kind`.
-  var includesAllKinds = false
+  package var includesAllKinds = false
 
   /// Creates a selection of all pushes.
   package init() {}

@@ -91,7 +91,7 @@ struct VerificationEvaluator {
   /// Returns the criterion that there are no refused findings; nil if not required.
   func findings(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Findings? {
     guard let refused = verification.refusedFindings else { return nil }
-    var window = Selection()
+    var window = Selection.allKinds
     window.after = verification.after
     window.filter = verification.scope
     let findings = inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
