@@ -39,7 +39,7 @@ def measure(binary, folder, flags):
     begin = time.monotonic()
     process = subprocess.Popen(
         [binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs", "--port-file",
-         ports, "--log-level", "error", *flags], stdout=subprocess.DEVNULL)
+         ports, "--log-level", "error", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while not ports.exists():
             if process.poll() is not None:
