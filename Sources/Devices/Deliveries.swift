@@ -104,8 +104,8 @@ struct Deliveries: Sendable {
   static let longestStorage: Int64 = 30 * 86_400_000
   /// The maximum time a broadcast is stored (Protocol.md, section 10, documented as 8 hours).
   static let longestBroadcastStorage: Int64 = 8 * 3_600_000
-  /// The number of notifications that a device keeps.
-  static let shownLimit = 64
+  /// The number of notifications that a device keeps at least; older ones are removed when there are twice as many.
+  static let shownLimit = 32
   /// The number of pushes with a log of their own.
   static let logLimit = 100_000
   /// The number of devices in the log of a broadcast.
@@ -181,12 +181,16 @@ struct Deliveries: Sendable {
     log[seq, default: []].append(entry)
   }
 
-  mutating func show(_ push: Shown, on device: Index) {
+  mutating func show(_ push: Shown, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
+
+  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id.
+  private static func add(_ push: Shown, to list: inout [Shown]) {
     if let key = push.collapseKey {
-      shown[device]?.removeAll { $0.collapseKey == key && $0.installation == push.installation }
+      list.removeAll { $0.collapseKey == key && $0.installation == push.installation }
     }
-    shown[device, default: []].append(push)
-    if let count = shown[device]?.count, count > Self.shownLimit { shown[device]?.removeFirst(count - Self.shownLimit) }
+    // Half of them at once, so that most pushes move nothing.
+    if list.count >= 2 * shownLimit { list.removeFirst(shownLimit) }
+    list.append(push)
   }
 
   /// Forgets everything about a device.

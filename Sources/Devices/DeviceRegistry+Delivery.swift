@@ -165,7 +165,8 @@ extension DeviceRegistry.State {
   ) {
     let installation = tables.installations[Int(push.installation)]
     if isShown { deliveries.show(push, on: installation.device) }
-    guard deliveries.watched[installation.device] != nil, let bundleID = tables.name(installation.name),
+    guard !deliveries.watched.isEmpty, deliveries.watched[installation.device] != nil,
+      let bundleID = tables.name(installation.name),
       let environment = installation.environment
     else { return }
     events.append(

@@ -15,7 +15,7 @@ extension Rulebook {
     _ registered: RegisteredToken?, of request: HTTPRequest, certificate: ProviderCertificate?, now: Int64,
     verdict: inout Verdict
   ) {
-    guard verdict.isAccepted, let deviceToken = verdict.facts.deviceToken else { return }
+    guard verdict.isAccepted, verdict.facts.deviceToken != nil else { return }
     guard let registered else {
       if requiresRegisteredDevices { verdict.reject(Self.unknownDevice) }
       return
@@ -23,11 +23,10 @@ extension Rulebook {
     let topic = verdict.facts.topic
     request.headers.bytes.withUnsafeBytes { packed in
       Array((topic == nil ? certificate?.defaultTopic ?? "" : "").utf8).withUnsafeBytes { defaultTopic in
-        let token = { Explanation.deviceToken(packed.part(deviceToken.indices)) }
         do throws(Rejection) {
-          try checkEnvironment(of: registered, token)
-          try checkTopics(of: registered, topic.map { packed.part($0.indices) } ?? defaultTopic, certificate, token)
-          try checkStatus(of: registered, now: now, token)
+          try checkEnvironment(of: registered)
+          try checkTopics(of: registered, topic.map { packed.part($0.indices) } ?? defaultTopic, certificate)
+          try checkStatus(of: registered, now: now)
         } catch {
           verdict.reject(error)
         }
@@ -37,24 +36,22 @@ extension Rulebook {
 
   // The reason is that of a token of the other environment: APNs does not tell them apart (Protocol.md, section 7.2).
   private static let unknownDevice = Rejection(.deviceEnvironment, .badDeviceToken) { facts, packed in
-    let token = facts.deviceToken.map { packed.part($0.indices) }
-    return
-      "\(token.map { Explanation.deviceToken($0) } ?? "the device token") is not registered, and --devices known accepts "
-      + "registered tokens only: add it to the fixtures"
+    "\(Explanation.deviceToken(facts, packed)) is not registered, and --devices known accepts registered tokens only: "
+      + "add it to the fixtures"
   }
 
-  private func checkEnvironment(of registered: RegisteredToken, _ token: () -> String) throws(Rejection) {
+  private func checkEnvironment(of registered: RegisteredToken) throws(Rejection) {
     guard let other = registered.environment, other != environment else { return }
-    throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment, shown = token()] _, _ in
-      "\(shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment"
+    throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment] facts, packed in
+      "\(Explanation.deviceToken(facts, packed)) is of \(other.rawValue), this is \(environment.rawValue): "
+        + "push it through the other environment"
     }
   }
 
   /// A token belongs to one topic. Which reason APNs gives for a token on another topic of its own app is known for none: we
   /// give `TopicDisallowed` where the topic lacks the suffix of the token's push type, else `DeviceTokenNotForTopic`.
   private func checkTopics(
-    of registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?,
-    _ token: () -> String
+    of registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?
   ) throws(Rejection) {
     let expected: String
     var reason = Reason.deviceTokenNotForTopic
@@ -70,24 +67,25 @@ extension Rulebook {
       if isOfApp, suffix.isEmpty { reason = .topicDisallowed }
       expected = bundleID + kind.topicSuffix
     }
-    throw Rejection(.deviceTopic, reason) { [shown = token()] facts, packed in
-      "\(shown) belongs to \(Explanation.quoted(expected)), "
+    throw Rejection(.deviceTopic, reason) { facts, packed in
+      "\(Explanation.deviceToken(facts, packed)) belongs to \(Explanation.quoted(expected)), "
         + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
     }
   }
 
-  private func checkStatus(of registered: RegisteredToken, now: Int64, _ token: () -> String) throws(Rejection) {
+  private func checkStatus(of registered: RegisteredToken, now: Int64) throws(Rejection) {
     switch registered.status {
     case .active: return
     case .expired(let since):
-      throw Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown = token()] _, _ in
-        "\(shown) expired at \(Explanation.timestamp(since)). Delete it unless the app has registered it again."
+      throw Rejection(.deviceExpired, .expiredToken, timestamp: since) { facts, packed in
+        "\(Explanation.deviceToken(facts, packed)) expired at \(Explanation.timestamp(since)). "
+          + "Delete it unless the app has registered it again."
       }
     case .unregistered(let since):
       guard now >= since.addingClamped(times.unregisteredAfter) else { return }
-      throw Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown = token()] _, _ in
-        "\(shown) has been unregistered since \(Explanation.timestamp(since)). Delete it unless the app has registered it "
-          + "again."
+      throw Rejection(.deviceUnregistered, .unregistered, timestamp: since) { facts, packed in
+        "\(Explanation.deviceToken(facts, packed)) has been unregistered since \(Explanation.timestamp(since)). "
+          + "Delete it unless the app has registered it again."
       }
     }
   }
@@ -95,7 +93,9 @@ extension Rulebook {
 
 extension Explanation {
   /// The device token in explanations: its first and last digits.
-  fileprivate static func deviceToken(_ digits: UnsafeRawBufferPointer) -> String {
-    "device token \(DeviceToken.abbreviated(String(decoding: digits, as: UTF8.self).lowercased()))"
+  fileprivate static func deviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String {
+    let digits = facts.deviceToken.map { packed.part($0.indices.clamped(to: packed.indices)) }
+    return "device token "
+      + DeviceToken.abbreviated(String(decoding: digits ?? packed.part(0..<0), as: UTF8.self).lowercased())
   }
 }
