@@ -10,7 +10,7 @@ struct DeviceTables: Sendable {
   /// An index into one of the arrays.
   typealias Index = UInt32
 
-  /// The index that stands for none.
+  /// The index that means none.
   static let none = Index.max
 
   struct Token: Sendable {
