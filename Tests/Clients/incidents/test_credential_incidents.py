@@ -120,6 +120,16 @@ def test_andrewbarba_apns2_44(incident):
 def test_pr0ger_pyapns2_85(incident):
     """Two processes of a provider have a token each. Two others share one."""
     server = incident.start()
+    pods = Naive(server, clock=lambda: time.time() - 1 * MINUTES), Naive(server)
+    for n, pod in enumerate(pods):
+        pod.run(campaign(1, start=n))
+    # More than the time within which a connection may still use its former token.
+    time.sleep(0.3)
+    pods[0].run(campaign(1, start=2))
+    assert findings(server) == {"token-per-process"}
+    for pod in pods:
+        pod.client.close()
+    again(server)
     incident.run()
 
     pods = Naive(server, clock=lambda: time.time() - 1 * MINUTES), Naive(server)
