@@ -69,10 +69,10 @@ build:
 test: lint test-swift test-libraries examples test-clients
 
 lint:
-	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Page Sources Tests
+	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
 
 format:
-	$(SWIFT) format --in-place --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Page Sources Tests
+	$(SWIFT) format --in-place --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
 
 test-swift:
 	@.ci/packages build

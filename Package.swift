@@ -11,21 +11,6 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (isFuzzed ? [.unsafeFlags(["-sanitize=fuzzer", "-O"])] : [])
 
-// The files of FaultProfiles/, which become part of the program.
-let builtInProfiles = [
-  "healthy", "flaky-503", "rate-limited-429", "unregistered-410", "expired-jwt-403", "token-update-storm",
-  "bad-token-400", "wrong-environment-key", "brownout", "goaway-storm", "connection-reset", "shutdown-rolling",
-  "tls-handshake-stall", "tls-bad-certificate", "single-stream", "stream-throttle", "half-open", "ack-lost",
-  "odd-answers", "chaos-mix", "channel-limit", "broadcast-flaky",
-]
-
-// The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.
-let apiDescription = [
-  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "devices", "channels",
-  "server",
-  "verify", "findings", "page",
-]
-
 let package = Package(
   name: "apns-mock",
   platforms: [.macOS(.v15)],
@@ -66,19 +51,9 @@ let package = Package(
         "APNSRules", "HTTPMessage", "Notation", "PlatformLibc",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
-    // The built-in profiles. In a folder of their own at the top level, because users copy them.
-    .target(
-      name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
-      resources: builtInProfiles.map { .embedInCode("\($0).yaml") }, swiftSettings: strict),
-    // The web UI. List new files in PageFiles.swift as well.
-    .target(
-      name: "Page", path: "Page",
-      resources: [
-        .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
-      ], swiftSettings: strict),
-    // The pages of provider libraries in the documentation: `Pages` is a symbolic link to them.
-    .target(
-      name: "ClientPages", resources: [.embedInCode("Pages")], swiftSettings: strict),
+    // Files that are part of the program: web UI, fault profiles, OpenAPI description, pages of the documentation.
+    .target(name: "CEmbeddedFiles"),
+    .target(name: "EmbeddedFiles", dependencies: ["CEmbeddedFiles"], swiftSettings: strict),
     .target(name: "PushQuery", dependencies: ["APNSRules", "HTTPMessage", "Notation"], swiftSettings: strict),
     .target(
       name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery"],
@@ -86,7 +61,7 @@ let package = Package(
     .target(
       name: "Faults",
       dependencies: [
-        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "PlatformLibc",
+        "APNSRules", "EmbeddedFiles", "FaultModel", "HTTP2Session", "HTTPMessage", "Notation", "PlatformLibc",
         "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
@@ -110,7 +85,8 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "CMemory", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        "APNSRules", "CMemory", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
+        "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -120,12 +96,11 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-      ],
-      resources: apiDescription.map { .embedInCode("OpenAPI/\($0).yaml") }, swiftSettings: strict),
+      ], exclude: ["OpenAPI"], swiftSettings: strict),
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "ClientPages", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage",
+        "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage",
         "Inbox",
         "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -184,15 +159,15 @@ let package = Package(
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
-        "Page", "TestSupport", "TLSEngine",
+        "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS",
+        "Notation", "TestSupport", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "ClientPages", "FaultModel", "Faults", "Inbox", "MockAPNS",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS",
         "Notation", "TestSupport", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
@@ -202,7 +177,8 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
   ],
-  swiftLanguageModes: [.v6]
+  swiftLanguageModes: [.v6],
+  cLanguageStandard: .c2x
 )
 
 if isFuzzed {

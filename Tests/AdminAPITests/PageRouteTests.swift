@@ -1,7 +1,7 @@
 import AdminAPI
+import EmbeddedFiles
 import Foundation
 import MockAPNS
-import Page
 import TestSupport
 import Testing
 
@@ -10,10 +10,11 @@ import Testing
   @Test func everyFileHasItsTypeAndAStrictPolicy() async throws {
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"]
     try await TestServer.run { server in
-      for (path, bytes) in PageFiles.all {
+      for file in EmbeddedFile.page {
+        let path = file.name
         let response = await server.client.get("/page/\(path)")
         #expect(response.status == 200, "\(path)")
-        #expect(Array(response.text.utf8) == bytes, "\(path)")
+        #expect(response.text == file.text, "\(path)")
         let type = try #require(types[String(path.split(separator: ".").last ?? "")])
         #expect(response.headers["content-type"]?.hasPrefix(type) == true, "\(path)")
         let policy = try #require(response.headers["content-security-policy"])
@@ -27,9 +28,9 @@ import Testing
   /// Every file that a page file loads exists, so that nothing is missing offline and nothing is loaded from another
   /// server.
   @Test func pageReferencesOnlyExistingFiles() throws {
-    let paths = Set(PageFiles.all.map(\.path))
-    for (path, bytes) in PageFiles.all {
-      let text = String(decoding: bytes, as: UTF8.self)
+    let paths = Set(EmbeddedFile.page.map(\.name))
+    for file in EmbeddedFile.page {
+      let (path, text) = (file.name, file.text)
       let folder = path.split(separator: "/").dropLast()
       for match in text.matches(of: #/(?:from|import) "(\.{1,2}/[^"]+)"/#) {
         var parts = Array(folder)

@@ -1,7 +1,7 @@
+internal import EmbeddedFiles
 internal import Hummingbird
 internal import NIOCore
 internal import Notation
-internal import Page
 
 /// Routes of the web UI at `/` and its files, which are part of the executable.
 enum PageRoutes {
@@ -32,14 +32,14 @@ enum PageRoutes {
   }
 
   private static let files = Dictionary(
-    PageFiles.all.map { ($0.path, $0.bytes) }, uniquingKeysWith: { first, _ in first })
+    EmbeddedFile.page.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
 
   private static func file(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     try response(String(request.uri.path.dropFirst(folder.count)))
   }
 
   private static func response(_ path: String) throws -> Response {
-    guard let bytes = files[path] else {
+    guard let file = files[path] else {
       let guess = Spelling.nearest(to: String(path.prefix(80)), among: files.keys.sorted())
       throw Problem.notFound(
         "the page has no file \(folder)\(path.prefix(80))",
@@ -47,7 +47,7 @@ enum PageRoutes {
     }
     return Response(
       status: .ok, headers: [.contentType: type(of: path), .contentSecurityPolicy: policy],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+      body: ResponseBody(byteBuffer: ByteBuffer(string: file.text)))
   }
 
   private static func type(of path: String) -> String {

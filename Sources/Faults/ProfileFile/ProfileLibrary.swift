@@ -1,5 +1,5 @@
+internal import EmbeddedFiles
 package import FaultModel
-internal import FaultProfiles
 internal import Notation
 
 /// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
@@ -13,13 +13,13 @@ package struct ProfileLibrary: Sendable {
   /// Creates a library of the built-in profiles.
   package init() {
     builtIn = Dictionary(
-      BuiltInProfiles.all.map { ($0.name, ProfileSource(name: $0.name, text: $0.text, origin: .builtIn)) },
+      EmbeddedFile.faultProfiles.map { ($0.name, ProfileSource(name: $0.name, text: $0.text, origin: .builtIn)) },
       uniquingKeysWith: { first, _ in first })
   }
 
   /// The names of all profiles: the built-in ones in the order of the documentation, then the others sorted by name.
   package var names: [String] {
-    let known = BuiltInProfiles.all.map(\.name)
+    let known = EmbeddedFile.faultProfiles.map(\.name)
     return known + Set(folderProfiles.keys).union(sent.keys).subtracting(known).sorted()
   }
 

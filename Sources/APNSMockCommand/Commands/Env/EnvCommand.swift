@@ -1,6 +1,5 @@
 import APNSRules
 import ArgumentParser
-import ClientPages
 import MockAPNS
 import NIOHTTP1
 import Notation

@@ -1,3 +1,4 @@
+internal import EmbeddedFiles
 internal import Notation
 
 /// The OpenAPI 3.1 description of the admin API, assembled from the files in the folder `OpenAPI`.
@@ -13,7 +14,7 @@ package struct APIDescription: Sendable {
   /// - Parameter version: The program's version.
   package init(version: String) {
     var document = Value.object([])
-    for file in Self.files { document.merge(Value(yaml: file)) }
+    for file in EmbeddedFile.apiDescription { document.merge(Value(yaml: file.text)) }
     document["info"]?["version"] = .scalar(.text(version))
     document["paths"]?.changeMembers { _, path in
       path.changeMembers { name, operation in
@@ -24,14 +25,6 @@ package struct APIDescription: Sendable {
     document.write(to: &writer)
     json = writer.bytes
   }
-
-  private static let files: [[UInt8]] = [
-    PackageResources.openapi_yaml, PackageResources.pushes_yaml, PackageResources.record_yaml,
-    PackageResources.faults_yaml, PackageResources.fault_parts_yaml, PackageResources.steering_yaml,
-    PackageResources.steering_parts_yaml, PackageResources.devices_yaml, PackageResources.channels_yaml,
-    PackageResources.server_yaml, PackageResources.verify_yaml, PackageResources.findings_yaml,
-    PackageResources.page_yaml,
-  ]
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]
 
@@ -63,8 +56,8 @@ extension APIDescription {
     case object([(name: String, value: Value)])
 
     /// Parses a YAML file of the package. Invalid YAML becomes an empty object, which a test detects.
-    init(yaml: [UInt8]) {
-      let node = try? YAMLNode.parse(String(decoding: yaml, as: UTF8.self))
+    init(yaml: String) {
+      let node = try? YAMLNode.parse(yaml)
       self = node.map(Value.init) ?? .object([])
     }
 

@@ -1,0 +1,178 @@
+#include "CEmbeddedFiles.h"
+
+static const struct apns_embedded_file files[] = {
+  {"index.html", (const char[]) {
+#embed "../../Page/index.html" suffix(, 0)
+  }},
+  {"icon.svg", (const char[]) {
+#embed "../../Page/icon.svg" suffix(, 0)
+  }},
+  {"styles/base.css", (const char[]) {
+#embed "../../Page/styles/base.css" suffix(, 0)
+  }},
+  {"styles/controls.css", (const char[]) {
+#embed "../../Page/styles/controls.css" suffix(, 0)
+  }},
+  {"styles/detail.css", (const char[]) {
+#embed "../../Page/styles/detail.css" suffix(, 0)
+  }},
+  {"styles/layout.css", (const char[]) {
+#embed "../../Page/styles/layout.css" suffix(, 0)
+  }},
+  {"styles/list.css", (const char[]) {
+#embed "../../Page/styles/list.css" suffix(, 0)
+  }},
+  {"styles/narrow.css", (const char[]) {
+#embed "../../Page/styles/narrow.css" suffix(, 0)
+  }},
+  {"styles/panels.css", (const char[]) {
+#embed "../../Page/styles/panels.css" suffix(, 0)
+  }},
+  {"styles/preview.css", (const char[]) {
+#embed "../../Page/styles/preview.css" suffix(, 0)
+  }},
+  {"modules/api.js", (const char[]) {
+#embed "../../Page/modules/api.js" suffix(, 0)
+  }},
+  {"modules/attempts.js", (const char[]) {
+#embed "../../Page/modules/attempts.js" suffix(, 0)
+  }},
+  {"modules/bar.js", (const char[]) {
+#embed "../../Page/modules/bar.js" suffix(, 0)
+  }},
+  {"modules/copy.js", (const char[]) {
+#embed "../../Page/modules/copy.js" suffix(, 0)
+  }},
+  {"modules/countdown.js", (const char[]) {
+#embed "../../Page/modules/countdown.js" suffix(, 0)
+  }},
+  {"modules/detail.js", (const char[]) {
+#embed "../../Page/modules/detail.js" suffix(, 0)
+  }},
+  {"modules/dom.js", (const char[]) {
+#embed "../../Page/modules/dom.js" suffix(, 0)
+  }},
+  {"modules/explain.js", (const char[]) {
+#embed "../../Page/modules/explain.js" suffix(, 0)
+  }},
+  {"modules/format.js", (const char[]) {
+#embed "../../Page/modules/format.js" suffix(, 0)
+  }},
+  {"modules/gauge.js", (const char[]) {
+#embed "../../Page/modules/gauge.js" suffix(, 0)
+  }},
+  {"modules/groups.js", (const char[]) {
+#embed "../../Page/modules/groups.js" suffix(, 0)
+  }},
+  {"modules/icons.js", (const char[]) {
+#embed "../../Page/modules/icons.js" suffix(, 0)
+  }},
+  {"modules/inbox.js", (const char[]) {
+#embed "../../Page/modules/inbox.js" suffix(, 0)
+  }},
+  {"modules/jsontext.js", (const char[]) {
+#embed "../../Page/modules/jsontext.js" suffix(, 0)
+  }},
+  {"modules/keys.js", (const char[]) {
+#embed "../../Page/modules/keys.js" suffix(, 0)
+  }},
+  {"modules/lanes.js", (const char[]) {
+#embed "../../Page/modules/lanes.js" suffix(, 0)
+  }},
+  {"modules/libraries.js", (const char[]) {
+#embed "../../Page/modules/libraries.js" suffix(, 0)
+  }},
+  {"modules/list.js", (const char[]) {
+#embed "../../Page/modules/list.js" suffix(, 0)
+  }},
+  {"modules/live.js", (const char[]) {
+#embed "../../Page/modules/live.js" suffix(, 0)
+  }},
+  {"modules/main.js", (const char[]) {
+#embed "../../Page/modules/main.js" suffix(, 0)
+  }},
+  {"modules/panels/connect.js", (const char[]) {
+#embed "../../Page/modules/panels/connect.js" suffix(, 0)
+  }},
+  {"modules/panels/connections.js", (const char[]) {
+#embed "../../Page/modules/panels/connections.js" suffix(, 0)
+  }},
+  {"modules/panels/devices.js", (const char[]) {
+#embed "../../Page/modules/panels/devices.js" suffix(, 0)
+  }},
+  {"modules/panels/faults.js", (const char[]) {
+#embed "../../Page/modules/panels/faults.js" suffix(, 0)
+  }},
+  {"modules/panels/parameter.js", (const char[]) {
+#embed "../../Page/modules/panels/parameter.js" suffix(, 0)
+  }},
+  {"modules/panels/samples.js", (const char[]) {
+#embed "../../Page/modules/panels/samples.js" suffix(, 0)
+  }},
+  {"modules/preview/activity.js", (const char[]) {
+#embed "../../Page/modules/preview/activity.js" suffix(, 0)
+  }},
+  {"modules/preview/alert.js", (const char[]) {
+#embed "../../Page/modules/preview/alert.js" suffix(, 0)
+  }},
+  {"modules/preview/calls.js", (const char[]) {
+#embed "../../Page/modules/preview/calls.js" suffix(, 0)
+  }},
+  {"modules/preview/display.js", (const char[]) {
+#embed "../../Page/modules/preview/display.js" suffix(, 0)
+  }},
+  {"modules/preview/outcome.js", (const char[]) {
+#embed "../../Page/modules/preview/outcome.js" suffix(, 0)
+  }},
+  {"modules/preview/phone.js", (const char[]) {
+#embed "../../Page/modules/preview/phone.js" suffix(, 0)
+  }},
+  {"modules/preview/plain.js", (const char[]) {
+#embed "../../Page/modules/preview/plain.js" suffix(, 0)
+  }},
+  {"modules/preview/preview.js", (const char[]) {
+#embed "../../Page/modules/preview/preview.js" suffix(, 0)
+  }},
+  {"modules/records.js", (const char[]) {
+#embed "../../Page/modules/records.js" suffix(, 0)
+  }},
+  {"modules/route.js", (const char[]) {
+#embed "../../Page/modules/route.js" suffix(, 0)
+  }},
+  {"modules/row.js", (const char[]) {
+#embed "../../Page/modules/row.js" suffix(, 0)
+  }},
+  {"modules/search.js", (const char[]) {
+#embed "../../Page/modules/search.js" suffix(, 0)
+  }},
+  {"modules/summary.js", (const char[]) {
+#embed "../../Page/modules/summary.js" suffix(, 0)
+  }},
+  {"modules/tabs/auth.js", (const char[]) {
+#embed "../../Page/modules/tabs/auth.js" suffix(, 0)
+  }},
+  {"modules/tabs/headers.js", (const char[]) {
+#embed "../../Page/modules/tabs/headers.js" suffix(, 0)
+  }},
+  {"modules/tabs/payload.js", (const char[]) {
+#embed "../../Page/modules/tabs/payload.js" suffix(, 0)
+  }},
+  {"modules/tabs/timeline.js", (const char[]) {
+#embed "../../Page/modules/tabs/timeline.js" suffix(, 0)
+  }},
+  {"modules/tabs/verdict.js", (const char[]) {
+#embed "../../Page/modules/tabs/verdict.js" suffix(, 0)
+  }},
+  {"modules/terms.js", (const char[]) {
+#embed "../../Page/modules/terms.js" suffix(, 0)
+  }},
+  {"modules/theme.js", (const char[]) {
+#embed "../../Page/modules/theme.js" suffix(, 0)
+  }},
+  {"modules/visible.js", (const char[]) {
+#embed "../../Page/modules/visible.js" suffix(, 0)
+  }},
+  {0, 0},
+};
+
+const struct apns_embedded_file *apns_page_files(void) { return files; }
