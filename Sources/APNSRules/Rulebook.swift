@@ -29,7 +29,11 @@ package struct Rulebook: Sendable {
     var future: Int64 = 0
     var updateInterval: Int64 = 0
     var unregisteredAfter: Int64 = 0
+    var unregisteredDelay: Int64 = 0
   }
+
+  /// The time in milliseconds between the first accepted push after an app's removal and the first 410.
+  package var unregisteredDelay: Int64 { times.unregisteredDelay }
 
   /// Creates the rules of one mode and environment.
   package init(
@@ -121,9 +125,10 @@ package struct Rulebook: Sendable {
         return verdict.accept(channelRequest)
       }
       try checkHeaders(facts, packed)
-      try checkDeviceToken(facts, packed, isRegistered: isRegistered)
+      try checkDeviceToken(facts, packed)
       try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token, keys: keys)
       try checkPayload(request, facts)
+      try checkZeroDeviceToken(facts, packed, isRegistered: isRegistered)
     } catch {
       if error.reason == .expiredProviderToken { authentication.hasExpiredToken = true }
       verdict.reject(error)
@@ -154,7 +159,8 @@ package struct Rulebook: Sendable {
     times = Times(
       maxAge: settings.tokenMaxAge.milliseconds, future: settings.tokenFuture?.milliseconds ?? future,
       updateInterval: settings.tokenUpdateInterval.milliseconds,
-      unregisteredAfter: settings.unregisteredAfter.milliseconds)
+      unregisteredAfter: settings.unregisteredAfter.milliseconds,
+      unregisteredDelay: settings.unregisteredDelay.milliseconds)
     closesOnExpiredToken = settings.expiredTokenCloses ?? (mode != .lenient)
     var both = Set(Check.allCases).subtracting(Check.ofChannelRequests).subtracting([.headerListSize])
     if mode != .strict { both.remove(.payloadSyntax) }

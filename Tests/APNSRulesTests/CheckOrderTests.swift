@@ -1,6 +1,5 @@
 import APNSRules
 import Devices
-import Devices
 import TestSupport
 import Testing
 
@@ -154,6 +153,20 @@ struct CheckOrderTests {
     broken.push.useCertificate(development: false, production: false)
     breaker.break(&broken)
     #expect(broken.validate().failed == min(other, .certificate))
+  }
+
+  /// The token of 64 zeros fails after every check of the key, the team, the topic and the payload: `BadDeviceToken` means
+  /// that these are right.
+  @Test(arguments: withToken.filter { $0 < .deviceEnvironment && $0 != .deviceToken })
+  func zeroTokenOrder(_ earlier: Check) throws {
+    let breaker = try #require(Self.breakers.first { $0.check == earlier })
+    var broken = BrokenPush()
+    broken.push[":path"] = "/3/device/" + String(repeating: "0", count: 64)
+    expect(broken.validate(), .badDeviceToken)
+    broken = BrokenPush()
+    broken.push[":path"] = "/3/device/" + String(repeating: "0", count: 64)
+    breaker.break(&broken)
+    expect(broken.validate(), breaker.reason)
   }
 
   private func validate(_ earlier: Check, among checks: [Check], prepare: (inout BrokenPush) -> Void) {

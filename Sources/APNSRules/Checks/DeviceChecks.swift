@@ -2,6 +2,22 @@ package import HTTPMessage
 
 /// Row 18 of Protocol.md, section 8.2: the registered device.
 extension Rulebook {
+  /// Rejects the device token of 64 zeros unless it is registered. Providers test their key, team and topic with it: the
+  /// reason is `BadDeviceToken` only if everything else is right (Protocol.md, section 8.1, observed).
+  ///
+  /// - Parameter isRegistered: Returns whether a device token is registered.
+  func checkZeroDeviceToken(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, isRegistered: (UnsafeRawBufferPointer) -> Bool
+  ) throws(Rejection) {
+    guard mode != .lenient, let token = facts.deviceToken, token.count == 64 else { return }
+    let digits = packed.part(token.indices)
+    if digits.allSatisfy({ $0 == 0x30 }), !isRegistered(digits) { throw Self.zeroDeviceToken }
+  }
+
+  private static let zeroDeviceToken = Rejection(.deviceEnvironment, .badDeviceToken) { _, _ in
+    "the device token is 64 zeros, which no device has: send the token the device registered"
+  }
+
   /// Checks an accepted push against what is registered about its device token: the token belongs to this environment and
   /// to the topic, and is valid.
   ///
@@ -20,17 +36,27 @@ extension Rulebook {
       if requiresRegisteredDevices { verdict.reject(Self.unknownDevice) }
       return
     }
-    let topic = verdict.facts.topic
-    request.headers.bytes.withUnsafeBytes { packed in
-      Array((topic == nil ? certificate?.defaultTopic ?? "" : "").utf8).withUnsafeBytes { defaultTopic in
-        do throws(Rejection) {
-          try checkEnvironment(of: registered)
-          try checkTopics(of: registered, topic.map { packed.part($0.indices) } ?? defaultTopic, certificate)
-          try checkStatus(of: registered, now: now)
-        } catch {
-          verdict.reject(error)
-        }
+    if let topic = verdict.facts.topic {
+      request.headers.bytes.withUnsafeBytes {
+        check(registered, $0.part(topic.indices), certificate, now: now, verdict: &verdict)
       }
+    } else {
+      Array((certificate?.defaultTopic ?? "").utf8).withUnsafeBytes {
+        check(registered, $0, certificate, now: now, verdict: &verdict)
+      }
+    }
+  }
+
+  private func check(
+    _ registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?, now: Int64,
+    verdict: inout Verdict
+  ) {
+    do throws(Rejection) {
+      try checkEnvironment(of: registered)
+      try checkTopics(of: registered, topic, certificate)
+      try checkStatus(of: registered, now: now)
+    } catch {
+      verdict.reject(error)
     }
   }
 
@@ -61,9 +87,14 @@ extension Rulebook {
       if topic.equals(text: exact) { return }
       expected = exact
     case .app(let bundleID, let kind):
+      let expectedSuffix = kind.row.suffix
+      if topic.hasSuffix(expectedSuffix),
+        topic.part(0..<topic.count - expectedSuffix.utf8CodeUnitCount).equals(text: bundleID)
+      {
+        return
+      }
       let suffix = PushType(suffixOf: topic)?.topicSuffix ?? ""
       let isOfApp = topic.part(0..<topic.count - suffix.utf8.count).equals(text: bundleID)
-      if isOfApp, suffix == kind.topicSuffix { return }
       if isOfApp, suffix.isEmpty { reason = .topicDisallowed }
       expected = bundleID + kind.topicSuffix
     }

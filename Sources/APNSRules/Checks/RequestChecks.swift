@@ -110,17 +110,9 @@ extension Rulebook {
   }
 
   /// Row 15: after the credential (observed), before the topic.
-  ///
-  /// - Parameter isRegistered: Returns whether a device token is registered.
-  func checkDeviceToken(
-    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, isRegistered: (UnsafeRawBufferPointer) -> Bool
-  ) throws(Rejection) {
+  func checkDeviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     guard let token = facts.deviceToken, !token.isEmpty else { throw Self.missingDeviceToken }
-    let digits = packed.part(token.indices)
-    guard DeviceToken.isWellFormed(digits) else { throw Self.malformedDeviceToken }
-    if digits.count == 64, mode != .lenient, digits.allSatisfy({ $0 == 0x30 }), !isRegistered(digits) {
-      throw Self.zeroDeviceToken
-    }
+    guard DeviceToken.isWellFormed(packed.part(token.indices)) else { throw Self.malformedDeviceToken }
   }
 
   private static let missingDeviceToken = Rejection(.deviceToken, .missingDeviceToken) { _, _ in
@@ -134,11 +126,6 @@ extension Rulebook {
       : token.count > 400 ? "has \(token.count) digits, more than 400" : "has an odd number of digits"
     return "the device token \(Explanation.quoted(facts.deviceToken, packed)) \(fault): "
       + "send the bytes the device registered, in hexadecimal"
-  }
-
-  /// Several projects test a provider token with this response (Protocol.md, section 8.1, observed).
-  private static let zeroDeviceToken = Rejection(.deviceToken, .badDeviceToken) { _, _ in
-    "the device token is 64 zeros, which no device has: send the token the device registered"
   }
 
   /// The maximum length in bytes, inclusive (documented).

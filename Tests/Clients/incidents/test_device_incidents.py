@@ -52,16 +52,16 @@ def test_aldero_io_faxdash_250(incident):
 
 def test_node_apn_node_apn_479(incident, device):
     """A provider on Node's http2 with a mistyped topic learns it from its first users' pushes. Another tests the topic
-    with a push to a device of its own when it starts.
+    when it starts, with a push to the device token of 64 zeros.
     """
     server = incident.start()
     shown = incident.run()
-    assert [line.split()[0] for line in shown.splitlines() if line[:3].isdigit()] == ["200", "400", "400", "400"], shown
-    assert served(server) == [(200, None)] + 3 * [(400, "TopicDisallowed")]
+    assert [line.split()[0] for line in shown.splitlines() if line[:3].isdigit()] == 4 * ["400"], shown
+    assert served(server) == [(400, "BadDeviceToken")] + 3 * [(400, "TopicDisallowed")]
 
     def starts(topic):
         """Returns whether the provider's test of its configuration succeeds."""
-        return drivers.node(server, Push(device, ALERT, topic=topic)).status == 200
+        return drivers.node(server, Push(64 * "0", ALERT, topic=topic)).reason == "BadDeviceToken"
 
     for topic in ("com.example.ap", "<com.example.app>", "MOCKTEAM01.com.example.app"):
         reply = drivers.node(server, Push(device, ALERT, topic=topic))
