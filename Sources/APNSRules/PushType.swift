@@ -70,7 +70,8 @@ package enum PushType: UInt8, CaseIterable, Sendable {
       .map { (type: type, ending: $0) }
   }
 
-  private var row: (text: StaticString, suffix: StaticString) {
+  /// The value of `apns-push-type`, and the suffix of the topic.
+  var row: (text: StaticString, suffix: StaticString) {
     switch self {
     case .alert: ("alert", "")
     case .background: ("background", "")

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import HTTPMessage
 internal import Notation
 
 /// The registered devices, their apps and tokens in arrays of small entries that refer to each other by index, so that a million
@@ -89,16 +90,8 @@ struct DeviceTables: Sendable {
 
   private func isToken(_ index: Index, _ digits: UnsafeRawBufferPointer) -> Bool {
     let token = tokens[Int(index)]
-    guard digits.count == Int(token.count) * 2 else { return false }
-    return bytes.withUnsafeBytes { bytes in
-      for position in 0..<Int(token.count) {
-        let (high, low) = (digits[position * 2], digits[position * 2 + 1])
-        // The low nibble of a letter is its distance from `@` or a backtick.
-        let value = (high & 0xF &+ (high >> 6) &* 9) << 4 | (low & 0xF &+ (low >> 6) &* 9)
-        if value != bytes[Int(token.offset) + position] { return false }
-      }
-      return true
-    }
+    let range = Int(token.offset)..<Int(token.offset) + Int(token.count)
+    return bytes.withUnsafeBytes { digits.encodeHexadecimally(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
   /// Returns the device with this id; nil if there is none.

@@ -55,6 +55,33 @@ extension UnsafeRawBufferPointer {
         == other.loadUnaligned(fromByteOffset: second, as: Word.self)
   }
 
+  /// Returns whether the bytes are `values` in hexadecimal digits of either case. Only valid for hexadecimal digits: other
+  /// bytes may count as the same values.
+  package func encodeHexadecimally(_ values: UnsafeRawBufferPointer) -> Bool {
+    guard count == 2 * values.count else { return false }
+    guard values.count >= 4 else {
+      return values.indices.allSatisfy { self[2 * $0].digitValue << 4 | self[2 * $0 + 1].digitValue == values[$0] }
+    }
+    var index = 0
+    while index &+ 4 <= values.count {
+      guard isEncoded(values, at: index) else { return false }
+      index &+= 4
+    }
+    // The last four bytes, which may overlap the previous ones.
+    return isEncoded(values, at: values.count &- 4)
+  }
+
+  /// Returns whether eight digits encode the four bytes of `values` from `offset`.
+  private func isEncoded(_ values: UnsafeRawBufferPointer, at offset: Int) -> Bool {
+    // The low half of the byte of A or a is 1; bit 6 is set in letters only.
+    let digits = word(at: 2 &* offset)
+    let nibbles = digits & 0x0f0f_0f0f_0f0f_0f0f &+ (digits >> 6 & 0x0101_0101_0101_0101) &* 9
+    var bytes = (nibbles << 4 | nibbles >> 8) & 0x00ff_00ff_00ff_00ff
+    bytes = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff
+    let value = UInt32(truncatingIfNeeded: bytes | bytes >> 16)
+    return value == UInt32(littleEndian: values.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+  }
+
   /// Returns whether no byte is 0x7f or less than `first`, which is at most 0x7f. 0x20 excludes control characters,
   /// 0x21 also spaces. Bytes from 0x80 are allowed.
   @inlinable
@@ -122,4 +149,9 @@ extension UInt64 {
     let distance = UInt64(ten &- UInt8(ascii: "9") &- 1)
     self = (digits &+ 0x3030_3030_3030_3030 &+ letters &* distance).bigEndian
   }
+}
+
+extension UInt8 {
+  /// The value of a hexadecimal digit of either case.
+  fileprivate var digitValue: UInt8 { self & 0xf &+ (self >> 6) &* 9 }
 }

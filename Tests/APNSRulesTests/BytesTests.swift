@@ -38,6 +38,25 @@ import Testing
     }
   }
 
+  /// Compares hexadecimal digits with the bytes they encode: every byte value at every position, in both cases.
+  @Test(arguments: [0, 1, 3, 4, 5, 8, 31, 32])
+  func digitsAreComparedWithTheirBytes(count: Int) {
+    let values = (0..<count).map { UInt8(truncatingIfNeeded: 0x9A &+ 0x35 &* $0) }
+    for position in values.indices {
+      for byte in UInt8.min...UInt8.max {
+        var other = values
+        other[position] = byte
+        let text = other.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        for digits in [Array(text.utf8), Array(text.uppercased().utf8)] {
+          let isEqual = digits.withUnsafeBytes { digits in values.withUnsafeBytes { digits.encodeHexadecimally($0) } }
+          #expect(isEqual == (byte == values[position]), "\(text), another at \(position)")
+        }
+      }
+    }
+    let longer = [UInt8](repeating: UInt8(ascii: "0"), count: 2 * count + 2)
+    #expect(!longer.withUnsafeBytes { digits in values.withUnsafeBytes { digits.encodeHexadecimally($0) } })
+  }
+
   /// Literals of each length that is compared by separate code.
   @Test(
     arguments: [

@@ -458,13 +458,15 @@ final class PushProcessor {
   /// Looks up the push's device token and rejects the push if the device does not allow it.
   private func findDevice(of request: HTTPRequest, under rulebook: Rulebook, verdict: inout Verdict) {
     guard let token = verdict.facts.deviceToken else { return }
-    let delay = rulebook.settings.unregisteredDelay.milliseconds
-    device = request.headers.bytes.withUnsafeBytes { packed in
+    let match = request.headers.bytes.withUnsafeBytes { packed in
       state.devices.match(
-        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: batch.serverTime, unregisteredDelay: delay)
+        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: batch.serverTime,
+        unregisteredDelay: rulebook.unregisteredDelay)
     }
+    guard match != nil || rulebook.requiresRegisteredDevices else { return }
+    device = match
     rulebook.checkDevice(
-      device?.token, of: request, certificate: authentication.certificate, now: batch.serverTime, verdict: &verdict)
+      match?.token, of: request, certificate: authentication.certificate, now: batch.serverTime, verdict: &verdict)
   }
 
   /// Returns what the delivery of a push depends on.
