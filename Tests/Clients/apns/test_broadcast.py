@@ -352,6 +352,43 @@ def test_rejected_channels(channels, body, expected):
     assert channels.listed() == []
 
 
+@pytest.mark.parametrize("rules", ["apple", "lenient", "strict"])
+def test_undocumented_forms(start, rules):
+    """The forms in the README of @parse/node-apn and in Apple's texts: the table of RuleModes.md."""
+    server = start("--rules", rules)
+    with on(server) as channels:
+        bodies = NEW.replace(b"1", b'"1"'), NEW.replace(b"LiveActivity", b"liveactivity")
+        made = [channels.call("POST", body=body) for body in bodies]
+        channel = channels.create()
+        sent = [channels.send(channel, apns_push_type=kind) for kind in ("LiveActivity", "Liveactivity")]
+        assert channels.send(channel).status == 200
+        if rules == "strict":
+            assert [reason(response) for response in made + sent] == [
+                (400, "BadRequestParams"), *[(400, "InvalidPushType")] * 3]
+            assert channels.listed() == [channel]
+        else:
+            assert [response.status for response in made + sent] == [201, 201, 200, 200]
+            for response in made:
+                read = channels.call("GET", apns_channel_id=response.header("apns-channel-id"))
+                assert json.loads(read.body) == {"message-storage-policy": 1, "push-type": "LiveActivity"}
+    found = [item["count"] for item in server.api("GET", "/findings", kind="*")["items"]
+             if item["finding"] == "channel-request-form"]
+    if rules != "lenient":
+        assert found == ([4] if rules == "apple" else [])
+
+
+def test_a_channel_belongs_to_its_app(server):
+    """Another app's channel is not registered, although the credential is valid for both apps."""
+    first, second = (f"com.example.b{secrets.token_hex(6)}" for _ in range(2))
+    with on(server, first) as own, on(server, second) as other:
+        channel = own.create()
+        for response in (other.send(channel), *(other.call(method, apns_channel_id=channel) for method in (
+                "GET", "DELETE"))):
+            assert reason(response) == (400, "ChannelNotRegistered")
+        assert (own.listed(), other.listed()) == ([channel], [])
+        assert own.send(channel).status == 200
+
+
 def test_storage_policy_0_needs_expiration_0(channels):
     channel = channels.create(body=NEW.replace(b"1", b"0", 1))
     assert reason(channels.send(channel, apns_expiration="2000000000")) == (400, "BadExpirationDate")
