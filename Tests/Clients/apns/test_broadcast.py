@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import http.client
 import json
 import re
 import secrets
@@ -10,7 +11,9 @@ import uuid
 import pytest
 from hyperframe.frame import DataFrame, WindowUpdateFrame
 
-from support.wire import connect
+from support import drivers, tokens
+from support.server import clean_environment
+from support.wire import TIMEOUT, connect
 
 APP = "com.example.app"
 NEW = b'{"message-storage-policy":1,"push-type":"LiveActivity"}'
@@ -129,6 +132,182 @@ def test_apnswift_broadcast(channels):
     assert sent.status == 200
 
 
+def pushy(channels, method, what="channels", body=b"", *, authorization=None, channel=None):
+    """Returns a request as Pushy's branch for channel management sends it: no content-type, no content-length, a DATA
+    frame only for a body. `authorization` is absent except on the request for which Pushy creates a provider token.
+    """
+    fields = [(":method", method), (":authority", "localhost"), (":path", f"/1/apps/{channels.app}/{what}"),
+              (":scheme", "https"), ("apns-channel-id", channel), ("authorization", authorization)]
+    return channels.wire.push([(name, value) for name, value in fields if value is not None], body)
+
+
+def test_pushy(server):
+    """Pushy connects without ALPN, begins with stream 3, signs in DER, requires exactly 201, 200 and 204, and reads the
+    policy as an integer and the list of channels as an array of strings.
+    """
+    bearer = "bearer " + tokens.der_signed_token(key=server.key, key_id=server.key_id, team_id=server.team_id)
+    with on(server, f"com.example.b{secrets.token_hex(6)}", alpn=()) as channels:
+        channels.wire.next_stream = 3
+        made = pushy(channels, "POST", body=b'{"push-type":"LiveActivity","message-storage-policy":1}',
+                     authorization=bearer)
+        assert (made.status, made.body, made.ended_by) == (201, b"", "HEADERS")
+        channel = made.header("apns-channel-id")
+        read = pushy(channels, "GET", channel=channel, authorization=bearer)
+        assert (read.status, len(read.data)) == (200, 1)
+        configuration = json.loads(read.body)
+        assert configuration == {"message-storage-policy": 1, "push-type": "LiveActivity"}
+        assert type(configuration["message-storage-policy"]) is int
+        listed = pushy(channels, "GET", "all-channels", authorization=bearer)
+        assert (listed.status, len(listed.data), json.loads(listed.body)) == (200, 1, {"channels": [channel]})
+        deleted = pushy(channels, "DELETE", channel=channel, authorization=bearer)
+        assert (deleted.status, deleted.body, deleted.ended_by) == (204, b"", "HEADERS")
+        assert all(UUID.fullmatch(one.header("apns-request-id")) for one in (made, read, listed, deleted))
+    assert [one["findings"] for one in records(channels)] == [[]] * 4
+
+
+def test_pushys_second_request_without_authorization(server):
+    """The provider token of the first request on a connection does not count for the following ones."""
+    with on(server, f"com.example.b{secrets.token_hex(6)}", alpn=()) as channels:
+        channel = pushy(channels, "POST", body=NEW, authorization=server.bearer).header("apns-channel-id")
+        for method, what, named in (
+            ("GET", "channels", channel), ("GET", "all-channels", None), ("DELETE", "channels", channel),
+        ):
+            refused = pushy(channels, method, what, channel=named)
+            assert reason(refused) == (403, "MissingProviderToken")
+            assert len(refused.data) == 1, "Pushy drops a body of several frames"
+            assert UUID.fullmatch(refused.header("apns-request-id"))
+        assert channels.listed() == [channel], "nothing is deleted"
+
+
+class HTTP1:
+    """Requests about the channels of an app over HTTP/1.1, on one connection of Python's http.client."""
+
+    def __init__(self, server, app):
+        self.server, self.app = server, app
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.facts["apns_plain"][0]["port"], TIMEOUT)
+
+    def call(self, method, path, body=None, **more):
+        """Returns the response, with its body read as `content`. A header whose value is None is not sent."""
+        fields = {"authorization": self.server.bearer, **{key.replace("_", "-"): value for key, value in more.items()}}
+        self.connection.request(
+            method, path, body, {name: value for name, value in fields.items() if value is not None})
+        response = self.connection.getresponse()
+        response.content = response.read()
+        assert response.version == 11
+        return response
+
+    def channels(self, method, body=None, *, what="channels", **more):
+        return self.call(method, f"/1/apps/{self.app}/{what}", body, **more)
+
+    def send(self, channel, body=UPDATE, **more):
+        return self.call("POST", f"/4/broadcasts/apps/{self.app}", body, **{
+            "apns_channel_id": channel, "apns_push_type": "liveactivity", "apns_priority": "10",
+            "apns_expiration": "0", **more})
+
+
+@pytest.fixture
+def plain(start):
+    """An app on a cleartext listener, with a device that is subscribed to nothing yet."""
+    server = start("--apns-plain", "127.0.0.1:0")
+    server.api("PUT", "/fixtures", {
+        "apps": [{"bundle_id": APP, "team_id": server.team_id, "broadcast": True},
+                 {"bundle_id": "com.example.plain", "team_id": server.team_id}],
+        "devices": [{"id": "anna", "apps": [{"bundle_id": APP, "tokens": {"liveactivity": "ab01"}}]}]})
+    client = HTTP1(server, APP)
+    yield client
+    client.connection.close()
+
+
+def test_http1_has_the_same_responses(plain):
+    server = plain.server
+    made = plain.channels("POST", NEW)
+    assert (made.status, made.content, made.headers["content-length"]) == (201, b"", "0")
+    channel = made.headers["apns-channel-id"]
+    assert len(base64.b64decode(channel, validate=True)) == 16
+    read = plain.channels("GET", apns_channel_id=channel)
+    assert (read.status, json.loads(read.content)) == (200, {"message-storage-policy": 1, "push-type": "LiveActivity"})
+    listed = plain.channels("GET", what="all-channels")
+    assert (listed.status, json.loads(listed.content)) == (200, {"channels": [channel]})
+    server.api("POST", "/devices/anna/subscriptions", {"channel": channel})
+    sent = plain.send(channel)
+    assert (sent.status, sent.content) == (200, b"") and sent.headers["apns-unique-id"]
+    shown = server.api("GET", "/devices/anna/notifications")["items"]
+    assert [item["payload"]["aps"]["content-state"] for item in shown] == [{"score": 1}], "the device has received it"
+    deleted = plain.channels("DELETE", apns_channel_id=channel)
+    assert (deleted.status, deleted.content) == (204, b"")
+    assert deleted.headers["content-length"] is None, "RFC 9110, section 8.6: no Content-Length in a 204"
+    assert plain.channels("GET", what="all-channels").content == b'{"channels":[]}'
+    assert all(UUID.fullmatch(one.headers["apns-request-id"]) for one in (made, read, listed, sent, deleted))
+
+    found = server.pushes(kind="*")
+    assert [(one["kind"], one["served"]["status"]) for one in found] == [
+        ("channel", 201), ("channel", 200), ("channel", 200), ("broadcast", 200), ("channel", 204), ("channel", 200)]
+    assert {one["connection"]["http"] for one in found} == {"http/1.1"}
+    assert len({one["connection"]["id"] for one in found}) == 1, "the connection is kept"
+    assert all("not-http2" in one["findings"] for one in found)
+
+
+@pytest.mark.parametrize(("flag", "protocol", "http"), [
+    ("--http1.1", "HTTP/1.1", "http/1.1"), ("--http2-prior-knowledge", "HTTP/2", "h2")])
+def test_curl_without_tls(plain, flag, protocol, http):
+    server = plain.server
+    channel = plain.channels("POST", NEW).headers["apns-channel-id"]
+
+    def curl(path, *arguments):
+        return drivers.finished(
+            [drivers.tool("curl"), "-sSi", flag, "-H", f"authorization: {server.bearer}", *arguments,
+             f"http://127.0.0.1:{server.facts['apns_plain'][0]['port']}{path}"], env=clean_environment())
+
+    sent = curl(f"/4/broadcasts/apps/{APP}", "-H", f"apns-channel-id: {channel}", "-H", "apns-push-type: liveactivity",
+                "-H", "apns-expiration: 0", "-d", UPDATE.decode())
+    assert sent.startswith(f"{protocol} 200") and "\napns-request-id: " in sent, sent
+    refused = curl(f"/1/apps/{APP}/channels", "-H", "apns-channel-id: AAAA", "-X", "DELETE")
+    assert refused.startswith(f"{protocol} 400") and refused.endswith('\n{"reason":"ChannelNotRegistered"}'), refused
+    found = server.pushes(kind="*")[1:]
+    assert [(one["kind"], one["connection"]["http"], "not-http2" in one["findings"]) for one in found] == [
+        (kind, http, http == "http/1.1") for kind in ("broadcast", "channel")]
+
+
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({"authorization": None}, (403, "MissingProviderToken")),
+    ({"authorization": "bearer x.y.z"}, (403, "InvalidProviderToken")),
+    ({"apns_request_id": "x"}, (400, "BadMessageId")),
+    ({"apns_channel_id": None}, (400, "MissingChannelId")),
+    ({"apns_channel_id": "A="}, (400, "BadChannelId")),
+    ({"apns_channel_id": "AAAA"}, (400, "ChannelNotRegistered")),
+    ({"apns_push_type": None}, (400, "MissingPushType")),
+    ({"apns_push_type": "alert"}, (400, "InvalidPushType")),
+    ({"apns_expiration": None}, (400, "BadExpirationDate")),
+    ({"apns_priority": "7"}, (400, "BadPriority")),
+    ({"body": b""}, (400, "PayloadEmpty")),
+    ({"body": b"x" * 5121}, (413, "PayloadTooLarge")),
+])
+def test_http1_rejected_broadcasts(plain, changes, expected):
+    channel = plain.channels("POST", NEW).headers["apns-channel-id"]
+    rejected = plain.send(changes.get("apns_channel_id", channel), **{
+        name: value for name, value in changes.items() if name != "apns_channel_id"})
+    assert (rejected.status, json.loads(rejected.content)) == (expected[0], {"reason": expected[1]})
+    assert UUID.fullmatch(rejected.headers["apns-request-id"])
+    assert plain.send(channel).status == 200, "the connection still serves"
+
+
+@pytest.mark.parametrize(("app", "method", "body", "expected"), [
+    (APP, "POST", b"", (400, "PayloadEmpty")), (APP, "POST", b"{", (400, "BadRequestPayload")),
+    (APP, "POST", b'{"push-type":"LiveActivity"}', (400, "MissingChannelQueueSize")),
+    (APP, "POST", NEW.replace(b"}", b',"name":"x"}'), (400, "BadRequestParams")),
+    (APP, "GET", None, (400, "MissingChannelId")), (APP, "DELETE", None, (400, "MissingChannelId")),
+    (APP, "PUT", NEW, (405, "MethodNotAllowed")), (APP + ".voip", "POST", NEW, (400, "TopicDisallowed")),
+    ("com.example.plain", "POST", NEW, (400, "FeatureNotEnabled")),
+])
+def test_http1_rejected_channels(plain, app, method, body, expected):
+    plain.app = app
+    rejected = plain.channels(method, body)
+    assert (rejected.status, json.loads(rejected.content)) == (expected[0], {"reason": expected[1]})
+    assert UUID.fullmatch(rejected.headers["apns-request-id"])
+    plain.app = APP
+    assert plain.channels("GET", what="all-channels").content == b'{"channels":[]}'
+
+
 def test_request_id(channels):
     identifier = str(uuid.uuid4())
     for given in (identifier, identifier.upper()):
@@ -171,6 +350,43 @@ def test_rejected_broadcasts(channels, changes, expected):
 def test_rejected_channels(channels, body, expected):
     assert reason(channels.call("POST", body=body)) == (400, expected)
     assert channels.listed() == []
+
+
+@pytest.mark.parametrize("rules", ["apple", "lenient", "strict"])
+def test_undocumented_forms(start, rules):
+    """The forms in the README of @parse/node-apn and in Apple's texts: the table of RuleModes.md."""
+    server = start("--rules", rules)
+    with on(server) as channels:
+        bodies = NEW.replace(b"1", b'"1"'), NEW.replace(b"LiveActivity", b"liveactivity")
+        made = [channels.call("POST", body=body) for body in bodies]
+        channel = channels.create()
+        sent = [channels.send(channel, apns_push_type=kind) for kind in ("LiveActivity", "Liveactivity")]
+        assert channels.send(channel).status == 200
+        if rules == "strict":
+            assert [reason(response) for response in made + sent] == [
+                (400, "BadRequestParams"), *[(400, "InvalidPushType")] * 3]
+            assert channels.listed() == [channel]
+        else:
+            assert [response.status for response in made + sent] == [201, 201, 200, 200]
+            for response in made:
+                read = channels.call("GET", apns_channel_id=response.header("apns-channel-id"))
+                assert json.loads(read.body) == {"message-storage-policy": 1, "push-type": "LiveActivity"}
+    found = [item["count"] for item in server.api("GET", "/findings", kind="*")["items"]
+             if item["finding"] == "channel-request-form"]
+    if rules != "lenient":
+        assert found == ([4] if rules == "apple" else [])
+
+
+def test_a_channel_belongs_to_its_app(server):
+    """Another app's channel is not registered, although the credential is valid for both apps."""
+    first, second = (f"com.example.b{secrets.token_hex(6)}" for _ in range(2))
+    with on(server, first) as own, on(server, second) as other:
+        channel = own.create()
+        for response in (other.send(channel), *(other.call(method, apns_channel_id=channel) for method in (
+                "GET", "DELETE"))):
+            assert reason(response) == (400, "ChannelNotRegistered")
+        assert (own.listed(), other.listed()) == ([channel], [])
+        assert own.send(channel).status == 200
 
 
 def test_storage_policy_0_needs_expiration_0(channels):

@@ -62,7 +62,9 @@ def test_a_key_is_judged_by_the_listeners_environment(both, device):
         "team_id": both.team_id, "environment": SANDBOX, "public_key": public_half(key)})
     bearer = "bearer " + both.token(key=key, key_id="SIDEKEY001")
     assert push(both, SANDBOX, device, authorization=bearer)[0] == 200
-    assert push(both, OTHER, device, authorization=bearer)[:2] == (403, "BadEnvironmentKeyInToken")
+    for token in (device, "0" * 64, "zz"):
+        refused = push(both, OTHER, token, authorization=bearer)
+        assert refused[:2] == (403, "BadEnvironmentKeyInToken"), "before the device token is looked at"
     # Again: the verification that the connections share does not depend on the environment.
     assert push(both, SANDBOX, device, authorization=bearer)[0] == 200
     both.api("DELETE", "/keys/SIDEKEY001")

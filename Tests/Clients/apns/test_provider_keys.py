@@ -1,9 +1,11 @@
 """User-supplied keys, trusted by their public keys and limited to an environment or to topics."""
 
+import json
 import pathlib
 
 import pytest
 
+from support.server import run
 from support.tokens import foreign_key, public_half
 from support.wire import connect, push_headers
 
@@ -128,3 +130,84 @@ def test_a_key_in_provider_yaml_is_trusted_from_the_start(start, tmp_path, devic
         assert push(server, wire, device, pem, OWN, "DEF123GHIJ") == (200, "")
     with connect(server) as wire:
         assert push(server, wire, device) == (200, ""), "the server's own key is still there"
+
+
+# Team topics
+
+ACME, APPS = "ACMETEAM01", ["com.acme.app", "com.acme.other"]
+
+
+def private_key(folder, key_id):
+    """Writes a key as downloaded from Apple; returns the path of the file and the key."""
+    pem = foreign_key()
+    path = folder / f"AuthKey_{key_id}.p8"
+    path.write_text(pem)
+    return path, pem
+
+
+def test_only_the_topics_of_the_team_are_known(start, tmp_path, device):
+    server = start("--topics", "known", certs=tmp_path / "certs")
+    acme = {}
+    for key_id, flags in ((OWN, ["--team-topics", ",".join(APPS)]), (OTHER, [])):
+        path, acme[key_id] = private_key(tmp_path, key_id)
+        added = server.command("key", "add", path, "--team-id", ACME, *flags, "--certs", server.certs, "--json")
+        assert added.returncode == 0, added.stderr
+        assert json.loads(added.stdout)["team_topics"] == (APPS if flags else None)
+
+    def answers(server):
+        with connect(server) as wire:
+            def sends(topic, key_id=OWN, kind="alert"):
+                return push(server, wire, device, acme[key_id], key_id, ACME, apns_topic=topic, apns_push_type=kind)
+            return [
+                sends(APPS[0]), sends(APPS[1]), sends(APPS[0] + ".voip", kind="voip"), sends(APPS[0], OTHER),
+                sends("com.acme.ap"), sends("com.acme.ap", OTHER), sends("com.acme.ap.voip", kind="voip"),
+                sends("com.example.app")]
+
+    expected = [(200, "")] * 4 + [(400, "TopicDisallowed")] * 4
+    assert answers(server) == expected
+    detail = server.pushes()[-1]["verdict"]["checks"][-1]["detail"]
+    assert f"is not the topic of an app of team {ACME}" in detail and "apns-mock key add --team-topics" in detail
+    with connect(server) as wire:
+        assert push(server, wire, device, apns_topic=APPS[0]) == (400, "TopicDisallowed"), "the app of another team"
+    assert server.stop() == 0
+    assert answers(start("--topics", "known", certs=tmp_path / "certs")) == expected, "also after a new start"
+
+
+def test_team_topics_do_not_restrict_a_key(start, tmp_path, device):
+    """Without `--topics known` they change nothing, unlike the topics of a topic-specific key."""
+    server = start(certs=tmp_path / "certs")
+    for key_id, flag, expected in (
+        (OWN, "--team-topics", (200, "")), (OTHER, "--topic", (400, "TopicDisallowed")),
+    ):
+        path, pem = private_key(tmp_path, key_id)
+        added = server.command("key", "add", path, "--team-id", ACME, flag, APPS[0], "--certs", server.certs)
+        assert added.returncode == 0, added.stderr
+        with connect(server) as wire:
+            assert push(server, wire, device, pem, key_id, ACME, apns_topic=APPS[0]) == (200, "")
+            assert push(server, wire, device, pem, key_id, ACME, apns_topic=APPS[1]) == expected
+    listed = server.command("key", "ls", "--json", "--certs", server.certs).stdout.splitlines()
+    assert {one["key_id"]: (one["topics"], one["team_topics"]) for one in map(json.loads, listed)} == {
+        server.key_id: (None, None), OWN: (None, APPS[:1]), OTHER: (APPS[:1], None)}
+
+
+@pytest.mark.parametrize(("flags", "words"), [
+    (["--team-topics", "com.acme.app,,com.acme.other"], ["--team-topics must have 1 to 255 characters", 'not ""']),
+    (["--team-topics", "com.acme app"], ["without spaces", '"com.acme app"']),
+    (["--team-topic", "com.acme.app"], ["Did you mean '--team-topics'?"]),
+    (["--team-topics", "com.acme.app", "--topic", "com.acme.app"], ["--topic and --team-topics exclude each other"]),
+])
+def test_wrong_team_topics_add_no_key(start, tmp_path, flags, words):
+    server = start(certs=tmp_path / "certs")
+    path, _ = private_key(tmp_path, OWN)
+    done = server.command("key", "add", path, "--team-id", ACME, *flags, "--certs", server.certs)
+    assert (done.returncode, done.stdout) == (2, "")
+    for word in words:
+        assert word in done.stderr
+    assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == [server.key_id]
+    assert OWN not in (server.certs / "provider.yaml").read_text()
+
+
+def test_a_misspelt_value_of_topics_prevents_the_start(binary, certs):
+    done = run(
+        binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, "--topics", "knwon")
+    assert done.returncode == 2 and '--topics: "knwon" is invalid: expected any or known' in done.stderr

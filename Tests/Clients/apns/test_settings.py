@@ -5,6 +5,7 @@ import secrets
 import pytest
 from hyperframe.frame import DataFrame, RstStreamFrame, SettingsFrame
 
+from support.server import run
 from support.tokens import public_half
 from support.wire import REFUSED_STREAM, STREAM_CLOSED, connect, push_headers
 
@@ -73,6 +74,44 @@ def test_token_update_interval(configured, device):
         assert push(1) == (200, "")
         server.api("POST", "/clock/advance", {"by": "59s"})
         assert push(2) == (429, "TooManyProviderTokenUpdates")
+
+
+TOO_MANY = (429, "TooManyProviderTokenUpdates")
+
+
+@pytest.mark.parametrize(("scope", "free", "expected"), [
+    ("connection", 0, [(200, "")] * 5), ("team", 0, [(200, "")] + [TOO_MANY] * 4),
+    ("connection", 1, [(200, "")] * 5), ("team", 1, [(200, "")] * 3 + [TOO_MANY] * 2),
+])
+def test_token_update_scope(configured, device, scope, free, expected):
+    """Two connections of a team with a provider token each, and a third connection with a third token. With `team`, the
+    429 also blocks the tokens and connections that were accepted before, but not another team.
+    """
+    server = configured(f"token_update_scope: {scope}", f"free_token_updates: {free}")
+    server.api("PUT", "/keys/OTHERKEY01", {"team_id": "OTHERTEAM1", "public_key": public_half(server.key)})
+    with connect(server) as first, connect(server) as second, connect(server) as third, connect(server) as foreign:
+        pushes = [pushing(server, wire, device) for wire in (first, second, third)]
+        answers = [pushes[0](0), pushes[1](1), pushes[0](0), pushes[2](2), pushes[0](0)]
+        assert answers == expected
+        other = server.token(issued_at=NOON_SECONDS - 3, key_id="OTHERKEY01", team_id="OTHERTEAM1")
+        assert pushing(server, foreign, device)(authorization="bearer " + other) == (200, "")
+        with connect(server) as new:
+            assert pushing(server, new, device)(0) == expected[-1], "a new connection does not help"
+        server.api("POST", "/clock/advance", {"by": "20m"})
+        assert [push(0) for push in pushes] == [(200, "")] * 3
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("token_update_scope: teem", ['token_update_scope: "teem" is invalid', "expected connection or team"]),
+    ("token_update_scop: team", ['unknown setting "token_update_scop"', "did you mean token_update_scope?"]),
+])
+def test_a_misspelt_scope_prevents_the_start(binary, certs, tmp_path, line, words):
+    config = tmp_path / "config.yaml"
+    config.write_text(f"apns:\n  {line}\n")
+    done = run(binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, "--config", config)
+    assert done.returncode == 2
+    for word in (f"{config}:2:3: ", *words):
+        assert word in done.stderr
 
 
 def test_first_streams_and_max_streams(configured, device):

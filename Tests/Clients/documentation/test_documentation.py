@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -103,14 +104,81 @@ def test_the_lines_on_clock_and_devices(start, paste):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
-def test_the_lines_on_devices(start, paste):
+@pytest.fixture
+def curl_home(tmp_path):
+    """A folder with settings for curl, which make each curl of a pasted text print its request and its status."""
+    folder = tmp_path / "curl"
+    folder.mkdir()
+    (folder / ".curlrc").write_text('write-out = "\\n<%{method} %{url_effective} %{http_code}>\\n"\n')
+    return folder
+
+
+def curl_responses(words):
+    """Returns (method, path, status, body) of each curl in the output of a pasted text. A body is one line."""
+    return [(method, path, int(status), body) for body, method, path, status in re.findall(
+        r"^(.*)\n<(\w+) https?://[^/]*(/\S*) (\d+)>$", words, re.MULTILINE)]
+
+
+def test_the_lines_on_devices(start, paste, curl_home):
     server = start()
-    words = paste(server, "\n".join(blocks((PAGES / "Devices.md").read_text(), "sh")), "sh", "-e")
-    assert "Delivered to Device" in words and "Received by APNs" in words
-    assert server.api("GET", "/devices/anna/notifications")["items"]
+    page = (PAGES / "Devices.md").read_text()
+    words = paste(server, "\n".join(blocks(page, "sh")), "sh", "-e", CURL_HOME=str(curl_home))
+    apns_id = re.search(r"^id=(\S+)$", page, re.MULTILINE)[1]
+    delivery, shown = curl_responses(words)
+    assert delivery[:3] == ("GET", f"/api/v1/pushes/{apns_id}/delivery", 200)
+    delivery, (sample,) = json.loads(delivery[3]), map(json.loads, blocks(page, "json"))
+    assert list(delivery) == list(sample) and delivery["apns_id"] == apns_id and delivery["device"] == "anna"
+    assert delivery["state"] == "Delivered to Device" and delivery["message"] is None
+    assert [event["state"] for event in delivery["events"]] == ["Received by APNs", "Delivered to Device"]
+    assert re.search(rf"^{delivery['seq']}\t.*\t200\t.*\t{apns_id}$", words, re.MULTILINE), "the line of `ls`"
+    assert shown[:3] == ("GET", "/api/v1/devices/anna/notifications", 200)
+    shown = json.loads(shown[3])
+    assert [item["apns_id"] for item in shown["items"]] == [apns_id], "the push is shown"
+    assert server.api("GET", "/devices/anna/notifications")["items"][1:], "those for the follower as well"
     (sample,) = blocks((PAGES / "Devices.md").read_text(), "yaml")
     assert server.request("POST", "/api/v1/fixtures/lint", sample.encode(), headers={
         "content-type": "application/yaml"}).status == 200
+
+
+@pytest.mark.parametrize("listener", ["apns", "manage"])
+def test_the_lines_on_broadcasts(start, paste, curl_home, listener):
+    """The lines with curl are run in two parts, because a reader sets `channel` to what the first one has printed."""
+    page = (PAGES / "Broadcast.md").read_text()
+    serve, calls, commands, inbox = blocks(page, "sh")
+    flags = shlex.split(re.sub(r":\d+", ":0", serve).removeprefix("apns-mock serve "))
+    assert (flags[0], len(flags)) == ("--apns", 4)
+    server = start(*flags[2:], apns=flags[1:2])
+    calls, replaced = re.subn(r"^port=8443$", f"port={server.facts[listener][0]['port']}", calls, flags=re.MULTILINE)
+    assert replaced == 1
+    define, create, *others = calls.split("\n\n")
+    words = paste(server, define + "\n" + create, "sh", "-e", CURL_HOME=str(curl_home))
+    channel = re.search(r"^apns-channel-id: (\S+)\r?$", words, re.MULTILINE)[1]
+    assert "HTTP/2 201" in words
+    responses = curl_responses(words)
+    responses += curl_responses(
+        paste(server, "\n".join([define, f"channel={channel}", *others]), "sh", "-e", CURL_HOME=str(curl_home)))
+
+    app = "com.example.app"
+    assert [response[:3] for response in responses] == [
+        ("POST", f"/1/apps/{app}/channels", 201), ("GET", f"/1/apps/{app}/all-channels", 200),
+        ("GET", f"/1/apps/{app}/channels", 200), ("POST", f"/4/broadcasts/apps/{app}", 200),
+        ("DELETE", f"/1/apps/{app}/channels", 204)]
+    shown = re.findall(r"^# [^:]+: (\d+)(?: (\{.*\}))?", calls, re.MULTILINE)
+    assert [(int(status), body.replace("…", channel)) for status, body in shown] == [
+        response[2:] for response in responses], "as the comments say"
+
+    words = paste(server, commands, "sh", "-e")
+    assert len(set(re.findall(r"[A-Za-z0-9+/]{22}==", words)) - {channel}) == 1, "the list has the new channel"
+    assert server.api("GET", "/channels")["items"] == [], "and the last command removes it"
+
+    words = paste(server, inbox, "sh", "-e", CURL_HOME=str(curl_home))
+    ((method, path, status, body),) = curl_responses(words)
+    assert (method, path, status) == ("GET", "/api/v1/pushes?kind=channel", 200)
+    assert [(one["kind"], one["served"]["status"]) for one in json.loads(body)["items"]] == [
+        ("channel", code) for code in (201, 200, 200, 204)]
+    (record,) = server.pushes(kind="broadcast")
+    assert record["request"]["payload"]["aps"]["content-state"] == {"score": 1}
+    assert re.fullmatch(rf"{record['seq']}\t.*\t200\t.*\t{record['apns']['id']}\n", words.split(body)[0]), words
 
 
 def test_the_lines_on_faults(start, paste, tmp_path):

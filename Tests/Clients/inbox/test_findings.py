@@ -9,8 +9,9 @@ import pytest
 from support import careful, tokens
 from support.campaigns import campaign, under  # noqa: F401
 from support.careful import CarefulProvider
+from support.drivers import Push
 from support.faults import faults, line, mock, new_device  # noqa: F401
-from support.naive import Hasty, Spender
+from support.naive import Hasty, Naive, Spender
 from support.server import wait_until
 from support.wire import connect, push_headers
 
@@ -508,3 +509,111 @@ def test_a_provider_with_too_many_tokens_causes_a_finding(under):  # noqa: F811
     server = under("healthy")
     Spender(server).run(campaign(3))
     assert found(server)["jwt-churn"] > 0
+
+
+# Findings about delivery to registered devices
+
+APP = "com.example.app"
+BACKGROUND = {"aps": {"content-available": 1}}
+
+
+class Phone:
+    """A registered, online device of a server with settings of `apns:`, and a provider on httpx with one connection.
+    The server's clock is stopped.
+    """
+
+    def __init__(self, server):
+        self.server, self.token = server, new_device()
+        self.provider = Naive(server)
+        server.api("PUT", "/clock", {"mode": "frozen"})
+        server.api("PUT", "/fixtures", {
+            "devices": [{"id": "phone", "apps": [{"bundle_id": APP, "tokens": {"alert": self.token}}]}]})
+
+    def push(self, number, **changes):
+        """Sends a push and returns its `seq`."""
+        push = Push(self.token, **{"payload": {"aps": {"alert": f"message {number}"}}, **changes})
+        response = self.provider.send(push)
+        assert (response.status_code, response.http_version) == (200, "HTTP/2"), response.text
+        return self.server.pushes(apns_id=response.headers["apns-id"])[0]["seq"]
+
+    def wait(self, duration):
+        self.server.api("POST", "/clock/advance", {"by": duration})
+
+    def finding(self):
+        """Returns the only finding, as `GET /findings` and the command show it."""
+        (item,) = self.server.api("GET", "/findings")["items"]
+        lines = [line.split("\t") for line in self.server.command("findings").stdout.splitlines()]
+        assert [(line[0], int(line[1])) for line in lines if line[0]] == [(item["finding"], item["count"])]
+        return item
+
+    def verify(self, expected):
+        """Returns the exit code and the output of `apns-mock verify` with this value of `no_findings`."""
+        done = self.server.command("verify", "-", input=json.dumps({"no_findings": expected}))
+        return done.returncode, done.stdout
+
+
+@pytest.fixture
+def phone(start, tmp_path):
+    opened = []
+
+    def starter(**settings):
+        config = tmp_path / "config.yaml"
+        config.write_text(json.dumps({"apns": settings}))
+        opened.append(Phone(start("--config", config)))
+        return opened[-1]
+
+    yield starter
+    for one in opened:
+        one.provider.client.close()
+
+
+def test_overwritten_before_ack(phone):
+    phone = phone(online_queue=1, acknowledge_after="2s")
+    seqs = [phone.push(number) for number in range(3)]
+    item = phone.finding()
+    assert (item["finding"], item["count"]) == ("overwritten-before-ack", 2)
+    assert [record["seq"] for record in item["records"]] == [seqs[1], seqs[0]], "newest first"
+    assert [record["evidence"] for record in item["records"]] == [seqs[1:], seqs[:2]], "replaced by the next push"
+    assert f"push {seqs[2]} to the same device replaced it" in item["records"][0]["explanation"]
+    assert [one["seq"] for one in phone.server.pushes(finding="overwritten-before-ack")] == seqs[:2]
+    code, report = phone.verify(["overwritten-before-ack"])
+    assert code == 1 and "overwritten-before-ack" in report, report
+    assert phone.verify(True)[0] == 1
+    assert phone.verify(["background-budget", "overwritten-in-storage"])[0] == 0
+    phone.wait("2s")
+    shown = phone.server.api("GET", "/devices/phone/notifications")["items"]
+    assert [one["payload"]["aps"]["alert"] for one in shown] == ["message 2"], "the device has only the last one"
+
+
+def test_pushes_that_are_acknowledged_cause_no_finding(phone):
+    phone = phone(online_queue=1, acknowledge_after="2s")
+    for number in range(3):
+        phone.push(number)
+        phone.wait("2s")
+    assert found(phone.server) == {} and phone.verify(True)[0] == 0
+    assert len(phone.server.api("GET", "/devices/phone/notifications")["items"]) == 3
+
+
+def test_background_budget(phone):
+    phone = phone(background_budget="2/10m")
+    silent = {"payload": BACKGROUND, "push_type": "background", "priority": 5}
+    seqs = [phone.push(number, **silent) for number in range(4)]
+    item = phone.finding()
+    assert (item["finding"], item["count"]) == ("background-budget", 2)
+    assert [record["seq"] for record in item["records"]] == [seqs[3], seqs[2]], "newest first"
+    assert all("budget for background pushes was used up" in record["explanation"] for record in item["records"]), item
+    assert phone.push(4) and found(phone.server) == {"background-budget": 2}, "alerts have no budget"
+    code, report = phone.verify(["background-budget"])
+    assert code == 1 and "background-budget" in report, report
+    assert phone.verify(["overwritten-before-ack"])[0] == 0
+    phone.wait("10m")
+    phone.push(5, **silent)
+    assert found(phone.server) == {"background-budget": 2}, "ten minutes later there is a new budget"
+
+
+def test_background_pushes_within_the_budget_cause_no_finding(phone):
+    phone = phone(background_budget="2/10m")
+    for number in range(4):
+        phone.push(number, payload=BACKGROUND, push_type="background", priority=5)
+        phone.wait("5m")
+    assert found(phone.server) == {} and phone.verify(True)[0] == 0

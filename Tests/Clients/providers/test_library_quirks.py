@@ -197,6 +197,43 @@ def test_trap_09_pushys_first_stream_is_three(server, device):
         assert wire.push(push_headers(server, device)).status == 200
 
 
+PUSHY_HEADERS = [
+    "apns-expiration", "apns-collapse-id", "apns-priority", "apns-push-type", "apns-topic", "apns-id", "authorization"]
+
+
+@pytest.mark.parametrize("omitted", [
+    (), ("apns-collapse-id", "apns-id"), ("apns-collapse-id", "apns-priority", "apns-push-type", "apns-id")],
+    ids=["everything", "the usual", "nothing optional"])
+def test_trap_09_pushys_request(server, device, omitted):
+    """Pushy: no ALPN, stream 3 first, `:authority` before `:path` and `:scheme`, an expiration always, the provider token
+    last and signed in DER, the apns-id in lower case, and no content-length, content-type or user-agent.
+    """
+    apns_id = str(uuid.uuid4())
+    bearer = "bearer " + tokens.der_signed_token(key=server.key, key_id=server.key_id, team_id=server.team_id)
+    values = dict(zip(PUSHY_HEADERS, ["0", "score", "10", "alert", "com.example.app", apns_id, bearer]))
+    fields = [(name, value) for name, value in values.items() if name not in omitted]
+
+    def request(path):
+        return [(":method", "POST"), (":authority", "localhost"), (":path", path), (":scheme", "https"), *fields]
+
+    with connect(server, alpn=()) as wire:
+        wire.next_stream = 3
+        for stream in (3, 5):
+            response = wire.push(request(f"/3/device/{device}"), BODY)
+            assert (response.status, response.ended_by) == (200, "HEADERS")
+            returned = response.header("apns-id")
+            assert uuid.UUID(returned) and (returned == apns_id or "apns-id" in omitted)
+            assert uuid.UUID(response.header("apns-unique-id"))
+            assert wire.responses[stream] is response
+        rejected = wire.push(request("/3/device/zz"), BODY)
+        assert rejected.status == 400 and rejected.data == [b'{"reason":"BadDeviceToken"}']
+    record = server.pushes(device_token=device)[0]
+    shown = [name for name, _ in record["request"]["headers"] if not name.startswith(":")]
+    assert shown == [name for name, _ in fields], "in the order in which they were sent"
+    assert record["apns"]["expiration"] == "1970-01-01T00:00:00.000Z" and record["request"]["payload"] == ALERT
+    assert record["apns"]["collapse_id"] == (None if omitted else "score")
+
+
 # 10. apns-* headers that libraries send or omit.
 
 def test_trap_10_priority_one_no_push_type_and_expiration_zero(server, device):
