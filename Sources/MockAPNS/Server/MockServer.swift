@@ -45,13 +45,14 @@ public final class MockServer: Sendable {
   /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
   ///   files that was read.
   package static func start(
-    _ configuration: Configuration, logger: Logger, loading: (_ devices: Int, _ fraction: Double) -> Void
+    _ configuration: Configuration, logger: Logger, loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
     for notice in folder.notices { logger.notice("\(notice)") }
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
-    try state.loadInitialFixtures(progress: loading)
+    // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
+    try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)

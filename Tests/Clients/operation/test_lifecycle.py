@@ -124,6 +124,36 @@ def test_a_second_signal_ends_at_once(binary, certs, device):
         server.kill()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_fixtures_are_loaded_ends_at_once(binary, certs, tmp_path, number):
+    """The file takes a second or more to load, and the signal arrives as soon as the program traps signals."""
+    fixtures, port_file = tmp_path / "fixtures.json", tmp_path / "ports.json"
+    with fixtures.open("w") as file:
+        file.write('{"apps": [{"bundle_id": "com.example.app", "team_id": "MOCKTEAM01"}], "devices": [')
+        for phone in range(300_000):
+            app = f'{{"bundle_id": "com.example.app", "environment": "sandbox", "tokens": {{"alert": "{phone:064x}"}}}}'
+            file.write(f'{"," if phone else ""}{{"id": "phone-{phone}", "apps": [{app}]}}')
+        file.write("]}")
+    process = subprocess.Popen(
+        [binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, "--port-file", port_file,
+         "--fixtures", fixtures], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        def is_trapped():
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            masks = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigIgn", "SigCgt", "SigBlk"))]
+            return any(mask >> number - 1 & 1 for mask in masks)
+
+        wait_until(is_trapped, "the program traps the signal")
+        process.send_signal(number)
+        assert process.wait(10) == 128 + number
+        assert not port_file.exists()
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
 @pytest.mark.serial
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_without_open_requests_shutdown_takes_less_than_a_second(binary, certs, device, number):

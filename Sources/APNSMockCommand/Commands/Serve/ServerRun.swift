@@ -13,11 +13,12 @@ struct ServerRun: Sendable {
   let logger: Logger
 
   func run() async throws {
-    let signals = await StopSignals()
+    let signals = await StopSignals(isStarting: true)
     let reloads = await ReloadSignals()
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
     let server = try await StartedServer.start(settings, logger: logger) { state in
       StartReport(state: state, settings: settings).warn(logger: logger)
+      signals.endStart()
     }
     StartReport(state: server.state, settings: settings).announce(logger: logger)
     StartupPages.release()
@@ -87,39 +88,61 @@ struct ReloadSignals: Sendable {
   }
 }
 
-/// The signals SIGTERM and SIGINT: the first one requests a graceful shutdown, the second one an immediate exit.
+/// The signals SIGTERM and SIGINT: one that arrives during the start exits immediately; afterwards the first one requests a
+/// graceful shutdown, the second one exits immediately.
 struct StopSignals: Sendable {
-  private let signals: UnixSignalsSequence
-  private let isOver = NIOLockedValueBox(false)
+  private enum Phase {
+    case starting, running, stopping, stopped
+  }
+
+  private let state: NIOLockedValueBox<(phase: Phase, beforeExit: @Sendable () -> Void)>
+  private let requests: AsyncStream<UnixSignal>
 
   /// Traps the signals, which then no longer terminate the program.
-  init() async { signals = await UnixSignalsSequence(trapping: .sigterm, .sigint) }
+  ///
+  /// - Parameter isStarting: Whether the start is not complete, until `endStart` is called.
+  init(isStarting: Bool = false) async {
+    let state = NIOLockedValueBox((phase: isStarting ? Phase.starting : .running, beforeExit: { @Sendable () in }))
+    let (requests, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+    Task {
+      for await signal in signals {
+        state.withLockedValue { state in
+          switch state.phase {
+          case .starting: Self.exit(128 + signal.rawValue)
+          case .running:
+            state.phase = .stopping
+            continuation.yield(signal)
+          case .stopping:
+            state.beforeExit()
+            Self.exit(ExitStatus.interrupted.rawValue)
+          case .stopped: break
+          }
+        }
+      }
+    }
+    self.state = state
+    self.requests = requests
+  }
 
-  /// Returns when the first signal arrives.
+  /// Ends the start: from now on the first signal requests a graceful shutdown.
+  func endStart() { state.withLockedValue { $0.phase = .running } }
+
+  /// Returns when the first signal arrives, or at once if it has.
   ///
   /// - Parameter beforeExit: Cleanup before a second signal exits the program with code 130.
   func first(beforeExit: @escaping @Sendable () -> Void) async -> UnixSignal {
-    let (stream, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
-    Task {
-      var hasStopped = false
-      for await signal in signals {
-        if hasStopped {
-          isOver.withLockedValue { isOver in
-            guard !isOver else { return }
-            beforeExit()
-            LogPipe.standardError.flush()
-            // Not `exit`: its handlers could block on the operation that takes too long.
-            _exit(ExitStatus.interrupted.rawValue)
-          }
-        }
-        hasStopped = true
-        continuation.yield(signal)
-      }
-    }
-    for await signal in stream { return signal }
+    state.withLockedValue { $0.beforeExit = beforeExit }
+    for await signal in requests { return signal }
     return .sigterm
   }
 
   /// Ignores further signals. For use when the shutdown is complete.
-  func ignoreFurther() { isOver.withLockedValue { $0 = true } }
+  func ignoreFurther() { state.withLockedValue { $0.phase = .stopped } }
+
+  private static func exit(_ code: Int32) -> Never {
+    LogPipe.standardError.flush()
+    // Not `exit`: its handlers could block on the operation that takes too long.
+    _exit(code)
+  }
 }

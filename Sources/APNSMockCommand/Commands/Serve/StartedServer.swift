@@ -3,6 +3,7 @@ import AdminAPI
 import Devices
 import Logging
 import MockAPNS
+import NIOConcurrencyHelpers
 import Notation
 import PlatformLibc
 import TLSEngine
@@ -24,9 +25,11 @@ struct StartedServer: Sendable {
   ) async throws -> StartedServer {
     var configuration = settings.configuration
     if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
-    var progress = LoadingProgress()
+    let progress = NIOLockedValueBox(LoadingProgress())
     let server = try await starting {
-      try await MockServer.start(configuration, logger: logger) { progress.report(devices: $0, fraction: $1) }
+      try await MockServer.start(configuration, logger: logger) { devices, fraction in
+        progress.withLockedValue { $0.report(devices: devices, fraction: fraction) }
+      }
     }
     let admin: AdminServer?
     do {
@@ -141,7 +144,7 @@ extension PortFile {
 }
 
 /// Reports on a terminal how many devices of large fixture files were loaded.
-private struct LoadingProgress {
+private struct LoadingProgress: Sendable {
   private static let interval = Duration.seconds(1)
   private let isShown = StandardStream.error.isTerminal
   private var lastReport = ContinuousClock.now
