@@ -75,9 +75,7 @@ extension DeviceRegistry {
       var events: [DeliveryEvent] = []
       state.discardExpired(now: now, &events)
       for (device, waiting) in state.deliveries.unacknowledged where waiting.due <= now {
-        state.deliveries.unacknowledged[device] = nil
-        state.change(waiting.push.seq, to: .delivered, now: waiting.due, &events)
-        state.receive(waiting.push, isShown: waiting.isShown, .delivered, now: waiting.due, &events)
+        state.acknowledge(on: device, &events)
       }
       return events
     }
@@ -126,7 +124,13 @@ extension DeviceRegistry.State {
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.slotKey(installation, kind: tables.tokens[Int(push.token.token)].kind)
-      if let former = deliveries.slots[key] { events.append(.overwrittenInStorage(seq: former.seq, by: seq)) }
+      if let former = deliveries.slots[key] {
+        if former.expiresAt > now {
+          events.append(.overwrittenInStorage(seq: former.seq, by: seq))
+        } else {
+          change(former.seq, to: .discardedExpired, now: now, &events)
+        }
+      }
       let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
       deliveries.slots[key] = Deliveries.Slot(
         seq: seq, expiresAt: expiresAt, priority: push.priority, collapseKey: push.collapseKey, isShown: isShown)
@@ -137,13 +141,24 @@ extension DeviceRegistry.State {
       let shown = Deliveries.Shown(seq: seq, installation: installation, collapseKey: push.collapseKey)
       guard push.state == .received else { return receive(shown, isShown: isShown, .delivered, now: now, &events) }
       if let former = deliveries.unacknowledged[device] {
-        events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
+        if former.due > now {
+          events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
+        } else {
+          acknowledge(on: device, &events)
+        }
       }
       deliveries.unacknowledged[device] = (
         shown, now.addingClamped(settings.acknowledgeAfter.milliseconds), isShown
       )
     default: break
     }
+  }
+
+  /// Delivers the push that a device had not acknowledged, at the time of its acknowledgement.
+  fileprivate mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
+    guard let waiting = deliveries.unacknowledged.removeValue(forKey: device) else { return }
+    change(waiting.push.seq, to: .delivered, now: waiting.due, &events)
+    receive(waiting.push, isShown: waiting.isShown, .delivered, now: waiting.due, &events)
   }
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.

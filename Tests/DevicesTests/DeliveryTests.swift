@@ -163,6 +163,28 @@ struct DeliveryTests {
     #expect(fixture.shown == [3])
   }
 
+  /// A push that the device acknowledged in time is not overwritten, even if `advance` was not called meanwhile.
+  @Test(arguments: [Duration.zero, .seconds(1)]) func acknowledgedPushesAreNotOverwritten(after delay: Duration) throws {
+    let fixture = try Fixture()
+    fixture.settings.onlineQueue = true
+    fixture.settings.acknowledgeAfter = delay
+    try fixture.push()
+    fixture.now += delay.milliseconds
+    try fixture.push()
+    #expect(fixture.events == [.changed(seq: 1, .delivered)])
+    #expect(fixture.shown == [1])
+  }
+
+  /// A stored push that has expired is discarded, not overwritten, even if `advance` was not called meanwhile.
+  @Test func expiredPushesAreNotOverwritten() throws {
+    let fixture = try Fixture(.offline)
+    try fixture.push(expiration: fixture.now / 1000 + 5)
+    fixture.now += 5000
+    try fixture.push()
+    #expect(fixture.events == [.changed(seq: 1, .discardedExpired)])
+    #expect(fixture.stored == [2])
+  }
+
   @Test func budgetsLimitPushesPerPeriod() throws {
     let fixture = try Fixture()
     fixture.settings.backgroundBudget = DeviceRate(count: 3, per: .seconds(3600))
