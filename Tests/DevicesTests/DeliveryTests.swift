@@ -164,7 +164,8 @@ struct DeliveryTests {
   }
 
   /// A push that the device acknowledged in time is not overwritten, even if `advance` was not called meanwhile.
-  @Test(arguments: [Duration.zero, .seconds(1)]) func acknowledgedPushesAreNotOverwritten(after delay: Duration) throws {
+  @Test(arguments: [Duration.zero, .seconds(1)]) func acknowledgedPushesAreNotOverwritten(after delay: Duration) throws
+  {
     let fixture = try Fixture()
     fixture.settings.onlineQueue = true
     fixture.settings.acknowledgeAfter = delay

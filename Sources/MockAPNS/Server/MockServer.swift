@@ -45,7 +45,8 @@ public final class MockServer: Sendable {
   /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
   ///   files that was read.
   package static func start(
-    _ configuration: Configuration, logger: Logger, loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
+    _ configuration: Configuration, logger: Logger,
+    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
