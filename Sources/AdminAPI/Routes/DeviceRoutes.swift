@@ -10,7 +10,8 @@ struct DeviceRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .get("/devices", list), .post("/devices", add), .get("/devices/:id", show), .put("/devices/:id", set),
+      Route.get("/devices", list).onQueryExecutor, .post("/devices", add), .get("/devices/:id", show),
+      .put("/devices/:id", set),
       .delete("/devices/:id", remove), .get("/devices/:id/subscriptions", subscriptions),
       .post("/devices/:id/subscriptions", subscribe), .delete("/devices/:id/subscriptions", unsubscribe),
       .post("/devices/:id/:action", perform),
@@ -21,10 +22,39 @@ struct DeviceRoutes: Sendable {
 
   // MARK: - Tokens
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let page = try ListPage(request).slice { state.devices.tokens(from: $0, limit: $1) }
+  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let list = try ListPage(request, further: ["search"])
+    var parameters = try QueryParameters(request)
+    let search = try parameters.remove("search") ?? ""
+    let page =
+      search.isEmpty
+      ? try list.slice { state.devices.tokens(from: $0, limit: $1) } : try await find(search, in: list)
     let (_, total) = state.devices.counts
     return .json { $0.page(page, of: total) { token, writer in token.write(to: &writer) } }
+  }
+
+  /// The number of tokens compared before pushes may use the registry again.
+  private static let scannedAtOnce = 512
+
+  /// Returns the page of the tokens that contain a text.
+  private func find(_ text: String, in list: ListPage) async throws -> (
+    items: ArraySlice<DeviceRegistry.TokenListing>, next: String?
+  ) {
+    guard text.utf8.count <= Rulebook.topicLimit else {
+      throw Problem.badRequest("search has \(text.utf8.count) bytes", hint: "Use at most \(Rulebook.topicLimit).")
+    }
+    let pattern = TextPattern("*\(text)*", foldsCase: true)
+    var (position, limit) = try list.position()
+    var found: [DeviceRegistry.TokenListing] = []
+    while true {
+      let (items, next) = state.devices.tokens(
+        matching: pattern, from: position, limit: limit - found.count, scanning: Self.scannedAtOnce)
+      found += items
+      guard let next, found.count < limit else { return (found[...], next.map(String.init)) }
+      position = next
+      await Task.yield()
+      try Task.checkCancellation()
+    }
   }
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
