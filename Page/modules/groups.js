@@ -8,7 +8,7 @@ import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
 const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
-const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
+const VIEWS = [["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
 // The search field, the label, and the member of the statistics; findings have their own endpoint.
 const FACETS = [
   { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
@@ -65,9 +65,9 @@ export class Groups {
         this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
         OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
-        this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
+        this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
-        this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
+        this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
     // On a narrow screen the sidebar is a scrolling strip.
     if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });

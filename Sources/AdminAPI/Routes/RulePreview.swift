@@ -18,6 +18,9 @@ struct RulePreview: Sendable {
   /// The number of records by the reason why the rule did not match.
   private var misses: [String: Int] = [:]
 
+  /// Creates the preview of an invalid rule, which is evaluated for no push.
+  init() { concernsPushes = false }
+
   /// Evaluates `rule` for the newest records of an inbox, suspending between them.
   ///
   /// - Throws: `CancellationError` if the task was cancelled.

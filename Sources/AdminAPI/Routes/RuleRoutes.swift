@@ -53,7 +53,16 @@ struct RuleRoutes: Sendable {
   /// Lints a rule, and evaluates it for the newest records without adding it.
   private func preview(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
-    let definition = try AddedRuleDefinition.parse(text)
+    let definition: AddedRuleDefinition
+    do throws(ProfileFailure) {
+      definition = try AddedRuleDefinition.parse(text)
+    } catch {
+      return .json { writer in
+        writer.member("valid", false)
+        writer.arrayMember("problems") { error.problems.write(to: &$0) }
+        RulePreview().writeMembers(to: &writer)
+      }
+    }
     let snapshot = state.inbox.snapshot()
     let (rule, seed) = (definition.rule, faults.selection.seed)
     let result = try await QueryExecutor.runLimited {
