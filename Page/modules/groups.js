@@ -70,14 +70,14 @@ export class Groups {
         this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
     // On a narrow screen the sidebar is a scrolling strip.
-    if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (this.drawnView !== shown.view || !this.element.matches(":hover, :focus-within")) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.drawnView = shown.view;
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
   }
 
   line(key, name, picture, number, isCurrent, act) {
     return h("li", {}, h("button", { type: "button", class: "group", "aria-current": isCurrent ? "true" : null, data: { group: key }, on: { click: act } },
-      picture && h("span", { class: `group-icon is-${picture}` }, icon(picture)), h("span", { class: "group-name" }, name instanceof Node ? name : visible(name)),
+      picture && h("span", { class: `group-icon is-${picture}` }, icon(picture)), h("span", { class: "group-name" }, name instanceof Node ? name : name === "" ? h("span", { class: "quiet" }, "none") : visible(name)),
       number !== undefined && h("span", { class: "group-count" }, count(number))));
   }
 

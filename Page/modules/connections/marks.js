@@ -16,7 +16,8 @@ export function marks(events, window, width) {
     if (time < window.from || time > window.until) continue;
     const left = window.at(time, width);
     const last = placed.at(-1);
-    if (last && left - last.left < LABEL) last.events.push(event);
+    // A label at the right edge is on the left side of its mark.
+    if (last && left - last.left < (left > width - LABEL ? 2 * LABEL : LABEL)) last.events.push(event);
     else placed.push({ left, events: [event] });
   }
   return placed.map(({ left, events: here }) => {

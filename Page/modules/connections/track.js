@@ -9,10 +9,11 @@ import { responseText } from "../summary.js";
 import { arrange } from "./bars.js";
 import { marks } from "./marks.js";
 
-export const ROW_HEIGHT = 92;
+export const ROW_HEIGHT = 84;
 const BARS_TOP = 26;
-const BAR_STEP = 14;
-const COLUMNS_HEIGHT = 52;
+const BAR_STEP = 21;
+const BARS_HEIGHT = 50;
+const COLUMNS_HEIGHT = 50;
 /** More pushes than this are shown as columns. */
 const MAX_BARS = 120;
 const FIELDS = "seq,received_at,finished_at,outcome,delivery,connection.stream,served,fault.rule";
@@ -42,7 +43,7 @@ function bars(connection, items, at, actions) {
     return { ...push, from, until: push.finished_at ? Math.max(from, Date.parse(push.finished_at)) : Date.now() };
   });
   const arranged = arrange(pushes, at);
-  const step = Math.min(BAR_STEP, 54 / arranged.rows);
+  const step = Math.min(BAR_STEP, BARS_HEIGHT / arranged.rows);
   const elements = arranged.bars.map((bar, index) => {
     const [first] = bar.pushes;
     const last = bar.pushes.at(-1);
@@ -59,10 +60,24 @@ function bars(connection, items, at, actions) {
     return h("div", {
       role: "option", id: `bar-${connection.id}-${index}`, class: `lane-bar is-${worst}${many ? " is-many" : ""}${deliveryClass(bar.pushes)}`,
       title: `${text}, ${clockTime(first.received_at)}, ${span(last.until - first.from)}`, "aria-label": text, "aria-selected": "false", on: { click: act },
-      style: { left: `${bar.left}px`, width: `${bar.right - bar.left}px`, top: `${bar.row * step}px`, height: `${step - 3}px` },
+      style: { left: `${bar.left}px`, width: `${bar.right - bar.left}px`, top: `${bar.row * step}px`, height: `${step - 4}px`, ...(many ? { background: stripes(bar, at) } : {}) },
     });
   });
   return barList(connection, elements, BARS_TOP);
+}
+
+/** The pushes of one bar as stripes in the colors of their outcomes, at their times. */
+function stripes(bar, at) {
+  const stops = [];
+  let end = 0;
+  for (const push of bar.pushes) {
+    const start = Math.max(end, at(push.from) - bar.left);
+    const next = Math.max(start + 1, at(push.until) - bar.left);
+    if (start > end) stops.push(`var(--line-strong) ${end.toFixed(1)}px ${start.toFixed(1)}px`);
+    stops.push(`var(--${push.outcome}) ${start.toFixed(1)}px ${next.toFixed(1)}px`);
+    end = next;
+  }
+  return `linear-gradient(90deg, ${stops.join(", ")})`;
 }
 
 function tally(pushes) {

@@ -61,7 +61,9 @@ export class Tracks {
       h("span", { style: { left: `${left + 8 + this.window.at(time, width)}px` } }, text)));
     const [from, until] = this.window.all;
     this.rangeText.textContent = this.window.followsAll ? "" : `${count(Math.round(((until - from) / this.window.length) * 10) / 10)}× zoom`;
-    this.space.style.setProperty("height", `${this.connections.length * this.rowHeight}px`);
+    const height = `${this.connections.length * this.rowHeight}px`;
+    this.space.style.setProperty("height", height);
+    this.box.style.setProperty("height", height);
     this.draw({ isStale: true });
     if (reloads) for (const row of this.rows.values()) row.key = null;
     this.loadVisible();

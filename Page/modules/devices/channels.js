@@ -44,7 +44,7 @@ export class ChannelList {
       else this.starts.pop();
       this.load();
     };
-    return [h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Broadcast channels" }, h("table", { class: "table is-dense" },
+    return [h("div", { class: "scroll-x device-table", tabindex: "0", role: "region", "aria-label": "Broadcast channels" }, h("table", { class: "table is-dense" },
       h("thead", {}, h("tr", {}, ["Channel", "App", "Environment", "Stores", "Subscribers", ""].map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
       h("tbody", {}, items.map((channel) => h("tr", {}, h("td", {}, h("code", {}, visible(channel.id))), h("td", {}, visible(channel.bundle_id, { limit: 120 })), h("td", {}, channel.environment),
         h("td", {}, channel.message_storage_policy === 1 ? "most recent message" : "no message"), h("td", { class: "cell-number" }, count(channel.subscribers)),

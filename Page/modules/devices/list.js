@@ -18,7 +18,7 @@ export class DeviceList {
     this.body = h("tbody", {});
     this.notice = h("p", { class: "notice", hidden: true });
     this.table = h("div", { class: "scroll-x device-table", tabindex: "0", role: "region", "aria-label": "Registered devices" }, h("table", { class: "table is-dense" },
-      h("thead", {}, h("tr", {}, ["Device", "App", "Type", "Token", "State", "Stored", "Shown"].map((name) => h("th", { scope: "col" }, name)))), this.body));
+      h("thead", {}, h("tr", {}, ["Device", "App", "Type", "Token", "State", "Stored", "Shown"].map((name) => h("th", { scope: "col", class: ["Stored", "Shown"].includes(name) ? "cell-number" : null }, name)))), this.body));
     this.position = h("span", { class: "quiet", role: "status" });
     this.previous = button("Previous", () => this.turn(-1), { class: "small" });
     this.next = button("Next", () => this.turn(1), { class: "small" });
@@ -68,6 +68,7 @@ export class DeviceList {
       this.rows.set(item.token, row);
       if (row.text !== text) this.fill(row.element, item);
       row.text = text;
+      row.item = item;
       if (this.body.children[index] !== row.element) this.body.insertBefore(row.element, this.body.children[index] ?? null);
     }
     this.mark();
@@ -92,10 +93,10 @@ export class DeviceList {
     if (hadFocus) element.querySelector("button").focus();
   }
 
-  /** Marks the selected token. */
-  mark(token = this.selected) {
-    this.selected = token;
-    for (const [key, row] of this.rows) row.element.classList.toggle("is-chosen", key === token);
+  /** Marks the rows of the selected device, given by one of its tokens. */
+  mark(item = this.selected) {
+    this.selected = item;
+    for (const row of this.rows.values()) row.element.classList.toggle("is-chosen", Boolean(item) && (item.device ? row.item.device === item.device : row.item.token === item.token));
   }
 }
 

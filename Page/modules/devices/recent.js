@@ -8,6 +8,7 @@ import { visible } from "../visible.js";
 
 const LOOKED_AT = 500;
 const SHOWN = 4;
+const MAX_CARDS = 60;
 const FIELDS = "seq,outcome,accepted,received_at,request.device_token,request.payload,request.payload_error,request.size,apns,served,verdict.status,verdict.reason";
 
 export class RecentTokens {
@@ -23,9 +24,10 @@ export class RecentTokens {
   async load() {
     const page = await get("/pushes", { order: "desc", limit: LOOKED_AT, fields: FIELDS });
     const pushes = Map.groupBy(page.items.filter((push) => /^(?:[0-9a-f]{2})+$/.test(push.request?.device_token ?? "")), (push) => push.request.device_token);
-    const known = new Map();
-    await Promise.all([...pushes.keys()].slice(0, 60).map(async (token) => known.set(token, await get(`/devices/${token}`).catch(() => null))));
-    replace(this.note, `Device tokens of ${page.matched > LOOKED_AT ? `the newest ${count(LOOKED_AT)} of ${count(page.matched)} pushes` : "all pushes"} that belong to no registered device. A token that is not registered is online for all topics.`);
+    const tokens = [...pushes.keys()].slice(0, MAX_CARDS);
+    const registered = tokens.length ? (await get("/devices", { tokens: tokens.join(",") })).items : [];
+    const known = new Map(tokens.map((token) => [token, registered.find((one) => one.token === token) ?? null]));
+    replace(this.note, `Device tokens of ${page.matched > LOOKED_AT ? `the newest ${count(LOOKED_AT)} of ${count(page.matched)} pushes` : "all pushes"} that belong to no registered device${pushes.size > MAX_CARDS ? ` (${count(MAX_CARDS)} of ${count(pushes.size)})` : ""}. A token that is not registered is online for all topics.`);
     this.draw(pushes, known);
   }
 

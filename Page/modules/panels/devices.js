@@ -65,7 +65,7 @@ export class DevicesPanel {
 
   select(item) {
     this.registered.classList.add("has-device");
-    this.list.mark(item.token);
+    this.list.mark(item);
     this.detail.show(item).then(() => matchMedia("(max-width: 980px)").matches && this.detail.element.scrollIntoView({ block: "start" }));
   }
 
@@ -74,7 +74,7 @@ export class DevicesPanel {
     const { selected } = this.list;
     this.list.mark(null);
     this.detail.showNothing();
-    this.list.rows.get(selected)?.element.querySelector("button")?.focus();
+    this.list.rows.get(selected?.token)?.element.querySelector("button")?.focus();
   }
 
   change(done, message) {

@@ -32,7 +32,7 @@ export class RuleForm {
     };
     this.action = h("select", { id: "rule-action", on: { change: () => this.changeAction() } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)));
     this.parameters = h("div", { class: "fields" });
-    this.text = h("textarea", { id: "rule-text", rows: "9", spellcheck: "false", class: "mono", on: { input: () => this.check() } });
+    this.text = h("textarea", { id: "rule-text", rows: "13", spellcheck: "false", class: "mono", on: { input: () => this.check() } });
     this.result = h("div", { role: "status", class: "rule-result" });
     this.problems = h("div", { role: "status" });
     this.check = settled(() => this.preview(), 250);

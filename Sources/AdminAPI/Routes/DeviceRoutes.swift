@@ -23,14 +23,33 @@ struct DeviceRoutes: Sendable {
   // MARK: - Tokens
 
   private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let list = try ListPage(request, further: ["search"])
+    let list = try ListPage(request, further: ["search", "tokens"])
     var parameters = try QueryParameters(request)
     let search = try parameters.remove("search") ?? ""
-    let page =
-      search.isEmpty
-      ? try list.slice { state.devices.tokens(from: $0, limit: $1) } : try await find(search, in: list)
+    let page: (items: ArraySlice<DeviceRegistry.TokenListing>, next: String?)
+    if let tokens = try parameters.remove("tokens") {
+      page = (try registered(tokens)[...], nil)
+    } else if search.isEmpty {
+      page = try list.slice { state.devices.tokens(from: $0, limit: $1) }
+    } else {
+      page = try await find(search, in: list)
+    }
     let (_, total) = state.devices.counts
     return .json { $0.page(page, of: total) { token, writer in token.write(to: &writer) } }
+  }
+
+  /// The maximum number of tokens that can be looked up at once.
+  private static let lookups = 100
+
+  /// Returns those of the listed tokens that are registered.
+  ///
+  /// - Parameter list: Device tokens separated by commas.
+  private func registered(_ list: String) throws -> [DeviceRegistry.TokenListing] {
+    let tokens = list.split(separator: ",")
+    guard tokens.count <= Self.lookups else {
+      throw Problem.badRequest("tokens has \(tokens.count) device tokens", hint: "Use at most \(Self.lookups).")
+    }
+    return try tokens.compactMap { state.devices.token(try Self.checked(String($0))) }
   }
 
   /// The number of tokens compared before pushes may use the registry again.
@@ -75,7 +94,7 @@ struct DeviceRoutes: Sendable {
   private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
     let topic = try body.text("topic")
     if topic == "" {
-      throw .badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
+      throw Problem.badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
     }
     if let length = topic?.utf8.count, length > Rulebook.topicLimit {
       throw .badRequest("topic has \(length) bytes", hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
