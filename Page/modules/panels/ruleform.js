@@ -34,14 +34,13 @@ export class RuleForm {
     this.parameters = h("div", { class: "fields" });
     this.text = h("textarea", { id: "rule-text", rows: "13", spellcheck: "false", class: "mono", on: { input: () => this.check() } });
     this.result = h("div", { role: "status", class: "rule-result" });
-    this.problems = h("div", { role: "status" });
     this.check = settled(() => this.preview(), 250);
     const field = (label, element, note) => h("div", { class: "field" }, h("label", { for: element.id }, label), element, note && h("p", { class: "quiet" }, note));
     const { name, q, probability, times, ttl } = this.fields;
     this.element = h("details", { class: "card rule-form", on: { toggle: () => this.element.open && this.preview() } }, h("summary", {}, "Add a rule"),
       h("div", { class: "fields" }, field("Name", name), field("Pushes", q, "A search; without one, all pushes."), field("Action", this.action)), this.parameters,
       h("div", { class: "fields" }, field("Probability", probability), field("Fire at most", times), field("Remove after", ttl)),
-      h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), this.text, this.result, this.problems,
+      h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), this.text, this.result,
       h("p", {}, button("Add the rule", () => this.add(), { class: "primary" })));
     this.changeAction();
   }
@@ -97,12 +96,11 @@ export class RuleForm {
   }
 
   async add() {
-    replace(this.problems);
     try {
       await request("POST", "/rules", { body: this.text.value });
       showMessage("Rule added");
     } catch (error) {
-      replace(this.problems, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""), error.problems.length > 0 && problemList(error.problems, true));
+      replace(this.result, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""));
     }
     this.actions.reload();
   }

@@ -60,7 +60,8 @@ package struct Timeline: Sendable {
     let isEmpty = counts.isEmpty
     let start = isEmpty ? 0 : bucket(of: first)
     let number = isEmpty ? 0 : bucket(of: last) - start + 1
-    writer.member("start", isEmpty ? nil : TimestampFormat.text(start * Self.widths[width]))
+    let first = max(start * Self.widths[width], TimestampFormat.range.lowerBound)
+    writer.member("start", isEmpty ? nil : TimestampFormat.text(first))
     writer.member("bucket", DurationFormat.text(.milliseconds(Self.widths[width])))
     writer.objectMember("counts") { writer in
       for (series, buckets) in counts.sorted(by: { $0.key < $1.key }) {

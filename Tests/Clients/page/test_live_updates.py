@@ -240,7 +240,7 @@ def test_registered_devices_are_listed(start, open_page, provider):
     view = open_page(server, "/?view=devices").live()
     row = view.page.get_by_role("row", name="anna")
     row.wait_for()
-    cells = row.inner_text().split("\t")
+    cells = [text.strip() for text in row.inner_text().split("\t")]
     assert cells[:3] == ["anna", "com.example.app", "alert"] and cells[4:] == ["offline", "1", "0"]
 
 
