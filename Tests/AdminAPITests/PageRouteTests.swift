@@ -49,7 +49,7 @@ import Testing
   /// The page loads one script with all modules, each after those that it imports, and one style sheet.
   @Test func pageLoadsOneScriptAndOneStyleSheet() async throws {
     try await TestServer.run { server in
-      let page = await server.client.request("GET", "/", headers: ["accept": "text/html"]).text
+      let page = await server.client.request("GET", "/", [("accept", "text/html")]).text
       let loaded = page.matches(of: #/(?:src|rel="stylesheet" href)="\/page\/([^"]+)"/#).map { String($0.output.1) }
       #expect(loaded == ["app.css", "app.js"])
       let script = await server.client.get("/page/app.js")

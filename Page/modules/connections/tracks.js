@@ -103,6 +103,10 @@ export class Tracks {
 
   fill(row, connection) {
     const { width } = this;
+    // An unchanged row keeps its elements, and with them the selected bar.
+    const content = [this.window.from, this.window.until, width, connection.id === this.selected, JSON.stringify(connection), row.data];
+    if (row.content?.every((part, index) => part === content[index])) return;
+    row.content = content;
     row.element.classList.toggle("is-chosen", connection.id === this.selected);
     row.head.setAttribute("aria-pressed", String(connection.id === this.selected));
     const hadFocus = row.line.contains(document.activeElement);
@@ -130,7 +134,7 @@ export class Tracks {
       const data = await loadTrack(connection, { from, until }, this.width).catch(() => null);
       const row = this.rows.get(connection.id);
       if (!row) continue;
-      if (data) row.data = data;
+      if (data && JSON.stringify(data) !== JSON.stringify(row.data)) row.data = data;
       row.key = key;
       this.fill(row, connection);
     }

@@ -34,6 +34,13 @@ export class ConnectionsPanel {
   }
 
   async load() {
+    if (this.isLoading) return;
+    this.isLoading = true;
+    await this.read();
+    this.isLoading = false;
+  }
+
+  async read() {
     try {
       const { items, open } = await get("/connections");
       this.connections = [...items].sort((a, b) => b.number - a.number);
