@@ -155,6 +155,8 @@ fuzz:
 bench: build
 	@.ci/packages bench
 	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
+	@if [ -x .build/clients/bin/python ]; then .build/clients/bin/python Benchmarks/page.py --binary $(program) --json .build/bench-page.json; \
+	  else echo "page: skipped, run make .build/clients/ready first"; fi
 
 dist:
 	@.ci/packages build

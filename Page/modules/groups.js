@@ -8,7 +8,7 @@ import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
 const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
-const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
+const VIEWS = [["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
 // The search field, the label, and the member of the statistics; findings have their own endpoint.
 const FACETS = [
   { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
@@ -65,19 +65,19 @@ export class Groups {
         this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
         OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
-        this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
+        this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
-        this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
+        this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
     // On a narrow screen the sidebar is a scrolling strip.
-    if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    if (this.drawnView !== shown.view || !this.element.matches(":hover, :focus-within")) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.drawnView = shown.view;
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
   }
 
   line(key, name, picture, number, isCurrent, act) {
     return h("li", {}, h("button", { type: "button", class: "group", "aria-current": isCurrent ? "true" : null, data: { group: key }, on: { click: act } },
-      picture && h("span", { class: `group-icon is-${picture}` }, icon(picture)), h("span", { class: "group-name" }, name instanceof Node ? name : visible(name)),
+      picture && h("span", { class: `group-icon is-${picture}` }, icon(picture)), h("span", { class: "group-name" }, name instanceof Node ? name : name === "" ? h("span", { class: "quiet" }, "none") : visible(name)),
       number !== undefined && h("span", { class: "group-count" }, count(number))));
   }
 

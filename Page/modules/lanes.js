@@ -85,13 +85,19 @@ function span(ms) {
 let barCount = 0;
 
 function lane(connection, pushes, scale, { chosen, open, now }) {
-  const rows = [];
+  let rightmost = 0;
+  const rows = []; // the end time and the right edge of the last bar of each row
   const bars = [...pushes].sort((a, b) => a.seq - b.seq).map((push) => {
-    const left = scale.at(Date.parse(push.received_at));
-    const right = Math.max(left + 7, scale.at(push.finished_at ? Date.parse(push.finished_at) : now));
-    let row = rows.findIndex((end) => end < left - 1);
-    if (row < 0) row = rows.length < MAX_ROWS ? rows.length : rows.indexOf(Math.min(...rows));
-    rows[row] = right;
+    const start = Date.parse(push.received_at);
+    const end = push.finished_at ? Date.parse(push.finished_at) : now;
+    // Only concurrent pushes need different rows.
+    let row = rows.findIndex((one) => one.end <= start);
+    if (row < 0) row = rows.length < MAX_ROWS ? rows.length : rows.reduce((best, one, index) => (one.end < rows[best].end ? index : best), 0);
+    // Pushes of the same moment follow each other.
+    const left = Math.max(scale.at(start), (rows[row]?.right ?? -1) + 1);
+    const right = Math.max(left + 7, scale.at(end));
+    rows[row] = { end, right };
+    rightmost = Math.max(rightmost, right);
     const description = `#${push.seq}, stream ${push.connection?.stream}, ${responseText(push)} ${push.outcome}`;
     barCount += 1;
     return h("div", {
@@ -102,7 +108,7 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
     });
   });
   const height = 38 + Math.max(1, rows.length) * 12;
-  return h("section", { class: `lane is-${connection.state}`, "aria-label": `Connection ${connection.id}` },
+  return h("section", { class: `lane is-${connection.state}`, "aria-label": `Connection ${connection.id}`, style: { "min-width": `${rightmost + EDGE}px` } },
     h("header", { class: "lane-head" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state),
       h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
@@ -114,7 +120,7 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
  * The bars of a lane as one tab stop. The arrow keys select a bar, Enter and Space open its push. On a narrow screen,
  * bars can be too small for touch; the list has larger targets for the same pushes.
  */
-function barList(connection, bars) {
+export function barList(connection, bars, top = BARS_TOP) {
   let active = -1;
   const choose = (index) => {
     bars[active]?.setAttribute("aria-selected", "false");
@@ -131,7 +137,7 @@ function barList(connection, bars) {
   };
   const list = h("div", {
     role: "listbox", class: "lane-bars", tabindex: "0", "aria-label": `Pushes of connection ${connection.id}`,
-    style: { top: `${BARS_TOP}px` },
+    style: { top: `${top}px` },
     on: {
       focus: () => active < 0 && choose(bars.findIndex((bar) => bar.hasAttribute("aria-current"))),
       keydown: (event) => {

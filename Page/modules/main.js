@@ -12,6 +12,8 @@ import { ConnectPanel } from "./panels/connect.js";
 import { ConnectionsPanel } from "./panels/connections.js";
 import { DevicesPanel } from "./panels/devices.js";
 import { FaultsPanel } from "./panels/faults.js";
+import { FindingsPanel } from "./panels/findings.js";
+import { OverviewPanel } from "./panels/overview.js";
 import { go, onChange, shown, start as startRoute, TABS } from "./route.js";
 import { showMessage } from "./copy.js";
 import * as theme from "./theme.js";
@@ -39,9 +41,10 @@ const actions = {
 const connect = new ConnectPanel();
 const detail = new Detail(actions, connect.element);
 const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => groups.refresh() });
-const faults = new FaultsPanel((profile, added) => bar.setProfile(profile, added));
+const faults = new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock));
 const panels = {
-  connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions), faults, connect,
+  overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions),
+  faults, connect,
 };
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
   pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, reload: () => faults.load(),
@@ -65,6 +68,7 @@ function showView() {
 
 onChange((now, before) => {
   showView();
+  if (now.view === "overview" && before.view === "overview" && now.q !== before.q) panels.overview.load();
   inbox.changed(now, before);
 });
 
@@ -98,9 +102,8 @@ const handlers = {
 const live = new Live((event, data) => {
   handlers[event]?.(data);
   if (event !== "push" && event !== "push.updated") return;
-  if (shown.view === "devices") panels.devices.refresh();
-  if (shown.view === "connections") panels.connections.refresh();
   if (shown.view === "faults") refreshFaults();
+  else panels[shown.view]?.refresh?.();
 }, (now) => {
   connectionState = now;
   showLive();

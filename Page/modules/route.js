@@ -1,6 +1,6 @@
 // The state of the page, which is stored in the URL so that links reproduce it.
 
-export const VIEWS = ["inbox", "connections", "devices", "faults", "connect"];
+export const VIEWS = ["inbox", "overview", "findings", "connections", "devices", "faults", "connect"];
 export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"];
 
 /** The current state. `push` is a seq or null. */

@@ -10,11 +10,17 @@ static const struct apns_embedded_file files[] = {
   {"styles/base.css", (const char[]) {
 #embed "../../Page/styles/base.css" suffix(, 0)
   }},
+  {"styles/connections.css", (const char[]) {
+#embed "../../Page/styles/connections.css" suffix(, 0)
+  }},
   {"styles/controls.css", (const char[]) {
 #embed "../../Page/styles/controls.css" suffix(, 0)
   }},
   {"styles/detail.css", (const char[]) {
 #embed "../../Page/styles/detail.css" suffix(, 0)
+  }},
+  {"styles/devices.css", (const char[]) {
+#embed "../../Page/styles/devices.css" suffix(, 0)
   }},
   {"styles/layout.css", (const char[]) {
 #embed "../../Page/styles/layout.css" suffix(, 0)
@@ -24,6 +30,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"styles/narrow.css", (const char[]) {
 #embed "../../Page/styles/narrow.css" suffix(, 0)
+  }},
+  {"styles/overview.css", (const char[]) {
+#embed "../../Page/styles/overview.css" suffix(, 0)
   }},
   {"styles/panels.css", (const char[]) {
 #embed "../../Page/styles/panels.css" suffix(, 0)
@@ -40,6 +49,36 @@ static const struct apns_embedded_file files[] = {
   {"modules/bar.js", (const char[]) {
 #embed "../../Page/modules/bar.js" suffix(, 0)
   }},
+  {"modules/charts/ranking.js", (const char[]) {
+#embed "../../Page/modules/charts/ranking.js" suffix(, 0)
+  }},
+  {"modules/charts/scale.js", (const char[]) {
+#embed "../../Page/modules/charts/scale.js" suffix(, 0)
+  }},
+  {"modules/charts/sparkline.js", (const char[]) {
+#embed "../../Page/modules/charts/sparkline.js" suffix(, 0)
+  }},
+  {"modules/charts/timechart.js", (const char[]) {
+#embed "../../Page/modules/charts/timechart.js" suffix(, 0)
+  }},
+  {"modules/connections/bars.js", (const char[]) {
+#embed "../../Page/modules/connections/bars.js" suffix(, 0)
+  }},
+  {"modules/connections/frames.js", (const char[]) {
+#embed "../../Page/modules/connections/frames.js" suffix(, 0)
+  }},
+  {"modules/connections/marks.js", (const char[]) {
+#embed "../../Page/modules/connections/marks.js" suffix(, 0)
+  }},
+  {"modules/connections/track.js", (const char[]) {
+#embed "../../Page/modules/connections/track.js" suffix(, 0)
+  }},
+  {"modules/connections/tracks.js", (const char[]) {
+#embed "../../Page/modules/connections/tracks.js" suffix(, 0)
+  }},
+  {"modules/connections/window.js", (const char[]) {
+#embed "../../Page/modules/connections/window.js" suffix(, 0)
+  }},
   {"modules/copy.js", (const char[]) {
 #embed "../../Page/modules/copy.js" suffix(, 0)
   }},
@@ -48,6 +87,24 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/detail.js", (const char[]) {
 #embed "../../Page/modules/detail.js" suffix(, 0)
+  }},
+  {"modules/devices/channels.js", (const char[]) {
+#embed "../../Page/modules/devices/channels.js" suffix(, 0)
+  }},
+  {"modules/devices/device.js", (const char[]) {
+#embed "../../Page/modules/devices/device.js" suffix(, 0)
+  }},
+  {"modules/devices/history.js", (const char[]) {
+#embed "../../Page/modules/devices/history.js" suffix(, 0)
+  }},
+  {"modules/devices/list.js", (const char[]) {
+#embed "../../Page/modules/devices/list.js" suffix(, 0)
+  }},
+  {"modules/devices/phone.js", (const char[]) {
+#embed "../../Page/modules/devices/phone.js" suffix(, 0)
+  }},
+  {"modules/devices/recent.js", (const char[]) {
+#embed "../../Page/modules/devices/recent.js" suffix(, 0)
   }},
   {"modules/dom.js", (const char[]) {
 #embed "../../Page/modules/dom.js" suffix(, 0)
@@ -91,6 +148,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/main.js", (const char[]) {
 #embed "../../Page/modules/main.js" suffix(, 0)
   }},
+  {"modules/panels/clock.js", (const char[]) {
+#embed "../../Page/modules/panels/clock.js" suffix(, 0)
+  }},
   {"modules/panels/connect.js", (const char[]) {
 #embed "../../Page/modules/panels/connect.js" suffix(, 0)
   }},
@@ -103,8 +163,20 @@ static const struct apns_embedded_file files[] = {
   {"modules/panels/faults.js", (const char[]) {
 #embed "../../Page/modules/panels/faults.js" suffix(, 0)
   }},
+  {"modules/panels/findings.js", (const char[]) {
+#embed "../../Page/modules/panels/findings.js" suffix(, 0)
+  }},
+  {"modules/panels/overview.js", (const char[]) {
+#embed "../../Page/modules/panels/overview.js" suffix(, 0)
+  }},
   {"modules/panels/parameter.js", (const char[]) {
 #embed "../../Page/modules/panels/parameter.js" suffix(, 0)
+  }},
+  {"modules/panels/reproduction.js", (const char[]) {
+#embed "../../Page/modules/panels/reproduction.js" suffix(, 0)
+  }},
+  {"modules/panels/ruleform.js", (const char[]) {
+#embed "../../Page/modules/panels/ruleform.js" suffix(, 0)
   }},
   {"modules/panels/samples.js", (const char[]) {
 #embed "../../Page/modules/panels/samples.js" suffix(, 0)

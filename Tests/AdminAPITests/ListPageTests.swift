@@ -49,6 +49,35 @@ import Testing
     }
   }
 
+  @Test func devicesAreSearched() async throws {
+    try await TestServer.run { server in
+      for number in 0..<1200 {
+        let (token, state) = (String(format: "%08x", number), number == 1100 ? "unregistered" : "online")
+        let body = #"{"topic":"com.example.\#(number % 2)","state":"\#(state)"}"#
+        #expect(await server.client.send("PUT", "/api/v1/devices/\(token)", body).status == 201)
+      }
+      let path = "/api/v1/devices"
+      let one = await server.client.get("\(path)?search=UNREG")
+      #expect(one.items.map { $0["token"] as? String } == ["0000044c"])
+      #expect(one.object["total"] as? Int == 1200)
+      // 00000440 to 0000044f, and 00000044.
+      #expect(await server.client.get("\(path)?search=0000044").items.count == 17)
+      // More tokens than are compared at once.
+      var found = 0
+      var after: String?
+      repeat {
+        let page = await server.client.get("\(path)?search=example.1&limit=250" + (after.map { "&after=\($0)" } ?? ""))
+        found += page.items.count
+        after = page.object["next"] as? String
+      } while after != nil
+      #expect(found == 600)
+      let known = await server.client.get("\(path)?tokens=0000044c,ffff,00000001")
+      #expect(known.items.map { $0["token"] as? String } == ["0000044c", "00000001"])
+      #expect(await server.client.get("\(path)?tokens=xyz").status == 400)
+      #expect(await server.client.get("\(path)?search=\(String(repeating: "a", count: 256))").status == 400)
+    }
+  }
+
   @Test func profilesArePaged() async throws {
     try await TestServer.run { server in
       let whole = try await all("/api/v1/profiles", "name", limit: 1000, server.client)

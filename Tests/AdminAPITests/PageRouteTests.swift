@@ -45,4 +45,32 @@ import Testing
       #expect(!text.contains("innerHTML") && !text.contains("eval("), "\(path)")
     }
   }
+
+  /// The page loads one script with all modules, each after those that it imports, and one style sheet.
+  @Test func pageLoadsOneScriptAndOneStyleSheet() async throws {
+    try await TestServer.run { server in
+      let page = await server.client.request("GET", "/", [("accept", "text/html")]).text
+      let loaded = page.matches(of: #/(?:src|rel="stylesheet" href)="\/page\/([^"]+)"/#).map { String($0.output.1) }
+      #expect(loaded == ["app.css", "app.js"])
+      let script = await server.client.get("/page/app.js")
+      #expect(script.headers["content-type"]?.hasPrefix("text/javascript") == true)
+      #expect(script.text.split(separator: "\n").allSatisfy { !$0.hasPrefix("import ") && !$0.hasPrefix("export ") })
+      var defined: Set<String> = []
+      for line in script.text.split(separator: "\n") {
+        if let match = line.prefixMatch(of: #/modules\["([^"]+)"\] = \(\(\) => \{/#) {
+          defined.insert(String(match.output.1))
+        }
+        if let match = line.firstMatch(of: #/^const .* = modules\["([^"]+)"\];$/#) {
+          #expect(defined.contains(String(match.output.1)), "imported before it is defined: \(line)")
+        }
+      }
+      let modules = EmbeddedFile.page.map(\.name).filter { $0.hasSuffix(".js") }
+      #expect(defined == Set(modules), "a module that no other one imports is dead")
+      let style = await server.client.get("/page/app.css")
+      #expect(style.headers["content-type"]?.hasPrefix("text/css") == true)
+      for file in EmbeddedFile.page where file.name.hasSuffix(".css") {
+        #expect(style.text.contains(file.text), "\(file.name)")
+      }
+    }
+  }
 }

@@ -44,6 +44,32 @@ import Testing
     }
   }
 
+  @Test func ruleIsEvaluatedForRecordedPushesWithoutBeingAdded() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let preview = { (rule: String) in await client.send("POST", "/api/v1/faults/preview", rule).object }
+      #expect(await preview(#"{"do":{"hang":{}}}"#)["pushes"] as? Int == 0)
+      #expect(await server.statuses(4) == [200, 200, 200, 200])
+      let all = await preview(#"{"do":{"respond":{"status":503}}}"#)
+      #expect(all["valid"] as? Bool == true)
+      #expect([all["pushes"], all["matched"], all["would_fire"]] as? [Int] == [4, 4, 4])
+      #expect(all["newest"] as? [Int] == [4, 3, 2, 1])
+      let never = await preview(#"{"trigger":{"probability":0},"do":{"respond":{"status":503}}}"#)
+      #expect([never["matched"], never["would_fire"]] as? [Int] == [4, 0])
+      let none = await preview(#"{"when":{"topic":"com.other"},"do":{"respond":{"status":503}}}"#)
+      #expect(none["matched"] as? Int == 0)
+      #expect(none["missed"] as? [String: Int] == ["topic": 4])
+      let connection = await preview(#"{"at":"connection","do":{"goaway":{}}}"#)
+      #expect(connection["valid"] as? Bool == true)
+      #expect(connection["pushes"] is NSNull)
+      let invalid = await preview(#"{"do":{"respond":{"raeson":"x"}}}"#)
+      #expect(invalid["valid"] as? Bool == false)
+      #expect((invalid["problems"] as? [Any])?.isEmpty == false)
+      #expect(await client.get("/api/v1/rules").items.isEmpty)
+      #expect(await server.statuses() == [200])
+    }
+  }
+
   @Test func ruleIsStoredUnderItsName() async throws {
     try await TestServer.run { server in
       let client = server.client

@@ -83,6 +83,8 @@ def shots(seqs):
         ("page-dark", f"/?push={faulted}&tab=verdict", "dark", (1360, 860)),
         ("page-payload", f"/?push={faulted}&tab=payload", "light", (1360, 860)),
         ("page-timeline", f"/?push={faulted}&tab=timeline", "dark", (1360, 860)),
+        ("page-overview", "/?view=overview", "light", (1360, 860)),
+        ("page-findings", "/?view=findings", "light", (1360, 860)),
         ("page-faults", "/?view=faults", "light", (1360, 860)),
         ("page-connections", "/?view=connections", "dark", (1360, 860)),
         ("page-devices", "/?view=devices", "light", (1360, 860)),

@@ -1,24 +1,32 @@
-// All connections as timelines, which show failures that have a common cause.
+// All connections on one time line, and the frames of a connection.
 import { get, post } from "../api.js";
+import { Frames } from "../connections/frames.js";
+import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
-import { LANE_FIELDS, lanes } from "../lanes.js";
-
-const MAX_LANES = 40;
-const MAX_PUSHES = 1000;
+import { count } from "../format.js";
 
 export class ConnectionsPanel {
   constructor(actions) {
-    this.actions = actions;
-    this.timelines = h("div", {});
-    this.element = h("section", { class: "panel", "aria-label": "Connections" },
+    this.actions = { ...actions, select: (id) => this.select(id),
+      list: (id, from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) };
+    this.tracks = new Tracks(this.actions);
+    this.frames = new Frames(this.actions);
+    this.summary = h("p", { class: "quiet" });
+    this.notice = h("p", { class: "notice" }, "No connections yet.");
+    this.element = h("section", { class: "panel is-wide", "aria-label": "Connections" },
       h("header", { class: "panel-head" }, h("h2", {}, "Connections"),
         h("div", { class: "panel-actions" },
           button("GOAWAY to all", () => this.send("/connections/goaway", "GOAWAY sent"), { class: "small" }),
           button("Close all", () => this.send("/connections/close", "Closed"), { class: "small" }))),
-      h("p", { class: "quiet" }, "Newest first. Bars are pushes, marks are other events; idle times are collapsed. Click a bar to open a push."),
-      this.timelines);
+      this.summary, this.legend(), this.notice, this.tracks.element, this.frames.element);
     this.refresh = throttled(() => this.load(), 1000);
+  }
+
+  legend() {
+    return h("ul", { class: "legend", "aria-label": "Legend" }, ["accepted", "rejected", "faulted", "pending", "aborted"].map((name) =>
+      h("li", { class: `is-${name}` }, h("span", { class: "legend-box" }), name)),
+    h("li", {}, h("span", { class: "legend-line is-accepted" }), "delivered"), h("li", {}, h("span", { class: "legend-line is-pending" }), "stored"), h("li", {}, h("span", { class: "legend-line is-rejected" }), "discarded"));
   }
 
   send(path, message) {
@@ -26,22 +34,39 @@ export class ConnectionsPanel {
   }
 
   async load() {
+    if (this.isLoading) return;
+    this.isLoading = true;
+    await this.read();
+    this.isLoading = false;
+  }
+
+  async read() {
     try {
-      const [connections, pushes] = await Promise.all([
-        get("/connections"), get("/pushes", { order: "desc", limit: MAX_PUSHES, fields: LANE_FIELDS }),
-      ]);
-      const newest = [...connections.items].sort((a, b) => b.number - a.number);
-      const some = newest.slice(0, MAX_LANES);
-      const ids = new Set(some.map((one) => one.id));
-      if (!some.length) return replace(this.timelines, h("p", { class: "notice" }, "No connections yet."));
-      const scroll = this.timelines.firstChild?.scrollLeft ?? 0;
-      replace(this.timelines,
-        h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Timelines" },
-          lanes(some, pushes.items.filter((push) => ids.has(push.connection?.id)), { width: this.timelines.clientWidth - 4, open: this.actions.open })),
-        newest.length > MAX_LANES && h("p", { class: "quiet" }, `${newest.length - MAX_LANES} older ones are not shown.`));
-      this.timelines.firstChild.scrollLeft = scroll;
+      const { items, open } = await get("/connections");
+      this.connections = [...items].sort((a, b) => b.number - a.number);
+      const times = items.flatMap((one) => (one.events ?? []).map((event) => Date.parse(event.at))).filter(Number.isFinite);
+      const isEmpty = items.length === 0;
+      this.notice.hidden = !isEmpty;
+      this.tracks.element.hidden = isEmpty;
+      replace(this.notice, "No connections yet.");
+      replace(this.summary, isEmpty ? "" : `${count(open)} open, ${count(items.length - open)} closed, newest first. The last 200 closed connections are kept. A click on a connection shows its frames.`);
+      if (isEmpty) return;
+      const newest = await get("/pushes", { order: "desc", limit: 1, fields: "received_at,finished_at" });
+      for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
+      const from = Math.min(...times);
+      const until = Math.max(...times);
+      const margin = Math.max(5, (until - from) * 0.01);
+      this.tracks.show(this.connections, Math.floor(from - margin), Math.ceil(until + margin));
     } catch (error) {
-      replace(this.timelines, h("p", { class: "notice" }, error.message));
+      this.notice.hidden = false;
+      replace(this.notice, error.message);
     }
+  }
+
+  select(id) {
+    const chosen = id === this.tracks.selected ? null : id;
+    this.tracks.select(chosen);
+    this.frames.show(this.connections.find((one) => one.id === chosen) ?? null);
+    if (chosen) this.frames.element.scrollIntoView({ block: "nearest" });
   }
 }

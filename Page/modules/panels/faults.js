@@ -1,27 +1,22 @@
 // The active faults: the profile, its parameters, the counters of its rules, added rules, and pausing all of them.
-import { get, patch, post, put, remove, request } from "../api.js";
+import { get, patch, post, put, remove } from "../api.js";
 import { showMessage, showError } from "../copy.js";
 import { countdown } from "../countdown.js";
 import { button, h, replace, settled, table, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { visible } from "../visible.js";
+import { ClockCard } from "./clock.js";
 import { parameterRow } from "./parameter.js";
+import { RuleForm } from "./ruleform.js";
 
 // How long a profile stays active: the ttl and its label.
 const DURATIONS = [["", "until changed"], ["1m", "for 1 minute"], ["5m", "for 5 minutes"], ["30m", "for 30 minutes"], ["2h", "for 2 hours"]];
 
-const EXAMPLE = `{
-  "name": "outage",
-  "when": {"topic": "com.example.*"},
-  "trigger": {"probability": 0.5},
-  "do": {"respond": {"status": 503, "reason": "ServiceUnavailable"}},
-  "ttl": "5m"
-}`;
-
 export class FaultsPanel {
-  /** @param onChange called with the active profile after each load. */
-  constructor(onChange) {
+  /** `actions`: `open(seq)`. `onChange` is called with the active profile after each load, `onClock` with the clock. */
+  constructor(actions, onChange, onClock) {
     this.onChange = onChange;
+    this.clock = new ClockCard(onClock);
     this.profiles = [];
     this.picker = h("select", { id: "profile-picker", on: { change: () => this.pick(this.picker.value) } });
     this.duration = h("select", { id: "profile-duration", on: { change: () => this.pick(this.picker.value) } },
@@ -32,13 +27,14 @@ export class FaultsPanel {
     this.added = h("div", { class: "card" });
     this.explanation = h("div", { class: "card", role: "status", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Faults" },
-      h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.parameters, this.rules, this.added, this.explanation, this.ruleForm());
+      h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.parameters, this.rules, this.added, this.explanation,
+      new RuleForm({ ...actions, reload: () => this.load() }).element, this.clock.element);
     this.refresh = throttled(() => this.load(), 700);
   }
 
   async load() {
     try {
-      const [profile, rules] = await Promise.all([get("/profile"), get("/rules")]);
+      const [profile, rules] = await Promise.all([get("/profile"), get("/rules"), this.element.isConnected && this.clock.load()]);
       if (!this.profiles.length) this.profiles = (await get("/profiles")).items;
       this.show(profile, rules.items);
       this.onChange(profile, rules.items);
@@ -113,26 +109,6 @@ export class FaultsPanel {
       this.explanation.hidden = false;
       this.explanation.scrollIntoView({ block: "nearest" });
     }, { class: "small", "aria-label": `Why did ${rule.name} fire or not` });
-  }
-
-  ruleForm() {
-    const text = h("textarea", { id: "rule-text", rows: "8", spellcheck: "false", class: "mono" });
-    text.value = EXAMPLE;
-    const problems = h("div", { role: "status" });
-    const add = async () => {
-      replace(problems);
-      try {
-        await request("POST", "/rules", { body: text.value });
-        showMessage("Rule added");
-      } catch (error) {
-        replace(problems, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""),
-          error.problems.length > 0 && h("ul", {}, error.problems.map((one) => h("li", {}, visible(`${one.path ?? ""} ${one.message ?? ""} ${one.hint ?? ""}`.trim())))));
-      }
-      this.load();
-    };
-    return h("details", { class: "card" }, h("summary", {}, "Add a rule"),
-      h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), text, problems,
-      h("p", {}, button("Add the rule", add, { class: "primary" })));
   }
 
   pick(name) {

@@ -64,13 +64,20 @@ struct ListPage {
   func slice<Item>(
     reading read: (_ position: Int, _ limit: Int) -> (items: [Item], next: Int?)
   ) throws(Problem) -> (items: ArraySlice<Item>, next: String?) {
-    let position = Int(after ?? "0") ?? -1
-    guard position >= 0 else {
+    let (position, limit) = try position()
+    let page = read(position, limit)
+    return (page.items[...], page.next.map(String.init))
+  }
+
+  /// Returns the position at which the page of such a list begins, and the maximum number of its items.
+  ///
+  /// - Throws: `Problem` (400) if `after` is not a position.
+  func position() throws(Problem) -> (start: Int, limit: Int) {
+    guard let start = Int(after ?? "0"), start >= 0 else {
       throw .badRequest(
         "after cannot be \"\((after ?? "").prefix(80))\"", hint: "It must be the next of the page before.")
     }
-    let page = read(position, limit)
-    return (page.items[...], page.next.map(String.init))
+    return (start, limit)
   }
 
   private func page<Item>(

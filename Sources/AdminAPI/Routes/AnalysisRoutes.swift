@@ -18,10 +18,13 @@ struct AnalysisRoutes: Sendable {
   }
 
   private func findings(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    var selection = try Selection(QueryParameters(request).all, in: source.filterContext(source.inbox.snapshot()))
+    var parameters = try QueryParameters(request)
+    let buckets = try parameters.removeBuckets()
+    var selection = try Selection(parameters.all, in: source.filterContext(source.inbox.snapshot()))
     // There are findings about broadcasts and channel requests.
     selection.includesAllKinds = true
-    let summary = try await source.inbox.summaryInSlices(of: selection, by: source.rulebook, limit: Self.shown)
+    let summary = try await source.inbox.summaryInSlices(
+      of: selection, by: source.rulebook, limit: Self.shown, buckets: buckets)
     return .json { summary.writeMembers(to: &$0) }
   }
 
@@ -35,9 +38,10 @@ struct AnalysisRoutes: Sendable {
 
   private func statistics(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let snapshot = source.inbox.snapshot()
-    let selection = try Selection(QueryParameters(request).all, in: source.filterContext(snapshot))
+    var parameters = try QueryParameters(request)
+    var statistics = InboxStatistics(buckets: try parameters.removeBuckets())
+    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
     try await snapshot.checkWork(of: selection)
-    var statistics = InboxStatistics()
     var iterator = InboxIterator(snapshot, selection)
     while let records = iterator.next() {
       for record in records { statistics.add(record) }
@@ -47,5 +51,23 @@ struct AnalysisRoutes: Sendable {
     }
     let counted = statistics
     return .json { counted.write(to: &$0, of: snapshot, after: selection.after) }
+  }
+}
+
+extension QueryParameters {
+  private static let bucketCounts = 1...Timeline.maxBuckets
+
+  /// Removes and returns the parameter `buckets`, the maximum number of buckets of a time line; nil if it is absent.
+  ///
+  /// - Throws: `Problem` (400) for a number out of range.
+  fileprivate mutating func removeBuckets() throws(Problem) -> Int? {
+    guard let text = try remove("buckets") else { return nil }
+    guard let number = Int(text), Self.bucketCounts.contains(number) else {
+      throw .badRequest(
+        "buckets cannot be \"\(text.prefix(80))\"",
+        hint:
+          "It must be a whole number from 1 to \(Timeline.maxBuckets): the maximum number of parts of the time line.")
+    }
+    return number
   }
 }

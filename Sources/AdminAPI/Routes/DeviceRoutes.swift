@@ -10,7 +10,8 @@ struct DeviceRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .get("/devices", list), .post("/devices", add), .get("/devices/:id", show), .put("/devices/:id", set),
+      Route.get("/devices", list).onQueryExecutor, .post("/devices", add), .get("/devices/:id", show),
+      .put("/devices/:id", set),
       .delete("/devices/:id", remove), .get("/devices/:id/subscriptions", subscriptions),
       .post("/devices/:id/subscriptions", subscribe), .delete("/devices/:id/subscriptions", unsubscribe),
       .post("/devices/:id/:action", perform),
@@ -21,10 +22,58 @@ struct DeviceRoutes: Sendable {
 
   // MARK: - Tokens
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let page = try ListPage(request).slice { state.devices.tokens(from: $0, limit: $1) }
+  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let list = try ListPage(request, further: ["search", "tokens"])
+    var parameters = try QueryParameters(request)
+    let search = try parameters.remove("search") ?? ""
+    let page: (items: ArraySlice<DeviceRegistry.TokenListing>, next: String?)
+    if let tokens = try parameters.remove("tokens") {
+      page = (try registered(tokens)[...], nil)
+    } else if search.isEmpty {
+      page = try list.slice { state.devices.tokens(from: $0, limit: $1) }
+    } else {
+      page = try await find(search, in: list)
+    }
     let (_, total) = state.devices.counts
     return .json { $0.page(page, of: total) { token, writer in token.write(to: &writer) } }
+  }
+
+  /// The maximum number of tokens that can be looked up at once.
+  private static let lookups = 100
+
+  /// Returns those of the listed tokens that are registered.
+  ///
+  /// - Parameter list: Device tokens separated by commas.
+  private func registered(_ list: String) throws -> [DeviceRegistry.TokenListing] {
+    let tokens = list.split(separator: ",")
+    guard tokens.count <= Self.lookups else {
+      throw Problem.badRequest("tokens has \(tokens.count) device tokens", hint: "Use at most \(Self.lookups).")
+    }
+    return try tokens.compactMap { state.devices.token(try Self.checked(String($0))) }
+  }
+
+  /// The number of tokens compared before pushes may use the registry again.
+  private static let scannedAtOnce = 512
+
+  /// Returns the page of the tokens that contain a text.
+  private func find(_ text: String, in list: ListPage) async throws -> (
+    items: ArraySlice<DeviceRegistry.TokenListing>, next: String?
+  ) {
+    guard text.utf8.count <= Rulebook.topicLimit else {
+      throw Problem.badRequest("search has \(text.utf8.count) bytes", hint: "Use at most \(Rulebook.topicLimit).")
+    }
+    let pattern = TextPattern("*\(text)*", foldsCase: true)
+    var (position, limit) = try list.position()
+    var found: [DeviceRegistry.TokenListing] = []
+    while true {
+      let (items, next) = state.devices.tokens(
+        matching: pattern, from: position, limit: limit - found.count, scanning: Self.scannedAtOnce)
+      found += items
+      guard let next, found.count < limit else { return (found[...], next.map(String.init)) }
+      position = next
+      await Task.yield()
+      try Task.checkCancellation()
+    }
   }
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -45,7 +94,7 @@ struct DeviceRoutes: Sendable {
   private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
     let topic = try body.text("topic")
     if topic == "" {
-      throw .badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
+      throw Problem.badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
     }
     if let length = topic?.utf8.count, length > Rulebook.topicLimit {
       throw .badRequest("topic has \(length) bytes", hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")

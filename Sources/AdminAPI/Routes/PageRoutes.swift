@@ -26,28 +26,38 @@ enum PageRoutes {
 
   /// Returns the web UI's page.
   static func page() throws -> Response {
-    var response = try response("index.html")
+    var response = response("index.html", bundle.page)
     response.headers[.vary] = "accept"
     return response
   }
 
   private static let files = Dictionary(
     EmbeddedFile.page.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  private static let bundle = PageBundle(files)
 
   private static func file(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     try response(String(request.uri.path.dropFirst(folder.count)))
   }
 
   private static func response(_ path: String) throws -> Response {
+    switch path {
+    case PageBundle.scriptName: return response(path, bundle.script)
+    case PageBundle.styleName: return response(path, bundle.style)
+    default: break
+    }
     guard let file = files[path] else {
       let guess = Spelling.nearest(to: String(path.prefix(80)), among: files.keys.sorted())
       throw Problem.notFound(
         "the page has no file \(folder)\(path.prefix(80))",
         hint: guess.map { "Did you mean \(folder)\($0)?" } ?? "Open / in a browser.")
     }
-    return Response(
+    return response(path, file.text)
+  }
+
+  private static func response(_ path: String, _ text: String) -> Response {
+    Response(
       status: .ok, headers: [.contentType: type(of: path), .contentSecurityPolicy: policy],
-      body: ResponseBody(byteBuffer: ByteBuffer(string: file.text)))
+      body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
   }
 
   private static func type(of path: String) -> String {

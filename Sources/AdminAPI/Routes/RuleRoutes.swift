@@ -7,12 +7,14 @@ internal import Notation
 
 /// Routes for rules added to those of the profile, and for the explanation of any rule.
 struct RuleRoutes: Sendable {
-  let faults: FaultControl
+  let state: ServerState
+
+  private var faults: FaultControl { state.faults }
 
   var routes: [Route] {
     [
       .get("/rules", list), .post("/rules", add), .get("/rules/:name", show), .put("/rules/:name", set),
-      .delete("/rules/:name", remove), .get("/rules/:name/explain", explain),
+      .delete("/rules/:name", remove), .get("/rules/:name/explain", explain), .post("/faults/preview", preview),
     ]
   }
 
@@ -43,6 +45,34 @@ struct RuleRoutes: Sendable {
       throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }
     return try put(definition)
+  }
+
+  /// The number of newest records that a rule is evaluated for before it is added.
+  private static let previewedPushes = 1000
+
+  /// Lints a rule, and evaluates it for the newest records without adding it.
+  private func preview(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let text = try await DocumentBody.text(of: request)
+    let definition: AddedRuleDefinition
+    do throws(ProfileFailure) {
+      definition = try AddedRuleDefinition.parse(text)
+    } catch {
+      return .json { writer in
+        writer.member("valid", false)
+        writer.arrayMember("problems") { error.problems.write(to: &$0) }
+        RulePreview().writeMembers(to: &writer)
+      }
+    }
+    let snapshot = state.inbox.snapshot()
+    let (rule, seed) = (definition.rule, faults.selection.seed)
+    let result = try await QueryExecutor.runLimited {
+      try await RulePreview(of: rule, seed: seed, newest: Self.previewedPushes, in: snapshot)
+    }
+    return .json { writer in
+      writer.member("valid", true)
+      writer.arrayMember("problems") { definition.warnings.write(to: &$0) }
+      result.writeMembers(to: &writer)
+    }
   }
 
   private func put(_ definition: AddedRuleDefinition) throws(Problem) -> Response {

@@ -74,7 +74,7 @@ package struct AdminRoutes: Sendable {
       + DeliveryRoutes(state: state, waits: waits).routes + DeviceRoutes(state: state).routes
       + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
-      + RuleRoutes(faults: state.faults).routes + ConnectionRoutes(state: state).routes
+      + RuleRoutes(state: state).routes + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes + ImportRoutes(state: state).routes + [
         PushRoutes.deletion(in: state)
       ]

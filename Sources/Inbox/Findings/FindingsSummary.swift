@@ -21,6 +21,8 @@ package struct FindingsSummary: Sendable {
   package let evicted: Int
   /// Whether no record after the selection's cursor was evicted, so that none can be missing.
   package let isComplete: Bool
+  /// The records with findings of each kind over time; nil if it was not requested.
+  fileprivate var timeline: Timeline?
 }
 
 extension Inbox {
@@ -37,13 +39,14 @@ extension Inbox {
 
   /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
   ///
+  /// - Parameter buckets: The maximum number of parts of the time line; nil for no time line.
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   package func summaryInSlices(
-    of selection: Selection, by rulebook: Rulebook, limit: Int
+    of selection: Selection, by rulebook: Rulebook, limit: Int, buckets: Int? = nil
   ) async throws -> FindingsSummary {
     updateFindings(by: rulebook)
     let snapshot = snapshot()
-    var collection = FindingsCollection(limit: limit)
+    var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
     try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
       collection.add(part, of: snapshot, in: self, by: rulebook)
     }
@@ -57,13 +60,18 @@ private struct FindingsCollection {
   let limit: Int
   private var counts: [Finding.Kind: Int] = [:]
   private var newest: [Finding.Kind: [Finding]] = [:]
+  private var timeline: Timeline?
 
-  init(limit: Int) { self.limit = limit }
+  init(limit: Int, timeline: Timeline? = nil) {
+    self.limit = limit
+    self.timeline = timeline
+  }
 
   mutating func add(_ selection: Selection, of snapshot: InboxSnapshot, in inbox: Inbox, by rulebook: Rulebook) {
     snapshot.records.forEach(in: selection, newestFirst: true) { record in
       for kind in record.findingKinds(by: rulebook, in: inbox) {
         counts[kind, default: 0] += 1
+        timeline?.add(record.receivedAt, to: kind.rawValue)
         guard newest[kind, default: []].count < limit else { continue }
         newest[kind, default: []] += inbox.findings(on: copy record, by: rulebook).filter { $0.kind == kind }
       }
@@ -77,7 +85,7 @@ private struct FindingsCollection {
     }
     return FindingsSummary(
       items: items, total: items.reduce(0) { $0 + $1.count }, evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: selection.after))
+      isComplete: snapshot.isComplete(after: selection.after), timeline: timeline)
   }
 }
 
@@ -90,6 +98,7 @@ extension FindingsSummary {
     writer.member("total", total)
     writer.member("evicted", evicted)
     writer.member("complete", isComplete)
+    if let timeline { writer.objectMember("timeline", timeline.write) }
   }
 }
 
@@ -129,6 +138,8 @@ package struct FindingsReport: Sendable {
   package let evicted: Int
   /// Whether no record after the selection's cursor was evicted, so that none can be missing.
   package let isComplete: Bool
+  /// The records with findings of each kind over time; nil if it was not requested.
+  fileprivate var timeline: Timeline?
 }
 
 extension Inbox {

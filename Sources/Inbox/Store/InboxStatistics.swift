@@ -18,9 +18,13 @@ package struct InboxStatistics: Sendable {
   private var topics = ValueCounts()
   private var pushTypes = ValueCounts()
   private var rules = ValueCounts()
+  /// The records of each outcome over time; nil if it was not requested.
+  private var timeline: Timeline?
 
   /// Creates statistics without records.
-  package init() {}
+  ///
+  /// - Parameter buckets: The maximum number of parts of the time line; nil for no time line.
+  package init(buckets: Int? = nil) { timeline = buckets.map { Timeline(maxBuckets: $0) } }
 
   /// Counts a record.
   package mutating func add(_ record: borrowing Record) {
@@ -32,6 +36,7 @@ package struct InboxStatistics: Sendable {
     if let token = record.hashOfDeviceToken { deviceTokens.insert(token) }
     if let latency = record.served.latencyNanoseconds { latencies.append(latency) }
     outcomes.add(record.outcome.rawValue)
+    timeline?.add(record.receivedAt, to: record.outcome.rawValue)
     statuses.add(record.served.status.map { String($0) })
     reasons.add(record.servedReason)
     topics.add(record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
@@ -66,6 +71,7 @@ package struct InboxStatistics: Sendable {
     writer.objectMember("topic", topics.write)
     writer.objectMember("push_type", pushTypes.write)
     writer.objectMember("rule", rules.write)
+    if let timeline { writer.objectMember("timeline", timeline.write) }
   }
 
   private func writeLatency(to writer: inout JSONWriter) {
@@ -77,6 +83,7 @@ package struct InboxStatistics: Sendable {
     }
     writer.member("answered", sorted.count)
     writer.member("median", percentile(50))
+    writer.member("p90", percentile(90))
     writer.member("p99", percentile(99))
     writer.member("max", percentile(100))
   }

@@ -166,7 +166,11 @@ LISTS = [
             "limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "topic=a")),
         ("limt=3", "", "Did you mean limit?"))),
     *queries("GET", "/profiles", ("after=nosuch", "nosuch", "")),
-    *queries("GET", "/devices", ("after=nosuch", "nosuch", "next")),
+    *queries("GET", "/devices", ("after=nosuch", "nosuch", "next"), ("search=a&after=nosuch", "nosuch", "next"), ("search=" + "a" * 256, "search has 256 bytes", "255"),
+             ("tokens=xyz", "is not a device token", "hexadecimal"), ("tokens=" + "ab," * 101, "tokens has 101", "100"), ("saerch=a", "", "Did you mean search?")),
+    *(row for path in ("/stats", "/findings") for row in queries(
+        "GET", path, *((query, "buckets", "from 1 to 500") for query in ("buckets=0", "buckets=501", "buckets=x")), ("buckets=1&buckets=2", "buckets 2 times", ""))),
+    *each("POST", "/faults/preview", ("", 400, "the body is empty", ""), ("[", 400, "", "")),
 ]
 
 PROFILE = [

@@ -240,9 +240,8 @@ def test_registered_devices_are_listed(start, open_page, provider):
     view = open_page(server, "/?view=devices").live()
     row = view.page.get_by_role("row", name="anna")
     row.wait_for()
-    assert row.inner_text().split("\t") == [
-        "anna", "com.example.app", "sandbox", "alert", row.get_by_role("cell").nth(4).inner_text(), "offline", "enabled",
-        "online", "1", "0"]
+    cells = [text.strip() for text in row.inner_text().split("\t")]
+    assert cells[:3] == ["anna", "com.example.app", "alert"] and cells[4:] == ["offline", "1", "0"]
 
 
 def test_connections_have_lanes(start, open_page, provider, device):

@@ -1,0 +1,131 @@
+// A stacked column chart of counts over time, on which a range of time can be selected by dragging or by keys.
+import { h, replace, svg } from "../dom.js";
+import { clockTime, count, milliseconds } from "../format.js";
+import { span } from "../charts/scale.js";
+
+const HEIGHT = 132;
+const STEP_COLORS = ["accepted", "faulted", "rejected", "pending", "aborted"];
+
+export class TimeChart {
+  /** `onSelect(from, until)` gets the selected range in milliseconds since 1970; `until` is not included. */
+  constructor({ label, onSelect }) {
+    this.onSelect = onSelect;
+    this.label = label;
+    this.buckets = [];
+    this.range = null; // the indices of the first and last selected bucket
+    this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, preserveAspectRatio: "none", "aria-hidden": "true" });
+    this.area = h("div", {
+      class: "chart-area", tabindex: "0", role: "slider", "aria-label": label, "aria-orientation": "horizontal",
+      on: {
+        pointerdown: (event) => this.begin(event), pointermove: (event) => this.drag(event), pointerup: (event) => this.end(event),
+        pointercancel: () => this.select(null), pointerleave: () => !this.dragged && this.describe(this.range), keydown: (event) => this.onKey(event),
+      },
+    }, this.canvas);
+    this.caption = h("p", { class: "chart-caption quiet" });
+    this.axis = h("div", { class: "chart-axis quiet", "aria-hidden": "true" });
+    this.element = h("div", { class: "chart" }, this.area, this.axis, this.caption);
+  }
+
+  /** Draws a time line of the API. */
+  draw({ start, bucket, counts }) {
+    this.start = Date.parse(start);
+    this.width = milliseconds(bucket);
+    this.names = STEP_COLORS.filter((name) => counts[name]?.some(Boolean));
+    const number = Math.max(0, ...Object.values(counts).map((list) => list.length));
+    this.buckets = Array.from({ length: number }, (_, index) => this.names.map((name) => counts[name][index] ?? 0));
+    if (!this.dragged) this.range = null;
+    this.render();
+  }
+
+  render() {
+    const number = Math.max(1, this.buckets.length);
+    const highest = Math.max(1, ...this.buckets.map((one) => one.reduce((sum, value) => sum + value, 0)));
+    this.canvas.setAttribute("viewBox", `0 0 ${number * 10} ${HEIGHT}`);
+    const tops = this.buckets.map(() => HEIGHT);
+    const paths = this.names.map((name, series) => {
+      let d = "";
+      for (const [index, values] of this.buckets.entries()) {
+        if (!values[series]) continue;
+        const height = Math.max(1.5, (values[series] / highest) * (HEIGHT - 14));
+        tops[index] -= height;
+        d += `M${index * 10 + 1} ${tops[index].toFixed(1)}h8v${height.toFixed(1)}h-8z`;
+      }
+      return svg("path", { d, class: `is-${name}`, fill: "currentColor" });
+    });
+    const [first, last] = this.range ?? [0, -1];
+    replace(this.canvas, this.range && svg("rect", { class: "chart-range", x: first * 10, y: 0, width: (last - first + 1) * 10, height: HEIGHT }), paths);
+    replace(this.axis, this.buckets.length > 0 && [h("span", {}, clockTime(this.start).slice(0, -4)), h("span", {}, `highest: ${count(highest)} in ${span(this.width)}`),
+      h("span", {}, clockTime(this.timeOf(this.buckets.length)).slice(0, -4))]);
+    this.area.setAttribute("aria-valuemin", "0");
+    this.area.setAttribute("aria-valuemax", String(number - 1));
+    this.area.setAttribute("aria-valuenow", String(this.range?.[1] ?? 0));
+    this.describe(this.range);
+  }
+
+  timeOf(index) { return this.start + index * this.width; }
+
+  /** Shows the counts of a range of buckets; of all without one. */
+  describe(range) {
+    const [first, last] = range ?? [0, this.buckets.length - 1];
+    const parts = this.names?.map((name, series) => {
+      const sum = this.buckets.slice(first, last + 1).reduce((total, values) => total + values[series], 0);
+      return sum ? [h("span", { class: `is-${name} word` }, `${count(sum)} ${name}`), " "] : null;
+    }) ?? [];
+    const hint = range ? "Enter shows these pushes." : "Drag to select a time, or use the arrow keys.";
+    replace(this.caption, range && h("span", {}, `${clockTime(this.timeOf(first)).slice(0, -4)}, ${span((last - first + 1) * this.width)}: `), parts, h("span", {}, hint));
+    this.area.setAttribute("aria-valuetext", this.caption.textContent || "no pushes");
+  }
+
+  indexAt(event) {
+    const box = this.area.getBoundingClientRect();
+    return Math.min(this.buckets.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * this.buckets.length)));
+  }
+
+  begin(event) {
+    if (!this.buckets.length || event.button !== 0) return;
+    this.area.setPointerCapture(event.pointerId);
+    this.dragged = this.indexAt(event);
+    this.isDragging = true;
+    this.select([this.dragged, this.dragged]);
+  }
+
+  drag(event) {
+    if (!this.buckets.length) return;
+    const index = this.indexAt(event);
+    if (!this.isDragging) return this.describe([index, index]);
+    this.select([Math.min(this.dragged, index), Math.max(this.dragged, index)]);
+  }
+
+  end() {
+    if (!this.isDragging) return;
+    this.isDragging = false;
+    this.dragged = null;
+    this.apply();
+  }
+
+  select(range) {
+    this.range = range;
+    this.render();
+  }
+
+  apply() {
+    if (!this.range) return;
+    const [first, last] = this.range;
+    this.range = null;
+    this.onSelect(this.timeOf(first), this.timeOf(last + 1));
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.buckets.length) return;
+    const end = this.buckets.length - 1;
+    const [first, last] = this.range ?? [end + 1, end];
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step && event.shiftKey && this.range) this.select([first, Math.min(end, Math.max(first, last + step))]);
+    else if (step) this.select(Array(2).fill(Math.min(end, Math.max(0, (step < 0 ? first : last) + step))));
+    else if (event.key === "Enter") this.apply();
+    else if (event.key === "Escape" && this.range) this.select(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

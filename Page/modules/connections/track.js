@@ -1,0 +1,114 @@
+// One row of the time line: the events of a connection, and its pushes in the visible time as bars or, if there are many,
+// as columns of counts.
+import { get } from "../api.js";
+import { span } from "../charts/scale.js";
+import { h, svg } from "../dom.js";
+import { barList } from "../lanes.js";
+import { clockTime, count, milliseconds } from "../format.js";
+import { responseText } from "../summary.js";
+import { arrange } from "./bars.js";
+import { marks } from "./marks.js";
+
+export const ROW_HEIGHT = 84;
+const BARS_TOP = 26;
+const BAR_STEP = 21;
+const BARS_HEIGHT = 50;
+const COLUMNS_HEIGHT = 50;
+/** More pushes than this are shown as columns. */
+const MAX_BARS = 120;
+const FIELDS = "seq,received_at,finished_at,outcome,delivery,connection.stream,served,fault.rule";
+const OUTCOMES = ["accepted", "faulted", "rejected", "pending", "aborted"];
+
+/** Loads what the row of a connection shows: `{pushes}` or `{timeline}`, and `matched`. */
+export async function loadTrack(connection, window, width, signal) {
+  const query = { connection: connection.id, since: new Date(window.from).toISOString(), until: new Date(window.until).toISOString() };
+  const page = await get("/pushes", { ...query, order: "asc", limit: MAX_BARS, fields: FIELDS }, { signal });
+  if (page.matched <= MAX_BARS) return { matched: page.matched, pushes: page.items };
+  const stats = await get("/stats", { ...query, buckets: Math.min(300, Math.max(20, Math.floor(width / 6))) }, { signal });
+  return { matched: stats.matched, timeline: stats.timeline };
+}
+
+/** The content of the track; `data` is null while it is loaded. `actions`: `open(seq)`, `zoom(from, until)`, `list(from, until)`. */
+export function track(connection, data, window, width, actions) {
+  const at = (time) => window.at(time, width);
+  const parts = [marks(connection.events ?? [], window, width)];
+  if (data?.pushes?.length) parts.push(bars(connection, data.pushes, at, actions));
+  if (data?.timeline?.start) parts.push(columns(data, at, width));
+  return parts;
+}
+
+function bars(connection, items, at, actions) {
+  const pushes = items.map((push) => {
+    const from = Date.parse(push.received_at);
+    return { ...push, from, until: push.finished_at ? Math.max(from, Date.parse(push.finished_at)) : Date.now() };
+  });
+  const arranged = arrange(pushes, at);
+  const step = Math.min(BAR_STEP, BARS_HEIGHT / arranged.rows);
+  const elements = arranged.bars.map((bar, index) => {
+    const [first] = bar.pushes;
+    const last = bar.pushes.at(-1);
+    const many = bar.pushes.length > 1;
+    const worst = OUTCOMES.findLast((name) => bar.pushes.some((push) => push.outcome === name)) ?? first.outcome;
+    const text = many
+      ? `${bar.pushes.length} pushes, #${first.seq} to #${last.seq}, ${tally(bar.pushes)}`
+      : [`#${first.seq}, stream ${first.connection?.stream}, ${responseText(first)} ${first.outcome}`, first.fault?.rule && `rule ${first.fault.rule}`, first.delivery && `delivery: ${first.delivery}`].filter(Boolean).join(", ");
+    const act = () => {
+      if (!many) return actions.open(first.seq);
+      // Pushes of the same millisecond cannot be separated by zooming.
+      return last.from - first.from > 20 ? actions.zoom(first.from, Math.max(last.until, last.from + 1)) : actions.list(first.from, last.from + 1);
+    };
+    return h("div", {
+      role: "option", id: `bar-${connection.id}-${index}`, class: `lane-bar is-${worst}${many ? " is-many" : ""}${deliveryClass(bar.pushes)}`,
+      title: `${text}, ${clockTime(first.received_at)}, ${span(last.until - first.from)}`, "aria-label": text, "aria-selected": "false", on: { click: act },
+      style: { left: `${bar.left}px`, width: `${bar.right - bar.left}px`, top: `${bar.row * step}px`, height: `${step - 4}px`, ...(many ? { background: stripes(bar, at) } : {}) },
+    });
+  });
+  return barList(connection, elements, BARS_TOP);
+}
+
+/** The pushes of one bar as stripes in the colors of their outcomes, at their times. */
+function stripes(bar, at) {
+  const stops = [];
+  let end = 0;
+  for (const push of bar.pushes) {
+    const start = Math.max(end, at(push.from) - bar.left);
+    const next = Math.max(start + 1, at(push.until) - bar.left);
+    if (start > end) stops.push(`var(--line-strong) ${end.toFixed(1)}px ${start.toFixed(1)}px`);
+    stops.push(`var(--${push.outcome}) ${start.toFixed(1)}px ${next.toFixed(1)}px`);
+    end = next;
+  }
+  return `linear-gradient(90deg, ${stops.join(", ")})`;
+}
+
+function tally(pushes) {
+  return OUTCOMES.map((name) => [name, pushes.filter((push) => push.outcome === name).length]).filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ");
+}
+
+/** A line under the bar shows the delivery to a registered device, if it is known. */
+function deliveryClass(pushes) {
+  const states = pushes.map((push) => push.delivery).filter(Boolean);
+  if (!states.length) return "";
+  if (states.some((state) => state.startsWith("Discarded"))) return " has-discarded";
+  return states.some((state) => state.startsWith("Stored")) ? " has-stored" : " has-delivered";
+}
+
+function columns({ timeline, matched }, at, width) {
+  const start = Date.parse(timeline.start);
+  const length = milliseconds(timeline.bucket);
+  const names = OUTCOMES.filter((name) => timeline.counts[name]);
+  const number = Math.max(...names.map((name) => timeline.counts[name].length));
+  const sums = Array.from({ length: number }, (_, index) => names.reduce((sum, name) => sum + timeline.counts[name][index], 0));
+  const highest = Math.max(...sums);
+  const tops = sums.map(() => COLUMNS_HEIGHT);
+  const column = Math.max(1, at(start + length) - at(start) - 1);
+  const paths = names.map((name) => {
+    const d = timeline.counts[name].map((value, index) => {
+      if (!value) return "";
+      const height = Math.max(1.5, (value / highest) * (COLUMNS_HEIGHT - 2));
+      tops[index] -= height;
+      return `M${at(start + index * length).toFixed(1)} ${tops[index].toFixed(1)}h${column.toFixed(1)}v${height.toFixed(1)}h${(-column).toFixed(1)}z`;
+    }).join("");
+    return svg("path", { d, class: `is-${name}`, fill: "currentColor" });
+  });
+  return svg("svg", { class: "track-columns", width, height: COLUMNS_HEIGHT, role: "img", "aria-label": `${count(matched)} pushes; zoom in to see each of them` }, paths);
+}

@@ -1,0 +1,113 @@
+// A registered device: its state and that of its apps, what it shows now, and what it received.
+import { get, post, put, remove } from "../api.js";
+import { button, h, replace } from "../dom.js";
+import { tail } from "../format.js";
+import { visible } from "../visible.js";
+import { history } from "./history.js";
+import { phone } from "./phone.js";
+
+const MAX_HISTORY = 100;
+const FIELDS = "seq,received_at,outcome,accepted,delivery,request.device_token,request.payload,request.payload_error,request.size,apns,served";
+
+export class DeviceDetail {
+  /** `actions`: `open(seq)`, `search(q)`, `change(promise, message)`, `close()`. */
+  constructor(actions) {
+    this.actions = actions;
+    this.id = null;
+    this.element = h("section", { class: "device-detail", "aria-label": "Device" });
+    this.showNothing();
+  }
+
+  showNothing() {
+    this.id = null;
+    this.drawn = null;
+    this.element.classList.add("is-empty");
+    replace(this.element, h("p", { class: "quiet" }, "Select a device to see what it shows, and to change its state."));
+  }
+
+  /** Shows the device of a registered token, or the token if it was registered alone. */
+  show(item) {
+    this.id = item.device ?? item.token;
+    this.isToken = !item.device;
+    this.drawn = null;
+    return this.load();
+  }
+
+  async load() {
+    const { id } = this;
+    if (id === null) return;
+    try {
+      const path = `/devices/${encodeURIComponent(id)}`;
+      const device = await get(path);
+      const tokens = this.isToken ? [id] : device.apps.flatMap((app) => Object.values(app.tokens).flat()).map((token) => token.token ?? token);
+      const [contents, pushes] = await Promise.all([
+        this.isToken ? null : get(`${path}/notifications`),
+        tokens.length ? get("/pushes", { q: tokens.slice(0, 40).map((token) => `token:${token}`).join(" "), order: "desc", limit: MAX_HISTORY, fields: FIELDS }) : { items: [], matched: 0 },
+      ]);
+      if (id !== this.id) return;
+      const text = JSON.stringify([device, contents, pushes.items.map((push) => [push.seq, push.outcome, push.delivery]), pushes.matched]);
+      if (text === this.drawn) return;
+      this.drawn = text;
+      this.draw(device, contents, pushes, tokens);
+    } catch (error) {
+      if (id !== this.id) return;
+      if (error.status === 404) this.showNothing();
+      else replace(this.element, h("p", { class: "notice is-error" }, error.message));
+    }
+  }
+
+  draw(device, contents, pushes, tokens) {
+    const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.key ?? "" : null;
+    const top = this.element.scrollTop;
+    this.element.classList.remove("is-empty");
+    replace(this.element, this.head(device, tokens), this.isToken ? this.tokenActions(device) : device.apps.map((app) => this.app(app)),
+      contents && phone(contents, this.actions.open),
+      contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored until the device is online"),
+        h("div", { class: "panel-actions" }, contents.stored.map((seq) => button(`#${seq}`, () => this.actions.open(seq), { class: "small", data: { key: `stored-${seq}` } })))),
+      device.subscriptions?.length > 0 && h("section", { class: "card" }, h("h3", {}, "Broadcast channels"),
+        h("ul", {}, device.subscriptions.map((one) => h("li", { class: "wrap" }, h("code", {}, visible(one.channel)), ` of `, visible(one.bundle_id))))),
+      history(pushes, this.actions.open));
+    this.element.scrollTop = top;
+    if (focused !== null) this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  head(device, tokens) {
+    const state = this.isToken ? device.state : device.state;
+    const perform = (label, action, message) => button(label, () => this.actions.change(post(`/devices/${encodeURIComponent(this.id)}/${action}`), message),
+      { class: "small choice", "aria-pressed": String(state === action.replace("restrict-power", "power_restricted")), data: { key: action } });
+    return h("header", { class: "device-head" },
+      h("div", { class: "device-title" }, h("h3", { class: this.isToken ? "mono" : "", title: this.id }, this.isToken ? tail(this.id) : visible(this.id)),
+        h("span", { class: `chip is-${state}` }, state.replaceAll("_", " ")),
+        h("button", { type: "button", class: "plain device-close", "aria-label": "Close the device", data: { key: "close" }, on: { click: () => this.actions.close() } }, "✕")),
+      h("div", { class: "panel-actions" }, !this.isToken && [
+        perform("Online", "online", "The device is online"), perform("Offline", "offline", "The device is offline: pushes are stored"),
+        perform("Low power", "restrict-power", "Low power: pushes with priority 5 or 1 are stored")],
+      tokens.length > 0 && button("Show its pushes", () => this.actions.search(tokens.slice(0, 40).map((token) => `token:${token}`).join(" ")), { class: "small", data: { key: "pushes" } }),
+      button("Remove", () => this.actions.change(remove(`/devices/${encodeURIComponent(this.id)}`), "Removed"), { class: "small danger", data: { key: "remove" }, "aria-label": "Remove the device" })));
+  }
+
+  tokenActions(device) {
+    const facts = Object.fromEntries(["topic", "environment"].filter((name) => device[name]).map((name) => [name, device[name]]));
+    const set = (label, state) => button(label, () => this.actions.change(put(`/devices/${this.id}`, { ...facts, state }), `The device token is ${state}`),
+      { class: "small choice", "aria-pressed": String(device.state === state), data: { key: state } });
+    return h("section", { class: "card" }, h("h3", {}, "Device token"), h("p", { class: "mono wrap" }, device.token),
+      h("div", { class: "panel-actions" }, set("Online", "online"), set("Unregistered", "unregistered"), set("Expired", "expired")));
+  }
+
+  app(app) {
+    const body = { bundle_id: app.bundle_id, environment: app.environment };
+    const key = `${app.bundle_id} ${app.environment}`;
+    const act = (label, action, message, more = {}) => button(label, () => this.actions.change(post(`/devices/${encodeURIComponent(this.id)}/${action}`, body), message), { class: "small", data: { key: `${action} ${key}` }, ...more });
+    const isRemoved = app.state === "removed";
+    const tokens = Object.entries(app.tokens).flatMap(([kind, list]) => [list].flat().map((token) => ({ kind, token: token.token ?? token, isExpired: Boolean(token.expired_at) })));
+    return h("section", { class: "card app" },
+      h("div", { class: "device-title" }, h("h4", { class: "wrap" }, visible(app.bundle_id)), h("span", { class: "chip" }, app.environment), h("span", { class: `chip is-${app.state}` }, app.state)),
+      h("ul", { class: "token-list" }, tokens.map(({ kind, token, isExpired }) => h("li", {}, h("span", { class: "quiet" }, kind), " ",
+        button(tail(token), () => this.actions.search(`token:${token}`), { class: "link mono", title: token, "aria-label": `Show pushes to the ${kind} token ${tail(token)}`, data: { key: `token-${token}` } }), isExpired && h("span", { class: "chip is-expired" }, "expired")))),
+      h("div", { class: "panel-actions" },
+        !isRemoved && (app.state === "enabled" ? act("Disable notifications", "disable", "Notifications are disabled") : act("Enable notifications", "enable", "Notifications are enabled")),
+        !isRemoved && act("Uninstall", "uninstall", "Uninstalled: a later push gets 410 Unregistered"),
+        act("Reinstall", "reinstall", "Reinstalled with new device tokens", { title: "Install again with new device tokens" }),
+        !isRemoved && act("Start Live Activity", "start-activity", "A Live Activity has a device token")));
+  }
+}

@@ -1,0 +1,78 @@
+// The overview of the pushes that match the search: counts over time, latencies, and the most common values.
+import { get } from "../api.js";
+import { ranking } from "../charts/ranking.js";
+import { TimeChart } from "../charts/timechart.js";
+import { button, h, replace, throttled } from "../dom.js";
+import { count, latency } from "../format.js";
+import { go, shown } from "../route.js";
+import { withTerm } from "../terms.js";
+import { visible } from "../visible.js";
+
+const BUCKETS = 90;
+// The members of the statistics that are listed, their search field and title.
+const LISTS = [
+  ["reason", "reason", "Reasons"], ["topic", "topic", "Topics"], ["rule", "rule", "Fault rules"],
+  ["status", "status", "Responses"], ["push_type", "type", "Push types"],
+];
+
+export class OverviewPanel {
+  constructor() {
+    this.chart = new TimeChart({ label: "Pushes over time by outcome", onSelect: (from, until) => this.filter(
+      withTerm(withTerm(shown.q, "since", new Date(from).toISOString()), "until", new Date(until).toISOString())) });
+    this.scope = h("div", { class: "overview-scope", hidden: true });
+    this.tiles = h("dl", { class: "tiles" });
+    this.lists = h("div", { class: "rankings" });
+    this.notice = h("div", { role: "status" });
+    this.content = h("div", { class: "overview-content" },
+      h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.tiles, this.lists);
+    this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
+      h("header", { class: "panel-head" }, h("h2", {}, "Overview")), this.scope, this.notice, this.content);
+    this.refresh = throttled(() => this.element.isConnected && !document.hidden && this.load(), 2000);
+  }
+
+  async load() {
+    const { q } = shown;
+    this.loading?.abort();
+    const { signal } = (this.loading = new AbortController());
+    try {
+      const stats = await get("/stats", { ...(q ? { q } : {}), buckets: BUCKETS }, { signal });
+      replace(this.notice);
+      this.content.hidden = stats.matched === 0;
+      if (!stats.matched) replace(this.notice, this.empty(stats, q));
+      this.show(stats, q);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.content.hidden = true;
+      replace(this.notice, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""));
+    }
+  }
+
+  empty(stats, q) {
+    return h("div", { class: "empty-panel" }, h("p", {}, q && stats.total ? "No pushes match the search." : "No pushes yet."),
+      q && stats.total ? button("Show all", () => go({ q: "" })) : button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
+  }
+
+  show(stats, q) {
+    this.scope.hidden = !q;
+    replace(this.scope, h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), button("Show all", () => go({ q: "" }), { class: "small" }));
+    this.chart.draw(stats.timeline);
+    const { median, p90, p99, max } = stats.latency;
+    const share = stats.matched ? `${Math.round((stats.accepted / stats.matched) * 1000) / 10} %` : "–";
+    const tile = (name, value, note = "") => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("span", { class: "quiet" }, ` ${note}`)));
+    replace(this.tiles, tile("Pushes", count(stats.matched)), tile("Accepted", share, count(stats.accepted)), tile("Retries", count(stats.retries)),
+      tile("Device tokens", count(stats.device_tokens)), tile("Connections", count(stats.connections)),
+      tile("Latency, median", latency(median) || "–"), tile("90 %", latency(p90) || "–"), tile("99 %", latency(p99) || "–"), tile("Maximum", latency(max) || "–"),
+      stats.evicted > 0 && tile("Evicted", count(stats.evicted)));
+    replace(this.lists, LISTS.map(([member, field, title]) => ranking(title,
+      Object.entries(stats[member].counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)), (value) => this.filter(withTerm(q, field, value)), member === "status" ? tone : null)));
+  }
+
+  filter(q) {
+    go({ view: "inbox", q, push: null });
+  }
+}
+
+function tone(status) {
+  if (status.startsWith("2")) return "accepted";
+  return status.startsWith("5") || status === "429" ? "faulted" : "rejected";
+}

@@ -1,0 +1,99 @@
+internal import EmbeddedFiles
+
+/// The web UI's modules and style sheets as one file each, so that a browser needs four requests instead of one per file.
+///
+/// The sources stay separate modules, which a browser can also load from `/page/modules/main.js`.
+struct PageBundle {
+  /// The name of the script.
+  static let scriptName = "app.js"
+  /// The name of the style sheet.
+  static let styleName = "app.css"
+
+  /// The page that loads the script and the style sheet.
+  let page: String
+  /// All modules that the page's script imports, in the order of their dependencies.
+  let script: String
+  /// All style sheets that the page links, in the order of the links.
+  let style: String
+
+  /// Creates the bundle of these files, of which `index.html` is the page.
+  init(_ files: [String: EmbeddedFile]) {
+    var lines: [Substring] = []
+    var styles: [String] = []
+    var modules = ModuleList(files: files)
+    for line in (files["index.html"]?.text ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.contains("rel=\"stylesheet\"") {
+        if styles.isEmpty { lines.append("  <link rel=\"stylesheet\" href=\"\(PageRoutes.folder)\(Self.styleName)\">") }
+        styles.append(files[Self.file(in: line)]?.text ?? "")
+      } else if line.contains("type=\"module\"") {
+        modules.add(Self.file(in: line))
+        lines.append("  <script type=\"module\" src=\"\(PageRoutes.folder)\(Self.scriptName)\"></script>")
+      } else {
+        lines.append(line)
+      }
+    }
+    page = lines.joined(separator: "\n")
+    script = modules.script
+    style = styles.joined(separator: "\n")
+  }
+
+  /// Returns the name of the file that a tag loads from `/page/`.
+  private static func file(in tag: Substring) -> String {
+    let start = tag.ranges(of: PageRoutes.folder).first?.upperBound ?? tag.endIndex
+    return String(tag[start...].prefix { $0 != "\"" })
+  }
+}
+
+/// Converts modules to functions that return their exports, in one script.
+///
+/// Supports what the web UI's modules use: each import in one line, declarations with `export`, no cycles.
+private struct ModuleList {
+  let files: [String: EmbeddedFile]
+  private(set) var script = "const modules = {};\n"
+  private var added: Set<String> = []
+
+  init(files: [String: EmbeddedFile]) { self.files = files }
+
+  /// Adds a module after the modules that it imports.
+  mutating func add(_ path: String) {
+    guard added.insert(path).inserted, let text = files[path]?.text else { return }
+    var body = ""
+    var exports: [Substring] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("import ") {
+        let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
+        let source = parts.count > 1 ? Self.resolve(parts[1], from: path) : ""
+        add(source)
+        body += Self.declaration(of: parts[0], from: source)
+      } else if line.hasPrefix("export ") {
+        let declaration = line.dropFirst("export ".count)
+        let words = declaration.split(separator: " ", maxSplits: 3)
+        let name = words.drop { ["async", "function", "class", "const"].contains($0) }.first ?? ""
+        exports.append(name.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" })
+        body += declaration
+      } else {
+        body += line
+      }
+      body += "\n"
+    }
+    script += "modules[\"\(path)\"] = (() => {\n\(body)return { \(exports.joined(separator: ", ")) };\n})();\n"
+  }
+
+  /// Returns the declaration that replaces an import.
+  ///
+  /// - Parameter clause: The import up to the name of its file, such as `import { a, b as c } from `.
+  private static func declaration(of clause: Substring, from path: String) -> String {
+    let names = clause.dropFirst("import ".count).replacing(" from ", with: "")
+    if names.hasPrefix("* as ") { return "const \(names.dropFirst("* as ".count)) = modules[\"\(path)\"];" }
+    return "const \(names.replacing(" as ", with: ": ")) = modules[\"\(path)\"];"
+  }
+
+  /// Returns the path of the module that another one imports as `reference`, such as `../dom.js`.
+  private static func resolve(_ reference: Substring, from path: String) -> String {
+    var parts = path.split(separator: "/").dropLast()
+    for part in reference.split(separator: "/") where part != "." {
+      if part == ".." { parts = parts.dropLast() } else { parts.append(part) }
+    }
+    return parts.joined(separator: "/")
+  }
+}
