@@ -8,12 +8,12 @@ import { store, stored } from "./settings.js";
 export const COLUMNS = [
   { id: "response", name: "Status", sort: "status", width: 68 },
   { id: "title", name: "Content", sort: null, width: 140, grows: true },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 80 },
+  { id: "flags", name: "Findings", sort: null, width: 68 },
   { id: "reason", name: "Reason", sort: "reason", width: 150 },
   { id: "topic", name: "Topic", sort: "topic", width: 128 },
   { id: "type", name: "Type", sort: "push_type", width: 96 },
   { id: "token", name: "Token", sort: "device_token", width: 84 },
-  { id: "attempt", name: "Attempt", sort: "attempt", width: 80 },
-  { id: "flags", name: "Findings", sort: null, width: 68 },
   { id: "priority", name: "Priority", sort: "priority", width: 72 },
   { id: "size", name: "Size", sort: "size", width: 80 },
   { id: "latency", name: "Latency", sort: "latency", width: 84 },
@@ -90,22 +90,22 @@ export class Columns {
   /** Draws the header. */
   draw() {
     const focused = document.activeElement?.dataset?.column;
-    const isHandle = document.activeElement?.classList.contains("column-handle");
     replace(this.head, this.shown.map((one) => this.cell(one)));
     this.head.style.setProperty("grid-template-columns", this.template);
-    if (focused) this.head.querySelector(`${isHandle ? ".column-handle" : "button"}[data-column="${focused}"]`)?.focus();
+    if (focused) this.head.querySelector(`[data-column="${focused}"]`)?.focus();
   }
 
   cell(column) {
     const isSorted = column.sort && (shown.sort.replace(/^-/, "") || "seq") === column.sort && (shown.sort || column.id === "time" || !this.ids.includes("time"));
     const isDescending = shown.sort ? shown.sort.startsWith("-") : true;
     const arrow = isSorted ? (isDescending ? " ↓" : " ↑") : "";
-    const label = column.sort
-      ? h("button", {
-        type: "button", class: "column-name", data: { column: column.id }, title: isSorted ? `Sorted by ${column.name}` : `Sort by ${column.name}`,
-        "aria-label": `Sort by ${column.name}${isSorted ? (isDescending ? ", sorted descending" : ", sorted ascending") : ""}`, on: { click: () => this.sort(column) },
-      }, column.name, arrow)
-      : h("span", { class: "column-name", title: "The list cannot be sorted by this column" }, column.name);
+    const state = isSorted ? (isDescending ? ", sorted descending" : ", sorted ascending") : "";
+    const label = h("button", {
+      type: "button", class: "column-name", data: { column: column.id },
+      title: column.sort ? `Sort by ${column.name}; ← → change the width` : `The list cannot be sorted by ${column.name}; ← → change the width`,
+      "aria-label": column.sort ? `Sort by ${column.name}${state}` : `${column.name}, not sortable`,
+      on: { click: () => column.sort && this.sort(column), keydown: (event) => this.onKey(event, column) },
+    }, column.name, arrow);
     return h("div", { class: "column-head" }, label, this.handle(column));
   }
 
@@ -116,18 +116,16 @@ export class Columns {
     go({ sort: next === "-seq" ? "" : next });
   }
 
+  onKey(event, column) {
+    const step = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.setWidth(column.id, this.widths[column.id] + step);
+  }
+
   handle(column) {
-    const handle = h("span", {
-      class: "column-handle", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": `Width of ${column.name}`,
-      "aria-valuenow": this.widths[column.id], "aria-valuemin": MIN_WIDTH, "aria-valuemax": 900, data: { column: column.id }, title: "Drag, or use the arrow keys",
-    });
-    handle.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      event.stopPropagation();
-      this.setWidth(column.id, this.widths[column.id] + step);
-    });
+    const handle = h("span", { class: "column-handle", title: "Drag to change the width" });
     handle.addEventListener("pointerdown", (event) => {
       event.preventDefault();
       const [start, width] = [event.clientX, this.widths[column.id]];

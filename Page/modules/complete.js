@@ -58,10 +58,11 @@ export class Completion {
     return { start, end: before.length, sign: parts[1], field: parts[2] ?? parts[3] ?? null, value: parts[4].replace(/^"/, "") };
   }
 
-  /** Suggests what fits the text before the cursor. */
-  async update() {
+  /** Suggests what fits the text before the cursor; without text only if it is asked for. */
+  async update({ isAsked = false } = {}) {
     const word = this.word;
     const request = (this.request = {});
+    if (word.field === null && word.value === "" && !isAsked) return this.close();
     const found = word.field === null ? fieldsFor(word) : await this.valuesOf(word).catch(() => []);
     if (this.request !== request || document.activeElement !== this.field) return;
     this.show(found.slice(0, SHOWN), word);
@@ -139,7 +140,7 @@ export class Completion {
 
   /** Handles a key; returns whether it was for the list. */
   onKey(event) {
-    if (event.key === "ArrowDown" && !this.isOpen) this.update();
+    if (event.key === "ArrowDown" && !this.isOpen) this.update({ isAsked: true });
     else if (this.isOpen && (event.key === "ArrowDown" || event.key === "ArrowUp")) this.move(event.key === "ArrowDown" ? 1 : -1);
     else if (this.isOpen && event.key === "Escape") this.close();
     else if (this.isOpen && (event.key === "Enter" || event.key === "Tab") && this.active >= 0) this.accept(this.active);
