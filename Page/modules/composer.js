@@ -54,7 +54,8 @@ class Composer {
       this.verdict,
       h("p", { class: "dialog-buttons" }, button("Format the payload", () => this.format(), { class: "small" }), h("span", { class: "bar-space" }), button("Cancel", () => this.dialog.close()), this.send));
     this.dialog.addEventListener("input", () => this.check());
-    this.payload.focus();
+    // On a narrow screen the payload is below the fields.
+    if (this.payload.getBoundingClientRect().top < innerHeight / 2) this.payload.focus();
     this.payload.setSelectionRange(0, 0);
     this.checkNow();
   }

@@ -183,9 +183,11 @@ export class Detail {
         { class: "term", title: `Search ${field}:${value}` })));
   }
 
-  edit() {
-    if (!this.record) return;
-    editAndSend(this.record.seq, (id, result) => {
+  /** Opens the form that edits a copy of a push: the one shown, or another if there is none. */
+  edit(other = null) {
+    const seq = this.record?.seq ?? other;
+    if (seq === null) return;
+    editAndSend(seq, (id, result) => {
       showMessage(`Sent: ${result}`);
       this.actions.openLink(id);
     });

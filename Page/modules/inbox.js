@@ -43,7 +43,7 @@ export class Inbox {
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
     this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh(), onSize: (number) => this.showSize(number) });
     const pane = h("div", { class: "list-pane" }, this.search.element,
-      h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount), this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, columns.chooser)), this.list.element);
+      h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount), this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, h("span", { class: "column-chooser" }, columns.chooser))), this.list.element);
     this.element = h("div", { class: "inbox" }, pane, splitter(pane), detail.element);
     setInterval(() => document.hidden || this.checkPresence(), PRESENCE_INTERVAL);
   }

@@ -131,7 +131,7 @@ keys.start({
   "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
   "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
   "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
-  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(), "e": () => detail.edit(),
+  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(), "e": () => detail.edit(inbox.list.selected),
   "escape": () => inbox.reduceSelection() || (shown.push !== null ? actions.close() : go({ view: "inbox" })),
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
