@@ -82,7 +82,7 @@ extension Record {
     writer.objectMember("content") { writer in
       writer.member("size", content?.utf8.count ?? 0)
       writer.member("mimeType", content == nil ? "x-unknown" : "application/json")
-      if let content { writer.member("text", content) }
+      writer.member("text", content ?? "")
     }
     writer.member("redirectURL", "")
     writer.member("headersSize", -1)

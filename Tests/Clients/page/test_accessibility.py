@@ -38,7 +38,8 @@ def furnished(binary, certs):
     assert server.stop() == 0
 
 
-WIDTHS = [320, 390, 768, 1024, 1440, 2560]
+# Colors depend on the theme and not on the width, so that dark is checked at two widths.
+SIZES = [(320, "light"), (390, "light"), (390, "dark"), (768, "light"), (1024, "light"), (1440, "dark"), (1440, "light"), (2560, "light")]
 
 # What is opened on the page: the view, and the buttons or keys that lead to it.
 OPENED = {
@@ -50,40 +51,45 @@ OPENED = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+def violations(view):
+    """Returns the violations at all sizes, and the sizes at which the page is wider than the screen."""
+    found = []
+    for width, scheme in SIZES:
+        view.page.set_viewport_size({"width": width, "height": 900})
+        view.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        # The list is drawn anew in a frame after its width changed.
+        view.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found += [f"{width} {scheme}: {violation}" for violation in accessibility(view.page)]
+        actual = view.page.evaluate("() => document.documentElement.scrollWidth")
+        if actual > width:
+            found.append(f"{width} {scheme}: the page has {actual} pixels")
+    return found
+
+
 @pytest.mark.parametrize("name", OPENED)
-def test_no_violation_in_what_is_opened(furnished, open_page, name, width, scheme):
+def test_no_violation_in_what_is_opened(furnished, open_page, name):
     path, steps = OPENED[name]
-    view = open_page(furnished, path, width=width, height=900, color_scheme=scheme, reduced_motion="reduce").live()
-    if "push=" in path:
-        view.page.locator(".tab-panel > *").first.wait_for()
-    else:
-        view.page.locator(".row .row-title").first.wait_for()
+    view = open_page(furnished, path, reduced_motion="reduce").live()
+    view.page.locator(".tab-panel > *" if "push=" in path else ".row .row-title").first.wait_for()
     for step in steps:
         if len(step) == 1:
             view.page.keyboard.press(step)
-        elif step == "Columns" and not view.page.get_by_role("button", name=step, exact=True).is_visible():
-            pytest.skip("a narrow list has no columns")
         else:
             view.page.get_by_role("button", name=step, exact=True).click()
     if name in ("clear", "export", "edit", "compare", "attempts", "keys"):
         view.page.get_by_role("dialog").wait_for()
     if name == "completion":
         view.page.locator(".completion-option").first.wait_for()
-    assert accessibility(view.page) == []
-    assert view.page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert violations(view) == []
     view.complaints[:] = [text for text in view.complaints if "400" not in text]  # The browser logs the invalid search.
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", VIEWS)
-def test_no_violation(furnished, open_page, name, width, scheme):
-    view = open_page(furnished, VIEWS[name], width=width, height=900, color_scheme=scheme, reduced_motion="reduce").live()
+def test_no_violation(furnished, open_page, name):
+    view = open_page(furnished, VIEWS[name], reduced_motion="reduce").live()
     view.page.locator("main > *").first.wait_for()
     view.page.locator("#banner").wait_for()
-    assert accessibility(view.page) == []
+    assert violations(view) == []
 
 
 def test_no_violation_in_the_sheets(furnished, open_page):
