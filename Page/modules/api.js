@@ -41,7 +41,7 @@ export async function request(method, path, { query, body, signal, headers } = {
     if (body !== undefined) sent["content-type"] ??= "application/json";
     const response = await fetch(url, {
       method, signal, headers: sent, cache: "no-store",
-      body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
+      body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
     });
     if (response.ok) return response;
     if (response.status === 401 && askForToken) {
@@ -64,3 +64,17 @@ export const put = (path, body) => json("PUT", path, { body });
 export const patch = (path, body) => json("PATCH", path, { body });
 export const remove = (path, query) => json("DELETE", path, { query });
 export const text = async (path) => (await request("GET", path)).text();
+
+/** Saves a response as a file. Without a token the browser streams it to the disk. */
+export async function download(path, query, name) {
+  const anchor = document.createElement("a");
+  anchor.download = name;
+  if (token === null) {
+    anchor.href = `/api/v1${path}?${new URLSearchParams(query)}`;
+    anchor.click();
+    return;
+  }
+  anchor.href = URL.createObjectURL(await (await request("GET", path, { query })).blob());
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 60000);
+}

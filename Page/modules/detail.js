@@ -1,13 +1,16 @@
 // The details of one push: title, attempts and six tabs.
-import { get, text } from "./api.js";
+import { download, get, text } from "./api.js";
 import { attemptsStrip } from "./attempts.js";
-import { copy, showError } from "./copy.js";
-import { button, h, replace } from "./dom.js";
-import { clockTime, fullTime } from "./format.js";
+import { compareAttempts } from "./compare.js";
+import { editAndSend } from "./composer.js";
+import { copy, showError, showMessage } from "./copy.js";
+import { button, h, replace, throttled } from "./dom.js";
+import { clockTime, fullTime, tail } from "./format.js";
 import { icon } from "./icons.js";
-import { TABS } from "./route.js";
+import { linkToPush, TABS } from "./route.js";
 import { nameOf } from "./row.js";
 import { responseText, headline } from "./summary.js";
+import { quoted } from "./terms.js";
 import { authTab } from "./tabs/auth.js";
 import { headersTab } from "./tabs/headers.js";
 import { payloadTab } from "./tabs/payload.js";
@@ -22,7 +25,7 @@ const BUILDERS = {
 
 export class Detail {
   /**
-   * `actions`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is the element for an empty server.
+   * `actions`: `close()`, `tab(name)`, `open(seq)`, `search(q)`, `addCondition(text)`, `found(seq, link)`. `welcome` is the element for an empty server.
    */
   constructor(actions, welcome) {
     this.actions = actions;
@@ -30,6 +33,7 @@ export class Detail {
     this.record = null;
     this.attempts = [];
     this.tab = "preview";
+    this.reloadAttempts = throttled(() => this.record && this.loadAttempts(this.record), 500);
     this.element = h("section", { class: "detail", "aria-label": "Selected push" });
     this.showNothing();
   }
@@ -45,13 +49,14 @@ export class Detail {
         h("kbd", {}, "?"), " shows all keyboard shortcuts")));
   }
 
-  async show(seq, tab) {
+  /** Shows a push, given by its seq or by a link. */
+  async show(push, tab) {
     this.tab = tab;
-    if (this.record?.seq === seq) return this.draw();
-    const wanted = (this.wanted = seq);
+    if (this.record?.seq === push) return this.draw();
+    const wanted = (this.wanted = push);
     let record;
     try {
-      record = await get(`/pushes/${seq}`);
+      record = await this.load(push);
     } catch (error) {
       if (this.wanted !== wanted) return;
       this.record = null;
@@ -62,9 +67,19 @@ export class Detail {
     this.element.classList.remove("is-welcome");
     this.record = record;
     // Keeps the known attempts when switching between them.
-    if (!this.attempts.some((one) => one.seq === seq)) this.attempts = [record];
+    if (!this.attempts.some((one) => one.seq === record.seq)) this.attempts = [record];
+    if (push !== record.seq) this.actions.found(record.seq, push);
     this.draw();
     this.loadAttempts(record);
+  }
+
+  /** Loads a push by its seq, or by a link: an apns-id, optionally with the number of the attempt. */
+  async load(push) {
+    if (typeof push === "number") return get(`/pushes/${push}`);
+    const [id, attempt] = push.split(" ");
+    if (!attempt) return get(`/pushes/${encodeURIComponent(id)}`);
+    const page = await get("/pushes", { q: `id:${quoted(id)} attempt:${attempt} kind:*`, order: "desc", limit: 1 });
+    return page.items[0] ?? get(`/pushes/${encodeURIComponent(id)}`);
   }
 
   /** Loads the attempts with the same key, from the latest first attempt on. */
@@ -80,7 +95,14 @@ export class Detail {
     let end = here + 1;
     while (end < page.items.length && page.items[end].attempt > 1) end += 1;
     this.attempts = page.items.slice(first, end);
-    replace(this.strip, attemptsStrip(this.attempts, record, this.actions.open));
+    const { id } = record.apns ?? {};
+    if (id) this.actions.found(record.seq, this.attempts.length > 1 ? `${id} ${record.attempt}` : id);
+    this.drawAttempts();
+  }
+
+  drawAttempts() {
+    replace(this.strip, attemptsStrip(this.attempts, this.record, this.actions.open),
+      this.attempts.length > 1 && button("Side by side", () => compareAttempts(this.attempts.map((one) => one.seq)), { class: "small", title: "Show the attempts side by side" }));
   }
 
   /** Handles a changed push: a delayed one completed, or the shown one was retried. */
@@ -90,7 +112,7 @@ export class Detail {
       this.record = record;
       this.draw();
     }
-    if (record.push_key === this.record.push_key) this.loadAttempts(this.record);
+    if (record.push_key === this.record.push_key) this.reloadAttempts();
   }
 
   /** The attempt `step` after the one shown; null at the ends. */
@@ -105,13 +127,18 @@ export class Detail {
     const isSame = body?.dataset.seq === String(record.seq) && body.dataset.tab === this.tab;
     const scroll = isSame ? body.scrollTop : 0;
     const hadFocus = document.activeElement?.id?.startsWith("tab-") ? `tab-${this.tab}` : null;
-    this.strip = h("div", { class: "attempts" }, attemptsStrip(this.attempts, record, this.actions.open));
+    this.strip = h("div", { class: "attempts" });
+    this.drawAttempts();
     const panel = h("div", {
       class: "tab-panel", role: "tabpanel", id: "tab-panel", "aria-labelledby": `tab-${this.tab}`, tabindex: "0",
       data: { seq: record.seq, tab: this.tab },
     }, BUILDERS[this.tab](record, this.actions));
-    replace(this.element, this.head(), this.strip, this.tabs(), panel);
+    const tabs = this.tabs();
+    replace(this.element, this.head(), this.strip, tabs, panel);
     panel.scrollTop = scroll;
+    // On a narrow screen the tabs are wider than it. Sideways only: the page itself must not scroll.
+    const tab = tabs.querySelector("[aria-selected=true]");
+    tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
     if (hadFocus) document.getElementById(hadFocus)?.focus();
   }
 
@@ -127,17 +154,49 @@ export class Detail {
     return h("header", { class: "detail-head" },
       h("div", { class: "detail-line" },
         h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? record.outcome}`),
+        record.attempt > 1 && h("span", { class: "chip" }, `attempt ${record.attempt}`),
         record.delivery && h("span", { class: "chip", title: "Delivery" }, record.delivery),
         h("span", { class: "quiet" }, `#${record.seq}`),
         h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
         (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),
         this.closer()),
       h("h2", { class: "detail-title" }, title.isOurs ? title.text : visible(title.text, { limit: 300 })),
+      this.terms(),
       h("div", { class: "detail-actions" },
+        button("Edit and send again", () => this.edit(), { class: "small", title: "Change headers and payload, then send (e)" }),
+        button("Copy link", () => copy(linkToPush(), "the link"), { class: "small", title: "Copy a link to this push" }),
         button("Copy id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)" }),
         button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
-        button(".apns", () => this.copyText("apns", "the file for the simulator"), { class: "small", title: "Copy for xcrun simctl push" }),
+        button(".apns", () => this.saveForSimulator(), { class: "small", title: "Save a file for xcrun simctl push" }),
         button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the record" })));
+  }
+
+  /** Buttons that add a condition to the search. */
+  terms() {
+    const { record } = this;
+    const all = [
+      ["topic", record.apns?.topic], ["token", record.request?.device_token, tail(record.request?.device_token)], ["reason", record.served?.reason],
+      ["type", record.apns?.push_type], ["connection", record.connection?.id], ["attempt", record.attempt > 1 ? record.attempt : null], ["rule", record.fault?.rule],
+    ];
+    return h("div", { class: "detail-terms", role: "group", "aria-label": "Add to the search" }, all.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([field, value, shown]) =>
+      button([h("span", { class: "quiet" }, `${field} `), visible(String(shown ?? value), { limit: 80 })], () => this.actions.addCondition(`${field}:${quoted(value)}`),
+        { class: "term", title: `Search ${field}:${value}` })));
+  }
+
+  /** Opens the form that edits a copy of a push: the one shown, or another if there is none. */
+  edit(other = null) {
+    const seq = this.record?.seq ?? other;
+    if (seq === null) return;
+    editAndSend(seq, (id, result) => {
+      showMessage(`Sent: ${result}`);
+      this.actions.openLink(id);
+    });
+  }
+
+  saveForSimulator() {
+    const { seq } = this.record;
+    // Asks first, so that an error is shown instead of saved.
+    text(`/pushes/${seq}/apns`).then(() => download(`/pushes/${seq}/apns`, {}, `push-${seq}.apns`)).catch(showError);
   }
 
   copyID() {

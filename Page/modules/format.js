@@ -1,4 +1,5 @@
 // Formats times, sizes and tokens.
+import { serverNow } from "./clock.js";
 
 const KIB = 1024;
 
@@ -28,17 +29,22 @@ export function clockTime(text) {
     + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** The time since `text`: `now`, `12 s`, `3 min`, `2 h`, then the date. */
-export function ago(text, now = Date.now()) {
+/**
+ * The time since `text` by the server's clock: `now`, `12 s`, `3 min`, `2 h`, then the date. For a later time, which a clock
+ * that was moved back makes possible, the time of day.
+ */
+export function ago(text, now = serverNow()) {
   const seconds = Math.round((now - Date.parse(text)) / 1000);
   if (Number.isNaN(seconds)) return "";
-  if (seconds < -2) return `in ${span(-seconds)}`;
+  if (seconds < -2) return clockTime(text).slice(0, 8);
   if (seconds < 3) return "now";
   return seconds < 86400 ? span(seconds) : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
 /** The relative time: `12 s ago`, `in 5 min`. */
 export function agoWords(text) {
+  const ahead = Math.round((Date.parse(text) - serverNow()) / 1000);
+  if (ahead > 2) return `in ${span(ahead)}`;
   const short = ago(text);
   return /^\d+ (s|min|h)$/.test(short) ? `${short} ago` : short;
 }

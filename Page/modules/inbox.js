@@ -1,17 +1,26 @@
 // The inbox view: search, list and the selected push; and the stream of new pushes, which can be paused.
 import { ApiError, get } from "./api.js";
+import { serverNow } from "./clock.js";
+import { Columns } from "./columns.js";
+import { showMessage } from "./copy.js";
 import { button, h, replace } from "./dom.js";
 import { count } from "./format.js";
 import { List } from "./list.js";
 import { Records } from "./records.js";
 import { go, shown } from "./route.js";
 import { Search } from "./search.js";
+import { splitter } from "./splitter.js";
+import { Toolbar } from "./toolbar.js";
 
 const BATCH = 80; // milliseconds in which events are collected
 const MAX_QUEUED = 2000;
+const PRESENCE_INTERVAL = 3000; // milliseconds between checks whether the open push was deleted
 
 export class Inbox {
-  /** `callbacks`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes. */
+  /**
+   * `callbacks`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes,
+   * `onClock()` if the server's clock was moved.
+   */
   constructor(detail, actions, callbacks) {
     this.detail = detail;
     this.actions = actions;
@@ -21,17 +30,27 @@ export class Inbox {
     this.unseen = 0;
     this.queued = [];
     this.batch = [];
+    this.retried = new Set(); // the keys of pushes whose loaded attempts are out of date
     this.records = new Records(() => this.changedRecords());
-    this.list = new List(this.records, actions.open);
-    this.search = new Search();
-    this.count = h("p", { class: "list-count", role: "status" });
+    const columns = new Columns(() => this.list.drawAgain());
+    this.list = new List(this.records, columns, {
+      open: (seq) => this.open(seq), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
+      onSelect: () => this.toolbar?.update(), onReload: () => this.reload(),
+    });
+    this.search = new Search(() => this.records.rows.values());
+    this.count = h("span", {});
+    this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
-    this.element = h("div", { class: "inbox" },
-      h("div", { class: "list-pane" }, this.search.element, h("div", { class: "list-head" }, this.count, this.fold), this.list.element), detail.element);
+    this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh(), onSize: (number) => this.showSize(number) });
+    const pane = h("div", { class: "list-pane" }, this.search.element,
+      h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount), this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, h("span", { class: "column-chooser" }, columns.chooser))), this.list.element);
+    this.element = h("div", { class: "inbox" }, pane, splitter(pane), detail.element);
+    setInterval(() => document.hidden || this.checkPresence(), PRESENCE_INTERVAL);
   }
 
+  /** The number of new pushes that are not shown while the page is paused. */
   get waiting() {
-    return this.queued.length;
+    return this.isPaused ? this.queued.length + this.list.unseen : 0;
   }
 
   /** Whether the server has not received any pushes. */
@@ -51,21 +70,40 @@ export class Inbox {
 
   changed(now, before) {
     this.fold.setAttribute("aria-pressed", String(now.fold));
-    if (now.q !== before.q || now.fold !== before.fold) this.reload();
+    this.list.columns.draw();
+    if (now.q !== before.q || now.fold !== before.fold || now.sort !== before.sort) this.reload();
     const isBack = now.view === "inbox" && before.view !== "inbox";
     if (now.push !== before.push || now.tab !== before.tab || isBack) this.showPush();
   }
 
+  open(seq) {
+    const row = this.records.row(seq);
+    this.actions.open(seq, row?.apns?.id ?? null);
+  }
+
   showPush() {
-    this.list.select(shown.push ?? this.list.selected);
+    const isKnown = typeof shown.push === "number";
+    if (isKnown) this.list.select(shown.push);
+    this.list.setOpened(isKnown ? shown.push : null);
     if (shown.push === null) {
       const hadFocus = this.detail.element.contains(document.activeElement);
       this.detail.showNothing({ isFirstTime: this.isFirstTime });
       if (hadFocus) this.list.box.focus({ preventScroll: true });
       return;
     }
-    this.list.reveal(shown.push);
+    this.list.revealWhenKnown(shown.push);
     this.detail.show(shown.push, shown.tab);
+  }
+
+  /** Closes the open push if it was deleted. */
+  async checkPresence() {
+    const push = shown.push;
+    if (typeof push !== "number" || this.detail.record?.seq !== push) return;
+    const page = await get("/pushes", { seqs: push, kind: "*", limit: 1, fields: "seq" }).catch(() => null);
+    if (!page || page.matched > 0 || shown.push !== push) return;
+    showMessage(`Push #${push} was deleted`);
+    go({ push: null }, { quietly: true });
+    this.refresh();
   }
 
   // Loading
@@ -73,10 +111,9 @@ export class Inbox {
   /** Loads the results of the current search. */
   reload() {
     this.fold.setAttribute("aria-pressed", String(shown.fold));
-    this.follow(this.query);
     return this.load(() => {
       this.list.toTop();
-      if (shown.push !== null) this.list.reveal(shown.push);
+      if (shown.push !== null) this.list.revealWhenKnown(shown.push);
       else if (shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
     });
   }
@@ -86,61 +123,103 @@ export class Inbox {
     this.missed = this.isPaused;
     if (this.isPaused) return;
     const newest = this.records.seqAt(0) ?? 0;
-    this.load(() => this.list.keepPlace(this.records.countAfter(newest)));
+    this.load(() => {
+      if (!this.records.sort) this.list.keepPlace(this.records.countAfter(newest));
+      this.list.selection.prune();
+      this.checkPresence();
+    });
   }
 
   async load(onLoaded) {
     this.queued = [];
+    this.search.showError(null);
     try {
-      await this.records.load(this.query);
-      this.search.showError(null);
+      await this.loadRecords();
       onLoaded();
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (error instanceof ApiError && error.status === 400) this.search.showError(error);
-      else this.list.showNotice(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
+      if (!(error instanceof ApiError)) this.list.showNotice(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
+      else if (error.status === 400 && shown.sort && error.message.startsWith("sort ")) go({ sort: "" }, { quietly: true });
+      else if (error.status === 400) this.search.showError(error);
+      else this.list.showNotice(h("p", { class: "notice is-error" }, error.message));
     }
     this.callbacks.onPause();
     this.callbacks.onNew();
   }
 
+  /** Loads the search and follows it. An invalid search leaves the list as it is; if there is none yet, all pushes are loaded. */
+  async loadRecords() {
+    const { query } = this;
+    try {
+      await this.records.load(query, shown.sort);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 400 && this.followed === undefined) {
+        await this.records.load("", "");
+        this.followQuery("");
+      }
+      throw error;
+    }
+    // Retries are followed as well when they are grouped, because they change the row of the first attempt.
+    this.followQuery(shown.q);
+  }
+
+  followQuery(query) {
+    if (this.followed === query) return;
+    this.followed = query;
+    this.follow(query);
+  }
+
   changedRecords() {
-    const { length, total, evicted } = this.records;
-    replace(this.count, length === total || !this.query ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
+    const { length, total, evicted, q } = this.records;
+    replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
       evicted > 0 && `, ${count(evicted)} older ones were evicted`);
     this.list.showNotice(length ? null : this.emptyNotice());
-    if (shown.fold) this.loadAttempts();
+    this.toolbar.update();
     this.list.draw();
   }
 
+  showSize(number) {
+    const text = number > 1 ? `, ${count(number)} selected` : "";
+    if (this.selectedCount.textContent !== text) this.selectedCount.textContent = text;
+  }
+
   emptyNotice() {
-    if (this.query && this.records.total) {
+    if (this.records.q && this.records.total) {
       return h("div", { class: "empty" }, h("p", {}, "No pushes match."), button("Show all", () => go({ q: "", fold: false })));
     }
     return h("div", { class: "empty" }, h("p", {}, "No pushes yet."), h("p", { class: "quiet" }, "Pushes appear here when a provider sends them."),
       button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
   }
 
-  /** Loads all attempts of the visible pushes, for grouped rows. */
+  /** Loads all attempts of the visible pushes, for grouped rows. Until then a row shows its first attempt. */
   async loadAttempts() {
-    const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && row.outcome !== "accepted");
-    const wanted = rows.map((row) => row.push_key).filter((key) => key && !this.list.attempts?.has(key)).slice(0, 60);
+    if (!shown.fold) {
+      this.list.attempts = null;
+      return;
+    }
     this.list.attempts ??= new Map();
+    const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && row.outcome !== "accepted");
+    const wanted = rows.map((row) => row.push_key).filter((key) => key && (!this.list.attempts.has(key) || this.retried.has(key))).slice(0, 60);
     if (!wanted.length) return;
-    for (const key of wanted) this.list.attempts.set(key, null);
+    for (const key of wanted) {
+      this.retried.delete(key);
+      if (!this.list.attempts.has(key)) this.list.attempts.set(key, null);
+    }
     const q = wanted.map((key) => `push_key:${key}`).join(" ");
     const page = await get("/pushes", { q, limit: 1000, fields: "seq,attempt,push_key,outcome,accepted,served" }).catch(() => null);
+    const series = new Map();
     for (const push of page?.items ?? []) {
       // A key recurs when a push is repeated much later; then the last series applies.
-      const known = push.attempt === 1 ? [] : this.list.attempts.get(push.push_key) ?? [];
-      this.list.attempts.set(push.push_key, [...known, push]);
+      series.set(push.push_key, [...(push.attempt === 1 ? [] : series.get(push.push_key) ?? []), push]);
     }
+    for (const [key, attempts] of series) this.list.attempts?.set(key, attempts);
     this.list.draw();
   }
 
   // Live
 
   onEvent(event, record) {
+    if (Date.parse(record.received_at) > serverNow() + 2000) this.callbacks.onClock();
     if (this.isPaused) {
       if (event === "push") this.queued.push(record);
       else this.queued = this.queued.map((one) => (one.seq === record.seq ? record : one));
@@ -157,12 +236,12 @@ export class Inbox {
   processBatch() {
     let added = 0;
     for (const record of this.batch) {
-      if (this.records.add(record)) added += 1;
+      if (shown.fold) this.retried.add(record.push_key);
+      if (!(shown.fold && record.attempt > 1) && this.records.add(record)) added += 1;
       this.detail.update(record);
     }
     this.batch = [];
     this.records.total += added;
-    if (shown.fold) this.list.attempts = null;
     this.list.grew(added);
     this.changedRecords();
     if (added && document.hidden) this.unseen += added;
@@ -172,6 +251,8 @@ export class Inbox {
 
   togglePause() {
     this.isPaused = !this.isPaused;
+    this.list.isPaused = this.isPaused;
+    this.list.setUnseen(this.list.unseen);
     if (!this.isPaused) {
       const queued = this.queued;
       this.queued = [];
@@ -198,15 +279,27 @@ export class Inbox {
     if (seq === null) return;
     this.list.select(seq);
     this.list.reveal(seq);
-    if (shown.push !== null) this.actions.open(seq);
+    if (shown.push !== null) this.open(seq);
   }
 
   openSelected() {
-    if (this.list.selected !== null) this.actions.open(this.list.selected);
+    if (this.list.selected !== null) this.open(this.list.selected);
   }
 
   openAttempt(step) {
     const seq = this.detail.adjacentAttempt(step);
     if (seq !== null) this.actions.open(seq);
+  }
+
+  /** Adds the row under the cursor to the selection, or removes it. */
+  toggleSelected() {
+    if (this.list.selected !== null) this.list.selection.toggle(this.list.selected);
+  }
+
+  /** Reduces the selection to the row under the cursor; returns whether there was more. */
+  reduceSelection() {
+    if (this.list.selection.size < 2) return false;
+    this.list.selection.set(this.list.selected);
+    return true;
   }
 }

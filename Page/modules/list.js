@@ -1,39 +1,63 @@
 // The list of pushes. Only visible rows exist in the document, because there can be a hundred thousand.
 import { button, h, replace, settled } from "./dom.js";
 import { ago, count } from "./format.js";
-import { rowContent, rowLabel } from "./row.js";
+import { rowCells, rowLabel, rowLines } from "./row.js";
+import { Selection } from "./selection.js";
 
-const ROW_HEIGHT = 58; // as in list.css
+// The heights of rows as in list.css: in columns, and in two lines if the list is narrower than NARROW.
+const ROW_HEIGHT = 32;
+const LINES_HEIGHT = 58;
+const NARROW = 560;
 const OVERSCAN = 8;
 
 export class List {
-  /** @param open called with the seq of a push to show. */
-  constructor(records, open) {
+  /**
+   * `callbacks`: `open(seq)` shows a push, `search(condition)` adds a condition, `onDrawn()` is called after rows were drawn,
+   * `onSelect()` when the selection changed, `onReload()` sorts again.
+   */
+  constructor(records, columns, callbacks) {
     this.records = records;
-    this.open = open;
-    this.selected = null;
+    this.columns = columns;
+    this.callbacks = callbacks;
+    this.selection = new Selection(records, () => {
+      this.markSelected();
+      callbacks.onSelect();
+    });
+    this.opened = null;
+    this.wanted = null;
     this.attempts = null;
     this.anchor = null;
     this.drawn = new Map();
     this.isOver = false;
     this.isScrolledByUser = false;
+    this.isNarrow = false;
+    this.unseen = 0;
     this.fetch = settled((first, last) => this.records.want(first, last), 40);
     this.space = h("div", { class: "list-space", role: "presentation" });
     this.box = h("div", {
-      class: "list", role: "listbox", tabindex: "0", "aria-label": "Pushes, newest first",
+      class: "list", role: "listbox", tabindex: "0", "aria-label": "Pushes, newest first", "aria-multiselectable": "true",
       on: {
-        scroll: () => this.onScroll(), click: (event) => this.onClick(event),
+        scroll: () => this.onScroll(), click: (event) => this.onClick(event), keydown: (event) => this.onKey(event),
         wheel: () => this.onUserScroll(), touchmove: () => this.onUserScroll(),
+        // A click with Shift would select text.
+        mousedown: (event) => event.shiftKey && event.preventDefault(),
       },
     }, this.space);
-    this.pill = button("", () => this.toTop(), { class: "pill", hidden: true });
+    this.pill = button("", () => (this.records.sort ? callbacks.onReload() : this.toTop()), { class: "pill", hidden: true });
     this.note = h("div", { class: "list-note", hidden: true });
     this.element = h("div", {
       class: "list-frame", on: { pointerenter: () => { this.isOver = true; }, pointerleave: () => this.onLeave() },
-    }, this.box, this.pill, this.note);
-    this.unseen = 0;
-    new ResizeObserver(() => this.draw()).observe(this.box);
+    }, columns.head, h("div", { class: "list-area" }, this.box, this.pill, this.note));
+    new ResizeObserver(() => this.onResize()).observe(this.box);
     setInterval(() => this.refreshTimes(), 5000);
+  }
+
+  get rowHeight() {
+    return this.isNarrow ? LINES_HEIGHT : ROW_HEIGHT;
+  }
+
+  get selected() {
+    return this.selection.current;
   }
 
   // Drawing
@@ -51,8 +75,9 @@ export class List {
     const length = this.records.length;
     this.setHeight();
     this.findPlace();
-    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - OVERSCAN);
-    const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + OVERSCAN);
+    this.findWanted();
+    const first = Math.max(0, Math.floor(this.box.scrollTop / this.rowHeight) - OVERSCAN);
+    const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / this.rowHeight) + OVERSCAN);
     const visible = new Map();
     for (let index = first; index <= last; index += 1) {
       const seq = this.records.seqAt(index);
@@ -71,18 +96,19 @@ export class List {
     this.drawn = visible;
     this.markSelected();
     if (length) this.fetch(Math.max(0, first - 20), Math.min(length - 1, last + 20));
+    this.callbacks.onDrawn();
   }
 
   /** Sets the scrollable height, which is required before scrolling. */
   setHeight() {
-    this.space.style.setProperty("height", `${this.records.length * ROW_HEIGHT}px`);
+    this.space.style.setProperty("height", `${this.records.length * this.rowHeight}px`);
   }
 
   position(drawn, index, seq, row, length) {
     const { element } = drawn;
     if (drawn.index !== index) {
       drawn.index = index;
-      element.style.setProperty("transform", `translateY(${index * ROW_HEIGHT}px)`);
+      element.style.setProperty("transform", `translateY(${index * this.rowHeight}px)`);
     }
     element.setAttribute("aria-posinset", index + 1);
     element.setAttribute("aria-setsize", length);
@@ -98,7 +124,28 @@ export class List {
     element.id = `push-${seq}`;
     element.dataset.seq = seq;
     element.setAttribute("aria-label", rowLabel(row));
-    replace(element, rowContent(row, attempts));
+    replace(element, this.isNarrow ? rowLines(row, attempts) : rowCells(row, this.columns.shown, attempts));
+  }
+
+  /** Draws all rows anew, because the columns or the width changed. */
+  drawAgain() {
+    const height = this.rowHeight;
+    this.isNarrow = this.box.clientWidth < NARROW;
+    const top = this.box.scrollTop / height;
+    this.element.classList.toggle("is-narrow", this.isNarrow);
+    this.box.style.setProperty("--columns", this.columns.template);
+    this.space.style.setProperty("min-width", this.isNarrow ? "0" : `${this.columns.width}px`);
+    for (const { element } of this.drawn.values()) element.remove();
+    this.drawn = new Map();
+    this.setHeight();
+    if (height !== this.rowHeight) this.box.scrollTop = top * this.rowHeight;
+    this.drawNow();
+  }
+
+  onResize() {
+    const isNarrow = this.box.clientWidth < NARROW;
+    if (isNarrow !== this.isNarrow || !this.box.style.getPropertyValue("--columns")) this.drawAgain();
+    else this.draw();
   }
 
   refreshTimes() {
@@ -111,55 +158,70 @@ export class List {
   // Scrolling
 
   onScroll() {
-    if (this.box.scrollTop < ROW_HEIGHT / 2) {
+    if (this.box.scrollTop < this.rowHeight / 2) {
       this.isScrolledByUser = false;
-      this.setUnseen(0);
+      if (!this.records.sort) this.setUnseen(0);
     }
+    this.columns.head.scrollLeft = this.box.scrollLeft;
     this.draw();
   }
 
   onUserScroll() {
     this.isScrolledByUser = true;
     this.anchor = null;
+    this.wanted = null;
   }
 
   /** Keeps the top row in place after a reload with `added` new rows. */
   keepPlace(added) {
-    const index = Math.floor(this.box.scrollTop / ROW_HEIGHT);
-    const top = this.box.scrollTop < ROW_HEIGHT / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
-    this.anchor = top?.row ? { seq: top.row.seq, offset: this.box.scrollTop - index * ROW_HEIGHT } : null;
+    const index = Math.floor(this.box.scrollTop / this.rowHeight);
+    const top = this.box.scrollTop < this.rowHeight / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
+    this.anchor = top?.row ? { seq: top.row.seq, offset: this.box.scrollTop - index * this.rowHeight } : null;
     if (this.anchor) this.setUnseen(this.unseen + added);
   }
 
   findPlace() {
     const index = this.anchor ? this.records.indexOf(this.anchor.seq) : -1;
     if (index < 0) return;
-    this.box.scrollTop = index * ROW_HEIGHT + this.anchor.offset;
+    this.box.scrollTop = index * this.rowHeight + this.anchor.offset;
     this.anchor = null;
+  }
+
+  /** Scrolls to the push of a link once its place in the list is known. */
+  findWanted() {
+    if (this.wanted === null || this.records.indexOf(this.wanted) < 0) return;
+    const seq = this.wanted;
+    this.wanted = null;
+    this.reveal(seq);
   }
 
   /** Scrolls back to the newest rows when the pointer leaves, unless the user has scrolled. */
   onLeave() {
     this.isOver = false;
-    if (!this.isScrolledByUser && this.unseen) this.toTop();
+    if (!this.isScrolledByUser && this.unseen && !this.records.sort) this.toTop();
   }
 
   /** Keeps the visible rows in place after `added` rows at the top. */
   grew(added) {
-    const wasAtTop = this.box.scrollTop < ROW_HEIGHT / 2;
+    if (this.records.sort) {
+      this.setUnseen(this.records.unlisted);
+      return this.draw();
+    }
+    const wasAtTop = this.box.scrollTop < this.rowHeight / 2;
     if (added && (!wasAtTop || this.isOver)) {
       this.setHeight();
-      this.box.scrollTop += added * ROW_HEIGHT;
+      this.box.scrollTop += added * this.rowHeight;
       this.setUnseen(this.unseen + added);
       return this.drawNow(); // Draws immediately, so that rows and scroll position change together.
     }
     return this.draw();
   }
 
+  /** Shows the number of new pushes outside of the view. While the page is paused, the bar shows it. */
   setUnseen(number) {
     this.unseen = number;
-    this.pill.hidden = number === 0;
-    this.pill.textContent = `↑ ${count(number)} new`;
+    this.pill.hidden = number === 0 || this.isPaused === true;
+    this.pill.textContent = this.records.sort ? `${count(number)} new, sort again` : `↑ ${count(number)} new`;
   }
 
   toTop() {
@@ -178,23 +240,59 @@ export class List {
   // Selecting
 
   onClick(event) {
+    const condition = event.target.closest("[data-term]")?.dataset.term;
     const seq = Number(event.target.closest(".row")?.dataset.seq);
-    if (seq) this.open(seq);
     this.box.focus({ preventScroll: true });
+    if (!seq) return;
+    if (event.shiftKey) this.selection.extend(seq);
+    else if (event.ctrlKey || event.metaKey) this.selection.toggle(seq);
+    else if (condition) this.callbacks.search(condition);
+    else this.callbacks.open(seq);
+  }
+
+  onKey(event) {
+    if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey) && !event.altKey) {
+      event.preventDefault();
+      this.selection.all();
+    } else if (event.shiftKey && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      const seq = this.adjacent(event.key === "ArrowDown" ? 1 : -1);
+      if (seq === null) return;
+      this.selection.extend(seq);
+      this.reveal(seq);
+    } else {
+      const page = Math.max(1, Math.floor(this.box.clientHeight / this.rowHeight) - 1);
+      const step = { PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      const seq = this.adjacent(step);
+      if (seq === null) return;
+      if (event.shiftKey) this.selection.extend(seq); else this.selection.set(seq);
+      this.reveal(seq);
+    }
   }
 
   /** Selects a push without opening it. */
   select(seq) {
-    this.selected = seq;
+    if (seq !== this.selection.current || this.selection.size > 1) this.selection.set(seq);
+  }
+
+  /** Marks the push that is open. */
+  setOpened(seq) {
+    this.opened = seq;
     this.markSelected();
   }
 
   markSelected() {
+    const { current } = this.selection;
     for (const { element, row } of this.drawn.values()) {
-      element.setAttribute("aria-selected", String(row !== null && row.seq === this.selected));
+      const seq = row?.seq ?? null;
+      element.setAttribute("aria-selected", String(seq !== null && this.selection.has(seq)));
+      element.classList.toggle("is-current", seq !== null && seq === current);
+      if (seq !== null && seq === this.opened) element.setAttribute("aria-current", "true");
+      else element.removeAttribute("aria-current");
     }
-    const active = this.selected !== null && this.drawn.has(this.selected) ? `push-${this.selected}` : null;
-    if (active) this.box.setAttribute("aria-activedescendant", active);
+    if (current !== null && this.drawn.get(current)?.row) this.box.setAttribute("aria-activedescendant", `push-${current}`);
     else this.box.removeAttribute("aria-activedescendant");
   }
 
@@ -203,7 +301,7 @@ export class List {
     const length = this.records.length;
     if (!length) return null;
     const here = this.selected === null ? -1 : this.records.indexOf(this.selected);
-    const index = here < 0 ? Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT)) : here + step;
+    const index = here < 0 ? Math.max(0, Math.floor(this.box.scrollTop / this.rowHeight)) : here + step;
     return this.records.seqAt(Math.max(0, Math.min(length - 1, index)));
   }
 
@@ -211,13 +309,19 @@ export class List {
   reveal(seq) {
     const index = this.records.indexOf(seq);
     if (index < 0) return;
-    const top = index * ROW_HEIGHT;
+    const top = index * this.rowHeight;
     this.setHeight();
     if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top + ROW_HEIGHT > this.box.scrollTop + this.box.clientHeight) {
-      this.box.scrollTop = top + ROW_HEIGHT - this.box.clientHeight;
+    else if (top + this.rowHeight > this.box.scrollTop + this.box.clientHeight) {
+      this.box.scrollTop = top + this.rowHeight - this.box.clientHeight;
     }
-    this.isScrolledByUser = this.box.scrollTop > ROW_HEIGHT / 2;
+    this.isScrolledByUser = this.box.scrollTop > this.rowHeight / 2;
+    this.draw();
+  }
+
+  /** Scrolls a push into view, now or when its place is known. */
+  revealWhenKnown(seq) {
+    this.wanted = typeof seq === "number" ? seq : null;
     this.draw();
   }
 }

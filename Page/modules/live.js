@@ -1,5 +1,6 @@
 // The stream of server-sent events. Uses fetch, because EventSource cannot send a token.
 import { request, ApiError } from "./api.js";
+import { filterOf } from "./terms.js";
 
 const RETRY_DELAYS = [500, 1000, 2000, 5000];
 
@@ -27,7 +28,7 @@ export class Live {
       const began = performance.now();
       try {
         const headers = this.lastID === null ? {} : { "last-event-id": this.lastID };
-        const response = await request("GET", "/events", { query: q ? { q } : {}, signal, headers });
+        const response = await request("GET", "/events", { query: filterOf(q), signal, headers });
         this.onState("live");
         await this.read(response.body, signal);
       } catch (error) {

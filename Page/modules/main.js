@@ -6,6 +6,8 @@ import { replace, throttled } from "./dom.js";
 import { count } from "./format.js";
 import { Groups } from "./groups.js";
 import { Inbox } from "./inbox.js";
+import { Reachability } from "./reachability.js";
+import * as serverClock from "./clock.js";
 import * as keys from "./keys.js";
 import { Live } from "./live.js";
 import { ConnectPanel } from "./panels/connect.js";
@@ -32,15 +34,19 @@ api.onTokenNeeded((wasWrong) => {
 });
 
 const actions = {
-  open: (push) => go({ view: "inbox", push, tab: shown.push === null ? "preview" : shown.tab }),
+  open: (push, link = null) => go({ view: "inbox", push, link, tab: shown.push === null ? "preview" : shown.tab }),
+  openLink: (link) => go({ view: "inbox", push: link, link }),
+  // The push of a link was found, or the link of a push: the address changes, the view does not.
+  found: (push, link) => (shown.push === push || shown.push === link) && go({ push, link }, { quietly: true }),
   close: () => go({ push: null }),
   tab: (tab) => go({ tab }),
   search: (q) => go({ view: "inbox", push: null, q }),
+  addCondition: (text) => go({ view: "inbox", q: shown.q.split(" ").includes(text) ? shown.q : `${shown.q} ${text}`.trim() }),
 };
 
 const connect = new ConnectPanel();
 const detail = new Detail(actions, connect.element);
-const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => groups.refresh() });
+const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => !inbox.isPaused && groups.refresh(), onClock: () => readClock() });
 const faults = new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock));
 const panels = {
   overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions),
@@ -78,6 +84,7 @@ function changeTheme() {
 
 // Events
 
+const reachability = new Reachability();
 let connectionState = "lost";
 function showLive() {
   bar.setLive(inbox.isPaused ? "paused" : connectionState, inbox.waiting);
@@ -106,6 +113,7 @@ const live = new Live((event, data) => {
   else panels[shown.view]?.refresh?.();
 }, (now) => {
   connectionState = now;
+  reachability.set(now);
   showLive();
 });
 inbox.follow = (q) => live.follow(q);
@@ -115,15 +123,19 @@ addEventListener("visibilitychange", () => {
   groups.refresh();
   inbox.pageShown();
 });
-setInterval(() => !document.hidden && groups.refresh(), 5000);
-const readClock = () => api.get("/clock").then((clock) => bar.setClock(clock), () => {});
+setInterval(() => !document.hidden && !inbox.isPaused && groups.refresh(), 5000);
+const readClock = throttled(() => serverClock.readClock().then((clock) => {
+  bar.setClock(clock);
+  inbox.list.refreshTimes();
+}, () => {}), 500);
 setInterval(() => !document.hidden && readClock(), 10000);
 
 keys.start({
   "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
   "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
   "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
-  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "escape": () => (shown.push !== null ? actions.close() : go({ view: "inbox" })),
+  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(), "e": () => detail.edit(inbox.list.selected),
+  "escape": () => inbox.reduceSelection() || (shown.push !== null ? actions.close() : go({ view: "inbox" })),
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 

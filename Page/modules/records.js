@@ -1,14 +1,29 @@
-// The pushes that match the search, newest first: all seq numbers, and the row data of those near the visible part.
+// The pushes that match the search: the seq numbers of all, and the row data of those near the visible part.
 import { get } from "./api.js";
+import { filterOf } from "./terms.js";
 
 /** The fields of a push that a row shows. */
 export const ROW_FIELDS = [
   "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
-  "request.device_token", "request.size", "apns.topic", "apns.push_type", "served", "fault.rule", "findings",
+  "request.device_token", "request.size", "apns.id", "apns.topic", "apns.push_type", "apns.priority", "apns.collapse_id",
+  "served", "fault.rule", "findings",
 ].join(",");
 const FIRST_PAGE = 100;
-const INDEX_PAGE = 1000;
 const KEPT_ROWS = 3000;
+const MAX_RANGES = 2000; // as the server accepts
+
+/** The parameter `seqs` of the API: `4,7-9`. At most 2000 ranges each; more result in several texts. */
+export function seqRanges(seqs) {
+  const ranges = [];
+  for (const seq of [...seqs].sort((one, other) => one - other)) {
+    const last = ranges.at(-1);
+    if (last && last[1] === seq - 1) last[1] = seq; else ranges.push([seq, seq]);
+  }
+  const texts = ranges.map(([first, last]) => (first === last ? String(first) : `${first}-${last}`));
+  const parts = [];
+  for (let start = 0; start < texts.length; start += MAX_RANGES) parts.push(texts.slice(start, start + MAX_RANGES).join(","));
+  return parts;
+}
 
 export class Records {
   /** @param onChange called after each change. */
@@ -21,10 +36,14 @@ export class Records {
     this.fetching?.abort();
     this.arrivedDuringLoad = null;
     this.q = "";
-    // Seq numbers: `older` as loaded, newest first; `newer` as received since, oldest first.
-    this.older = [];
+    this.sort = "";
+    // Seq numbers: `loaded` in the order of the list; `newer` as received since, oldest first.
+    this.loaded = [];
     this.newer = [];
     this.expected = 0;
+    this.positions = null;
+    // The pushes that arrived while the list is sorted by a field, and are not in it.
+    this.unlisted = 0;
     this.rows = new Map();
     this.missing = new Set();
     this.total = 0;
@@ -33,25 +52,41 @@ export class Records {
 
   /** The number of pushes, including those whose seq is not known yet. */
   get length() {
-    return this.newer.length + Math.max(this.expected, this.older.length);
+    return this.newer.length + Math.max(this.expected, this.loaded.length);
+  }
+
+  /** Whether all seq numbers are known. */
+  get isComplete() {
+    return this.loaded.length >= this.expected;
   }
 
   seqAt(index) {
     if (index < this.newer.length) return this.newer[this.newer.length - 1 - index];
-    return this.older[index - this.newer.length] ?? null;
+    return this.loaded[index - this.newer.length] ?? null;
+  }
+
+  /** The seq numbers from one index to another, both included, in any order. */
+  seqsBetween(one, other) {
+    const seqs = [];
+    for (let index = Math.min(one, other); index <= Math.max(one, other); index += 1) {
+      const seq = this.seqAt(index);
+      if (seq !== null) seqs.push(seq);
+    }
+    return seqs;
   }
 
   /** The index of a push; -1 if unknown. */
   indexOf(seq) {
-    const inNewer = this.newer.lastIndexOf(seq);
+    if (typeof seq !== "number") return -1;
+    const inNewer = position(this.newer, seq, (one) => one < seq);
     if (inNewer >= 0) return this.newer.length - 1 - inNewer;
-    let [low, high] = [0, this.older.length - 1];
-    while (low <= high) {
-      const middle = (low + high) >> 1;
-      if (this.older[middle] === seq) return this.newer.length + middle;
-      if (this.older[middle] > seq) low = middle + 1; else high = middle - 1;
+    if (this.sort) {
+      // Built once for each load, because a sorted list does not change.
+      if (this.positions?.size !== this.loaded.length) this.positions = new Map(this.loaded.map((one, index) => [one, index]));
+      return this.positions.get(seq) ?? -1;
     }
-    return -1;
+    const inLoaded = position(this.loaded, seq, (one) => one > seq);
+    return inLoaded < 0 ? -1 : this.newer.length + inLoaded;
   }
 
   /** The number of pushes after a push. */
@@ -65,63 +100,61 @@ export class Records {
     return this.rows.get(seq) ?? null;
   }
 
-  /** Loads the pushes that match `q`. Throws `ApiError` for an invalid query. */
-  async load(q) {
+  /** Loads the pushes that match `q`, in the order of `sort`. Throws `ApiError` for an invalid query. */
+  async load(q, sort = "") {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     // Pushes that arrive over the stream during the request.
-    this.arrivedDuringLoad = [];
-    const filter = q ? { q } : {};
-    const page = await get("/pushes", { ...filter, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
-    const arrivedDuringLoad = this.arrivedDuringLoad;
+    const arrived = (this.arrivedDuringLoad = []);
+    const filter = filterOf(q);
+    let page;
+    let order = null;
+    try {
+      if (sort) order = await this.loadOrder(filter, sort, signal);
+      page = await get("/pushes", sort ? { limit: 0 } : { ...filter, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
+    } catch (error) {
+      if (this.arrivedDuringLoad === arrived) this.endFailedLoad(arrived);
+      throw error;
+    }
     this.clear();
     this.q = q;
-    for (const item of page.items) {
-      this.older.push(item.seq);
-      this.keep(item);
-    }
-    this.expected = page.matched;
+    this.sort = sort;
+    this.loaded = order ?? page.items.map((item) => item.seq);
+    for (const item of page.items) this.keep(item);
+    this.expected = order?.length ?? page.matched;
     this.total = page.total;
     this.evicted = page.evicted;
-    for (const record of arrivedDuringLoad) this.add(record);
+    for (const record of arrived) this.add(record);
     this.onChange();
-    if (page.matched > page.items.length) this.index(filter, signal).catch(() => {});
+    if (!order && page.matched > page.items.length) this.loadRest(filter, signal).catch(() => {});
   }
 
-  /** Loads the seq numbers of all other pushes, unless they are contiguous. */
-  async index(filter, signal) {
-    const oldest = await get("/pushes", { ...filter, order: "asc", limit: 1, fields: "seq" }, { signal });
-    const first = oldest.items[0]?.seq ?? 0;
-    const newest = this.older[0];
-    if (newest - first + 1 === this.expected) {
-      for (let seq = this.older.at(-1) - 1; seq >= first; seq -= 1) this.older.push(seq);
-      return this.onChange();
-    }
-    while (this.older.length < this.expected) {
-      const before = this.older.at(-1);
-      const page = await get("/pushes", { ...filter, order: "desc", limit: INDEX_PAGE, before, fields: "seq" }, { signal });
-      if (!page.items.length) break;
-      for (const item of page.items) this.older.push(item.seq);
-      this.onChange();
-    }
-    this.expected = this.older.length;
+  endFailedLoad(arrived) {
+    this.arrivedDuringLoad = null;
+    for (const record of arrived) this.add(record);
+  }
+
+  async loadOrder(filter, sort, signal) {
+    const isDescending = sort.startsWith("-");
+    const query = { ...filter, sort: isDescending ? sort.slice(1) : sort, order: isDescending ? "desc" : "asc" };
+    return (await get("/pushes/seqs", query, { signal })).seqs;
+  }
+
+  /** Loads the seq numbers of all pushes after the first page. */
+  async loadRest(filter, signal) {
+    const seqs = await this.loadOrder({ ...filter, before: this.loaded.at(-1) }, "-seq", signal);
+    for (const seq of seqs) this.loaded.push(seq);
+    this.expected = this.loaded.length;
     this.onChange();
   }
 
-  /** Loads the rows from `first` to `last` and some around them. */
+  /** Loads the rows from `first` to `last`. */
   async want(first, last) {
-    const seqs = [];
-    for (let index = first; index <= last; index += 1) {
-      const seq = this.seqAt(index);
-      if (seq !== null && !this.rows.has(seq) && !this.missing.has(seq)) seqs.push(seq);
-    }
+    const seqs = this.seqsBetween(first, last).filter((seq) => !this.rows.has(seq) && !this.missing.has(seq));
     if (!seqs.length) return;
     this.fetching?.abort();
     this.fetching = new AbortController();
-    const query = {
-      ...(this.q ? { q: this.q } : {}), order: "desc", limit: Math.min(1000, last - first + 1),
-      before: seqs[0] + 1, after: Math.max(0, seqs.at(-1) - 1), fields: ROW_FIELDS,
-    };
+    const query = { seqs: seqRanges(seqs)[0], kind: "*", limit: Math.min(1000, seqs.length), fields: ROW_FIELDS };
     let page;
     try {
       page = await get("/pushes", query, { signal: this.fetching.signal });
@@ -150,7 +183,13 @@ export class Records {
       return false;
     }
     this.missing.delete(record.seq);
-    const isNew = this.indexOf(record.seq) < 0 && record.seq > (this.older[0] ?? 0);
+    const isKnown = this.indexOf(record.seq) >= 0;
+    if (this.sort) {
+      if (isKnown) this.keep(record);
+      else this.unlisted += 1;
+      return !isKnown;
+    }
+    const isNew = !isKnown && record.seq > (this.loaded[0] ?? 0);
     if (isNew) {
       let index = this.newer.length;
       while (index > 0 && this.newer[index - 1] > record.seq) index -= 1;
@@ -159,4 +198,14 @@ export class Records {
     if (isNew || this.rows.has(record.seq)) this.keep(record);
     return isNew;
   }
+}
+
+/** The index of `wanted` in a sorted array; -1 if it is not in it. `isBefore` returns whether an element precedes it. */
+function position(seqs, wanted, isBefore) {
+  let [low, high] = [0, seqs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isBefore(seqs[middle])) low = middle + 1; else high = middle;
+  }
+  return seqs[low] === wanted ? low : -1;
 }

@@ -3,8 +3,14 @@
 export const VIEWS = ["inbox", "overview", "findings", "connections", "devices", "faults", "connect"];
 export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"];
 
-/** The current state. `push` is a seq or null. */
-export const shown = { view: "inbox", q: "", push: null, tab: "preview", fold: false };
+/**
+ * The current state. `push` is a seq, null, or the text of a link until its push is loaded; `link` is what the address
+ * shows for it. `sort` is a field of the API, with `-` in front for descending order; empty for the newest first.
+ */
+export const shown = { view: "inbox", q: "", push: null, link: null, tab: "preview", fold: false, sort: "" };
+
+// The push of each link seen, so that going back needs no request.
+const seqs = new Map();
 
 const observers = [];
 
@@ -17,9 +23,11 @@ export function onChange(callback) {
 export function go(changes, { quietly = false } = {}) {
   const before = { ...shown };
   Object.assign(shown, changes);
+  if (changes.push !== undefined && changes.link === undefined && changes.push !== before.push) shown.link = null;
+  if (shown.link !== null && typeof shown.push === "number") seqs.set(shown.link, shown.push);
   const names = Object.keys(shown).filter((name) => shown[name] !== before[name]);
   if (!names.length) return;
-  const steps = names.some((name) => name === "view" || name === "q") || (before.push === null) !== (shown.push === null);
+  const steps = names.some((name) => ["view", "q", "sort"].includes(name)) || (before.push === null) !== (shown.push === null);
   history[steps && !quietly ? "pushState" : "replaceState"](null, "", address());
   notify(before);
 }
@@ -33,19 +41,38 @@ function address() {
   if (shown.view !== "inbox") query.set("view", shown.view);
   if (shown.q) query.set("q", shown.q);
   if (shown.fold) query.set("fold", "1");
-  if (shown.push !== null) query.set("push", shown.push);
+  if (shown.sort) query.set("sort", shown.sort);
+  if (shown.push !== null) setLink(query, shown.link ?? String(shown.push));
   if (shown.push !== null && shown.tab !== "preview") query.set("tab", shown.tab);
   const text = query.toString();
   return text ? `/?${text}` : "/";
 }
 
+/** A link is an apns-id, with the number of the attempt after a space if the id has several; or a seq. */
+function setLink(query, link) {
+  const [id, attempt] = link.split(" ");
+  query.set("push", id);
+  if (attempt) query.set("attempt", attempt);
+}
+
+/** The absolute URL of the push that is shown. */
+export function linkToPush() {
+  const query = new URLSearchParams();
+  setLink(query, shown.link ?? String(shown.push));
+  return `${location.origin}/?${query}`;
+}
+
 function read() {
   const query = new URLSearchParams(location.search);
   const one = (name, of, otherwise) => (of.includes(query.get(name)) ? query.get(name) : otherwise);
-  const push = Number.parseInt(query.get("push") ?? "", 10);
+  const id = query.get("push")?.trim() || null;
+  const isSeq = id !== null && /^[0-9]{1,15}$/.test(id);
+  const attempt = query.get("attempt");
+  const link = id === null || isSeq ? null : /^[0-9]{1,9}$/.test(attempt ?? "") ? `${id} ${attempt}` : id;
   Object.assign(shown, {
     view: one("view", VIEWS, "inbox"), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
-    fold: query.get("fold") === "1", push: Number.isSafeInteger(push) && push > 0 ? push : null,
+    fold: query.get("fold") === "1", sort: /^-?[a-z_]{2,20}$/.test(query.get("sort") ?? "") ? query.get("sort") : "",
+    link, push: isSeq ? Number(id) : seqs.get(link) ?? link,
   });
 }
 

@@ -1,40 +1,97 @@
-// One row of the list.
+// One row of the list: cells in columns, or two lines if the list is narrow.
 import { h } from "./dom.js";
-import { ago, fullTime, size, tail } from "./format.js";
+import { ago, fullTime, latency, size, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { responseText, headline } from "./summary.js";
+import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
-/** The content of a row; `attempts` are all attempts of the push if retries are grouped. */
-export function rowContent(row, attempts = null) {
-  const title = headline(row);
+/** The cells of a row; `attempts` are all attempts of the push if retries are grouped. */
+export function rowCells(row, columns, attempts = null) {
   const last = attempts?.at(-1) ?? row;
+  return columns.map((column) => h("span", { class: `cell is-cell-${column.id}` }, CELLS[column.id](row, last, attempts)));
+}
+
+const CELLS = {
+  response: (row, last) => outcome(last),
+  title: (row) => title(row),
+  reason: (row, last) => reason(last),
+  topic: (row) => topic(row),
+  type: (row) => row.apns?.push_type && term("type", row.apns.push_type, visible(row.apns.push_type, { limit: 40 })),
+  token: (row) => token(row),
+  attempt: (row, last, attempts) => attemptChip(row, attempts),
+  flags: (row) => flags(row),
+  priority: (row) => row.apns?.priority ?? "",
+  size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-faulted" : "" }, size(row.request.size.bytes)) : ""),
+  latency: (row, last) => (last.served?.latency ? latency(last.served.latency) : ""),
+  connection: (row) => row.connection?.id && term("connection", row.connection.id, row.connection.id),
+  collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
+  outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, last.outcome),
+  seq: (row) => `#${row.seq}`,
+  time: (row) => time(row),
+};
+
+/** The two lines of a row in a narrow list. */
+export function rowLines(row, attempts = null) {
+  const last = attempts?.at(-1) ?? row;
+  const chip = attemptChip(row, attempts);
   return [
-    h("span", { class: `row-outcome is-${last.outcome}` }, icon(last.outcome), h("span", { class: "row-status" }, responseText(last))),
-    h("span", { class: title.isOurs ? "row-title is-ours" : "row-title" },
-      title.isOurs ? title.text : visible(title.text, { limit: 200 })),
-    h("time", { class: "row-time", datetime: row.received_at, title: fullTime(row.received_at) }, ago(row.received_at)),
-    h("span", { class: "row-facts" }, facts(row, last, attempts)),
+    outcome(last), title(row), time(row),
+    h("span", { class: "row-facts" },
+      h("span", { class: `word is-${last.outcome}` }, last.outcome), chip, row.findings?.length > 0 && flags(row), reason(last), topic(row), token(row),
+      isNearLimit(row) && h("span", { class: "chip is-finding" }, size(row.request.size.bytes))),
   ];
 }
 
-function facts(row, last, attempts) {
-  const topic = row.apns?.topic;
-  const token = row.request?.device_token;
-  const findings = row.findings?.length ?? 0;
-  const detail = last.served?.reason ?? (last.served?.reset ? `reset ${last.served.reset}` : null);
-  return [
-    h("span", { class: `word is-${last.outcome}` }, last.outcome),
-    attempts && attempts.length > 1 && h("span", { class: "chip" }, `${attempts.length} attempts`),
-    !attempts && row.attempt > 1 && h("span", { class: "chip" }, `attempt ${row.attempt}`),
-    findings > 0 && h("span", { class: "chip is-finding", title: row.findings.map(nameOf).join(", ") }, icon("flag"),
-      findings === 1 ? "1 finding" : `${findings} findings`),
-    detail && h("span", { class: "row-reason" }, detail),
-    topic && h("span", { class: "row-topic" }, visible(topic, { limit: 120 })),
-    token && h("span", { class: "row-token" }, tail(token)),
-    row.request?.size?.bytes > 0.9 * (row.request?.size?.limit ?? Infinity)
-      && h("span", { class: "chip is-finding" }, size(row.request.size.bytes)),
-  ];
+/**
+ * A text that adds a condition to the search when it is clicked. It cannot have the focus, because rows are options of a
+ * list; the details of the push have buttons for the same conditions.
+ */
+function term(field, value, content) {
+  return h("span", { class: "row-term", data: { term: `${field}:${quoted(value)}` }, title: `Search ${field}:${value}` }, content);
+}
+
+function outcome(row) {
+  return h("span", { class: `row-outcome is-${row.outcome}` }, icon(row.outcome), h("span", { class: "row-status" }, responseText(row)));
+}
+
+function title(row) {
+  const { text, isOurs } = headline(row);
+  return h("span", { class: isOurs ? "row-title is-ours" : "row-title" }, isOurs ? text : visible(text, { limit: 200 }));
+}
+
+function time(row) {
+  return h("time", { class: "row-time", datetime: row.received_at, title: fullTime(row.received_at) }, ago(row.received_at));
+}
+
+function reason(last) {
+  if (last.served?.reason) return h("span", { class: "row-reason" }, term("reason", last.served.reason, visible(last.served.reason, { limit: 60 })));
+  return last.served?.reset ? h("span", { class: "row-reason" }, `reset ${last.served.reset}`) : null;
+}
+
+function topic(row) {
+  return row.apns?.topic ? h("span", { class: "row-topic" }, term("topic", row.apns.topic, visible(row.apns.topic, { limit: 120 }))) : null;
+}
+
+function token(row) {
+  const text = row.request?.device_token;
+  return text ? h("span", { class: "row-token" }, term("token", text, visible(tail(text), { limit: 20 }))) : null;
+}
+
+function attemptChip(row, attempts) {
+  if (attempts?.length > 1) return h("span", { class: "chip" }, `${attempts.length} attempts`);
+  if (attempts || !(row.attempt > 1)) return null;
+  return h("span", { class: "chip" }, term("attempt", row.attempt, `attempt ${row.attempt}`));
+}
+
+function flags(row) {
+  const number = row.findings?.length ?? 0;
+  return number > 0 && h("span", { class: "chip is-finding", title: row.findings.map(nameOf).join(", ") }, icon("flag"),
+    number, h("span", { class: "visually-hidden" }, number === 1 ? " finding" : " findings"));
+}
+
+function isNearLimit(row) {
+  return row.request?.size?.bytes > 0.9 * (row.request?.size?.limit ?? Infinity);
 }
 
 /** The name of a finding, given as a string or object. */

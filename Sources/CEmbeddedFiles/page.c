@@ -79,6 +79,21 @@ static const struct apns_embedded_file files[] = {
   {"modules/connections/window.js", (const char[]) {
 #embed "../../Page/modules/connections/window.js" suffix(, 0)
   }},
+  {"modules/clock.js", (const char[]) {
+#embed "../../Page/modules/clock.js" suffix(, 0)
+  }},
+  {"modules/columns.js", (const char[]) {
+#embed "../../Page/modules/columns.js" suffix(, 0)
+  }},
+  {"modules/compare.js", (const char[]) {
+#embed "../../Page/modules/compare.js" suffix(, 0)
+  }},
+  {"modules/complete.js", (const char[]) {
+#embed "../../Page/modules/complete.js" suffix(, 0)
+  }},
+  {"modules/composer.js", (const char[]) {
+#embed "../../Page/modules/composer.js" suffix(, 0)
+  }},
   {"modules/copy.js", (const char[]) {
 #embed "../../Page/modules/copy.js" suffix(, 0)
   }},
@@ -106,6 +121,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/devices/recent.js", (const char[]) {
 #embed "../../Page/modules/devices/recent.js" suffix(, 0)
   }},
+  {"modules/dialog.js", (const char[]) {
+#embed "../../Page/modules/dialog.js" suffix(, 0)
+  }},
   {"modules/dom.js", (const char[]) {
 #embed "../../Page/modules/dom.js" suffix(, 0)
   }},
@@ -126,6 +144,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/inbox.js", (const char[]) {
 #embed "../../Page/modules/inbox.js" suffix(, 0)
+  }},
+  {"modules/jsondiff.js", (const char[]) {
+#embed "../../Page/modules/jsondiff.js" suffix(, 0)
   }},
   {"modules/jsontext.js", (const char[]) {
 #embed "../../Page/modules/jsontext.js" suffix(, 0)
@@ -205,8 +226,17 @@ static const struct apns_embedded_file files[] = {
   {"modules/preview/preview.js", (const char[]) {
 #embed "../../Page/modules/preview/preview.js" suffix(, 0)
   }},
+  {"modules/menu.js", (const char[]) {
+#embed "../../Page/modules/menu.js" suffix(, 0)
+  }},
+  {"modules/reachability.js", (const char[]) {
+#embed "../../Page/modules/reachability.js" suffix(, 0)
+  }},
   {"modules/records.js", (const char[]) {
 #embed "../../Page/modules/records.js" suffix(, 0)
+  }},
+  {"modules/resend.js", (const char[]) {
+#embed "../../Page/modules/resend.js" suffix(, 0)
   }},
   {"modules/route.js", (const char[]) {
 #embed "../../Page/modules/route.js" suffix(, 0)
@@ -216,6 +246,15 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/search.js", (const char[]) {
 #embed "../../Page/modules/search.js" suffix(, 0)
+  }},
+  {"modules/selection.js", (const char[]) {
+#embed "../../Page/modules/selection.js" suffix(, 0)
+  }},
+  {"modules/settings.js", (const char[]) {
+#embed "../../Page/modules/settings.js" suffix(, 0)
+  }},
+  {"modules/splitter.js", (const char[]) {
+#embed "../../Page/modules/splitter.js" suffix(, 0)
   }},
   {"modules/summary.js", (const char[]) {
 #embed "../../Page/modules/summary.js" suffix(, 0)
@@ -240,6 +279,15 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/theme.js", (const char[]) {
 #embed "../../Page/modules/theme.js" suffix(, 0)
+  }},
+  {"modules/timerange.js", (const char[]) {
+#embed "../../Page/modules/timerange.js" suffix(, 0)
+  }},
+  {"modules/toolbar.js", (const char[]) {
+#embed "../../Page/modules/toolbar.js" suffix(, 0)
+  }},
+  {"modules/transfer.js", (const char[]) {
+#embed "../../Page/modules/transfer.js" suffix(, 0)
   }},
   {"modules/visible.js", (const char[]) {
 #embed "../../Page/modules/visible.js" suffix(, 0)

@@ -6,14 +6,15 @@ import Testing
 /// Pushes in the formats of other tools.
 @Suite struct RecordRenderingTests {
   private static func command(_ change: (inout PushFixture) -> Void = { _ in }) throws -> String {
-    try PushFixture(change).record.curlCommand(to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem")
+    try PushFixture(change).record.curlCommand(
+      to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem", tokenCommand: "apns-mock token provider --certs d")
   }
 
   @Test func curlCommandRepeatsThePush() throws {
     let command = try Self.command()
     #expect(
       command == """
-        curl -i --http2 --cacert '/tmp/my certs/ca.pem' -H "authorization: bearer $TOKEN" -H 'apns-topic: com.acme.app' \
+        curl -i --http2 --cacert '/tmp/my certs/ca.pem' -H "authorization: bearer ${TOKEN:-$(apns-mock token provider --certs d)}" -H 'apns-topic: com.acme.app' \
         -H 'apns-push-type: alert' --data-raw '{"aps":{"alert":"hi"}}' \
         https://localhost:2197/3/device/\(PushFixture.deviceToken)
 

@@ -1,5 +1,6 @@
 // The preview of a Live Activity: the data for the app's views.
 import { h } from "../dom.js";
+import { serverNow } from "../clock.js";
 import { agoWords, fromSeconds, fullTime } from "../format.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, visible } from "../visible.js";
@@ -12,7 +13,7 @@ export function activityCard(record) {
   const aps = apsOf(record) ?? {};
   const state = object(aps["content-state"]);
   const parts = alertParts(aps.alert);
-  const isStale = typeof aps["stale-date"] === "number" && aps["stale-date"] * 1000 < Date.now();
+  const isStale = typeof aps["stale-date"] === "number" && aps["stale-date"] * 1000 < serverNow();
   return h("article", { class: "note-card activity-card" },
     h("div", { class: "note-line" }, h("span", { class: "note-title" }, asShown(typeof aps["attributes-type"] === "string" ? aps["attributes-type"] : appName(record))),
       h("span", { class: "note-when" }, isStale ? "stale" : WORDS[aps.event] ?? "?")),

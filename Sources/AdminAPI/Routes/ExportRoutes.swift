@@ -40,10 +40,16 @@ struct ExportRoutes: Sendable {
     do throws(NotRenderable) {
       return .text(
         try record.curlCommand(
-          to: "https://localhost\(port.map { ":\($0)" } ?? "")", authority: caPath))
+          to: "https://localhost\(port.map { ":\($0)" } ?? "")", authority: caPath,
+          tokenCommand: "apns-mock token provider --certs \(Self.folder(of: caPath).shellQuoted)"))
     } catch {
       throw Self.problem(error, of: record, "curl command")
     }
+  }
+
+  /// Returns the folder with the provider key, in which the CA's certificate is.
+  private static func folder(of caPath: String) -> String {
+    caPath.lastIndex(of: "/").map { String(caPath[..<$0]) } ?? "."
   }
 
   private func simulatorFile(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -77,7 +83,8 @@ extension InboxExport.Format {
   fileprivate var contentType: String {
     switch self {
     case .lines: "application/x-ndjson"
-    case .array: "application/json"
+    case .array, .httpArchive: "application/json"
+    case .table: "text/csv; charset=utf-8"
     }
   }
 }

@@ -9,7 +9,10 @@ struct PushRoutes: Sendable {
   let source: any InboxSource
 
   var routes: [Route] {
-    let routes: [Route] = [.get("/pushes", list), .get("/pushes/:id", show), .get("/pushes/:id/payload", payload)]
+    let routes: [Route] = [
+      .get("/pushes", list), .get("/pushes/seqs", seqs), .get("/pushes/:id", show),
+      .get("/pushes/:id/payload", payload),
+    ]
     return routes.map(\.onQueryExecutor)
   }
 
@@ -26,6 +29,35 @@ struct PushRoutes: Sendable {
     let page = try await snapshot.pageInSlices(query)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
     return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
+  }
+
+  private func seqs(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    var parameters = try QueryParameters(request)
+    let field = try Self.word(parameters.remove("sort"), "sort", SortField.self) ?? .seq
+    let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
+    let snapshot = source.inbox.snapshot()
+    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
+    let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
+    return .json { writer in
+      writer.arrayMember("seqs") { writer in
+        for seq in seqs { writer.integer(seq) }
+      }
+      writer.member("matched", seqs.count)
+      writer.member("total", snapshot.count)
+      writer.member("evicted", snapshot.evicted)
+    }
+  }
+
+  /// Returns the case that a parameter names; nil without the parameter.
+  private static func word<Word: RawRepresentable & CaseIterable>(
+    _ text: String?, _ name: String, _ type: Word.Type
+  ) throws(Problem) -> Word? where Word.RawValue == String {
+    guard let text else { return nil }
+    do {
+      return try Value.word(text, of: type)
+    } catch {
+      throw .badRequest("\(name) cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
+    }
   }
 
   private func delete(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

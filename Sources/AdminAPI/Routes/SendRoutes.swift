@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import FaultModel
 internal import Faults
 internal import HTTPMessage
@@ -17,7 +18,7 @@ struct SendRoutes: Sendable {
   private static let maxHeaders = 100
 
   private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["token", "headers", "payload"])
+    let body = try await JSONBody(request, allowing: ["token", "headers", "payload", "dry_run"])
     let token = try body.required("token", hint: "Use the device token to push to, in hexadecimal.")
     let headers = try headers(body)
     guard let listener = state.apnsAddresses.first else {
@@ -27,6 +28,7 @@ struct SendRoutes: Sendable {
       endpoint: listener.reachable, serverName: "localhost", authorities: [state.certificates.caPath])
     let push = PushClient.Push(
       deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
+    if try body.flag("dry_run") == true { return verdict(on: push) }
     do {
       return Self.response(try await client.send([push]).first)
     } catch let error as PushClientError {
@@ -90,6 +92,43 @@ struct SendRoutes: Sendable {
   private func payload(_ body: JSONBody) throws -> [UInt8] {
     if let text = try? body.text("payload") { return Array(text.utf8) }
     return body.json("payload") ?? []
+  }
+
+  // MARK: - Dry run
+
+  /// Returns the verdict on a push that is not sent.
+  private func verdict(on push: PushClient.Push) -> Response {
+    let request = HTTPMessage.HTTPRequest(
+      headers: HeaderList(
+        [
+          (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"),
+          (":authority", "localhost"),
+        ] + push.headers), body: push.payload)
+    let verdict = state.verdict(on: request)
+    return .json { writer in
+      writer.member("outcome", "not_sent")
+      writer.member("status", verdict.status)
+      writer.member("reason", verdict.reason?.text)
+      writer.arrayMember("checks") { writer in
+        for (check, ok) in verdict.checks {
+          writer.object { writer in
+            writer.member("check", check.name)
+            writer.member("ok", ok)
+            guard !ok else { return }
+            let detail = request.headers.bytes.withUnsafeBytes {
+              verdict.detail(headers: $0, bodySize: request.bodySize)
+            }
+            writer.member("detail", detail)
+          }
+        }
+      }
+      writer.objectMember("size") { writer in
+        writer.member("bytes", request.bodySize)
+        writer.member("limit", verdict.facts.payloadLimit)
+      }
+      let problem = push.payload.withUnsafeBytes { JSONText.problem(in: $0) }
+      writer.member("payload_error", problem.map { "\($0)" })
+    }
   }
 
   // MARK: - Outcome

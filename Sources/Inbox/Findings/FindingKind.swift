@@ -64,6 +64,14 @@ extension Finding {
     /// Advice for the provider, in one sentence.
     package var advice: String { text.advice }
 
+    /// Whether the finding is about when or how a push was retried.
+    var concernsRetries: Bool {
+      switch self {
+      case .retriedPermanent, .hotRetry, .noBackoff: true
+      default: false
+      }
+    }
+
     private var text: (summary: String, advice: String) {
       switch self {
       case .retriedPermanent:

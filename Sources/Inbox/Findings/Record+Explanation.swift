@@ -70,8 +70,13 @@ extension Record {
 
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {
+    let result = AttemptResult(self)
+    if case .delivered = result {
+      // A finding about the time before this attempt is no advice for a push that needs no further one.
+      return findings.first { !$0.kind.concernsRetries }?.kind.advice ?? "No action needed."
+    }
     if let finding = findings.first { return finding.kind.advice }
-    switch AttemptResult(self) {
+    switch result {
     case nil: return "Wait for the response."
     case .delivered: return "No action needed."
     case .unregistered: return Finding.Kind.retried410.advice

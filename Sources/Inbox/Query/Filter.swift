@@ -35,6 +35,8 @@ package struct Filter: Sendable {
 
   /// The groups in the order of evaluation, cheapest first.
   private(set) var groups: [Group] = []
+  /// The only `seq` values that match, or nil for all.
+  var seqs: SeqRanges?
   /// Whether a condition names `kind`. Otherwise a selection covers only pushes.
   private(set) var namesKind = false
   private var count = 0
@@ -93,6 +95,19 @@ package struct Filter: Sendable {
     }
     try add(condition)
     try prepare(condition, in: context)
+  }
+
+  /// Adds the condition that a word of a search occurs anywhere in a record. In contrast to several conditions on
+  /// `text`, all words must occur.
+  mutating func add(word term: QueryTerm, in context: FilterContext) throws(FilterError) {
+    let named = QueryTerm(name: QueryField.text.rawValue, value: term.value, isNegated: term.isNegated)
+    let condition = try QueryCondition(named, further: [], now: context.now)
+    count += 1
+    guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: named.name) }
+    var group = Group(condition.subject, name: named.name)
+    try group.add(condition)
+    group.isClosed = true
+    insert(group)
   }
 
   /// Adds the condition that a JSON pointer into the payload resolves to exactly this value, of the same type.
@@ -167,7 +182,7 @@ package struct Filter: Sendable {
   }
 
   /// Whether the filter has no conditions and so matches every record.
-  package var isEmpty: Bool { groups.isEmpty }
+  package var isEmpty: Bool { groups.isEmpty && seqs == nil }
 
   /// A filter for each field that has conditions, with the field's name, to evaluate the fields separately.
   package var parts: [(name: String, filter: Filter)] {
@@ -233,7 +248,7 @@ package struct Filter: Sendable {
 
   /// Returns whether the record matches the filter.
   package func matches(_ record: borrowing Record) -> Bool {
-    if groups.isEmpty { return true }
+    if isEmpty { return true }
     return withUnsafePointer(to: record) { record in
       var batch = FilterBatch(record)
       narrow(&batch)

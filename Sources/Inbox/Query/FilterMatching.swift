@@ -12,6 +12,7 @@ struct FilterEvaluationCache {
 extension Filter {
   /// Removes the records that do not match.
   borrowing func narrow(_ batch: inout FilterBatch) {
+    if let seqs { batch.keep { _, record in seqs.contains(record.seq) } }
     var hasExpensive = false
     for group in groups where batch.remaining != 0 {
       group.evaluation.narrow(&batch, group.conditions, of: self)

@@ -25,7 +25,8 @@ package struct Selection: Sendable {
     return selection
   }
 
-  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `q` with the text of a query, and
+  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, `seqs` with a list of records, `q`
+  /// with the text of a query, `search` with a query whose words without a field must occur anywhere in a record, and
   /// `scope` with a query that the records must match as well.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
@@ -50,11 +51,22 @@ package struct Selection: Sendable {
   ) throws(FilterError) {
     switch name {
     case "q": try QueryText.read(value) { term throws(FilterError) in try add(term, in: context) }
+    case "search":
+      try QueryText.read(value, allowsWords: true) { term throws(FilterError) in
+        if term.name.isEmpty { try filter.add(word: term, in: context) } else { try add(term, in: context) }
+      }
+    case "seqs":
+      guard let seqs = SeqRanges(value) else {
+        throw FilterError(
+          field: name, value: value,
+          hint: "Use a list such as 4,7-9 of ascending seq values and ranges, at most \(SeqRanges.maxCount) of them.")
+      }
+      filter.seqs = seqs
     case "scope":
       let query = try Filter(scope: value, in: context)
       try scope.formIntersection(query)
       try filter.formIntersection(query)
-    default: try add(QueryTerm(name: name, value: value), further: ["q", "scope"] + further, in: context)
+    default: try add(QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
     }
   }
 

@@ -36,6 +36,40 @@ extension [Int] {
   }
 }
 
+/// A list of `seq` values and ranges of them, such as `4,7-9`.
+struct SeqRanges: Sendable {
+  /// The maximum number of values and ranges in a list.
+  static let maxCount = 2000
+
+  private let ranges: [ClosedRange<Int>]
+
+  /// Parses a list; nil if it is invalid, empty, not ascending, or too long.
+  init?(_ text: String) {
+    let parts = text.split(separator: ",", maxSplits: Self.maxCount, omittingEmptySubsequences: false)
+    guard parts.count <= Self.maxCount else { return nil }
+    var ranges: [ClosedRange<Int>] = []
+    for part in parts {
+      let bounds = part.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+      guard bounds.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
+        let first = bounds.first.flatMap({ Int($0) }), let last = bounds.last.flatMap({ Int($0) }), first <= last,
+        first > ranges.last?.upperBound ?? -1
+      else { return nil }
+      ranges.append(first...last)
+    }
+    self.ranges = ranges
+  }
+
+  /// Returns whether a value is in the list.
+  func contains(_ seq: Int) -> Bool {
+    var (low, high) = (0, ranges.count)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if ranges[middle].upperBound < seq { low = middle + 1 } else { high = middle }
+    }
+    return low < ranges.count && ranges[low].contains(seq)
+  }
+}
+
 /// A set of `seq` values that uses one bit for each value between the smallest and the largest.
 struct SeqSet: Sendable {
   private var words: [UInt64] = []

@@ -9,6 +9,10 @@ package struct InboxExport: Sendable {
     case lines = "ndjson"
     /// One array of all records.
     case array = "json"
+    /// An HTTP Archive 1.2, which browsers and HTTP debuggers open.
+    case httpArchive = "har"
+    /// One row for each record, with a header row. It cannot be imported again.
+    case table = "csv"
   }
 
   private let format: Format
@@ -38,21 +42,49 @@ package struct InboxExport: Sendable {
   package mutating func next() -> [UInt8]? {
     guard !hasEnded else { return nil }
     var text: [UInt8] = []
-    if format == .array, !hasBegun { text.append(UInt8(ascii: "[")) }
+    if !hasBegun { text += opening }
     hasBegun = true
     guard let records = iterator.next() else {
       hasEnded = true
-      if format == .array { text.append(contentsOf: "\n]\n".utf8) }
-      return text
+      return text + end
     }
     for record in records {
-      if format == .array { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
+      if format == .array || format == .httpArchive { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
       hasRecord = true
-      var writer = JSONWriter(capacity: 2048)
-      record.write(to: &writer, rulebook: rulebook, in: inbox)
-      text += writer.bytes
-      if format == .lines { text.append(UInt8(ascii: "\n")) }
+      append(record, to: &text)
     }
     return text
+  }
+
+  private func append(_ record: Record, to text: inout [UInt8]) {
+    if format == .table {
+      text += record.csvRow(findings: record.findingNames(by: rulebook, in: inbox))
+      return
+    }
+    var writer = JSONWriter(capacity: 2048)
+    if format == .httpArchive {
+      record.writeHAREntry(to: &writer, findings: record.findingNames(by: rulebook, in: inbox))
+    } else {
+      record.write(to: &writer, rulebook: rulebook, in: inbox)
+    }
+    text += writer.bytes
+    if format == .lines { text.append(UInt8(ascii: "\n")) }
+  }
+
+  private var opening: [UInt8] {
+    switch format {
+    case .lines: []
+    case .array: Array("[".utf8)
+    case .httpArchive: Record.harOpening
+    case .table: Record.csvHeader
+    }
+  }
+
+  private var end: [UInt8] {
+    switch format {
+    case .lines, .table: []
+    case .array: Array("\n]\n".utf8)
+    case .httpArchive: Record.harEnd
+    }
   }
 }

@@ -10,21 +10,24 @@ package struct NotRenderable: Error, Equatable {
 
 /// Rendering of a push in formats for other tools.
 extension Record {
-  /// Returns a command for a POSIX shell that sends the same push. It contains `$TOKEN` in place of the provider
-  /// token, whose signature is not kept.
+  /// Returns a command for a POSIX shell that sends the same push, with a new provider token: that in `TOKEN`, else the
+  /// output of `tokenCommand`. The signature of the recorded one is not kept.
   ///
   /// - Parameters:
   ///   - address: The server's URL, such as `https://localhost:2197`.
   ///   - authority: The path of the CA certificate to trust.
+  ///   - tokenCommand: The shell command that prints a provider token.
   /// - Throws: `NotRenderable` if the body was cut.
-  package func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
+  package func curlCommand(
+    to address: String, authority: String, tokenCommand: String
+  ) throws(NotRenderable) -> String {
     guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body is not stored completely") }
     var arguments = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
     if method != "POST" { arguments += ["-X", method.shellQuoted] }
     for (name, value) in headers where !Self.omittedHeaders.contains(name) && !name.hasPrefix(":") {
       if name == "authorization" {
-        arguments += ["-H", #""authorization: bearer $TOKEN""#]
+        arguments += ["-H", "\"authorization: bearer ${TOKEN:-$(\(tokenCommand))}\""]
       } else {
         // curl sends a header without a value only if it ends in a semicolon; it drops one that ends in a colon.
         arguments += ["-H", (value.isEmpty ? "\(name);" : "\(name): \(value)").shellQuoted]

@@ -37,17 +37,22 @@ package struct QueryText {
   package static let maxConditions = 100
 
   private let characters: [Unicode.Scalar]
+  private let allowsWords: Bool
   private var position = 0
 
   /// Calls `take` with each condition.
   ///
+  /// - Parameter allowsWords: Whether a word without a field is a condition, whose name is empty. Otherwise it is an
+  ///   error.
   /// - Throws: `FilterError` with the position of the condition that is invalid or for which `take` throws.
-  package static func read(_ text: String, _ take: (QueryTerm) throws(FilterError) -> Void) throws(FilterError) {
+  package static func read(
+    _ text: String, allowsWords: Bool = false, _ take: (QueryTerm) throws(FilterError) -> Void
+  ) throws(FilterError) {
     guard text.utf8.count <= maxLength else {
       throw FilterError(
         name: "q", message: "the query has \(text.utf8.count) bytes", hint: "At most \(maxLength) are read.")
     }
-    var reader = QueryText(characters: Array(text.unicodeScalars))
+    var reader = QueryText(characters: Array(text.unicodeScalars), allowsWords: allowsWords)
     while reader.skipSpace() {
       let start = reader.position
       do throws(FilterError) {
@@ -58,7 +63,10 @@ package struct QueryText {
     }
   }
 
-  private init(characters: [Unicode.Scalar]) { self.characters = characters }
+  private init(characters: [Unicode.Scalar], allowsWords: Bool) {
+    self.characters = characters
+    self.allowsWords = allowsWords
+  }
 
   private var current: Unicode.Scalar? { position < characters.count ? characters[position] : nil }
 
@@ -87,6 +95,7 @@ package struct QueryText {
     let isNegated = take("!")
     let name = try part { ":=<>".unicodeScalars.contains($0) }
     guard let separator = current, !separator.properties.isWhitespace else {
+      if allowsWords, !name.text.isEmpty { return QueryTerm(name: "", value: name, isNegated: isNegated) }
       let word = name.text
       throw FilterError(
         name: word, message: "\"\(word.prefix(80))\" is not a condition",

@@ -28,20 +28,68 @@ def furnished(binary, certs):
     server.api("POST", "/rules", {"name": "late", "do": {"respond": {"status": 429, "reason": "TooManyRequests"}},
                "when": {"topic": "com.other"}})
     one.push(token, {"aps": {"content-available": 1}}, type="background", apns_priority="5")
+    server.api("DELETE", "/profile")
+    server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 1, "streak": 2}})
+    for _ in range(2):
+        one.alert("ef56" * 16, "Retried")
     server.api("PUT", "/devices/" + "cd34" * 16, {"state": "unregistered"})
     one.close()
     yield server
     assert server.stop() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 360])
+# Colors depend on the theme and not on the width, so that dark is checked at two widths.
+SIZES = [(320, "light"), (390, "light"), (390, "dark"), (768, "light"), (1024, "light"), (1440, "dark"), (1440, "light"), (2560, "light")]
+
+# What is opened on the page: the view, and the buttons or keys that lead to it.
+OPENED = {
+    "syntax": ("/", ["Syntax"]), "completion": ("/", ["/", "o"]), "conditions": ("/?q=status:200 !type:voip hello", []),
+    "invalid search": ("/?q=stauts:1", []), "time range": ("/", ["Any time"]), "columns": ("/", ["Columns"]), "sorted": ("/?sort=-size", []),
+    "grouped": ("/?fold=1", []), "all selected": ("/", ["Select all"]), "clear": ("/", ["Clear"]), "export": ("/", ["Export"]),
+    "edit": ("/?push=1", ["Edit and send again"]), "compare": ("/?q=after:3 before:6", ["Select all", "Compare"]),
+    "attempts": ("/?push=6", ["Side by side"]), "keys": ("/", ["?"]),
+}
+
+
+def violations(view):
+    """Returns the violations at all sizes, and the sizes at which the page is wider than the screen."""
+    found = []
+    for width, scheme in SIZES:
+        view.page.set_viewport_size({"width": width, "height": 900})
+        view.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        # The list is drawn anew in a frame after its width changed.
+        view.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        found += [f"{width} {scheme}: {violation}" for violation in accessibility(view.page)]
+        actual = view.page.evaluate("() => document.documentElement.scrollWidth")
+        if actual > width:
+            found.append(f"{width} {scheme}: the page has {actual} pixels")
+    return found
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_no_violation_in_what_is_opened(furnished, open_page, name):
+    path, steps = OPENED[name]
+    view = open_page(furnished, path, reduced_motion="reduce").live()
+    view.page.locator(".tab-panel > *" if "push=" in path else ".row .row-title").first.wait_for()
+    for step in steps:
+        if len(step) == 1:
+            view.page.keyboard.press(step)
+        else:
+            view.page.get_by_role("button", name=step, exact=True).click()
+    if name in ("clear", "export", "edit", "compare", "attempts", "keys"):
+        view.page.get_by_role("dialog").wait_for()
+    if name == "completion":
+        view.page.locator(".completion-option").first.wait_for()
+    assert violations(view) == []
+    view.complaints[:] = [text for text in view.complaints if "400" not in text]  # The browser logs the invalid search.
+
+
 @pytest.mark.parametrize("name", VIEWS)
-def test_no_violation(furnished, open_page, name, width, scheme):
-    view = open_page(furnished, VIEWS[name], width=width, height=900, color_scheme=scheme, reduced_motion="reduce").live()
+def test_no_violation(furnished, open_page, name):
+    view = open_page(furnished, VIEWS[name], reduced_motion="reduce").live()
     view.page.locator("main > *").first.wait_for()
     view.page.locator("#banner").wait_for()
-    assert accessibility(view.page) == []
+    assert violations(view) == []
 
 
 def test_no_violation_in_the_sheets(furnished, open_page):
@@ -62,7 +110,7 @@ def test_everything_is_reached_by_the_tab_key(furnished, open_page):
     view.page.keyboard.press("Tab")
     assert view.page.evaluate("() => document.activeElement.className") == "skip-link"
     seen = set()
-    for _ in range(60):
+    for _ in range(80):
         view.page.keyboard.press("Tab")
         seen.add(view.page.evaluate("""() => document.activeElement.getAttribute("role") ?? document.activeElement.id
             ?? document.activeElement.tagName"""))
@@ -70,4 +118,4 @@ def test_everything_is_reached_by_the_tab_key(furnished, open_page):
             const box = getComputedStyle(document.activeElement.closest(".search-box") ?? document.activeElement);
             return document.activeElement === document.body || style.outlineStyle !== "none" || box.boxShadow !== "none"; }""")
         assert outline, view.page.evaluate("() => document.activeElement.outerHTML.slice(0, 200)")
-    assert {"listbox", "tab", "tabpanel", "search"} <= seen
+    assert {"listbox", "tab", "tabpanel", "combobox"} <= seen

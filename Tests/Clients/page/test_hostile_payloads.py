@@ -28,7 +28,7 @@ def test_payloads_stay_text(server, open_page, provider, device, name):
     seq = server.record(device)["seq"]
     view = open_page(server, f"/?q=token:{device}")
     view.page.locator(".row-title").wait_for()
-    assert view.page.locator(".row").bounding_box()["height"] == 58, "a row keeps its height"
+    assert view.page.locator(".row").bounding_box()["height"] == 32, "a row keeps its height"
     for tab in TABS:
         view.page.goto(f"{view.base}/?q=token:{device}&push={seq}&tab={tab}")
         view.page.locator(f"#tab-{tab}[aria-selected=true]").wait_for()

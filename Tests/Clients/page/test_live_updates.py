@@ -112,7 +112,7 @@ def test_a_reset_empties_the_page(start, open_page, provider, device):
     """A scrolled list keeps its position and shows the number of new pushes, unless the inbox was emptied."""
     server = start()
     one, view = with_rows(60, server, open_page, provider, device)
-    view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 58; }")
+    view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 32; }")
     row = view.row("Row 35")
     row.wait_for()
     before = row.bounding_box()

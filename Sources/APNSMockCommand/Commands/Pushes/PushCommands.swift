@@ -141,7 +141,7 @@ struct ExportCommand: AsyncParsableCommand {
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "The format: ndjson for one record per line, json for an array.")
+  @Option(name: .long, help: "The format: ndjson for one record per line, json for an array, har (HTTP Archive), csv.")
   var format = InboxExport.Format.lines.rawValue
 
   @Option(name: .long, help: "The output file. (default: standard output)")
@@ -151,7 +151,7 @@ struct ExportCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard InboxExport.Format(rawValue: format) != nil else {
-      throw ValidationError("--format must be ndjson or json, not \"\(format)\"")
+      throw ValidationError("--format must be ndjson, json, har or csv, not \"\(format)\"")
     }
   }
 

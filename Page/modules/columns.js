@@ -1,0 +1,138 @@
+// The columns of the list: which are shown, how wide they are, and by which the list is sorted.
+import { button, h, replace } from "./dom.js";
+import { menuButton } from "./menu.js";
+import { go, shown } from "./route.js";
+import { store, stored } from "./settings.js";
+
+/** `sort` is the field of the API; a column without it cannot be sorted. `grows` takes the remaining width. */
+export const COLUMNS = [
+  { id: "response", name: "Status", sort: "status", width: 68 },
+  { id: "title", name: "Content", sort: null, width: 140, grows: true },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 80 },
+  { id: "flags", name: "Findings", sort: null, width: 68 },
+  { id: "reason", name: "Reason", sort: "reason", width: 150 },
+  { id: "topic", name: "Topic", sort: "topic", width: 128 },
+  { id: "type", name: "Type", sort: "push_type", width: 96 },
+  { id: "token", name: "Token", sort: "device_token", width: 84 },
+  { id: "priority", name: "Priority", sort: "priority", width: 72 },
+  { id: "size", name: "Size", sort: "size", width: 80 },
+  { id: "latency", name: "Latency", sort: "latency", width: 84 },
+  { id: "connection", name: "Connection", sort: "connection", width: 96 },
+  { id: "collapse", name: "Collapse id", sort: "collapse_id", width: 110 },
+  { id: "outcome", name: "Outcome", sort: "outcome", width: 90 },
+  { id: "seq", name: "Number", sort: "seq", width: 74 },
+  { id: "time", name: "Time", sort: "seq", width: 54 },
+];
+const DEFAULT = ["response", "title", "topic", "token", "attempt", "flags", "time"];
+const MIN_WIDTH = 48;
+const STEP = 16; // pixels for an arrow key
+
+export class Columns {
+  /** @param onChange called when columns or widths change. */
+  constructor(onChange) {
+    this.onChange = onChange;
+    const kept = stored("columns", {});
+    const names = Array.isArray(kept.shown) ? COLUMNS.filter((one) => kept.shown.includes(one.id)).map((one) => one.id) : [];
+    this.ids = names.length ? names : DEFAULT;
+    this.widths = Object.fromEntries(COLUMNS.map((one) => [one.id, Number.isFinite(kept.widths?.[one.id]) ? Math.max(MIN_WIDTH, kept.widths[one.id]) : one.width]));
+    this.head = h("div", { class: "column-heads", role: "group", "aria-label": "Columns" });
+    const chooser = menuButton("Columns", { title: "Choose the columns of the list", name: "Columns to show", onOpen: () => this.drawMenu() });
+    this.menu = chooser.menu;
+    this.chooser = chooser.element;
+    this.draw();
+  }
+
+  get shown() {
+    return COLUMNS.filter((one) => this.ids.includes(one.id));
+  }
+
+  /** The columns as a CSS grid. */
+  get template() {
+    return this.shown.map((one) => (one.grows ? `minmax(${this.widths[one.id]}px, 1fr)` : `${this.widths[one.id]}px`)).join(" ");
+  }
+
+  /** The width of all columns in pixels. */
+  get width() {
+    return this.shown.reduce((sum, one) => sum + this.widths[one.id], 0) + (this.shown.length - 1) * 8 + 24;
+  }
+
+  drawMenu() {
+    replace(this.menu, COLUMNS.map((one) => h("label", { class: "choice-line" },
+      h("input", { type: "checkbox", checked: this.ids.includes(one.id), on: { change: (event) => this.setShown(one.id, event.target.checked) } }), h("span", {}, one.name))),
+    button("Reset the columns", () => this.reset(), { class: "small" }));
+  }
+
+  setShown(id, isShown) {
+    const ids = isShown ? [...this.ids, id] : this.ids.filter((one) => one !== id);
+    // Without any column there would be nothing to click.
+    if (ids.length) this.ids = ids; else this.drawMenu();
+    this.changed();
+  }
+
+  reset() {
+    this.ids = DEFAULT;
+    this.widths = Object.fromEntries(COLUMNS.map((one) => [one.id, one.width]));
+    this.drawMenu();
+    this.changed();
+  }
+
+  setWidth(id, width) {
+    this.widths[id] = Math.round(Math.min(900, Math.max(MIN_WIDTH, width)));
+    this.changed();
+  }
+
+  changed() {
+    store("columns", { shown: this.ids, widths: this.widths });
+    this.draw();
+    this.onChange();
+  }
+
+  /** Draws the header. */
+  draw() {
+    const focused = document.activeElement?.dataset?.column;
+    replace(this.head, this.shown.map((one) => this.cell(one)));
+    this.head.style.setProperty("grid-template-columns", this.template);
+    if (focused) this.head.querySelector(`[data-column="${focused}"]`)?.focus();
+  }
+
+  cell(column) {
+    const isSorted = column.sort && (shown.sort.replace(/^-/, "") || "seq") === column.sort && (shown.sort || column.id === "time" || !this.ids.includes("time"));
+    const isDescending = shown.sort ? shown.sort.startsWith("-") : true;
+    const arrow = isSorted ? (isDescending ? " ↓" : " ↑") : "";
+    const state = isSorted ? (isDescending ? ", sorted descending" : ", sorted ascending") : "";
+    const label = h("button", {
+      type: "button", class: "column-name", data: { column: column.id },
+      title: column.sort ? `Sort by ${column.name}; ← → change the width` : `The list cannot be sorted by ${column.name}; ← → change the width`,
+      "aria-label": column.sort ? `Sort by ${column.name}${state}` : `${column.name}, not sortable`,
+      on: { click: () => column.sort && this.sort(column), keydown: (event) => this.onKey(event, column) },
+    }, column.name, arrow);
+    return h("div", { class: "column-head" }, label, this.handle(column));
+  }
+
+  sort(column) {
+    const isHere = (shown.sort.replace(/^-/, "") || "seq") === column.sort;
+    const wasDescending = shown.sort ? shown.sort.startsWith("-") : true;
+    const next = isHere ? (wasDescending ? column.sort : `-${column.sort}`) : column.sort === "seq" ? "-seq" : column.sort;
+    go({ sort: next === "-seq" ? "" : next });
+  }
+
+  onKey(event, column) {
+    const step = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.setWidth(column.id, this.widths[column.id] + step);
+  }
+
+  handle(column) {
+    const handle = h("span", { class: "column-handle", title: "Drag to change the width" });
+    handle.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      const [start, width] = [event.clientX, this.widths[column.id]];
+      const move = (to) => this.setWidth(column.id, width + to.clientX - start);
+      addEventListener("pointermove", move);
+      addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+    });
+    return handle;
+  }
+}

@@ -1,0 +1,68 @@
+// The actions on pushes: Clear, Export, Import, Resend and Compare.
+import { button, h } from "./dom.js";
+import { comparePushes } from "./compare.js";
+import { resend } from "./resend.js";
+import { clearPushes, exportPushes, importFile } from "./transfer.js";
+
+export class Toolbar {
+  /**
+   * `callbacks`: `query()` returns the search of the list, `onChange()` is called after pushes were removed or added,
+   * `onSize(number)` with the number of selected pushes.
+   */
+  constructor(list, records, callbacks) {
+    this.list = list;
+    this.records = records;
+    this.callbacks = callbacks;
+    this.file = h("input", { type: "file", accept: ".ndjson,.json,.jsonl,application/json", hidden: true, "aria-label": "File to import", on: { change: () => this.importFile() } });
+    this.clear = button("Clear", () => clearPushes(this.scope(), this.callbacks.onChange), { class: "small", title: "Delete pushes" });
+    this.export = button("Export", () => exportPushes(this.scope()), { class: "small", title: "Save pushes as a file" });
+    this.import = button("Import", () => this.file.click(), { class: "small", title: "Add the pushes of an exported file" });
+    this.resend = button("Resend", () => resend(this.selected()), { class: "small", title: "Send the selected pushes again" });
+    this.compare = button("Compare", () => comparePushes(this.selected()), { class: "small", title: "Compare two selected pushes" });
+    this.selectAll = button("Select all", () => this.toggleAll(), { class: "small", title: "Select all pushes of the list (Ctrl+A)" });
+    this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, this.clear, this.export, this.import, this.resend, this.compare, this.file);
+  }
+
+  /** The selected pushes in the order of arrival. */
+  selected() {
+    return [...this.list.selection.seqs].sort((one, other) => one - other);
+  }
+
+  /** What an action can apply to. */
+  scope() {
+    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.length, total: this.records.total };
+  }
+
+  toggleAll() {
+    const { selection } = this.list;
+    if (this.areAllSelected) selection.set(null); else selection.all();
+    this.list.box.focus({ preventScroll: true });
+  }
+
+  get areAllSelected() {
+    return this.records.length > 0 && this.list.selection.size >= this.records.length;
+  }
+
+  update() {
+    const { size } = this.list.selection;
+    const isEmpty = this.records.total === 0 && this.records.length === 0;
+    this.clear.disabled = isEmpty;
+    this.export.disabled = isEmpty;
+    this.resend.disabled = size === 0;
+    this.compare.disabled = size !== 2;
+    this.selectAll.disabled = this.records.length === 0;
+    this.selectAll.textContent = this.areAllSelected ? "Select none" : "Select all";
+    this.callbacks.onSize(size);
+  }
+
+  async importFile() {
+    const file = this.file.files[0];
+    this.file.value = "";
+    if (file) await importFile(file, this.callbacks.onChange);
+  }
+
+  /** Compares the two selected pushes, if two are selected. */
+  compareSelected() {
+    if (!this.compare.disabled) comparePushes(this.selected());
+  }
+}

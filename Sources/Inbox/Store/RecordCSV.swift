@@ -1,0 +1,52 @@
+internal import APNSRules
+internal import FaultModel
+internal import Notation
+
+/// CSV (RFC 4180) of records, one row each.
+extension Record {
+  /// The header row.
+  static let csvHeader: [UInt8] = csvRow(
+    columns: [
+      "seq", "received_at", "outcome", "accepted", "status", "reason", "topic", "push_type", "priority", "device_token",
+      "apns_id", "collapse_id", "attempt", "connection", "client", "size", "limit", "latency_ms", "rule", "findings",
+      "payload",
+    ])
+
+  /// Returns the row of the record. The payload is empty if it is not JSON.
+  func csvRow(findings: [String]) -> [UInt8] {
+    Self.csvRow(columns: [
+      String(seq), TimestampFormat.text(receivedAt) ?? "", outcome.rawValue, String(accepted),
+      served.status.map { String($0) } ?? "", servedReason ?? "", topic ?? "", pushType ?? "",
+      priority.map { String($0) } ?? "", deviceToken ?? "", apnsID ?? "", collapseID ?? "", String(attempt),
+      connection.id, connection.client ?? "", String(bodySize), String(facts.payloadLimit),
+      served.latencyNanoseconds.map { String(Double($0 / 1000) / 1000) } ?? "",
+      wireOutcome?.injections.first?.rule ?? "", findings.joined(separator: " "),
+      payloadProblem == nil ? String(decoding: body, as: UTF8.self) : "",
+    ])
+  }
+
+  private static func csvRow(columns: [String]) -> [UInt8] {
+    var row: [UInt8] = []
+    for (index, text) in columns.enumerated() {
+      if index > 0 { row.append(UInt8(ascii: ",")) }
+      appendCell(text, to: &row)
+    }
+    row.append(contentsOf: [0x0d, 0x0a])
+    return row
+  }
+
+  /// Appends a cell. A text that a spreadsheet would evaluate as a formula gets an apostrophe in front, which
+  /// spreadsheets do not show: it comes from providers, and a formula can run commands or send data.
+  private static func appendCell(_ text: String, to row: inout [UInt8]) {
+    let isFormula = text.utf8.first.map { "=+-@\t\r\n|".utf8.contains($0) } ?? false
+    let needsQuotes = isFormula || text.utf8.contains { "\",;\r\n\t ".utf8.contains($0) }
+    guard needsQuotes else { return row.append(contentsOf: text.utf8) }
+    row.append(UInt8(ascii: "\""))
+    if isFormula { row.append(UInt8(ascii: "'")) }
+    for byte in text.utf8 {
+      if byte == UInt8(ascii: "\"") { row.append(byte) }
+      row.append(byte)
+    }
+    row.append(UInt8(ascii: "\""))
+  }
+}

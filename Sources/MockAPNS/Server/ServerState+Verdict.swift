@@ -1,0 +1,26 @@
+package import APNSRules
+internal import Devices
+package import HTTPMessage
+
+extension ServerState {
+  /// Returns the verdict on a push as the first one on a new connection to the first listener, without processing it:
+  /// nothing is recorded, counted or delivered, and no fault applies.
+  package func verdict(on request: HTTPRequest) -> Verdict {
+    let environment = listeners.first(where: \.kind.isAPNs)?.environment ?? configuration.environment
+    var rulebook = activePolicy.load().rulebooks[environment]
+    rulebook.apps = apps.load()
+    let now = clock.now
+    var authentication = ConnectionAuthentication()
+    var verdict = rulebook.validate(
+      request, authentication: &authentication, keys: keys.load(), now: now,
+      isRegistered: { devices.match($0, now: 0) != nil })
+    guard verdict.isAccepted, let token = verdict.facts.deviceToken else { return verdict }
+    let device = request.headers.bytes.withUnsafeBytes { packed in
+      devices.match(
+        UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: now,
+        unregisteredDelay: rulebook.settings.unregisteredDelay.milliseconds)
+    }
+    rulebook.checkDevice(device?.token, of: request, certificate: nil, now: now, verdict: &verdict)
+    return verdict
+  }
+}

@@ -1,0 +1,180 @@
+"""What the web UI uses of the API: exports as HAR and CSV, searches for words, lists of records, sorting, dry runs."""
+
+import csv
+import io
+import json
+import urllib.parse
+
+import pytest
+
+
+@pytest.fixture
+def furnished(start, provider, device):
+    """A server with six pushes: accepted, hostile, not JSON, rejected, too large, reset by a fault."""
+    server = start()
+    one = provider(server)
+    one.push(device, {"aps": {"alert": "Order shipped"}}, apns_collapse_id="c")
+    one.push(device, json.dumps({"aps": {"alert": '=1+1,"x"\n'}}), apns_collapse_id='=cmd|" /C calc"!A0')
+    one.push(device, "no JSON")
+    one.push("ab12" * 16, {"aps": {"alert": "Order paid"}}, topic="")
+    one.push(device, {"aps": {"alert": "x" * 5000}}, topic="com.example.other")
+    server.api("POST", "/rules", {"name": "reset", "do": {"reset_stream": {"code": "INTERNAL_ERROR"}}})
+    with pytest.raises(Exception):
+        one.push(device, {"aps": {"alert": "Reset"}})
+    assert len(server.pushes()) == 6
+    return server
+
+
+# Exports
+
+
+# The required members of HAR 1.2 (its sections 2 and 3) and their types.
+LOG = {"version": str, "creator": dict, "entries": list}
+ENTRY = {"startedDateTime": str, "time": (int, float), "request": dict, "response": dict, "cache": dict, "timings": dict}
+REQUEST = {"method": str, "url": str, "httpVersion": str, "cookies": list, "headers": list, "queryString": list, "headersSize": int, "bodySize": int}
+RESPONSE = {"status": int, "statusText": str, "httpVersion": str, "cookies": list, "headers": list, "content": dict, "redirectURL": str,
+            "headersSize": int, "bodySize": int}
+
+
+def check(value, members):
+    for name, type in members.items():
+        assert isinstance(value[name], type), f"{name}: {value[name]!r}"
+
+
+def test_an_export_is_a_valid_http_archive(furnished):
+    response = furnished.request("GET", "/api/v1/export", format="har")
+    assert response.headers["content-type"] == "application/json"
+    log = response.json["log"]
+    check(log, LOG)
+    check(log["creator"], {"name": str, "version": str})
+    assert log["version"] == "1.2" and len(log["entries"]) == 6
+    for entry, record in zip(log["entries"], furnished.pushes()):
+        check(entry, ENTRY)
+        check(entry["request"], REQUEST)
+        check(entry["response"], RESPONSE)
+        check(entry["response"]["content"], {"size": int, "mimeType": str})
+        check(entry["request"]["postData"], {"mimeType": str, "text": str, "params": list})
+        check(entry["timings"], {"send": (int, float), "wait": (int, float), "receive": (int, float)})
+        for header in entry["request"]["headers"] + entry["response"]["headers"]:
+            check(header, {"name": str, "value": str})
+        assert entry["startedDateTime"] == record["received_at"]
+        url = urllib.parse.urlsplit(entry["request"]["url"])
+        assert url.scheme == "https" and url.path == f"/3/device/{record['request']['device_token']}"
+        assert entry["response"]["status"] == (record["served"]["status"] or 0)
+        assert entry["_apns_mock"]["seq"] == record["seq"]
+    assert log["entries"][0]["request"]["postData"]["text"] == '{"aps": {"alert": "Order shipped"}}'
+    assert log["entries"][3]["response"]["content"]["text"] == '{"reason":"MissingTopic"}'
+    assert "INTERNAL_ERROR" in log["entries"][5]["response"]["_error"]
+    signature = furnished.bearer.rsplit(".", 1)[1]
+    assert signature not in response.body.decode()
+    empty = furnished.request("GET", "/api/v1/export", format="har", status="599").json
+    assert empty["log"]["entries"] == []
+
+
+def test_a_path_that_no_url_can_have_is_encoded(start):
+    server = start()
+    server.api("POST", "/send", {"token": "a<b>\"{}|\\^`", "headers": {"apns-topic": "com.example.app"}, "payload": "{}"})
+    entry = server.request("GET", "/api/v1/export", format="har").json["log"]["entries"][0]
+    assert entry["request"]["url"].endswith("/3/device/a%3Cb%3E%22%7B%7D%7C%5C%5E%60")
+
+
+def test_an_export_is_a_table_without_formulas(furnished):
+    response = furnished.request("GET", "/api/v1/export", format="csv")
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    text = response.body.decode()
+    assert text.endswith("\r\n")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    records = furnished.pushes()
+    assert [int(row["seq"]) for row in rows] == [record["seq"] for record in records]
+    for row, record in zip(rows, records):
+        assert row["status"] == str(record["served"]["status"] or "") and row["reason"] == (record["served"]["reason"] or "")
+        assert row["topic"] == (record["apns"]["topic"] or "") and row["outcome"] == record["outcome"]
+        assert row["findings"].split() == record["findings"]
+        for cell in row.values():
+            assert not cell.startswith(("=", "+", "-", "@", "\t", "\r")), "a spreadsheet evaluates it"
+    assert rows[1]["collapse_id"] == "'" + records[1]["apns"]["collapse_id"]
+    assert json.loads(rows[1]["payload"]) == records[1]["request"]["payload"]
+    assert rows[2]["payload"] == "" and rows[0]["payload"].startswith("{")
+
+
+@pytest.mark.parametrize("format", ["har", "csv", "ndjson", "json"])
+def test_the_command_writes_all_formats(furnished, format, tmp_path):
+    file = tmp_path / "export"
+    done = furnished.command("export", "status:400", "--format", format, "--output", str(file))
+    assert done.returncode == 0, done.stderr
+    assert file.read_bytes() == furnished.request("GET", "/api/v1/export", format=format, q="status:400").body
+    wrong = furnished.command("export", "--format", "xml")
+    assert wrong.returncode == 2 and "ndjson, json, har or csv" in wrong.stderr
+    assert furnished.request("GET", "/api/v1/export", format="xml").status == 400
+
+
+# Searches
+
+
+@pytest.mark.parametrize(("search", "expected"), [
+    ("order", [1, 4]), ("ORDER shipped", [1]), ("shipped order", [1]), ("order !paid", [1]), ('"order sh"', [1]), ("order status:400", [4]),
+    ("order paid shipped", []), ("", [1, 2, 3, 4, 5, 6]), ("order text:shipped text:paid", [1, 4]),
+])
+def test_all_words_of_a_search_must_occur(furnished, search, expected):
+    assert [record["seq"] for record in furnished.pushes(search=search)] == expected
+    assert furnished.api("GET", "/stats", search=search)["matched"] == len(expected)
+
+
+@pytest.mark.parametrize("search", ["stauts:503", "a:b", '"open', "x " * 101])
+def test_an_invalid_search_is_an_error(furnished, search):
+    response = furnished.request("GET", "/api/v1/pushes", search=search)
+    assert response.status == 400 and response.json["hint"]
+
+
+def test_records_are_selected_by_a_list(furnished):
+    assert [record["seq"] for record in furnished.pushes(seqs="2-3,5,900")] == [2, 3, 5]
+    assert [record["seq"] for record in furnished.pushes(seqs="1-6", status="400")] == [4]
+    assert furnished.api("DELETE", "/pushes", seqs="2,4-5") == {"deleted": 3}
+    assert [record["seq"] for record in furnished.pushes()] == [1, 3, 6]
+    many = ",".join(str(2 * number) for number in range(1, 2001))
+    assert furnished.api("GET", "/pushes", seqs=many)["matched"] == 1
+    for invalid in ("", "x", "3-1", "1,1", "2,1", "-1", "1-", "1,,2", "99999999999999999999", many + ",5000"):
+        response = furnished.request("GET", "/api/v1/pushes", seqs=invalid)
+        assert response.status == 400 and "ascending" in response.json["hint"], invalid
+
+
+@pytest.mark.parametrize(("sort", "order", "expected"), [
+    ("seq", "asc", [1, 2, 3, 4, 5, 6]), ("seq", "desc", [6, 5, 4, 3, 2, 1]), ("size", "asc", None), ("size", "desc", None),
+    # Without a value last; among equal values the newest first.
+    ("status", "asc", [3, 2, 1, 4, 5, 6]), ("status", "desc", [5, 4, 3, 2, 1, 6]),
+    ("reason", "asc", [4, 5, 6, 3, 2, 1]), ("outcome", "asc", [3, 2, 1, 6, 5, 4]),
+])
+def test_records_are_sorted(furnished, sort, order, expected):
+    found = furnished.api("GET", "/pushes/seqs", sort=sort, order=order)
+    if expected is None:
+        by_size = sorted(furnished.pushes(), key=lambda record: (record["request"]["size"]["bytes"] * (1 if order == "asc" else -1), -record["seq"]))
+        expected = [record["seq"] for record in by_size]
+    assert found == {"seqs": expected, "matched": 6, "total": 6, "evicted": 0}
+
+
+def test_a_sorted_list_is_filtered(furnished):
+    assert furnished.api("GET", "/pushes/seqs", sort="topic", search="order")["seqs"] == [4, 1]
+    assert furnished.api("GET", "/pushes/seqs", order="desc", before=3)["seqs"] == [2, 1]
+    for query in ({"sort": "nonsense"}, {"order": "up"}, {"sort": ["seq", "size"]}, {"limit": 3}):
+        assert furnished.request("GET", "/api/v1/pushes/seqs", **query).status == 400, query
+
+
+# Dry runs
+
+
+def test_a_dry_run_sends_nothing(furnished, device):
+    draft = {"token": device, "headers": {"apns-topic": "com.example.app", "apns-push-type": "alert"}, "payload": '{"aps":{"alert":"x"}}', "dry_run": True}
+    before = furnished.api("GET", "/pushes", limit=0)["total"]
+    result = furnished.api("POST", "/send", draft)
+    assert result["outcome"] == "not_sent" and result["status"] == 200 and result["reason"] is None and result["payload_error"] is None
+    assert all(check["ok"] for check in result["checks"]) and result["size"] == {"bytes": 21, "limit": 4096}
+    rejected = furnished.api("POST", "/send", {**draft, "headers": {**draft["headers"], "apns-priority": "7"}})
+    assert (rejected["status"], rejected["reason"]) == (400, "BadPriority") and "7" in rejected["checks"][-1]["detail"]
+    assert furnished.api("POST", "/send", {**draft, "payload": '{"a" 1}'})["payload_error"].endswith("at byte 5")
+    furnished.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+    assert furnished.api("POST", "/send", draft)["reason"] == "Unregistered"
+    assert furnished.api("GET", "/pushes", limit=0)["total"] == before
+    # The verdict is that of the push that is then sent.
+    furnished.api("DELETE", "/rules/reset")
+    sent = furnished.api("POST", "/send", {**draft, "dry_run": False})
+    assert (sent["outcome"], sent["reason"]) == ("answered", "Unregistered")

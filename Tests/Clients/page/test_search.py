@@ -1,0 +1,197 @@
+"""The search of the web UI: words, conditions, completion, time ranges, errors."""
+
+import re
+import urllib.parse
+
+import pytest
+
+FIELD = "Search pushes"
+
+
+def rows(view, number):
+    """Waits until the list has this many rows with content."""
+    view.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
+
+
+def query(view):
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(view.page.url).query)).get("q", "")
+
+
+def chips(view):
+    return [" ".join(text.split()) for text in view.page.locator(".condition-text").all_inner_texts()]
+
+
+@pytest.fixture
+def furnished(start, provider, device):
+    """A server with five pushes to `device`: three accepted, one of them background, and two rejected."""
+    server = start()
+    one = provider(server)
+    one.push(device, {"aps": {"alert": {"title": "Order shipped", "body": "Parcel 4711"}}}, apns_collapse_id="orders")
+    one.push(device, {"aps": {"alert": {"title": "Order paid", "body": "Parcel 4712"}}})
+    one.push(device, {"aps": {"content-available": 1}}, type="background", apns_priority="5")
+    one.push(device, {"aps": {"alert": "No topic"}}, topic="")
+    one.push("ab12" * 16, {"aps": {"alert": "Too long " + "x" * 5000}})
+    return server
+
+
+def test_every_example_of_the_syntax_sheet_is_valid(furnished, open_page):
+    # The example of a rule is an error on a server without rules, because a misspelt name is one.
+    furnished.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 0}})
+    view = open_page(furnished).live()
+    view.page.get_by_role("button", name="Syntax").click()
+    examples = view.page.locator(".syntax-example").all_inner_texts()
+    assert len(examples) > 15
+    for example in examples:
+        response = furnished.request("GET", "/api/v1/pushes", search=example)
+        assert response.status == 200, f"{example}: {response.body}"
+        view.page.get_by_label(FIELD).fill("")
+        view.page.get_by_role("button", name=example, exact=True).click()
+        view.until("(text) => new URLSearchParams(location.search).get('q') === text", example)
+        assert view.page.locator(".search-problem").is_hidden(), example
+
+
+def test_an_invalid_search_in_the_address_is_explained_and_the_page_is_live(furnished, open_page, provider, device):
+    view = open_page(furnished, "/?q=stauts:503")
+    view.page.locator(".search-problem", has_text="did you mean status?").wait_for()
+    view.live()
+    rows(view, 5)
+    provider(furnished).alert(device, "Still live")
+    view.row("Still live").wait_for()
+    view.complaints.clear()  # The browser itself logs the 400.
+
+
+def test_an_error_leaves_the_list_alone(furnished, open_page, provider, device):
+    view = open_page(furnished, "/?q=text:parcel").live()
+    rows(view, 2)
+    view.page.get_by_label(FIELD).fill("text:parcel stauts:503")
+    view.page.locator(".search-problem", has_text="stauts").wait_for()
+    assert view.page.get_by_label(FIELD).get_attribute("aria-invalid") == "true"
+    rows(view, 2)
+    provider(furnished).push(device, {"aps": {"alert": "Parcel 4713"}})
+    rows(view, 3)
+    view.page.get_by_label(FIELD).fill("text:parcel status:200")
+    view.page.locator(".search-problem").wait_for(state="hidden")
+    view.complaints.clear()
+
+
+def test_words_are_text_that_must_all_occur(furnished, open_page):
+    view = open_page(furnished).live()
+    for text, number in [("order", 2), ("order 4711", 1), ("4711 order", 1), ("parcel !paid", 1), ("order status:400", 0), ('"order sh"', 1)]:
+        view.page.get_by_label(FIELD).fill(text)
+        view.until("(text) => new URLSearchParams(location.search).get('q') === text", text)
+        rows(view, number)
+        assert query(view) == text
+    assert furnished.request("GET", "/api/v1/pushes", q="order").status == 400, "a word in `q` may be a misspelt condition"
+
+
+def test_completion_by_keyboard(furnished, open_page):
+    view = open_page(furnished).live()
+    field = view.page.get_by_role("combobox", name=FIELD)
+    keys = view.page.keyboard
+    field.click()
+    keys.type("outc")
+    options = view.page.locator(".completion-option")
+    options.first.wait_for()
+    assert field.get_attribute("aria-expanded") == "true"
+    keys.press("ArrowDown")
+    assert options.first.get_attribute("aria-selected") == "true"
+    assert field.get_attribute("aria-activedescendant") == options.first.get_attribute("id")
+    keys.press("Enter")
+    assert field.input_value() == "outcome:"
+    view.page.locator(".completion-option", has_text="rejected").wait_for()
+    keys.type("rej")
+    view.until("() => document.querySelectorAll('.completion-option').length === 1")
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    assert field.input_value() == "outcome:rejected "
+    assert field.get_attribute("aria-expanded") == "false"
+    rows(view, 2)
+    keys.type("sta")
+    options.first.wait_for()
+    keys.press("Escape")
+    assert options.count() == 0 and field.input_value() == "outcome:rejected sta", "Escape closes the suggestions only"
+
+
+def test_completion_by_mouse_shows_values_of_the_inbox(furnished, open_page, device):
+    view = open_page(furnished).live()
+    field = view.page.get_by_label(FIELD)
+    field.fill("top")
+    view.page.locator(".completion-option", has_text="topic").first.click()
+    view.page.locator(".completion-option", has_text="com.example.app").click()
+    assert field.input_value() == "topic:com.example.app "
+    rows(view, 4)
+    field.fill(f"token:{device[:6]}")
+    view.page.locator(".completion-option").first.click()
+    assert field.input_value().startswith(f"token:{device}")
+
+
+def test_conditions_are_chips_that_can_be_removed(furnished, open_page):
+    view = open_page(furnished, "/?q=" + urllib.parse.quote('order type:alert !status:413 text:"parcel 47"')).live()
+    rows(view, 2)
+    assert chips(view) == ["text order", "type alert", "not status 413", "text parcel 47"]
+    view.page.get_by_role("button", name="Remove the condition order").click()
+    assert query(view) == 'type:alert !status:413 text:"parcel 47"'
+    view.page.get_by_role("button", name="Remove the condition type:alert").click()
+    view.page.get_by_role("button", name='Remove the condition text:"parcel 47"').click()
+    rows(view, 4)
+    assert chips(view) == ["not status 413"]
+    view.page.get_by_role("button", name="Remove the condition !status:413").click()
+    rows(view, 5)
+    assert view.page.locator(".conditions").is_hidden() and query(view) == ""
+
+
+@pytest.mark.parametrize("cell", ["topic", "token", "reason", "connection"])
+def test_a_value_in_a_row_adds_a_condition(furnished, open_page, device, cell):
+    view = open_page(furnished, width=1900)
+    view.page.evaluate("() => localStorage.setItem('apns-mock.columns', JSON.stringify({shown: ['response', 'title', 'topic', 'token', 'reason', 'connection', 'time']}))")
+    view.page.reload()
+    expected = {"topic": ("topic:com.example.app", 4), "token": (f"token:{device}", 4), "reason": ("reason:PayloadTooLarge", 1), "connection": (None, 5)}[cell]
+    row = view.row("Too long") if cell in ("reason", "topic") else view.row("Order shipped")
+    row.locator(f".is-cell-{cell} .row-term").click()
+    rows(view, expected[1])
+    assert query(view) == expected[0] or (expected[0] is None and re.fullmatch(r"connection:c\d+", query(view)))
+    assert "push=" not in view.page.url, "the push does not open"
+
+
+def test_a_value_in_the_details_adds_a_condition(start, open_page, provider, device):
+    server = start("--profile", "flaky-503?rate=1&streak=1")
+    one = provider(server)
+    assert [one.alert(device, "Twice") for _ in range(2)] == [503, 200]
+    one.alert("ab12" * 16, "Other")
+    view = open_page(server, "/?push=2").live()
+    terms = view.page.get_by_role("group", name="Add to the search")
+    terms.get_by_role("button", name="attempt").click()
+    assert query(view) == "attempt:2"
+    rows(view, 1)
+    terms.get_by_role("button", name="topic").click()
+    assert query(view) == "attempt:2 topic:com.example.app"
+    terms.get_by_role("button", name="token").click()
+    assert query(view).endswith(f"token:{device}")
+    assert "push=" in view.page.url, "the push stays open"
+
+
+def test_time_ranges(furnished, open_page, provider, device):
+    furnished.api("POST", "/clock/advance", {"by": "2h"})
+    provider(furnished).alert(device, "Later")
+    view = open_page(furnished).live()
+    rows(view, 6)
+    view.page.get_by_role("button", name="Any time").click()
+    view.page.get_by_role("button", name="Last 5 minutes").click()
+    rows(view, 1)
+    assert query(view) == "since:-5m"
+    view.page.get_by_role("button", name="Last 5 minutes").click()
+    view.page.get_by_role("button", name="Last 24 hours").click()
+    rows(view, 6)
+    view.page.get_by_role("button", name="Last 24 hours").click()
+    # Without another value the range begins an hour ago, by the clock of the server.
+    view.page.get_by_role("group", name="Time range").get_by_role("button", name="Apply").click()
+    rows(view, 1)
+    assert re.fullmatch(r'since:"?20\d\d-\d\d-\d\dT[\d:.]+Z"?', query(view))
+    view.page.get_by_role("button", name="Time range").click()
+    end = view.page.get_by_label("From").input_value()
+    view.page.get_by_label("From").fill("")
+    view.page.get_by_label("To", exact=True).fill(end)
+    view.page.get_by_role("button", name="Apply").click()
+    rows(view, 5)
+    view.page.get_by_role("button", name="Remove the condition until").click()
+    rows(view, 6)
