@@ -71,8 +71,8 @@ struct DeviceRoutes: Sendable {
       found += items
       guard let next, found.count < limit else { return (found[...], next.map(String.init)) }
       position = next
-      await Task.yield()
-      try Task.checkCancellation()
+      // Without a pause this task would take the registry's lock again before a waiting push does.
+      try await Task.sleep(for: .microseconds(50))
     }
   }
 
