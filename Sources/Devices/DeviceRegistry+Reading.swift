@@ -1,6 +1,5 @@
 package import APNSRules
 internal import NIOConcurrencyHelpers
-package import Notation
 
 /// Descriptions of what is registered.
 extension DeviceRegistry {
@@ -85,29 +84,6 @@ extension DeviceRegistry {
       return Self.page(from: position, limit: limit, count: tables.tokens.count) { index in
         tables.tokens[index].state == .free ? nil : state.listing(of: DeviceTables.Index(index))
       }
-    }
-  }
-
-  /// Returns the tokens that match `pattern` among `scanned` tokens, in the order of registration, from a position on.
-  ///
-  /// The text of a token, the id of its device, its bundle id or topic, and its states are compared.
-  ///
-  /// - Returns: The tokens, and the position after those compared; nil at the end.
-  package func tokens(
-    matching pattern: TextPattern, from position: Int, limit: Int, scanning scanned: Int
-  ) -> (items: [TokenListing], next: Int?) {
-    state.withLockedValue { state in
-      let tables = state.tables
-      var items: [TokenListing] = []
-      var index = max(0, position)
-      let end = min(tables.tokens.count, index.addingReportingOverflow(scanned).partialValue)
-      while index < end, items.count < limit {
-        defer { index += 1 }
-        guard tables.tokens[index].state != .free else { continue }
-        let listing = tables.listing(of: DeviceTables.Index(index))
-        if listing.matches(pattern) { items.append(state.listing(of: DeviceTables.Index(index))) }
-      }
-      return (items, index < tables.tokens.count ? index : nil)
     }
   }
 
@@ -213,19 +189,9 @@ extension DeviceRegistry {
   }
 }
 
-extension DeviceRegistry.TokenListing {
-  fileprivate func matches(_ pattern: TextPattern) -> Bool {
-    if pattern.matches(token.token) || pattern.matches(token.state.rawValue) { return true }
-    if let deviceID, pattern.matches(deviceID) { return true }
-    if let topic = token.topic, pattern.matches(topic) { return true }
-    guard let states else { return false }
-    return pattern.matches(states.device.rawValue) || pattern.matches(states.app.rawValue)
-  }
-}
-
 extension DeviceRegistry.State {
   /// Describes a token and counts what its device stores and shows.
-  fileprivate func listing(of index: DeviceTables.Index) -> DeviceRegistry.TokenListing {
+  func listing(of index: DeviceTables.Index) -> DeviceRegistry.TokenListing {
     var listing = tables.listing(of: index)
     let token = tables.tokens[Int(index)]
     let device = tables.installations[Int(token.installation)].device

@@ -123,6 +123,13 @@ struct DeviceTables: Sendable {
     return Hexadecimal.text(bytes[Int(token.offset)..<Int(token.offset) + Int(token.count)])
   }
 
+  /// Calls `body` with stored bytes of a token or an id.
+  func withBytes<Result>(
+    at offset: UInt32, count: UInt8, _ body: (UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<Int(offset) + Int(count)])) }
+  }
+
   /// Returns the id of a device.
   func id(of index: Index) -> String {
     let device = devices[Int(index)]

@@ -22,60 +22,6 @@ struct DeviceRoutes: Sendable {
 
   // MARK: - Tokens
 
-  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let list = try ListPage(request, further: ["search", "tokens"])
-    var parameters = try QueryParameters(request)
-    let search = try parameters.remove("search") ?? ""
-    let page: (items: ArraySlice<DeviceRegistry.TokenListing>, next: String?)
-    if let tokens = try parameters.remove("tokens") {
-      page = (try registered(tokens)[...], nil)
-    } else if search.isEmpty {
-      page = try list.slice { state.devices.tokens(from: $0, limit: $1) }
-    } else {
-      page = try await find(search, in: list)
-    }
-    let (_, total) = state.devices.counts
-    return .json { $0.page(page, of: total) { token, writer in token.write(to: &writer) } }
-  }
-
-  /// The maximum number of tokens that can be looked up at once.
-  private static let lookups = 100
-
-  /// Returns those of the listed tokens that are registered.
-  ///
-  /// - Parameter list: Device tokens separated by commas.
-  private func registered(_ list: String) throws -> [DeviceRegistry.TokenListing] {
-    let tokens = list.split(separator: ",")
-    guard tokens.count <= Self.lookups else {
-      throw Problem.badRequest("tokens has \(tokens.count) device tokens", hint: "Use at most \(Self.lookups).")
-    }
-    return try tokens.compactMap { state.devices.token(try Self.checked(String($0))) }
-  }
-
-  /// The number of tokens compared before pushes may use the registry again.
-  private static let scannedAtOnce = 512
-
-  /// Returns the page of the tokens that contain a text.
-  private func find(_ text: String, in list: ListPage) async throws -> (
-    items: ArraySlice<DeviceRegistry.TokenListing>, next: String?
-  ) {
-    guard text.utf8.count <= Rulebook.topicLimit else {
-      throw Problem.badRequest("search has \(text.utf8.count) bytes", hint: "Use at most \(Rulebook.topicLimit).")
-    }
-    let pattern = TextPattern("*\(text)*", foldsCase: true)
-    var (position, limit) = try list.position()
-    var found: [DeviceRegistry.TokenListing] = []
-    while true {
-      let (items, next) = state.devices.tokens(
-        matching: pattern, from: position, limit: limit - found.count, scanning: Self.scannedAtOnce)
-      found += items
-      guard let next, found.count < limit else { return (found[...], next.map(String.init)) }
-      position = next
-      await Task.yield()
-      try Task.checkCancellation()
-    }
-  }
-
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token"] + Self.members)
     return try register(try body.required("token", hint: "Use the device token in hexadecimal."), body)
@@ -127,7 +73,7 @@ struct DeviceRoutes: Sendable {
     return Response(status: .noContent)
   }
 
-  private static func checked(_ token: String) throws(Problem) -> String {
+  static func checked(_ token: String) throws(Problem) -> String {
     guard DeviceToken.isWellFormed(token) else {
       throw .badRequest(
         "\"\(token.prefix(80))\" is not a device token",
@@ -407,7 +353,7 @@ extension ServerState {
 
 extension DeviceRegistry.TokenListing {
   /// Writes the token's members.
-  fileprivate func write(to writer: inout JSONWriter) {
+  func write(to writer: inout JSONWriter) {
     writer.member("token", token.token)
     writer.member("device", deviceID)
     writer.member("bundle_id", bundleID)

@@ -53,7 +53,7 @@ def test_the_overview_counts_and_filters(start, open_page, provider, device):
     assert "75 %" in view.page.locator(".tile", has_text="Accepted").inner_text()
     assert "3 accepted" in view.page.locator(".chart-caption").inner_text() and "1 rejected" in view.page.locator(".chart-caption").inner_text()
     view.page.locator(".ranking", has_text="Reasons").get_by_role("button").first.click()
-    view.page.locator(".row").wait_for()
+    view.until("() => document.querySelectorAll('.row').length === 1")
     assert "q=reason%3AMissingTopic" in view.page.url
 
 
