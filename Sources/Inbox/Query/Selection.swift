@@ -66,7 +66,9 @@ package struct Selection: Sendable {
       let query = try Filter(scope: value, in: context)
       try scope.formIntersection(query)
       try filter.formIntersection(query)
-    default: try add(QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
+    default:
+      try add(
+        QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
     }
   }
 
