@@ -1,5 +1,5 @@
 // The list of pushes. Only visible rows exist in the document, because there can be a hundred thousand.
-import { button, h, replace, settled } from "./dom.js";
+import { button, h, replace, throttled } from "./dom.js";
 import { ago, count } from "./format.js";
 import { rowCells, rowLabel, rowLines } from "./row.js";
 import { Selection } from "./selection.js";
@@ -32,7 +32,7 @@ export class List {
     this.isScrolledByUser = false;
     this.isNarrow = false;
     this.unseen = 0;
-    this.fetch = settled((first, last) => this.records.want(first, last), 40);
+    this.fetch = throttled((first, last) => this.records.want(first, last), 80);
     this.space = h("div", { class: "list-space", role: "presentation" });
     this.box = h("div", {
       class: "list", role: "listbox", tabindex: "0", "aria-label": "Pushes, newest first", "aria-multiselectable": "true",

@@ -55,9 +55,9 @@ export class Records {
     return this.newer.length + Math.max(this.expected, this.loaded.length);
   }
 
-  /** Whether all seq numbers are known. */
-  get isComplete() {
-    return this.loaded.length >= this.expected;
+  /** The largest seq of the list; 0 if it is empty. */
+  get newest() {
+    return [...this.loaded, ...this.newer].reduce((one, other) => Math.max(one, other), 0);
   }
 
   seqAt(index) {

@@ -105,6 +105,8 @@ export class Search {
   showError(error) {
     this.problem.hidden = error === null;
     this.field.setAttribute("aria-invalid", String(error !== null));
-    replace(this.problem, error === null ? null : [h("strong", {}, visible(error.message)), error.hint ? [" — ", visible(error.hint)] : ""]);
+    // The fields, which the hint lists after a suggestion, are in the syntax sheet.
+    const hint = error && (/^did you mean [^?]*\?/.exec(error.hint)?.[0] ?? error.hint);
+    replace(this.problem, error === null ? null : [h("strong", {}, visible(error.message)), hint ? [" — ", visible(hint)] : ""]);
   }
 }

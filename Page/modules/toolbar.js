@@ -30,7 +30,7 @@ export class Toolbar {
 
   /** What an action can apply to. */
   scope() {
-    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.length, total: this.records.total };
+    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.length, total: this.records.total, newest: this.records.newest };
   }
 
   toggleAll() {

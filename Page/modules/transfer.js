@@ -59,8 +59,9 @@ export function clearPushes(scope, onDone) {
   label();
 }
 
-async function remove(what, { selected, query }) {
-  const queries = what === "all" ? [{ all: "true" }] : what === "search" ? [filterOf(query)] : seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
+async function remove(what, { selected, query, newest }) {
+  // Pushes that arrived after the confirmation was shown are kept.
+  const queries = what === "all" ? [{ all: "true" }] : what === "search" ? [{ ...filterOf(query), before: newest + 1 }] : seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
   let deleted = 0;
   for (const one of queries) deleted += (await (await request("DELETE", "/pushes", { query: one })).json()).deleted;
   return deleted;

@@ -222,7 +222,8 @@ import Testing
     #expect(copy.isBodyCut == record.isBodyCut, "\(name)")
     #expect(copy.pushKey == record.pushKey, "\(name)")
     #expect(
-      (try? copy.curlCommand(to: "a", authority: "b")) == (try? record.curlCommand(to: "a", authority: "b")), "\(name)")
+      (try? copy.curlCommand(to: "a", authority: "b", tokenCommand: "c"))
+        == (try? record.curlCommand(to: "a", authority: "b", tokenCommand: "c")), "\(name)")
     #expect((try? copy.simulatorFile()) == (try? record.simulatorFile()), "\(name)")
   }
 

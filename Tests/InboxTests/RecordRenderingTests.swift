@@ -7,7 +7,8 @@ import Testing
 @Suite struct RecordRenderingTests {
   private static func command(_ change: (inout PushFixture) -> Void = { _ in }) throws -> String {
     try PushFixture(change).record.curlCommand(
-      to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem", tokenCommand: "apns-mock token provider --certs d")
+      to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem",
+      tokenCommand: "apns-mock token provider --certs d")
   }
 
   @Test func curlCommandRepeatsThePush() throws {

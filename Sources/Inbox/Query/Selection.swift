@@ -66,7 +66,9 @@ package struct Selection: Sendable {
       let query = try Filter(scope: value, in: context)
       try scope.formIntersection(query)
       try filter.formIntersection(query)
-    default: try add(QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
+    default:
+      try add(
+        QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
     }
   }
 
@@ -75,8 +77,11 @@ package struct Selection: Sendable {
   ) throws(FilterError) {
     let seq = "a whole number from 0, the seq of a record"
     switch (term.name, term.isNegated) {
-    case ("after", false): after = try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq)
-    case ("before", false): before = try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq)
+    // A cursor given both in a query and as a parameter narrows the selection: that of a page must not widen it.
+    case ("after", false):
+      after = max(after, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
+    case ("before", false):
+      before = min(before, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
     default: try filter.add(term, further: further, in: context)
     }
   }

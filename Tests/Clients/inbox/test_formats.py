@@ -159,6 +159,11 @@ def test_a_sorted_list_is_filtered(furnished):
         assert furnished.request("GET", "/api/v1/pushes/seqs", **query).status == 400, query
 
 
+def test_cursors_in_a_search_and_beside_it_both_apply(furnished):
+    assert [record["seq"] for record in furnished.pushes(search="after:2 before:5", before=6, after=1)] == [3, 4]
+    assert [record["seq"] for record in furnished.pushes(search="after:1 before:6", before=5, after=2)] == [3, 4]
+
+
 # Dry runs
 
 

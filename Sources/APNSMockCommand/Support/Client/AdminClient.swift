@@ -140,15 +140,20 @@ extension AdminClient {
     } catch {
       throw unreachable(ConnectFailure(error).text)
     }
+    var result: Bool?
     do {
       return try await channel.executeThenClose { inbound, outbound in
         try await outbound.write(.head(head(.GET, path)))
         try await outbound.write(.end(nil))
-        return try await Self.read(inbound, receive)
+        let isWhole = try await Self.read(inbound, receive)
+        result = isWhole
+        return isWhole
       }
     } catch let failure as CommandFailure {
       throw failure
     } catch {
+      // Closing fails if the server closed the connection after the end of the response.
+      if let result { return result }
       throw unreachable("connection lost: \(ConnectFailure(error).text)")
     }
   }
