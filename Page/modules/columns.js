@@ -7,13 +7,13 @@ import { store, stored } from "./settings.js";
 /** `sort` is the field of the API; a column without it cannot be sorted. `grows` takes the remaining width. */
 export const COLUMNS = [
   { id: "response", name: "Status", sort: "status", width: 68 },
-  { id: "title", name: "Content", sort: null, width: 140, grows: true },
-  { id: "attempt", name: "Attempt", sort: "attempt", width: 80 },
+  { id: "title", name: "Content", sort: null, width: 120, grows: true },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 64 },
   { id: "flags", name: "Findings", sort: null, width: 68 },
   { id: "reason", name: "Reason", sort: "reason", width: 150 },
   { id: "topic", name: "Topic", sort: "topic", width: 128 },
   { id: "type", name: "Type", sort: "push_type", width: 96 },
-  { id: "token", name: "Token", sort: "device_token", width: 84 },
+  { id: "token", name: "Token", sort: "device_token", width: 80 },
   { id: "priority", name: "Priority", sort: "priority", width: 72 },
   { id: "size", name: "Size", sort: "size", width: 80 },
   { id: "latency", name: "Latency", sort: "latency", width: 84 },

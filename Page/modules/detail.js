@@ -25,11 +25,13 @@ const BUILDERS = {
 
 export class Detail {
   /**
-   * `actions`: `close()`, `tab(name)`, `open(seq)`, `search(q)`, `addCondition(text)`, `found(seq, link)`. `welcome` is the element for an empty server.
+   * `actions`: `close()`, `tab(name)`, `open(seq)`, `search(q)`, `addCondition(text)`, `found(seq, link)`. `welcome` is the element for an empty server,
+   * `overview` the panel that is shown while no push is selected.
    */
-  constructor(actions, welcome) {
+  constructor(actions, welcome, overview) {
     this.actions = actions;
     this.welcome = welcome;
+    this.overview = overview;
     this.record = null;
     this.attempts = [];
     this.tab = "preview";
@@ -43,10 +45,12 @@ export class Detail {
     this.wanted = null;
     this.element.classList.toggle("is-welcome", isFirstTime);
     if (isFirstTime) return replace(this.element, this.welcome);
-    return replace(this.element, h("div", { class: "detail-empty" }, icon("bell", "is-large"),
-      h("p", {}, "Select a push to see its preview and the reason for its response."),
-      h("p", { class: "quiet" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ",
-        h("kbd", {}, "?"), " shows all keyboard shortcuts")));
+    if (!this.element.contains(this.overview.element)) {
+      replace(this.element, h("p", { class: "detail-hint quiet" }, "Select a push to see its preview and the reason for its response. ",
+        h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ", h("kbd", {}, "?"), " shows all keyboard shortcuts."),
+      this.overview.element);
+    }
+    this.overview.load();
   }
 
   /** Shows a push, given by its seq or by a link. */

@@ -110,6 +110,7 @@ export class Inbox {
 
   /** Loads the results of the current search. */
   reload() {
+    this.processBatch(); // These match the previous search.
     this.fold.setAttribute("aria-pressed", String(shown.fold));
     return this.load(() => {
       this.list.toTop();
@@ -149,18 +150,19 @@ export class Inbox {
 
   /** Loads the search and follows it. An invalid search leaves the list as it is; if there is none yet, all pushes are loaded. */
   async loadRecords() {
-    const { query } = this;
+    const { query, followed } = this;
+    // Before loading, so that no push between the two is missed. Retries are followed as well when they are grouped,
+    // because they change the row of the first attempt.
+    this.followQuery(shown.q);
     try {
       await this.records.load(query, shown.sort);
     } catch (error) {
-      if (error instanceof ApiError && error.status === 400 && this.followed === undefined) {
-        await this.records.load("", "");
-        this.followQuery("");
+      if (error instanceof ApiError && error.status === 400) {
+        this.followQuery(followed ?? "");
+        if (followed === undefined) await this.records.load("", "");
       }
       throw error;
     }
-    // Retries are followed as well when they are grouped, because they change the row of the first attempt.
-    this.followQuery(shown.q);
   }
 
   followQuery(query) {

@@ -45,7 +45,7 @@ const actions = {
 };
 
 const connect = new ConnectPanel();
-const detail = new Detail(actions, connect.element);
+const detail = new Detail(actions, connect.element, new OverviewPanel());
 const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => !inbox.isPaused && groups.refresh(), onClock: () => readClock() });
 const faults = new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock));
 const panels = {
@@ -110,6 +110,7 @@ const live = new Live((event, data) => {
   handlers[event]?.(data);
   if (event !== "push" && event !== "push.updated") return;
   if (shown.view === "faults") refreshFaults();
+  else if (shown.view === "inbox") detail.overview.refresh();
   else panels[shown.view]?.refresh?.();
 }, (now) => {
   connectionState = now;

@@ -19,7 +19,7 @@ const CELLS = {
   topic: (row) => topic(row),
   type: (row) => row.apns?.push_type && term("type", row.apns.push_type, visible(row.apns.push_type, { limit: 40 })),
   token: (row) => token(row),
-  attempt: (row, last, attempts) => attemptChip(row, attempts),
+  attempt: (row, last, attempts) => attemptChip(row, attempts, { isShort: true }),
   flags: (row) => flags(row),
   priority: (row) => row.apns?.priority ?? "",
   size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-faulted" : "" }, size(row.request.size.bytes)) : ""),
@@ -78,10 +78,12 @@ function token(row) {
   return text ? h("span", { class: "row-token" }, term("token", text, visible(tail(text), { limit: 20 }))) : null;
 }
 
-function attemptChip(row, attempts) {
-  if (attempts?.length > 1) return h("span", { class: "chip" }, `${attempts.length} attempts`);
+/** The number of the attempt, or of grouped attempts; `isShort` hides the word that the column's name says. */
+function attemptChip(row, attempts, { isShort = false } = {}) {
+  const word = (text) => (isShort ? h("span", { class: "visually-hidden" }, text) : text);
+  if (attempts?.length > 1) return h("span", { class: "chip" }, attempts.length, word(" attempts"));
   if (attempts || !(row.attempt > 1)) return null;
-  return h("span", { class: "chip" }, term("attempt", row.attempt, `attempt ${row.attempt}`));
+  return h("span", { class: "chip" }, term("attempt", row.attempt, h("span", {}, word("attempt "), row.attempt)));
 }
 
 function flags(row) {

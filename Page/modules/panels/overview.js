@@ -5,7 +5,7 @@ import { TimeChart } from "../charts/timechart.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { count, latency } from "../format.js";
 import { go, shown } from "../route.js";
-import { withTerm } from "../terms.js";
+import { filterOf, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
 
 const BUCKETS = 90;
@@ -35,7 +35,7 @@ export class OverviewPanel {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     try {
-      const stats = await get("/stats", { ...(q ? { q } : {}), buckets: BUCKETS }, { signal });
+      const stats = await get("/stats", { ...filterOf(q), buckets: BUCKETS }, { signal });
       replace(this.notice);
       this.content.hidden = stats.matched === 0;
       if (!stats.matched) replace(this.notice, this.empty(stats, q));
