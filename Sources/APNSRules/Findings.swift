@@ -59,7 +59,6 @@ extension Rulebook {
   package func channelRequestForm(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> String? {
-    guard mode == .apple else { return nil }
     switch facts.kind(in: headers) {
     case .push: return nil
     case .broadcast:

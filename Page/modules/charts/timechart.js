@@ -15,7 +15,7 @@ export class TimeChart {
     this.range = null; // the indices of the first and last selected bucket
     this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, preserveAspectRatio: "none", "aria-hidden": "true" });
     this.area = h("div", {
-      class: "chart-area", tabindex: "0", role: "slider", "aria-label": label, "aria-orientation": "horizontal",
+      class: "chart-area", tabindex: "0", role: "slider", "aria-label": label, "aria-orientation": "horizontal", "aria-valuenow": "0",
       on: {
         pointerdown: (event) => this.begin(event), pointermove: (event) => this.drag(event), pointerup: (event) => this.end(event),
         pointercancel: () => this.select(null), pointerleave: () => !this.dragged && this.describe(this.range), keydown: (event) => this.onKey(event),

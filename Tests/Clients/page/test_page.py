@@ -185,7 +185,7 @@ def test_keys(start, open_page, provider, device):
     view.page.locator(".toast", has_text="apns-id").wait_for()
     assert view.page.evaluate("() => navigator.clipboard.readText()") == server.pushes()[1]["apns"]["id"]
     keys.press("Escape")
-    view.page.locator(".detail-empty").wait_for()
+    view.page.locator(".detail .overview").wait_for()
     keys.press("/")
     assert view.page.evaluate("() => document.activeElement.id") == "search"
     keys.type("j.t")

@@ -57,6 +57,22 @@ def test_the_overview_counts_and_filters(start, open_page, provider, device):
     assert "q=reason%3AMissingTopic" in view.page.url
 
 
+def test_the_overview_is_beside_the_list_while_no_push_is_selected(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "Hello")
+    view = open_page(server).live()
+    overview = view.page.locator(".detail .overview")
+    overview.locator(".tile", has_text="Pushes").get_by_text("1", exact=True).wait_for()
+    one.push(device, {"aps": {"alert": "Bad"}}, topic="")
+    overview.locator(".tile", has_text="Pushes").get_by_text("2", exact=True).wait_for()
+    overview.locator(".ranking", has_text="Reasons").get_by_role("button").first.click()
+    view.until("() => document.querySelectorAll('.row').length === 1")
+    overview.locator(".tile", has_text="Pushes").get_by_text("1", exact=True).wait_for()
+    view.page.locator(".row").first.click()
+    overview.wait_for(state="detached")
+
+
 def test_a_time_range_selected_in_the_overview_filters_the_list(start, open_page, provider, device):
     server = start()
     one = provider(server)
