@@ -19,7 +19,8 @@ extension Record {
     let columns: [String?] = [
       String(seq), TimestampFormat.text(receivedAt), outcome.rawValue, String(accepted),
       served.status.map { String($0) }, servedReason, topic, pushType, priority.map { String($0) }, deviceToken, apnsID,
-      collapseID, String(attempt), connection.id, connection.client, String(bodySize), String(facts.payloadLimit), latency,
+      collapseID, String(attempt), connection.id, connection.client, String(bodySize), String(facts.payloadLimit),
+      latency,
       wireOutcome?.injections.first?.rule, findings.joined(separator: " "), payload,
     ]
     return Self.csvRow(columns: columns.map { $0 ?? "" })
