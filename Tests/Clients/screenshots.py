@@ -46,6 +46,17 @@ def furnish(server):
     push(7, {"aps": {"alert": {"title": "שלום עולם", "body": "مرحبا بالعالم"}, "thread-id": "greetings"}}, topic="com.acme.shop")
     server.api("PUT", f"/devices/{device(8)}", {"state": "unregistered"})
     push(8, {"aps": {"alert": {"title": "We miss you", "body": "Come back."}}})
+    # A device with two apps, whose notifications collapse, and one that is offline.
+    phones = [{"id": name, "state": state, "apps": [
+        {"bundle_id": TOPIC, "environment": "sandbox", "tokens": {"alert": device(number)}},
+        {"bundle_id": "com.acme.shop", "environment": "sandbox", "tokens": {"alert": device(number + 1)}}]}
+        for name, state, number in (("anna-iphone", "online", 40), ("bob-ipad", "offline", 42))]
+    apps = [{"bundle_id": bundle, "team_id": "MOCKTEAM01"} for bundle in (TOPIC, "com.acme.shop")]
+    server.api("PUT", "/fixtures", {"apps": apps, "devices": phones})
+    for badge, text in enumerate(("Packed", "Left the warehouse", "Arrives today at 14:05"), 1):
+        for number in (40, 42):
+            push(number, {"aps": {"alert": {"title": "Order 4711", "body": text}, "badge": badge}}, apns_collapse_id="4711")
+    push(41, {"aps": {"alert": {"title": "Flash sale", "body": "Everything must go today."}, "badge": 1}}, topic="com.acme.shop")
     one.close()
 
     server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 0.5, "streak": 2}})
@@ -76,7 +87,7 @@ def held(one):
 
 
 def shots(seqs):
-    """Returns name, path, theme and size of each screenshot."""
+    """Returns name, path, theme and size of each screenshot, and the text of a button to press before it."""
     faulted, activity = seqs["faulted"], seqs["activity"]
     return [
         ("page-light", f"/?push={faulted}", "light", (1360, 860)),
@@ -87,7 +98,7 @@ def shots(seqs):
         ("page-findings", "/?view=findings", "light", (1360, 860)),
         ("page-faults", "/?view=faults", "light", (1360, 860)),
         ("page-connections", "/?view=connections", "dark", (1360, 860)),
-        ("page-devices", "/?view=devices", "light", (1360, 860)),
+        ("page-devices", "/?view=devices", "light", (1360, 860), "anna-iphone"),
         ("page-connect", "/?view=connect", "light", (1360, 860)),
         ("page-narrow-list", "/", "light", (390, 780)),
         ("page-narrow-preview", f"/?push={activity}", "dark", (390, 780)),
@@ -115,12 +126,14 @@ def main():
         try:
             seqs = furnish(server)
             with browser.running() as chromium:
-                for name, path, theme, (width, height) in shots(seqs):
+                for name, path, theme, (width, height), *buttons in shots(seqs):
                     view = browser.View(chromium, server, path, width=width, height=height, color_scheme=theme, reduced_motion="reduce")
                     view.live().page.locator("main > *").first.wait_for()
                     view.page.locator("#banner").wait_for()
                     view.until("() => document.querySelector('[data-group=all] .group-count')")
                     view.page.wait_for_load_state("load")
+                    for button in buttons:
+                        view.page.get_by_role("button", name=button).first.click()
                     view.page.wait_for_timeout(600)  # Not a test, so a fixed wait for late rendering is enough.
                     save(view.page.screenshot(), folder / f"{name}.png")
                     print(folder / f"{name}.png")

@@ -61,7 +61,7 @@ export class OverviewPanel {
     const tile = (name, value, note = "") => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("span", { class: "quiet" }, ` ${note}`)));
     replace(this.tiles, tile("Pushes", count(stats.matched)), tile("Accepted", share, count(stats.accepted)), tile("Retries", count(stats.retries)),
       tile("Device tokens", count(stats.device_tokens)), tile("Connections", count(stats.connections)),
-      tile("Latency, median", latency(median) || "–"), tile("90 %", latency(p90) || "–"), tile("99 %", latency(p99) || "–"), tile("Maximum", latency(max) || "–"),
+      tile("Latency p50", latency(median) || "–"), tile("p90", latency(p90) || "–"), tile("p99", latency(p99) || "–"), tile("Maximum", latency(max) || "–"),
       stats.evicted > 0 && tile("Evicted", count(stats.evicted)));
     replace(this.lists, LISTS.map(([member, field, title]) => ranking(title,
       Object.entries(stats[member].counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)), (value) => this.filter(withTerm(q, field, value)), member === "status" ? tone : null)));
