@@ -59,6 +59,7 @@ extension Rulebook {
   package func channelRequestForm(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> String? {
+    guard mode != .strict else { return nil }  // Rejected.
     switch facts.kind(in: headers) {
     case .push: return nil
     case .broadcast:

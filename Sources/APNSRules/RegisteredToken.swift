@@ -1,4 +1,4 @@
-/// What the server knows of a registered device token.
+/// The registration of a device token.
 package struct RegisteredToken: Sendable, Equatable {
   /// The topics that the token belongs to.
   package enum Topics: Sendable, Equatable {

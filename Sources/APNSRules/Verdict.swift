@@ -190,7 +190,7 @@ final class Rejection: Error {
   }
 }
 
-/// A set of checks with one bit each. Has six bytes, because each record stores one and has no room for eight.
+/// A set of checks with one bit each. Uses six bytes instead of eight to keep stored records small.
 struct CheckSet: Sendable, Equatable {
   private var low: UInt32 = 0
   private var high: UInt16 = 0

@@ -1,6 +1,6 @@
 package import APNSRules
 
-/// An accepted push to a registered token, as far as its delivery depends on it.
+/// The properties of an accepted push to a registered token that its delivery depends on.
 package struct AcceptedPush: Sendable {
   /// The token.
   package let token: DeviceRegistry.TokenReference
@@ -40,7 +40,7 @@ package struct AcceptedPush: Sendable {
   }
 }
 
-/// What follows from a delivery or a change of a device.
+/// An effect of a delivery or of a change of a device on records, findings or listeners.
 package enum DeliveryEvent: Sendable, Equatable {
   /// The delivery state of a push has changed.
   case changed(seq: Int, DeliveryState)
@@ -96,7 +96,7 @@ package struct ChannelName: Hashable, Sendable {
   }
 }
 
-/// What is stored for devices and what they show. Refers to pushes by their `seq`.
+/// The stored pushes and shown notifications of all devices. Pushes are identified by `seq`.
 struct Deliveries: Sendable {
   typealias Index = DeviceTables.Index
 
@@ -106,7 +106,7 @@ struct Deliveries: Sendable {
   static let longestBroadcastStorage: Int64 = 8 * 3_600_000
   /// The number of notifications that a device keeps at least; older ones are removed when there are twice as many.
   static let shownLimit = 32
-  /// The number of pushes with a log of their own.
+  /// The maximum number of pushes with a delivery log.
   static let logLimit = 100_000
   /// The number of devices in the log of a broadcast.
   static let broadcastLogLimit = 1_000

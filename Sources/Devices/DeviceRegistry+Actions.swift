@@ -19,9 +19,9 @@ extension DeviceRegistry {
   ///
   /// - Parameters:
   ///   - environment: The environment; nil for the only one that the app is installed for, otherwise `defaultEnvironment`.
-  ///   - replaces: Whether an app that is there is installed again: its former tokens die. Otherwise that is an error.
+  ///   - replaces: Whether an installed app is installed again, which invalidates its tokens. If false, an installed app is an error.
   ///   - makeToken: Returns a new token.
-  /// - Returns: The new tokens, and what follows for pushes that are stored for the former installation.
+  /// - Returns: The new tokens, and the events of pushes that are stored for the former installation.
   /// - Throws: `DeviceError`.
   package func install(
     _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [PushType] = [.alert], replaces: Bool,

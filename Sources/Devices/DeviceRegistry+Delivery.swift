@@ -24,7 +24,7 @@ extension DeviceRegistry {
     }
   }
 
-  /// Notes that APNs has learnt of an app's removal, because a push to it was accepted. Without effect if it knew already.
+  /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is recorded.
   package func noticeRemoval(_ reference: TokenReference, now: Int64) {
     update { state in
       let installation = state.tables.installations[Int(reference.installation)]
@@ -137,7 +137,11 @@ extension DeviceRegistry.State {
       deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
-      if exceedsBudget(push, now: now, settings) { return events.append(.overBudget(seq: seq)) }
+      if exceedsBudget(push, now: now, settings) {
+        // The device has received it, but shows nothing.
+        if push.state == .received { change(seq, to: .delivered, now: now, &events) }
+        return events.append(.overBudget(seq: seq))
+      }
       let shown = Deliveries.Shown(seq: seq, installation: installation, collapseKey: push.collapseKey)
       guard push.state == .received else { return receive(shown, isShown: isShown, .delivered, now: now, &events) }
       if let former = deliveries.unacknowledged[device] {
@@ -174,7 +178,7 @@ extension DeviceRegistry.State {
     }
   }
 
-  /// Shows a push on its device and informs the device's listeners.
+  /// Delivers a push to its device: adds it to the shown notifications if `isShown` is true, and informs the device's listeners.
   mutating func receive(
     _ push: Deliveries.Shown, isShown: Bool, _ state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]
   ) {

@@ -116,7 +116,7 @@ extension DeviceRegistry {
 
   // MARK: - Listeners
 
-  /// Requests the events `received` for a device, until `endWatching` is called as often.
+  /// Requests the events `received` for a device, until `endWatching` has been called once for each call of this method.
   ///
   /// - Throws: `DeviceError` if there is no such device.
   package func beginWatching(_ id: String) throws(DeviceError) {

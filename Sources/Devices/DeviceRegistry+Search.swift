@@ -6,7 +6,7 @@ extension DeviceRegistry {
   /// Returns the tokens that match `pattern` among `scanned` tokens, in the order of registration, from a position on.
   ///
   /// The text of a token, its push type, the id of its device, its bundle id or topic, and its states are compared.
-  /// Pushes wait meanwhile, so `scanned` must be small.
+  /// Holds the lock that pushes need, so `scanned` must be small.
   ///
   /// - Returns: The tokens, and the position after those compared; nil at the end.
   package func tokens(

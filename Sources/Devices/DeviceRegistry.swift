@@ -58,13 +58,13 @@ package final class DeviceRegistry: Sendable {
 
   // MARK: - Lookup
 
-  /// A registered token as a push finds it.
+  /// The result of looking up a device token.
   package struct Match: Sendable {
     /// What the rules need to know of the token.
     package let token: RegisteredToken
     /// The token, for `deliver`.
     package let reference: TokenReference
-    /// Whether the app was removed and APNs does not know it yet.
+    /// Whether the app was removed and APNs has not detected it.
     package let isRemovalUnnoticed: Bool
   }
 
@@ -109,7 +109,7 @@ package final class DeviceRegistry: Sendable {
   ///
   /// - Parameter change: Adds the devices. If it throws, nothing changes. It is called again if the registry was changed while it ran.
   package func load(now: Int64, _ change: (inout DeviceLoader) throws -> Void) rethrows {
-    // Outside of the lock, so that pushes do not wait; at last inside, so that other changes cannot prevent it for ever.
+    // Outside of the lock, so that pushes do not wait. After three attempts inside, so that loading ends.
     for _ in 0..<3 {
       let (tables, version) = state.withLockedValue { ($0.tables, $0.version) }
       var loader = DeviceLoader(tables, maxDevices: maxDevices, now: now)

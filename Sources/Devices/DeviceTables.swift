@@ -48,7 +48,7 @@ struct DeviceTables: Sendable {
     /// The environment; nil for both.
     var environment: PushEnvironment?
     var state: InstallationState
-    /// When APNs learnt that the app was removed, in milliseconds since 1970; nil if it has not.
+    /// When APNs detected that the app was removed, in milliseconds since 1970; nil if it has not.
     var removalNoticedAt: Int64?
   }
 

@@ -6,7 +6,7 @@ package indirect enum Action: Sendable, Equatable {
   case respond(Response)
   /// Delays the response.
   case delay(Delay)
-  /// Sends no response for a time, then ends as `endWith` says; nil waits for the profile's `limits.max_hold`.
+  /// Sends no response for a time, then ends with `endWith`; nil waits for the profile's `limits.max_hold`.
   case hang(for: Duration?, endWith: Ending)
   /// Sends RST_STREAM with an error code of RFC 9113, section 7.
   case resetStream(code: UInt32)
@@ -32,7 +32,7 @@ package indirect enum Action: Sendable, Equatable {
   case dropHeader(name: String)
   /// Removes the body of an error response.
   case emptyErrorBody
-  /// Changes the case of the letters of `apns-id` in the response.
+  /// Changes the case of the letters of `apns-id`, `apns-request-id` and `apns-unique-id` in the response.
   case changeID(IDChange)
   /// Sends no WINDOW_UPDATE for a time; nil for the rest of the connection.
   case starveWindow(for: Duration?)
@@ -44,7 +44,7 @@ package indirect enum Action: Sendable, Equatable {
   case refuse
   /// Accepts the connection but discards what it receives and sends nothing for a time, then closes it; nil waits for `limits.max_hold`.
   case silence(for: Duration?)
-  /// Stalls the TLS handshake for a time, then ends as `endWith` says; nil waits for `limits.max_hold`.
+  /// Stalls the TLS handshake for a time, then ends with `endWith`; nil waits for `limits.max_hold`.
   case stall(for: Duration?, endWith: Ending)
   /// Sends a TLS alert instead of completing the handshake; the alert's number is that of RFC 8446, section 6.
   case alert(code: UInt8)
@@ -187,7 +187,7 @@ package indirect enum Action: Sendable, Equatable {
     /// Whether the client's own SETTINGS are acknowledged from then on.
     package var acknowledgesClient: Bool
 
-    /// Creates an order that by default changes nothing.
+    /// Creates parameters; the defaults change nothing.
     package init(
       maxConcurrentStreams: UInt32? = nil, initialWindowSize: UInt32? = nil, maxHeaderListSize: UInt32? = nil,
       after: Duration = .zero, delay: Duration = .zero, acknowledgesClient: Bool = true
@@ -211,7 +211,7 @@ package indirect enum Action: Sendable, Equatable {
     case untrusted
   }
 
-  /// A change to `apns-id` in a response.
+  /// A change to the identifiers in a response.
   package enum IDChange: String, CaseIterable, Sendable {
     /// All letters in upper case.
     case upperCase = "upper_case"

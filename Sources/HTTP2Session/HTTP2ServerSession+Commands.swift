@@ -179,8 +179,8 @@ extension HTTP2ServerSession {
 /// Time limits for slow clients. A session has no clock: its owner calls `endOverdueStreams` every
 /// `HTTP2Limits.overdueCheckInterval`.
 extension HTTP2ServerSession {
-  /// Resets the streams on which the client has owed something for more than `HTTP2Limits.maxOverdueChecks` calls:
-  /// the rest of a request, or the window for a response. These streams become `isOverdue`, and an incomplete request
+  /// Resets the streams whose client has not sent the rest of its request, or opened the window for the response, for more
+  /// than `HTTP2Limits.maxOverdueChecks` calls. These streams become `isOverdue`, and an incomplete request
   /// is reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
   /// window is withheld.
   ///

@@ -28,7 +28,7 @@ package final class RequestStream {
     var isReported = false
     /// Whether the header block is complete.
     var hasHeaders = false
-    /// The number of `endOverdueStreams` calls at which the client owed something on this stream.
+    /// The number of `endOverdueStreams` calls at which the client had not completed its request or opened its window.
     var overdueChecks: UInt8 = 0
     var violation: MessageViolation?
     /// The error code of the RST_STREAM that was sent on this stream.

@@ -112,7 +112,7 @@ extension Trait where Self == APNSTrait {
   /// - Parameters:
   ///   - profile: The fault profile that is active from the start, such as `flaky-503?rate=0.3` or `./profile.yaml`;
   ///     by default `healthy`.
-  ///   - seed: The seed of the random draws, to repeat the faults of a test; by default a random one, which a failed
+  ///   - seed: The seed of the draws, to repeat the faults of a test; by default a random one, which a failed
   ///     test reports.
   ///   - failOnFindings: Whether each finding at the end of a test is an issue; by default false. A test that throws an
   ///     error reports its findings only.

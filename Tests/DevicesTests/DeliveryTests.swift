@@ -186,6 +186,17 @@ struct DeliveryTests {
     #expect(fixture.stored == [2])
   }
 
+  /// A push beyond a budget is acknowledged like any other, so that its state does not stay `received`.
+  @Test func pushesBeyondABudgetAreAcknowledged() throws {
+    let fixture = try Fixture()
+    fixture.settings.onlineQueue = true
+    fixture.settings.backgroundBudget = DeviceRate(count: 1, per: .seconds(3600))
+    try fixture.push(priority: 5, type: .background)
+    try fixture.push(priority: 5, type: .background)
+    #expect(fixture.events == [.changed(seq: 2, .delivered), .overBudget(seq: 2)])
+    #expect(fixture.registry.advance(to: fixture.now + 1000) == [.changed(seq: 1, .delivered)])
+  }
+
   @Test func budgetsLimitPushesPerPeriod() throws {
     let fixture = try Fixture()
     fixture.settings.backgroundBudget = DeviceRate(count: 3, per: .seconds(3600))

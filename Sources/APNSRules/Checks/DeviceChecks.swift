@@ -60,7 +60,7 @@ extension Rulebook {
     }
   }
 
-  // The reason is that of a token of the other environment: APNs does not tell them apart (Protocol.md, section 7.2).
+  // The reason is that of a token of the other environment: APNs does not distinguish them (Protocol.md, section 7.2).
   private static let unknownDevice = Rejection(.deviceEnvironment, .badDeviceToken) { facts, packed in
     "\(Explanation.deviceToken(facts, packed)) is not registered, and --devices known accepts registered tokens only: "
       + "add it to the fixtures"
@@ -74,7 +74,7 @@ extension Rulebook {
     }
   }
 
-  /// A token belongs to one topic. Which reason APNs gives for a token on another topic of its own app is known for none: we
+  /// A token belongs to one topic. It is not known which reason APNs gives for a token on another topic of its own app: we
   /// give `TopicDisallowed` where the topic lacks the suffix of the token's push type, else `DeviceTokenNotForTopic`.
   private func checkTopics(
     of registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?

@@ -6,7 +6,7 @@ internal import MockAPNS
 internal import NIOCore
 internal import Notation
 
-/// Routes that show what became of accepted pushes: their delivery log, and what devices show and receive.
+/// Routes for the delivery of accepted pushes: their delivery log, and what devices show and receive.
 struct DeliveryRoutes: Sendable {
   let state: ServerState
   let waits: WaitLimit

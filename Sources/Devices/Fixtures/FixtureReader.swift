@@ -26,7 +26,7 @@ package struct FixtureReader: Sendable {
   package var defaults: FixtureDefaults
   /// The limits on YAML.
   package var limits: YAMLNode.Limits
-  /// Apps that are known besides those of the documents.
+  /// Apps that are known in addition to those of the documents.
   package var knownApps: AppTable
 
   /// The limits on a file of the user who runs the program. YAML is parsed as a whole, and needs some hundred bytes of memory

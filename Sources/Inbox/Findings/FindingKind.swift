@@ -163,7 +163,7 @@ extension Finding {
         )
       case .notStored:
         (
-          "The device was offline, and the push was discarded because its apns-expiration does not allow to store it.",
+          "The device was offline, and the push was discarded because its apns-expiration does not allow storage.",
           "Send an apns-expiration in the future for pushes that matter when the device is online again."
         )
       case .overwrittenInStorage:

@@ -14,7 +14,7 @@ package struct Filter: Sendable {
     /// How the conditions are evaluated on many records.
     private(set) var evaluation = FieldEvaluation.expensive
 
-    /// Whether the group is from another filter that must hold as well, so that no conditions are added to it.
+    /// Whether later conditions on the same field begin a group of their own: true for search words and for the groups of a scope.
     fileprivate(set) var isClosed = false
 
     /// Whether evaluating the field is expensive.

@@ -114,7 +114,7 @@ package final class Attempts: Sendable {
 /// Counts the attempts of each push: 1 for the first, 2 for its first retry, and so on.
 ///
 /// Only pushes that were not accepted are stored, because an accepted attempt ends the count: the same push after it
-/// is a new push. So is one after ten minutes of silence. Memory is bounded by two generations. The older one is
+/// is a new push. So is one more than ten minutes after its last attempt. Memory is bounded by two generations. The older one is
 /// dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum age
 /// of an entry.
 struct AttemptCounter {

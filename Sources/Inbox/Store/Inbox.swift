@@ -110,7 +110,7 @@ package final class Inbox: Sendable {
     return record != nil
   }
 
-  /// Appends the records of an imported inbox and numbers them anew. A push that was pending counts as aborted. They
+  /// Appends the records of an imported inbox with new `seq` values. A push that was pending counts as aborted. They
   /// are not counted in `counts`, because this server did not receive them.
   ///
   /// - Returns: The `seq` of the first and the last record; nil if there were none.

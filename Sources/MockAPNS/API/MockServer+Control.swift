@@ -78,7 +78,7 @@ extension MockServer {
   /// - Parameters:
   ///   - reference: A built-in profile or a file, with parameters if needed: `flaky-503`, `flaky-503?rate=0.4`,
   ///     `./profile.yaml`.
-  ///   - seed: The seed of the random draws; the same seed repeats the same faults. Nil for the profile's or the
+  ///   - seed: The seed of the draws; the same seed repeats the same faults. Nil for the profile's or the
   ///     server's seed.
   ///   - timeToLive: The time after which no profile is active; nil for never.
   /// - Throws: `MockServerError` for an unknown profile, an unknown parameter or an invalid file.

@@ -53,7 +53,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var output = SocketOutput()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
-  /// The timer for the purpose that `machine` has.
+  /// The scheduled timer; `machine.timer` is its purpose.
   private var timer: Scheduled<Void>?
   var faultTasks = FaultTasks()
   /// Whether a stream reset on this connection has been logged.

@@ -194,7 +194,7 @@ struct ConnectionStateMachine {
   /// The server ends the connection with GOAWAY.
   ///
   /// - Parameters:
-  ///   - immediately: Whether requests not processed by now never will be.
+  ///   - immediately: Whether requests that are not processed yet are dropped.
   ///   - lastReceivedStream: The highest stream that the client has opened.
   ///   - now: Monotonic nanoseconds.
   mutating func goAwayRequested(immediately: Bool, lastReceivedStream: Int32, now: Int64) -> GoAwayAction {

@@ -95,7 +95,7 @@ struct ChannelExchange {
   }
 }
 
-/// An accepted broadcast, as far as its delivery depends on it.
+/// The properties of an accepted broadcast that its delivery depends on.
 struct AcceptedBroadcast {
   let channel: ChannelName
   /// `apns-expiration` in seconds since 1970.

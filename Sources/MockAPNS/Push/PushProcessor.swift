@@ -15,7 +15,7 @@ import Notation
 /// A class because it is large: a value would be copied for most calls of its methods, several times per push.
 final class PushProcessor {
   // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
-  // accesses one of these properties while it calls another method that modifies it. The gain is in ConnectionHandler.
+  // accesses one of these properties while it calls another method that modifies it. `ConnectionHandler` states the gain.
 
   /// The pending actions on the connection; the handler performs and removes them after each push.
   @exclusivity(unchecked) var connectionActions: [ConnectionAction] = []
@@ -469,7 +469,7 @@ final class PushProcessor {
       match?.token, of: request, certificate: authentication.certificate, now: batch.serverTime, verdict: &verdict)
   }
 
-  /// Returns what the delivery of a push depends on.
+  /// Returns the properties of an accepted push that its delivery depends on.
   func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
     let collapseKey = facts.collapseID.map { id in
       request.headers.bytes.withUnsafeBytes { PushKey(apnsID: UnsafeRawBufferPointer(rebasing: $0[id.indices])).number }

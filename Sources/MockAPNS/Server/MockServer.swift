@@ -23,7 +23,7 @@ public final class MockServer: Sendable {
   /// The shutdown in progress or completed; every caller of `stop` waits for it.
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
-  /// The time within which the expiration of a stored push is noticed. Changes of the clock are noticed at once.
+  /// The interval at which stored pushes are checked for expiry. A change of the clock triggers a check at once.
   private static let deliveryInterval = TimeAmount.milliseconds(250)
 
   /// The addresses of the APNs listeners, with the ports actually bound.

@@ -2,7 +2,7 @@ package import APNSRules
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// A value that every push reads and that rarely changes: trusted keys, devices, rules and faults.
+/// A value that every push reads and that rarely changes: trusted keys, known apps, rules of APNs and faults.
 ///
 /// Readers keep a copy (`PublishedValueReader`) and compare one atomic number per read batch, so that no lock is needed
 /// while pushes are processed. A change replaces the value under a lock.

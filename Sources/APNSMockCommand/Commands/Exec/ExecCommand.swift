@@ -47,7 +47,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   @Option(help: "Fail on these findings: names separated by commas, or all.")
   var failOnFindings: String?
 
-  @Flag(help: "Do not let --fail-on-findings fail if no push arrived.")
+  @Flag(help: "Succeed with --fail-on-findings even if no push arrived.")
   var allowNoPushes = false
 
   @Argument(parsing: .postTerminator, help: "The program, searched in PATH, and its arguments.")

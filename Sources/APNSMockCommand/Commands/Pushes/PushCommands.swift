@@ -62,7 +62,7 @@ struct GetCommand: AsyncParsableCommand {
 
   @Flag(
     name: .long,
-    help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
+    help: "Print how the result was determined: checks, rules with their draws, findings, evidence, advice.")
   var explain = false
 
   @OptionGroup var flags: AdminFlags

@@ -110,7 +110,7 @@ extension Action.Name {
     case .sequence:
       parameters(
         (key: Trigger.Key.rule, steps: [Action](), onEnd: Action.SequenceEnd.stay),
-        .defaulted("key", \.key, .countKey, "What has its own position in the sequence."),
+        .defaulted("key", \.key, .countKey, "The key; each value has its own position in the sequence."),
         .required("steps", \.steps, .steps, "The actions: each time the rule fires, the next one applies."),
         .defaulted(
           "on_end", \.onEnd, .word,
@@ -130,7 +130,7 @@ extension Action.Name {
   /// A description of the action in one sentence of Markdown.
   var summary: String {
     switch self {
-    case .respond: "Responds with another status or reason than APNs."
+    case .respond: "Responds with another status, reason, body or header fields than APNs."
     case .delay: "Delays the response."
     case .hang: "Sends no response for a time, then ends the stream or the connection."
     case .resetStream: "Resets the stream with RST_STREAM."
@@ -152,11 +152,11 @@ extension Action.Name {
     case .ignorePings: "Does not acknowledge PING for a time."
     case .refuse: "Resets the connection immediately after accepting it."
     case .silence: "Processes and sends nothing on the connection for a time, not even a TLS alert; then closes it."
-    case .stall: "Stops the TLS handshake for a time, then closes the connection."
+    case .stall: "Stalls the TLS handshake for a time, then closes the connection or continues."
     case .alert: "Sends a TLS alert instead of completing the handshake."
     case .certificate: "Presents a certificate that a verifying client rejects."
     case .pass: "Responds as APNs would; later rules are not evaluated."
-    case .choose: "Selects one of several actions at random, by weight."
+    case .choose: "Selects one of several actions by weight, with a seeded draw."
     case .sequence: "Performs the next of several actions each time the rule fires."
     }
   }

@@ -17,7 +17,7 @@ extension Profile {
       extendsKey, \.self, .either(.name, .list(.name)),
       "The base profiles. Their rules follow the profile's own ones; a rule, setting or parameter of the profile replaces the one with the same name.",
       parse: { _, _, _ in true }, write: { _, _ in }),
-    .optional("seed", \.seed, .seed, default: "that of the server", "The seed of all random draws."),
+    .optional("seed", \.seed, .seed, default: "that of the server", "The seed of all draws."),
     .custom(
       "params", \.parameters, .named(.either(.scalar, .map(ParameterDeclaration.Fields.syntax.description))),
       "The parameters. A value `\"${name}\"` below is replaced by the parameter's value. A single value overrides the default of a base profile's parameter.",
