@@ -4,7 +4,7 @@ import { showError } from "./copy.js";
 import { openDialog } from "./dialog.js";
 import { h } from "./dom.js";
 import { clockTime, count, latency, size } from "./format.js";
-import { differences } from "./jsondiff.js";
+import { differences, isExact } from "./jsondiff.js";
 import { headline, responseText } from "./summary.js";
 import { visible } from "./visible.js";
 
@@ -89,8 +89,10 @@ function payloadDifferences(one, other, [before, after]) {
     if (one.request.payload_error || other.request.payload_error) {
       return h("p", { class: "notice" }, before === after ? "The payloads are equal." : "The payloads differ, and at least one is not JSON: ", before !== after && visible(one.request.payload_error ?? other.request.payload_error));
     }
+    const equal = isExact(before) && isExact(after) ? "The payloads have equal values; white space or the order of members differs."
+      : "The payloads differ only in what the page cannot compare: white space, the order or repetition of members, escapes, or the notation and last digits of numbers.";
     return differenceTable("Payload differences", differences(one.request.payload, other.request.payload), "JSON pointer", (pointer) => pointer || "(the whole payload)",
-      before === after ? "The payloads are equal, byte for byte." : "The payloads have equal values; white space, the order of members or the notation of numbers differs.");
+      before === after ? "The payloads are equal, byte for byte." : equal);
   };
   return h("section", {}, h("h3", {}, "Payload"), content());
 }

@@ -53,7 +53,9 @@ export class Completion {
   /** The condition that is being written: its start in the text, its negation, field and value. */
   get word() {
     const before = this.field.value.slice(0, this.field.selectionStart ?? this.field.value.length);
-    const start = /(?:[^\s"]|"(?:[^"\\]|\\.)*"?)*$/.exec(before).index;
+    // From the beginning, because only there it is known which quotation mark opens a text.
+    const last = [...before.matchAll(/(?:[^\s"]|"(?:[^"\\]|\\.)*(?:"|$))+/g)].at(-1);
+    const start = last && last.index + last[0].length === before.length ? last.index : before.length;
     const parts = /^(!?)(?:(payload\.\/|header\.)|([a-z_]+)[:=])?(.*)$/s.exec(before.slice(start));
     return { start, end: before.length, sign: parts[1], field: parts[2] ?? parts[3] ?? null, value: parts[4].replace(/^"/, "") };
   }

@@ -5,6 +5,7 @@ import { CHECK_NAMES } from "./explain.js";
 import { openDialog } from "./dialog.js";
 import { button, h, replace, settled } from "./dom.js";
 import { gauge } from "./gauge.js";
+import { isExact } from "./jsondiff.js";
 import { draftOf, resultOf } from "./resend.js";
 import { isSuccess } from "./summary.js";
 import { visible } from "./visible.js";
@@ -133,9 +134,7 @@ function line(id, name, input, hint = null) {
 /** JSON with line breaks. Numbers that JavaScript cannot represent stay unformatted, as does other text. */
 function formatted(text) {
   try {
-    const value = JSON.parse(text);
-    const isExact = JSON.stringify(value).replace(/\s/g, "") === text.replace(/\s/g, "");
-    return isExact ? JSON.stringify(value, null, 2) : text;
+    return isExact(text) ? JSON.stringify(JSON.parse(text), null, 2) : text;
   } catch {
     return text;
   }

@@ -28,7 +28,8 @@ export class Inbox {
     this.isPaused = false;
     this.missed = false; // whether a change during a pause requires a reload
     this.unseen = 0;
-    this.queued = [];
+    this.queued = new Map(); // the pushes that arrived during a pause, by seq
+    this.dropped = 0; // the number of those that were not kept
     this.batch = [];
     this.retried = new Set(); // the keys of pushes whose loaded attempts are out of date
     this.records = new Records(() => this.changedRecords());
@@ -41,7 +42,7 @@ export class Inbox {
     this.count = h("span", {});
     this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
-    this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh(), onSize: (number) => this.showSize(number) });
+    this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (number) => this.showSize(number) });
     const pane = h("div", { class: "list-pane" }, this.search.element,
       h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount), this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, h("span", { class: "column-chooser" }, columns.chooser))), this.list.element);
     this.element = h("div", { class: "inbox" }, pane, splitter(pane), detail.element);
@@ -50,7 +51,7 @@ export class Inbox {
 
   /** The number of new pushes that are not shown while the page is paused. */
   get waiting() {
-    return this.isPaused ? this.queued.length + this.list.unseen : 0;
+    return this.isPaused ? this.queued.size + this.dropped + this.list.unseen : 0;
   }
 
   /** Whether the server has not received any pushes. */
@@ -119,10 +120,10 @@ export class Inbox {
     });
   }
 
-  /** Reloads the results and keeps the scroll position. For changes that the stream does not contain. */
-  refresh() {
+  /** Reloads the results and keeps the scroll position, even during a pause if `isForced`. For changes that the stream does not contain. */
+  refresh({ isForced = false } = {}) {
     this.missed = this.isPaused;
-    if (this.isPaused) return;
+    if (this.isPaused && !isForced) return;
     const newest = this.records.seqAt(0) ?? 0;
     this.load(() => {
       if (!this.records.sort) this.list.keepPlace(this.records.countAfter(newest));
@@ -132,7 +133,8 @@ export class Inbox {
   }
 
   async load(onLoaded) {
-    this.queued = [];
+    this.queued = new Map();
+    this.dropped = 0;
     this.search.showError(null);
     try {
       await this.loadRecords();
@@ -175,6 +177,7 @@ export class Inbox {
     const { length, total, evicted, q } = this.records;
     replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
       evicted > 0 && `, ${count(evicted)} older ones were evicted`);
+    this.list.box.setAttribute("aria-label", this.records.sort ? "Pushes, sorted" : "Pushes, newest first");
     this.list.showNotice(length ? null : this.emptyNotice());
     this.toolbar.update();
     this.list.draw();
@@ -223,8 +226,11 @@ export class Inbox {
   onEvent(event, record) {
     if (Date.parse(record.received_at) > serverNow() + 2000) this.callbacks.onClock();
     if (this.isPaused) {
-      if (event === "push") this.queued.push(record);
-      else this.queued = this.queued.map((one) => (one.seq === record.seq ? record : one));
+      if (this.queued.has(record.seq) || (event === "push" && this.queued.size < MAX_QUEUED)) this.queued.set(record.seq, record);
+      else {
+        this.missed = true;
+        if (event === "push") this.dropped += 1;
+      }
       this.callbacks.onPause();
       return;
     }
@@ -257,10 +263,10 @@ export class Inbox {
     this.list.setUnseen(this.list.unseen);
     if (!this.isPaused) {
       const queued = this.queued;
-      this.queued = [];
-      if (this.missed || queued.length > MAX_QUEUED) this.refresh();
+      this.queued = new Map();
+      if (this.missed) this.refresh();
       else {
-        this.batch.push(...queued);
+        this.batch.push(...queued.values());
         this.processBatch();
       }
     }

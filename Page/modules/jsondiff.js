@@ -12,6 +12,11 @@ export function differences(before, after) {
   return found;
 }
 
+/** Whether JavaScript represents all of a JSON text: every number exactly, and no repeated members. */
+export function isExact(text) {
+  return JSON.stringify(JSON.parse(text)).replace(/\s/g, "") === text.replace(/\s/g, "");
+}
+
 function compare(pointer, before, after, found) {
   if (found.length >= MAX) return;
   const kind = kindOf(before);

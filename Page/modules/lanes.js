@@ -1,5 +1,6 @@
 // Timelines: a lane per connection, with events as marks and pushes as bars. Idle times are collapsed, so that short
 // incidents are visible in long periods.
+import { serverNow } from "./clock.js";
 import { h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { responseText } from "./summary.js";
@@ -51,7 +52,7 @@ export function timeScale(times, width, quiet = 400) {
 }
 
 /** Returns the lanes as an element. `open(seq)` is called for a click on a bar. */
-export function lanes(connections, pushes, { width, chosen = null, open, now = Date.now() }) {
+export function lanes(connections, pushes, { width, chosen = null, open, now = serverNow() }) {
   const byConnection = Map.groupBy(pushes, (push) => push.connection?.id);
   const times = [];
   for (const connection of connections) for (const event of connection.events ?? []) times.push(Date.parse(event.at));

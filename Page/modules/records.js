@@ -10,9 +10,9 @@ export const ROW_FIELDS = [
 ].join(",");
 const FIRST_PAGE = 100;
 const KEPT_ROWS = 3000;
-const MAX_RANGES = 2000; // as the server accepts
+const MAX_TEXT = 12000; // bytes of a URL, in which a comma has three; the server accepts 16 KiB
 
-/** The parameter `seqs` of the API: `4,7-9`. At most 2000 ranges each; more result in several texts. */
+/** The parameter `seqs` of the API: `4,7-9`. Several texts if one would be too long for a URL. */
 export function seqRanges(seqs) {
   const ranges = [];
   for (const seq of [...seqs].sort((one, other) => one - other)) {
@@ -21,7 +21,14 @@ export function seqRanges(seqs) {
   }
   const texts = ranges.map(([first, last]) => (first === last ? String(first) : `${first}-${last}`));
   const parts = [];
-  for (let start = 0; start < texts.length; start += MAX_RANGES) parts.push(texts.slice(start, start + MAX_RANGES).join(","));
+  let length = Infinity;
+  for (const text of texts) {
+    length += text.length + 3;
+    if (length > MAX_TEXT) {
+      parts.push(text);
+      length = text.length;
+    } else parts[parts.length - 1] += `,${text}`;
+  }
   return parts;
 }
 
@@ -34,6 +41,8 @@ export class Records {
 
   clear() {
     this.fetching?.abort();
+    this.rest?.abort();
+    this.rest = null;
     this.arrivedDuringLoad = null;
     this.q = "";
     this.sort = "";
@@ -126,7 +135,7 @@ export class Records {
     this.evicted = page.evicted;
     for (const record of arrived) this.add(record);
     this.onChange();
-    if (!order && page.matched > page.items.length) this.loadRest(filter, signal).catch(() => {});
+    this.loadRest();
   }
 
   endFailedLoad(arrived) {
@@ -140,16 +149,25 @@ export class Records {
     return (await get("/pushes/seqs", query, { signal })).seqs;
   }
 
-  /** Loads the seq numbers of all pushes after the first page. */
-  async loadRest(filter, signal) {
-    const seqs = await this.loadOrder({ ...filter, before: this.loaded.at(-1) }, "-seq", signal);
-    for (const seq of seqs) this.loaded.push(seq);
-    this.expected = this.loaded.length;
+  /** Loads the seq numbers of all pushes after the loaded ones. */
+  async loadRest() {
+    if (this.sort || this.rest || this.loaded.length >= this.expected) return;
+    const controller = (this.rest = new AbortController());
+    try {
+      const seqs = await this.loadOrder({ ...filterOf(this.q), before: this.loaded.at(-1) }, "-seq", controller.signal);
+      for (const seq of seqs) this.loaded.push(seq);
+      this.expected = this.loaded.length;
+    } catch {
+      return; // `want` retries.
+    } finally {
+      if (this.rest === controller) this.rest = null;
+    }
     this.onChange();
   }
 
   /** Loads the rows from `first` to `last`. */
   async want(first, last) {
+    this.loadRest();
     const seqs = this.seqsBetween(first, last).filter((seq) => !this.rows.has(seq) && !this.missing.has(seq));
     if (!seqs.length) return;
     this.fetching?.abort();
@@ -190,6 +208,14 @@ export class Records {
       return !isKnown;
     }
     const isNew = !isKnown && record.seq > (this.loaded[0] ?? 0);
+    // An older push that has begun to match; pushes after the loaded ones follow with the rest of the list.
+    const isLoading = this.loaded.length < this.expected && record.seq < this.loaded.at(-1);
+    if (!isKnown && !isNew && !isLoading) {
+      const index = this.loaded.findIndex((one) => one < record.seq);
+      this.loaded.splice(index < 0 ? this.loaded.length : index, 0, record.seq);
+      this.expected += 1;
+      this.keep(record);
+    }
     if (isNew) {
       let index = this.newer.length;
       while (index > 0 && this.newer[index - 1] > record.seq) index -= 1;

@@ -1,5 +1,5 @@
 // Deletes, exports and imports pushes.
-import { download, request } from "./api.js";
+import { download, get, request } from "./api.js";
 import { showError, showMessage } from "./copy.js";
 import { choices, openDialog } from "./dialog.js";
 import { button, h, replace } from "./dom.js";
@@ -33,6 +33,9 @@ function initial({ selected, query }) {
 /** Deletes pushes after a confirmation that names their number. */
 export function clearPushes(scope, onDone) {
   const options = scopes(scope);
+  // Pushes that arrive after the question are kept.
+  const newest = get("/pushes", { kind: "*", order: "desc", limit: 1, fields: "seq" }).then((page) => page.items[0]?.seq ?? 0);
+  newest.catch(() => {}); // Reported when it is awaited.
   const what = choices("Delete", "clear-scope", options.map(([value, label]) => [value, label]), initial(scope));
   const confirm = button("", () => run(), { class: "danger" });
   const question = h("p", { class: "dialog-question", role: "status" });
@@ -44,13 +47,14 @@ export function clearPushes(scope, onDone) {
   const run = async () => {
     confirm.disabled = true;
     try {
-      const deleted = await remove(what.value(), scope);
+      const deleted = await remove(what.value(), scope, await newest);
       dialog.close();
       showMessage(`Deleted ${pushes(deleted)}`);
       onDone();
     } catch (error) {
       confirm.disabled = false;
       showError(error);
+      onDone(); // A part may be deleted.
     }
   };
   const dialog = openDialog("Clear", {}, options.length > 1 && what.element, question,
@@ -59,9 +63,8 @@ export function clearPushes(scope, onDone) {
   label();
 }
 
-async function remove(what, { selected, query, newest }) {
-  // Pushes that arrived after the confirmation was shown are kept.
-  const queries = what === "all" ? [{ all: "true" }] : what === "search" ? [{ ...filterOf(query), before: newest + 1 }] : seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
+async function remove(what, { selected, query }, newest) {
+  const queries = what === "all" ? [{ kind: "*", before: newest + 1 }] : what === "search" ? [{ ...filterOf(query), before: newest + 1 }] : seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
   let deleted = 0;
   for (const one of queries) deleted += (await (await request("DELETE", "/pushes", { query: one })).json()).deleted;
   return deleted;

@@ -4,6 +4,7 @@ import { clockTime, count, milliseconds } from "../format.js";
 import { span } from "../charts/scale.js";
 
 const HEIGHT = 132;
+const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999); // of RFC 3339
 const STEP_COLORS = ["accepted", "faulted", "rejected", "pending", "aborted"];
 
 export class TimeChart {
@@ -18,7 +19,7 @@ export class TimeChart {
       class: "chart-area", tabindex: "0", role: "slider", "aria-label": label, "aria-orientation": "horizontal", "aria-valuenow": "0",
       on: {
         pointerdown: (event) => this.begin(event), pointermove: (event) => this.drag(event), pointerup: (event) => this.end(event),
-        pointercancel: () => this.select(null), pointerleave: () => !this.dragged && this.describe(this.range), keydown: (event) => this.onKey(event),
+        pointercancel: () => this.cancel(), pointerleave: () => !this.isDragging && this.describe(this.range), keydown: (event) => this.onKey(event),
       },
     }, this.canvas);
     this.caption = h("p", { class: "chart-caption quiet" });
@@ -28,12 +29,14 @@ export class TimeChart {
 
   /** Draws a time line of the API. */
   draw({ start, bucket, counts }) {
+    // The selected range refers to the drawn buckets.
+    if (this.isDragging || (this.range && document.activeElement === this.area)) return;
     this.start = Date.parse(start);
     this.width = milliseconds(bucket);
     this.names = STEP_COLORS.filter((name) => counts[name]?.some(Boolean));
     const number = Math.max(0, ...Object.values(counts).map((list) => list.length));
     this.buckets = Array.from({ length: number }, (_, index) => this.names.map((name) => counts[name][index] ?? 0));
-    if (!this.dragged) this.range = null;
+    this.range = null;
     this.render();
   }
 
@@ -103,6 +106,11 @@ export class TimeChart {
     this.apply();
   }
 
+  cancel() {
+    this.isDragging = false;
+    this.select(null);
+  }
+
   select(range) {
     this.range = range;
     this.render();
@@ -112,7 +120,7 @@ export class TimeChart {
     if (!this.range) return;
     const [first, last] = this.range;
     this.range = null;
-    this.onSelect(this.timeOf(first), this.timeOf(last + 1));
+    this.onSelect(this.timeOf(first), Math.min(this.timeOf(last + 1), LAST_TIME));
   }
 
   onKey(event) {

@@ -2,6 +2,7 @@
 // as columns of counts.
 import { get } from "../api.js";
 import { span } from "../charts/scale.js";
+import { serverNow } from "../clock.js";
 import { h, svg } from "../dom.js";
 import { barList } from "../lanes.js";
 import { clockTime, count, milliseconds } from "../format.js";
@@ -40,7 +41,7 @@ export function track(connection, data, window, width, actions) {
 function bars(connection, items, at, actions) {
   const pushes = items.map((push) => {
     const from = Date.parse(push.received_at);
-    return { ...push, from, until: push.finished_at ? Math.max(from, Date.parse(push.finished_at)) : Date.now() };
+    return { ...push, from, until: push.finished_at ? Math.max(from, Date.parse(push.finished_at)) : serverNow() };
   });
   const arranged = arrange(pushes, at);
   const step = Math.min(BAR_STEP, BARS_HEIGHT / arranged.rows);

@@ -7,7 +7,15 @@ import { history } from "./history.js";
 import { phone } from "./phone.js";
 
 const MAX_HISTORY = 100;
+const MAX_QUERY = 4000; // characters; the server accepts 4096
 const FIELDS = "seq,received_at,outcome,accepted,delivery,request.device_token,request.payload,request.payload_error,request.size,apns,served";
+
+/** A search for pushes to device tokens: as many of them as a query can have. */
+function searchOf(tokens) {
+  let q = "";
+  for (const token of tokens) if (q.length + token.length + 7 <= MAX_QUERY) q += `${q && " "}token:${token}`;
+  return q;
+}
 
 export class DeviceDetail {
   /** `actions`: `open(seq)`, `search(q)`, `change(promise, message)`, `close()`. */
@@ -42,7 +50,7 @@ export class DeviceDetail {
       const tokens = this.isToken ? [id] : device.apps.flatMap((app) => Object.values(app.tokens).flat()).map((token) => token.token ?? token);
       const [contents, pushes] = await Promise.all([
         this.isToken ? null : get(`${path}/notifications`),
-        tokens.length ? get("/pushes", { q: tokens.slice(0, 40).map((token) => `token:${token}`).join(" "), order: "desc", limit: MAX_HISTORY, fields: FIELDS }) : { items: [], matched: 0 },
+        tokens.length ? get("/pushes", { q: searchOf(tokens), order: "desc", limit: MAX_HISTORY, fields: FIELDS }) : { items: [], matched: 0 },
       ]);
       if (id !== this.id) return;
       const text = JSON.stringify([device, contents, pushes.items.map((push) => [push.seq, push.outcome, push.delivery]), pushes.matched]);
@@ -82,7 +90,7 @@ export class DeviceDetail {
       h("div", { class: "panel-actions" }, !this.isToken && [
         perform("Online", "online", "The device is online"), perform("Offline", "offline", "The device is offline: pushes are stored"),
         perform("Low power", "restrict-power", "Low power: pushes with priority 5 or 1 are stored")],
-      tokens.length > 0 && button("Show its pushes", () => this.actions.search(tokens.slice(0, 40).map((token) => `token:${token}`).join(" ")), { class: "small", data: { key: "pushes" } }),
+      tokens.length > 0 && button("Show its pushes", () => this.actions.search(searchOf(tokens)), { class: "small", data: { key: "pushes" } }),
       button("Remove", () => this.actions.change(remove(`/devices/${encodeURIComponent(this.id)}`), "Removed"), { class: "small danger", data: { key: "remove" }, "aria-label": "Remove the device" })));
   }
 

@@ -53,8 +53,7 @@ export class ConnectionsPanel {
       if (isEmpty) return;
       const newest = await get("/pushes", { order: "desc", limit: 1, fields: "received_at,finished_at" });
       for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
-      const from = Math.min(...times);
-      const until = Math.max(...times);
+      const [from, until] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
       const margin = Math.max(5, (until - from) * 0.01);
       this.tracks.show(this.connections, Math.floor(from - margin), Math.ceil(until + margin));
     } catch (error) {

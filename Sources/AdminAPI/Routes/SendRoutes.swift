@@ -28,7 +28,7 @@ struct SendRoutes: Sendable {
       endpoint: listener.reachable, serverName: "localhost", authorities: [state.certificates.caPath])
     let push = PushClient.Push(
       deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
-    if try body.flag("dry_run") == true { return verdict(on: push) }
+    if try body.flag("dry_run") == true { return try verdict(on: push) }
     do {
       return Self.response(try await client.send([push]).first)
     } catch let error as PushClientError {
@@ -96,14 +96,25 @@ struct SendRoutes: Sendable {
 
   // MARK: - Dry run
 
+  private static let connectionFields: Set = [
+    "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade",
+  ]
+
   /// Returns the verdict on a push that is not sent.
-  private func verdict(on push: PushClient.Push) -> Response {
-    let request = HTTPMessage.HTTPRequest(
-      headers: HeaderList(
-        [
-          (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"),
-          (":authority", "localhost"),
-        ] + push.headers), body: push.payload)
+  ///
+  /// - Throws: `Problem` if HTTP/2 does not allow the header fields (RFC 9113 section 8.2.2).
+  private func verdict(on push: PushClient.Push) throws(Problem) -> Response {
+    for (name, value) in push.headers where Self.connectionFields.contains(name) || name == "te" && value != "trailers"
+    {
+      throw .badRequest(
+        "headers.\(name) belongs to one connection of HTTP/1.1, and APNs resets a stream with it", hint: "Remove it.")
+    }
+    let fields =
+      [
+        (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"),
+        (":authority", "localhost"),
+      ] + push.headers
+    let request = ServerState.receivedRequest(fields, body: push.payload)
     let verdict = state.verdict(on: request)
     return .json { writer in
       writer.member("outcome", "not_sent")

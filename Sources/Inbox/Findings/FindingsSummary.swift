@@ -138,8 +138,6 @@ package struct FindingsReport: Sendable {
   package let evicted: Int
   /// Whether no record after the selection's cursor was evicted, so that none can be missing.
   package let isComplete: Bool
-  /// The records with findings of each kind over time; nil if it was not requested.
-  fileprivate var timeline: Timeline?
 }
 
 extension Inbox {

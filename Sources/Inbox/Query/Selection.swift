@@ -56,6 +56,9 @@ package struct Selection: Sendable {
         if term.name.isEmpty { try filter.add(word: term, in: context) } else { try add(term, in: context) }
       }
     case "seqs":
+      guard filter.seqs == nil else {
+        throw FilterError(field: name, value: value, hint: "Use it once, with all numbers separated by commas.")
+      }
       guard let seqs = SeqRanges(value) else {
         throw FilterError(
           field: name, value: value,

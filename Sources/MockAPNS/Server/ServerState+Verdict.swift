@@ -1,8 +1,19 @@
 package import APNSRules
 internal import Devices
+internal import HTTP2Session
 package import HTTPMessage
 
 extension ServerState {
+  /// Returns a request as the server receives it. Of a header list that is too large it has the first fields only, because
+  /// the size is the first check.
+  package static func receivedRequest(_ fields: [(String, String)], body: [UInt8]) -> HTTPRequest {
+    let size = fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 }
+    let isTooLarge = size > HTTP2Limits.maxHeaderListSize
+    var request = HTTPRequest(headers: HeaderList(isTooLarge ? Array(fields.prefix(4)) : fields), body: body)
+    request.headersTooLarge = isTooLarge
+    return request
+  }
+
   /// Returns the verdict on a push as the first one on a new connection to the first listener, without processing it:
   /// nothing is recorded, counted or delivered, and no fault applies.
   package func verdict(on request: HTTPRequest) -> Verdict {

@@ -179,6 +179,10 @@ def test_a_dry_run_sends_nothing(furnished, device):
     furnished.api("PUT", f"/devices/{device}", {"state": "unregistered"})
     assert furnished.api("POST", "/send", draft)["reason"] == "Unregistered"
     assert furnished.api("GET", "/pushes", limit=0)["total"] == before
+    large = furnished.api("POST", "/send", {**draft, "headers": {**draft["headers"], "x-large": "x" * 8000}})
+    assert (large["status"], [check["check"] for check in large["checks"]]) == (431, ["header_list_size"])
+    refused = furnished.request("POST", "/api/v1/send", {**draft, "headers": {**draft["headers"], "connection": "close"}})
+    assert refused.status == 400 and "headers.connection" in refused.json["detail"]
     # The verdict is that of the push that is then sent.
     furnished.api("DELETE", "/rules/reset")
     sent = furnished.api("POST", "/send", {**draft, "dry_run": False})

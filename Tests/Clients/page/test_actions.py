@@ -64,6 +64,31 @@ def test_clear_names_the_number_and_asks(view):
     assert view.server.pushes() == []
 
 
+def test_clear_keeps_pushes_that_arrive_after_the_question(view, provider, device):
+    with view.page.expect_response(lambda response: "kind=" in response.url):
+        action(view, "Clear").click()
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_text("Delete 4 pushes?").wait_for()
+    provider(view.server).alert(device, "Late")
+    view.row("Late").wait_for()
+    dialog.get_by_role("button", name="Delete 4 pushes").click()
+    rows(view, 1)
+    assert len(view.server.pushes()) == 1
+
+
+def test_clear_during_a_pause_empties_the_list(view):
+    view.page.keyboard.press(".")
+    action(view, "Clear").click()
+    view.page.get_by_role("dialog").get_by_role("button", name="Delete 4 pushes").click()
+    view.page.get_by_text("No pushes yet.").wait_for()
+
+
+def test_many_separate_pushes_are_named_in_several_requests(view):
+    parts = view.page.evaluate("""async () => (await import("/page/modules/records.js")).seqRanges(Array.from({ length: 3000 }, (_, index) => 100000 + 2 * index))""")
+    assert len(parts) > 1 and all(len(part) + 2 * part.count(",") <= 12000 for part in parts)
+    assert [int(seq) for part in parts for seq in part.split(",")] == list(range(100000, 106000, 2))
+
+
 def test_clear_deletes_the_selected_pushes(view):
     choose(view, "Push 0", "Push 2")
     action(view, "Clear").click()

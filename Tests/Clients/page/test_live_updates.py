@@ -276,3 +276,33 @@ def test_a_token_is_read_from_the_address_or_requested(start, open_page, provide
     assert view.page.evaluate("() => JSON.stringify({...localStorage}) + JSON.stringify({...sessionStorage}) + document.cookie").find("open-sesame") < 0
     if way == "question":
         view.complaints.clear()
+
+
+def test_a_push_that_begins_to_match_later_is_listed(start, open_page, provider, device):
+    """The search lists the newer push at once, and the older one when its delayed response is sent."""
+    server = start()
+    server.api("POST", "/rules", {"name": "slow", "when": {"topic": "com.slow"}, "do": {"delay": {"fixed": "3s"}}})
+    slow = threading.Thread(target=lambda: provider(server).push(device, {"aps": {"alert": "Slow"}}, topic="com.slow"))
+    slow.start()
+    server.api("GET", "/pushes/wait", q="is:pending", timeout="10s")
+    provider(server).alert(device, "Fast")
+    view = open_page(server, "/?q=outcome:accepted").live()
+    view.row("Fast").wait_for()
+    view.row("Slow").wait_for()
+    slow.join()
+    assert view.page.locator(".row .row-title").all_inner_texts() == ["Fast", "Slow"]
+
+
+def test_the_rest_of_the_list_is_loaded_after_a_failed_request(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    for number in range(120):
+        one.alert(device, f"Push {number}")
+    view = open_page(server, "/?view=connect").live()
+    view.page.route("**/api/v1/pushes/seqs*", lambda route: route.abort())
+    view.page.goto(view.base)
+    view.row("Push 119").wait_for()
+    view.page.unroute("**/api/v1/pushes/seqs*")
+    view.page.get_by_role("listbox", name="Pushes, newest first").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
+    view.page.locator(".row .row-title").get_by_text("Push 0", exact=True).wait_for()
+    view.complaints.clear()  # The browser logs the aborted request.

@@ -100,6 +100,25 @@ def test_a_time_range_selected_in_the_overview_filters_the_list(start, open_page
     view.row("After").wait_for()
 
 
+def test_a_time_range_selected_by_keys_is_kept_while_pushes_arrive(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "Before")
+    view = open_page(server, "/?view=overview").live()
+    chart = view.page.get_by_role("slider", name="Pushes over time by outcome")
+    chart.locator("path").first.wait_for()
+    chart.focus()
+    view.page.keyboard.press("ArrowLeft")
+    selected = chart.get_attribute("aria-valuetext")
+    assert "Enter" in selected
+    one.alert(device, "After")
+    view.until("() => document.querySelector('[data-group=all] .group-count').textContent === '2'")
+    view.page.wait_for_timeout(2500)  # The overview refreshes every two seconds.
+    assert chart.get_attribute("aria-valuetext") == selected
+    view.page.keyboard.press("Enter")
+    view.row("Before").wait_for()
+
+
 def test_the_overview_of_an_invalid_search_says_so(start, open_page, provider, device):
     server = start()
     view = open_page(server, "/?view=overview&q=stauts:503")

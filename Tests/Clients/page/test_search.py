@@ -84,6 +84,13 @@ def test_words_are_text_that_must_all_occur(furnished, open_page):
     assert furnished.request("GET", "/api/v1/pushes", q="order").status == 400, "a word in `q` may be a misspelt condition"
 
 
+def test_completion_after_a_quoted_condition(furnished, open_page):
+    view = open_page(furnished).live()
+    view.page.get_by_role("combobox", name=FIELD).click()
+    view.page.keyboard.type('text:"a b" outc')
+    view.page.locator(".completion-option", has_text="outcome").first.wait_for()
+
+
 def test_completion_by_keyboard(furnished, open_page):
     view = open_page(furnished).live()
     field = view.page.get_by_role("combobox", name=FIELD)
