@@ -103,7 +103,9 @@ def test_what_is_saved_can_be_loaded(start, sample, tmp_path):
     saved = server.api("GET", "/fixtures")
     for flags, name in ((["--json"], "saved.json"), ([], "saved.yaml")):
         path = tmp_path / name
-        path.write_text(server.command("fixtures", "save", *flags).stdout)
+        done = server.command("fixtures", "save", *flags)
+        assert done.returncode == 0 and done.stdout, done.stderr
+        path.write_text(done.stdout)
         other = start("--fixtures", path)
         assert other.api("GET", "/fixtures") == saved
 

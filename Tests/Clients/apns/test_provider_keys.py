@@ -155,13 +155,13 @@ def test_only_the_topics_of_the_team_are_known(start, tmp_path, device):
         assert json.loads(added.stdout)["team_topics"] == (APPS if flags else None)
 
     def answers(server):
-        with connect(server) as wire:
-            def sends(topic, key_id=OWN, kind="alert"):
+        def sends(topic, key_id=OWN, kind="alert"):
+            with connect(server) as wire:  # One each, because every push has a new provider token.
                 return push(server, wire, device, acme[key_id], key_id, ACME, apns_topic=topic, apns_push_type=kind)
-            return [
-                sends(APPS[0]), sends(APPS[1]), sends(APPS[0] + ".voip", kind="voip"), sends(APPS[0], OTHER),
-                sends("com.acme.ap"), sends("com.acme.ap", OTHER), sends("com.acme.ap.voip", kind="voip"),
-                sends("com.example.app")]
+        return [
+            sends(APPS[0]), sends(APPS[1]), sends(APPS[0] + ".voip", kind="voip"), sends(APPS[0], OTHER),
+            sends("com.acme.ap"), sends("com.acme.ap", OTHER), sends("com.acme.ap.voip", kind="voip"),
+            sends("com.example.app")]
 
     expected = [(200, "")] * 4 + [(400, "TopicDisallowed")] * 4
     assert answers(server) == expected

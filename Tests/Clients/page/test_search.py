@@ -117,6 +117,7 @@ def test_completion_by_keyboard(furnished, open_page):
     options.first.wait_for()
     keys.press("Escape")
     assert options.count() == 0 and field.input_value() == "outcome:rejected sta", "Escape closes the suggestions only"
+    view.complaints.clear()  # A slow writer's unfinished condition is an invalid search, and the browser logs the 400.
 
 
 def test_completion_by_mouse_shows_values_of_the_inbox(furnished, open_page, device):
