@@ -1,5 +1,7 @@
 // A client of the admin API under /api/v1. The token, if required, comes from the URL fragment and stays in memory.
 
+const MAX_TEXT = 12000; // bytes of a query parameter, in which a comma has three; the server accepts 16 KiB
+
 let token = null;
 let askForToken = null;
 
@@ -77,4 +79,18 @@ export async function download(path, query, name) {
   anchor.href = URL.createObjectURL(await (await request("GET", path, { query })).blob());
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(anchor.href), 60000);
+}
+
+/** Joins values with commas to texts that fit into a query parameter. */
+export function urlParts(values) {
+  const parts = [];
+  let length = Infinity;
+  for (const value of values) {
+    length += value.length + 3;
+    if (length > MAX_TEXT) {
+      parts.push(value);
+      length = value.length;
+    } else parts[parts.length - 1] += `,${value}`;
+  }
+  return parts;
 }

@@ -1,5 +1,5 @@
 // The pushes that match the search: the seq numbers of all, and the row data of those near the visible part.
-import { get } from "./api.js";
+import { get, urlParts } from "./api.js";
 import { filterOf } from "./terms.js";
 
 /** The fields of a push that a row shows. */
@@ -10,7 +10,6 @@ export const ROW_FIELDS = [
 ].join(",");
 const FIRST_PAGE = 100;
 const KEPT_ROWS = 3000;
-const MAX_TEXT = 12000; // bytes of a URL, in which a comma has three; the server accepts 16 KiB
 
 /** The parameter `seqs` of the API: `4,7-9`. Several texts if one would be too long for a URL. */
 export function seqRanges(seqs) {
@@ -20,16 +19,7 @@ export function seqRanges(seqs) {
     if (last && last[1] === seq - 1) last[1] = seq; else ranges.push([seq, seq]);
   }
   const texts = ranges.map(([first, last]) => (first === last ? String(first) : `${first}-${last}`));
-  const parts = [];
-  let length = Infinity;
-  for (const text of texts) {
-    length += text.length + 3;
-    if (length > MAX_TEXT) {
-      parts.push(text);
-      length = text.length;
-    } else parts[parts.length - 1] += `,${text}`;
-  }
-  return parts;
+  return urlParts(texts);
 }
 
 export class Records {

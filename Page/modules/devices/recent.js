@@ -1,5 +1,5 @@
 // The device tokens of the newest pushes that are not registered. Cards keep their order while the view is open.
-import { get, put, remove } from "../api.js";
+import { get, put, remove, urlParts } from "../api.js";
 import { button, h, replace } from "../dom.js";
 import { count, tail } from "../format.js";
 import { display } from "../preview/display.js";
@@ -9,7 +9,6 @@ import { visible } from "../visible.js";
 const LOOKED_AT = 500;
 const SHOWN = 4;
 const MAX_CARDS = 60;
-const MAX_TEXT = 12000; // bytes of a URL; the server accepts 16 KiB
 const FIELDS = "seq,outcome,accepted,received_at,request.device_token,request.payload,request.payload_error,request.size,apns,served,verdict.status,verdict.reason";
 
 export class RecentTokens {
@@ -27,7 +26,7 @@ export class RecentTokens {
     const pushes = Map.groupBy(page.items.filter((push) => /^(?:[0-9a-f]{2})+$/.test(push.request?.device_token ?? "")), (push) => push.request.device_token);
     const tokens = [...pushes.keys()].slice(0, MAX_CARDS);
     const registered = [];
-    for (const part of parts(tokens)) registered.push(...(await get("/devices", { tokens: part })).items);
+    for (const part of urlParts(tokens)) registered.push(...(await get("/devices", { tokens: part })).items);
     const known = new Map(tokens.map((token) => [token, registered.find((one) => one.token === token) ?? null]));
     replace(this.note, `Device tokens of ${page.matched > LOOKED_AT ? `the newest ${count(LOOKED_AT)} of ${count(page.matched)} pushes` : "all pushes"} that belong to no registered device${pushes.size > MAX_CARDS ? ` (${count(MAX_CARDS)} of ${count(pushes.size)})` : ""}. A token that is not registered is online for all topics.`);
     this.draw(pushes, known);
@@ -73,20 +72,6 @@ export class RecentTokens {
         device && button("Remove", () => this.actions.change(remove(`/devices/${token}`), "Registration removed"), { class: "small", title: "Remove the registration: online for all topics", data: { key: "remove" } })));
     if (focused !== null) (element.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? element.querySelector("[data-key=state]"))?.focus();
   }
-}
-
-/** The tokens as comma-separated texts that fit into a URL, in which a comma has three bytes. */
-function parts(tokens) {
-  const texts = [];
-  let length = Infinity;
-  for (const token of tokens) {
-    length += token.length + 3;
-    if (length > MAX_TEXT) {
-      texts.push(token);
-      length = token.length;
-    } else texts[texts.length - 1] += `,${token}`;
-  }
-  return texts;
 }
 
 /** The registration of a device token without its state. */

@@ -29,7 +29,7 @@ extension ServerState {
     let device = request.headers.bytes.withUnsafeBytes { packed in
       devices.match(
         UnsafeRawBufferPointer(rebasing: packed[token.indices]), now: now,
-        unregisteredDelay: rulebook.settings.unregisteredDelay.milliseconds)
+        unregisteredDelay: rulebook.unregisteredDelay)
     }
     rulebook.checkDevice(device?.token, of: request, certificate: nil, now: now, verdict: &verdict)
     return verdict

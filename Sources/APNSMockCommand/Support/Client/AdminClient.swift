@@ -143,8 +143,9 @@ extension AdminClient {
     var result: Bool?
     do {
       return try await channel.executeThenClose { inbound, outbound in
-        try await outbound.write(.head(head(.GET, path)))
-        try await outbound.write(.end(nil))
+        // At once: a request without a body is complete with its head, and the server may respond to it and close the
+        // connection before a second write.
+        try await outbound.write(contentsOf: [.head(head(.GET, path)), .end(nil)])
         let isWhole = try await Self.read(inbound, receive)
         result = isWhole
         return isWhole
