@@ -163,7 +163,7 @@ struct DeliveryTests {
     #expect(fixture.shown == [3])
   }
 
-  /// A push that the device acknowledged in time is not overwritten, even if `advance` was not called meanwhile.
+  /// A push that the device acknowledged in time is not overwritten, even if `advance` was not called in between.
   @Test(arguments: [Duration.zero, .seconds(1)]) func acknowledgedPushesAreNotOverwritten(after delay: Duration) throws
   {
     let fixture = try Fixture()
@@ -176,7 +176,7 @@ struct DeliveryTests {
     #expect(fixture.shown == [1])
   }
 
-  /// A stored push that has expired is discarded, not overwritten, even if `advance` was not called meanwhile.
+  /// A stored push that has expired is discarded, not overwritten, even if `advance` was not called in between.
   @Test func expiredPushesAreNotOverwritten() throws {
     let fixture = try Fixture(.offline)
     try fixture.push(expiration: fixture.now / 1000 + 5)

@@ -118,20 +118,8 @@ struct SendRoutes: Sendable {
     let verdict = state.verdict(on: request)
     return .json { writer in
       writer.member("outcome", "not_sent")
-      writer.member("status", verdict.status)
-      writer.member("reason", verdict.reason?.text)
-      writer.arrayMember("checks") { writer in
-        for (check, ok) in verdict.checks {
-          writer.object { writer in
-            writer.member("check", check.name)
-            writer.member("ok", ok)
-            guard !ok else { return }
-            let detail = request.headers.bytes.withUnsafeBytes {
-              verdict.detail(headers: $0, bodySize: request.bodySize)
-            }
-            writer.member("detail", detail)
-          }
-        }
+      verdict.writeMembers(to: &writer) {
+        request.headers.bytes.withUnsafeBytes { verdict.detail(headers: $0, bodySize: request.bodySize) }
       }
       writer.objectMember("size") { writer in
         writer.member("bytes", request.bodySize)

@@ -157,17 +157,7 @@ extension Record {
   }
 
   func write(_ verdict: Verdict, to writer: inout JSONWriter) {
-    writer.member("status", verdict.status)
-    writer.member("reason", verdict.reason?.text)
-    writer.arrayMember("checks") { writer in
-      for (check, ok) in verdict.checks {
-        writer.object { writer in
-          writer.member("check", check.name)
-          writer.member("ok", ok)
-          if !ok { writer.member("detail", detail(of: verdict)) }
-        }
-      }
-    }
+    verdict.writeMembers(to: &writer) { detail(of: verdict) }
   }
 
   /// Writes the decisive injection, and under `also` the other injections that contributed.
@@ -286,6 +276,25 @@ extension Verdict.Credential {
     case .none: "none"
     case .token: "token"
     case .certificate: "certificate"
+    }
+  }
+}
+
+extension Verdict {
+  /// Writes the status, the reason and the checks as members of an object.
+  ///
+  /// - Parameter detail: Returns the explanation of the failed check.
+  package func writeMembers(to writer: inout JSONWriter, detail: () -> String) {
+    writer.member("status", status)
+    writer.member("reason", reason?.text)
+    writer.arrayMember("checks") { writer in
+      for (check, ok) in checks {
+        writer.object { writer in
+          writer.member("check", check.name)
+          writer.member("ok", ok)
+          if !ok { writer.member("detail", detail()) }
+        }
+      }
     }
   }
 }
