@@ -53,7 +53,7 @@ private struct Conversation {
       case .request(let stream): respond(to: stream, &choices)
       case .aborted(let stream), .reset(let stream, _): inspect(stream.request)
       case .cancelled(let stream), .responseDropped(let stream): held.removeAll { $0 == stream.id }
-      case .excessStreams: session.goAway(code: .refusedStream)
+      case .excessStreams: session.submitGoAway(code: .refusedStream)
       case .goAway: break
       }
     }
@@ -72,10 +72,10 @@ private struct Conversation {
     case 2:
       session.respond(to: stream, headers: Self.headers, parts: [Self.body, Self.body], waitsForRelease: true)
       held.append(stream.id)
-    case 3: session.respond(to: stream, headers: Self.headers, parts: [Self.body], resetCode: 7)
+    case 3: session.reset(stream, rawCode: 7)
     case 4: session.reset(stream, code: .cancel)
     case 5: session.announce(maxConcurrentStreams: UInt32(choices.next(below: 3)))
-    case 6: session.sendGoAway(lastStream: stream.id, rawCode: 0, debugData: Self.body)
+    case 6: session.sendUntrackedGoAway(lastStream: stream.id, rawCode: 0, debugData: Self.body)
     case 7: session.announceShutdown()
     default: session.respond(to: stream, headers: Self.headers)
     }

@@ -18,8 +18,8 @@ package struct APNSSettings: Sendable, Equatable {
   package var tokenUpdateInterval: Duration = .seconds(1200)
   /// The number of changes faster than `tokenUpdateInterval` that are allowed before `TooManyProviderTokenUpdates`.
   package var freeTokenUpdates = 1
-  /// What the changes of provider tokens are counted for (Protocol.md, section 3.2: documented for connections; reports that
-  /// other connections were affected exist).
+  /// What the changes of provider tokens are counted for (Protocol.md, section 3.2: documented for connections; reports
+  /// that other connections were affected exist).
   package var tokenUpdateScope = TokenUpdateScope.connection
   /// The idle time after which a connection is closed with GOAWAY `IdleTimeout`.
   package var idleTimeout: Duration = .seconds(3600)
@@ -41,11 +41,11 @@ package struct APNSSettings: Sendable, Equatable {
   package var errorsBeforeGoaway: Int?
   /// How long pushes to an unregistered device are still accepted before 410 `Unregistered`.
   package var unregisteredAfter: Duration = .zero
-  /// The time between the first push that is accepted after an app was removed from a registered device and the first 410
-  /// `Unregistered` (APNs does not publish it).
+  /// The time between the first push that is accepted after an app was removed from a registered device and the first
+  /// 410 `Unregistered` (APNs does not publish it).
   package var unregisteredDelay: Duration = .zero
-  /// Whether a push to an online device waits until the device has acknowledged it, and is lost if the next push to the device
-  /// arrives before (Protocol.md, section 11).
+  /// Whether a push to an online device waits until the device has acknowledged it, and is lost if the next push to the
+  /// device arrives before (Protocol.md, section 11).
   package var onlineQueue = false
   /// The time in which an online device acknowledges a push, by the server's clock. Only with `onlineQueue`.
   package var acknowledgeAfter: Duration = .seconds(1)

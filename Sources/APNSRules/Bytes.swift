@@ -56,21 +56,6 @@ extension UnsafeRawBufferPointer {
     allSatisfy(byte: { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }, word: { $0.isHexadecimal })
   }
 
-  /// Whether both have the same hexadecimal digits, ignoring case. Only valid for hexadecimal digits: other bytes
-  /// may compare equal although they differ.
-  func equalsHexadecimal(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
-    let other = UnsafeRawBufferPointer(other)
-    guard count == other.count else { return false }
-    guard count >= 8 else { return zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
-    var index = 0
-    while index + 8 <= count {
-      guard word(at: index) | .lowercaseBits == other.word(at: index) | .lowercaseBits else { return false }
-      index += 8
-    }
-    // The last eight bytes, which may overlap the previous ones.
-    return word(at: count - 8) | .lowercaseBits == other.word(at: count - 8) | .lowercaseBits
-  }
-
   /// The value of a whole number in decimal digits, clamped to `Int64.max`; nil for anything else.
   var clampedWholeNumber: Int64? {
     if let wholeNumber { return wholeNumber }

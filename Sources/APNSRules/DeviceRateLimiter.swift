@@ -1,7 +1,7 @@
 /// Token buckets by key.
 ///
-/// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm). Times are
-/// nanoseconds of the monotonic clock. Buckets not used recently are discarded, as if they were full.
+/// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm). Times
+/// are nanoseconds of the monotonic clock. Buckets not used recently are discarded, as if they were full.
 @usableFromInline
 package struct TokenBuckets: Sendable {
   @usableFromInline var fullAt: GenerationalCache<Int, Int64>
@@ -31,8 +31,8 @@ package struct TokenBuckets: Sendable {
   }
 }
 
-/// Limits the rate of pushes per device token, for row 19 of Protocol.md, section 8.2. Shared by all connections, so its
-/// owner protects it with a lock. Times are nanoseconds of the monotonic clock.
+/// Limits the rate of pushes per device token, for row 19 of Protocol.md, section 8.2. Shared by all connections, so
+/// its owner protects it with a lock. Times are nanoseconds of the monotonic clock.
 package struct DeviceRateLimiter: Sendable {
   /// The maximum rate.
   package let rate: DeviceRate

@@ -1,8 +1,8 @@
 package import HTTPMessage
 internal import Notation
 
-/// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body; for a broadcast
-/// or a request of channel management also of method, path and channel.
+/// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body; for a
+/// broadcast or a request of channel management also of method, path and channel.
 ///
 /// Computed for each push, so it has to be fast. The mixing step (multiply, then fold the halves of the product)
 /// and its constants are those of wyhash, which is in the public domain. Among a million pushes, the probability

@@ -12,7 +12,8 @@ package struct Verdict: Sendable {
     case certificate
   }
 
-  /// 200, for channel management also 201 or 204; else the status of `reason`, or 431 if the header list exceeds the limit.
+  /// 200, for channel management also 201 or 204; else the status of `reason`, or 431 if the header list exceeds the
+  /// limit.
   package var status: Int { rejection?.status ?? Int(acceptedStatus) }
   /// The reason of a rejection; nil with 431 and if the request is accepted.
   package var reason: Reason? { rejection?.reason }
@@ -102,8 +103,8 @@ package struct Verdict: Sendable {
       })
   }
 
-  /// Turns an accepted request for a new channel into a 400 `CannotCreateChannelConfig`. This last check is made outside
-  /// of `Rulebook.validate`, together with reserving the channel.
+  /// Turns an accepted request for a new channel into a 400 `CannotCreateChannelConfig`. This last check is made
+  /// outside of `Rulebook.validate`, together with reserving the channel.
   ///
   /// - Parameter limit: What is exhausted.
   package mutating func rejectNewChannel(over limit: ChannelLimit) {

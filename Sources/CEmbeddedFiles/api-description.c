@@ -16,11 +16,11 @@ static const struct apns_embedded_file files[] = {
   {"fault-parts", (const char[]) {
 #embed "../../Sources/AdminAPI/OpenAPI/fault-parts.yaml" suffix(, 0)
   }},
-  {"steering", (const char[]) {
-#embed "../../Sources/AdminAPI/OpenAPI/steering.yaml" suffix(, 0)
+  {"control", (const char[]) {
+#embed "../../Sources/AdminAPI/OpenAPI/control.yaml" suffix(, 0)
   }},
-  {"steering-parts", (const char[]) {
-#embed "../../Sources/AdminAPI/OpenAPI/steering-parts.yaml" suffix(, 0)
+  {"control-parts", (const char[]) {
+#embed "../../Sources/AdminAPI/OpenAPI/control-parts.yaml" suffix(, 0)
   }},
   {"devices", (const char[]) {
 #embed "../../Sources/AdminAPI/OpenAPI/devices.yaml" suffix(, 0)

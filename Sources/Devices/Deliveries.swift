@@ -2,8 +2,8 @@ package import APNSRules
 
 /// The properties of an accepted push to a registered token that its delivery depends on.
 package struct AcceptedPush: Sendable {
-  /// The token.
-  package let token: DeviceRegistry.TokenReference
+  /// The token and the app that it belongs to.
+  package let target: DeviceRegistry.TokenReference
   /// The position of the push's record among those that are recorded together.
   package private(set) var position = 0
   /// `apns-expiration` in seconds since 1970; nil without one.
@@ -21,10 +21,10 @@ package struct AcceptedPush: Sendable {
 
   /// Creates a description of an accepted push.
   package init(
-    token: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
+    target: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
     collapseKey: UInt64? = nil, startsActivity: Bool = false
   ) {
-    self.token = token
+    self.target = target
     self.expiration = expiration
     self.priority = priority
     self.pushType = pushType
@@ -111,9 +111,9 @@ struct Deliveries: Sendable {
   /// The number of devices in the log of a broadcast.
   static let broadcastLogLimit = 1_000
 
-  /// A stored push. APNs stores one for each app on a device (Protocol.md, section 11, documented); pushes to topics with
-  /// different suffixes do not replace each other (our inference).
-  struct Slot: Sendable {
+  /// A stored push. APNs stores one for each app on a device (Protocol.md, section 11, documented); pushes to topics
+  /// with different suffixes do not replace each other (our inference).
+  struct StoredPush: Sendable {
     var seq: Int
     /// Milliseconds since 1970.
     var expiresAt: Int64
@@ -122,7 +122,7 @@ struct Deliveries: Sendable {
     var isShown: Bool
   }
 
-  struct Shown: Sendable {
+  struct DevicePush: Sendable {
     var seq: Int
     var installation: Index
     var collapseKey: UInt64?
@@ -140,13 +140,13 @@ struct Deliveries: Sendable {
     let kind: Kind
   }
 
-  /// The stored pushes by `slotKey`.
-  var slots: [UInt64: Slot] = [:]
+  /// The stored pushes by `storageKey`.
+  var storedPushes: [UInt64: StoredPush] = [:]
   /// A time before which no stored push expires.
   var earliestExpiry = Int64.max
-  var shown: [Index: [Shown]] = [:]
+  var shown: [Index: [DevicePush]] = [:]
   /// The pushes that online devices have not acknowledged yet.
-  var unacknowledged: [Index: (push: Shown, due: Int64, isShown: Bool)] = [:]
+  var unacknowledged: [Index: (push: DevicePush, due: Int64, isShown: Bool)] = [:]
   var budgets: [BudgetKey: Budget] = [:]
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]
@@ -159,13 +159,13 @@ struct Deliveries: Sendable {
   private var logOrder: [Int] = []
 
   /// Returns the key of the slot of an app for a kind of tokens.
-  static func slotKey(_ installation: Index, kind: UInt8) -> UInt64 {
+  static func storageKey(_ installation: Index, kind: UInt8) -> UInt64 {
     let group = PushType(rawValue: kind).map { $0.topicSuffix.isEmpty ? 0 : Int($0.rawValue) + 1 } ?? 0
     return UInt64(installation) << 8 | UInt64(group)
   }
 
   /// The keys of all slots of an app.
-  static func slotKeys(_ installation: Index) -> some Sequence<UInt64> {
+  static func storageKeys(_ installation: Index) -> some Sequence<UInt64> {
     (0...UInt64(PushType.allCases.count)).lazy.map { UInt64(installation) << 8 | $0 }
   }
 
@@ -181,10 +181,10 @@ struct Deliveries: Sendable {
     log[seq, default: []].append(entry)
   }
 
-  mutating func show(_ push: Shown, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
+  mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
 
   /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id.
-  private static func add(_ push: Shown, to list: inout [Shown]) {
+  private static func add(_ push: DevicePush, to list: inout [DevicePush]) {
     if let key = push.collapseKey {
       list.removeAll { $0.collapseKey == key && $0.installation == push.installation }
     }
@@ -201,7 +201,7 @@ struct Deliveries: Sendable {
 
   /// Forgets everything about an app on a device.
   mutating func forget(installation: Index, on device: Index) {
-    for key in Self.slotKeys(installation) { slots[key] = nil }
+    for key in Self.storageKeys(installation) { storedPushes[key] = nil }
     for kind in [BudgetKey.Kind.background, .activityUpdate, .activityStart] {
       budgets[BudgetKey(installation: installation, kind: kind)] = nil
     }

@@ -26,7 +26,8 @@ package struct TokenDescription: Sendable, Equatable {
   package var kind: PushType
   /// The token in lower-case hexadecimal.
   package var token: String
-  /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that is valid.
+  /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that
+  /// is valid.
   package var expiredAt: Int64?
 
   /// Creates a description of a token.
@@ -70,8 +71,8 @@ package struct DeviceDescription: Sendable, Equatable {
     self.apps = apps
   }
 
-  /// Returns whether `text` can be the name of a device: a letter, then up to 63 letters, digits, `_` and `-`, and not a hexadecimal
-  /// number, which would be a device token.
+  /// Returns whether `text` can be the name of a device: a letter, then up to 63 letters, digits, `_` and `-`, and not
+  /// a hexadecimal number, which would be a device token.
   package static func isID(_ text: String) -> Bool {
     let bytes = text.utf8
     guard let first = bytes.first, bytes.count <= 64, isLetter(first) else { return false }

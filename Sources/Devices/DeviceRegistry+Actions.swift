@@ -18,8 +18,10 @@ extension DeviceRegistry {
   /// Installs an app on a device, again or for the first time; creates the device if there is none.
   ///
   /// - Parameters:
-  ///   - environment: The environment; nil for the only one that the app is installed for, otherwise `defaultEnvironment`.
-  ///   - replaces: Whether an installed app is installed again, which invalidates its tokens. If false, an installed app is an error.
+  ///   - environment: The environment; nil for the only one that the app is installed for, otherwise
+  ///     `defaultEnvironment`.
+  ///   - replaces: Whether an installed app is installed again, which invalidates its tokens. If false, an installed
+  ///     app is an error.
   ///   - makeToken: Returns a new token.
   /// - Returns: The new tokens, and the events of pushes that are stored for the former installation.
   /// - Throws: `DeviceError`.
@@ -91,7 +93,8 @@ extension DeviceRegistry {
     }
   }
 
-  /// Ends the validity of a token, such as that of a Live Activity that ended: pushes to it are rejected with 410 `ExpiredToken`.
+  /// Ends the validity of a token, such as that of a Live Activity that ended: pushes to it are rejected with 410
+  /// `ExpiredToken`.
   ///
   /// - Throws: `DeviceError` if the token is not registered.
   package func expire(_ token: String, now: Int64) throws(DeviceError) {
@@ -118,7 +121,8 @@ extension DeviceRegistry {
 
 /// Tokens that are registered alone, with an exact topic, as the admin API's `PUT /devices/{token}` does.
 extension DeviceRegistry {
-  /// Registers a token, or changes the state of one that is registered. A token of a device keeps its topics and environment.
+  /// Registers a token, or changes the state of one that is registered. A token of a device keeps its topics and
+  /// environment.
   ///
   /// - Returns: Whether the token is new.
   /// - Throws: `DeviceError` if a limit is reached.
@@ -252,9 +256,9 @@ extension DeviceRegistry.State {
   fileprivate mutating func discardStored(
     of installation: DeviceTables.Index, now: Int64, _ events: inout [DeliveryEvent]
   ) {
-    for key in Deliveries.slotKeys(installation) {
-      guard let slot = deliveries.slots.removeValue(forKey: key) else { continue }
-      change(slot.seq, to: .discardedUnregisteredFromStorage, now: now, &events)
+    for key in Deliveries.storageKeys(installation) {
+      guard let stored = deliveries.storedPushes.removeValue(forKey: key) else { continue }
+      change(stored.seq, to: .discardedUnregisteredFromStorage, now: now, &events)
     }
   }
 }

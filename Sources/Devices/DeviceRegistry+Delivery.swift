@@ -4,14 +4,14 @@ internal import NIOConcurrencyHelpers
 extension DeviceRegistry {
   /// Decides what happens to accepted pushes, records them and stores or delivers them.
   ///
-  /// Source: Protocol.md, section 11. The states take precedence in this order: app removed, notifications disabled, device offline,
-  /// power restricted.
+  /// Source: Protocol.md, section 11. The states take precedence in this order: app removed, notifications disabled,
+  /// device offline, power restricted.
   ///
   /// - Parameters:
   ///   - pushes: The pushes, whose `state` is set before `record` is called.
   ///   - now: The server's clock, in milliseconds since 1970.
-  ///   - record: Records the pushes with their states; returns the `seq` of the record at position 0. Called while the registry is
-  ///     locked, so that the order of deliveries is that of the records.
+  ///   - record: Records the pushes with their states; returns the `seq` of the record at position 0. Called while the
+  ///     registry is locked, so that the order of deliveries is that of the records.
   package func deliver(
     _ pushes: inout [AcceptedPush], now: Int64, settings: APNSSettings, record: (borrowing [AcceptedPush]) -> Int
   ) -> [DeliveryEvent] {
@@ -24,12 +24,13 @@ extension DeviceRegistry {
     }
   }
 
-  /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is recorded.
-  package func noticeRemoval(_ reference: TokenReference, now: Int64) {
+  /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is
+  /// recorded.
+  package func recordRemovalDetected(_ reference: TokenReference, now: Int64) {
     update { state in
       let installation = state.tables.installations[Int(reference.installation)]
       guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
-      state.tables.noticeRemoval(of: reference.installation, at: now)
+      state.tables.recordRemovalDetected(of: reference.installation, at: now)
     }
   }
 
@@ -37,7 +38,8 @@ extension DeviceRegistry {
   ///
   /// - Parameters:
   ///   - expiration: `apns-expiration` in seconds since 1970.
-  ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast later.
+  ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast
+  ///     later.
   package func broadcast(
     seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, now: Int64
   ) -> [DeliveryEvent] {
@@ -62,7 +64,8 @@ extension DeviceRegistry {
         guard result == .delivered else { continue }
         state.deliveries.subscribers[channel]?[installation] = seq
         state.receive(
-          Deliveries.Shown(seq: seq, installation: installation, collapseKey: nil), isShown: true, result, now: now,
+          Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: nil), isShown: true, result,
+          now: now,
           &events)
       }
       return events
@@ -83,10 +86,11 @@ extension DeviceRegistry {
 
   /// Whether `advance` could have an effect at some time.
   package var needsAdvancing: Bool {
-    !isEmpty && state.withLockedValue { !$0.deliveries.slots.isEmpty || !$0.deliveries.unacknowledged.isEmpty }
+    !isEmpty && state.withLockedValue { !$0.deliveries.storedPushes.isEmpty || !$0.deliveries.unacknowledged.isEmpty }
   }
 
-  /// Returns the delivery log of a push whose state has changed since it was recorded, or of a broadcast; nil without one.
+  /// Returns the delivery log of a push whose state has changed since it was recorded, or of a broadcast; nil without
+  /// one.
   package func log(of seq: Int) -> [DeliveryLogEntry]? { state.withLockedValue { $0.deliveries.log[seq] } }
 
   static func expiry(_ seconds: Int64?, now: Int64, longest: Int64) -> Int64 {
@@ -99,9 +103,9 @@ extension DeviceRegistry {
 extension DeviceRegistry.State {
   /// Returns the state that an accepted push gets at once.
   fileprivate func deliveryState(of push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> DeliveryState {
-    let token = tables.tokens[Int(push.token.token)]
-    let installation = tables.installations[Int(push.token.installation)]
-    guard token.installation == push.token.installation, token.state == .active, installation.state != .removed else {
+    let token = tables.tokens[Int(push.target.tokenIndex)]
+    let installation = tables.installations[Int(push.target.installation)]
+    guard token.installation == push.target.installation, token.state == .active, installation.state != .removed else {
       return .discardedUnregistered
     }
     guard installation.state == .enabled else { return .discardedDisabled }
@@ -117,14 +121,14 @@ extension DeviceRegistry.State {
   fileprivate mutating func deliver(
     _ push: AcceptedPush, seq: Int, now: Int64, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
   ) {
-    let installation = push.token.installation
+    let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
     guard device != DeviceTables.none else { return }
     let isShown = push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity
     switch push.state {
     case .storedOffline, .storedForPower:
-      let key = Deliveries.slotKey(installation, kind: tables.tokens[Int(push.token.token)].kind)
-      if let former = deliveries.slots[key] {
+      let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
+      if let former = deliveries.storedPushes[key] {
         if former.expiresAt > now {
           events.append(.overwrittenInStorage(seq: former.seq, by: seq))
         } else {
@@ -132,7 +136,7 @@ extension DeviceRegistry.State {
         }
       }
       let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
-      deliveries.slots[key] = Deliveries.Slot(
+      deliveries.storedPushes[key] = Deliveries.StoredPush(
         seq: seq, expiresAt: expiresAt, priority: push.priority, collapseKey: push.collapseKey, isShown: isShown)
       deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
@@ -142,7 +146,7 @@ extension DeviceRegistry.State {
         if push.state == .received { change(seq, to: .delivered, now: now, &events) }
         return events.append(.overBudget(seq: seq))
       }
-      let shown = Deliveries.Shown(seq: seq, installation: installation, collapseKey: push.collapseKey)
+      let shown = Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: push.collapseKey)
       guard push.state == .received else { return receive(shown, isShown: isShown, .delivered, now: now, &events) }
       if let former = deliveries.unacknowledged[device] {
         if former.due > now {
@@ -169,18 +173,19 @@ extension DeviceRegistry.State {
   private mutating func exceedsBudget(_ push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> Bool {
     switch push.pushType {
     case .background:
-      deliveries.exceeds(settings.backgroundBudget, .background, of: push.token.installation, now: now)
+      deliveries.exceeds(settings.backgroundBudget, .background, of: push.target.installation, now: now)
     case .liveactivity where push.startsActivity:
-      deliveries.exceeds(settings.pushToStartBudget, .activityStart, of: push.token.installation, now: now)
+      deliveries.exceeds(settings.pushToStartBudget, .activityStart, of: push.target.installation, now: now)
     case .liveactivity where push.priority == 10:
-      deliveries.exceeds(settings.liveActivityBudget, .activityUpdate, of: push.token.installation, now: now)
+      deliveries.exceeds(settings.liveActivityBudget, .activityUpdate, of: push.target.installation, now: now)
     default: false
     }
   }
 
-  /// Delivers a push to its device: adds it to the shown notifications if `isShown` is true, and informs the device's listeners.
+  /// Delivers a push to its device: adds it to the shown notifications if `isShown` is true, and informs the device's
+  /// listeners.
   mutating func receive(
-    _ push: Deliveries.Shown, isShown: Bool, _ state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]
+    _ push: Deliveries.DevicePush, isShown: Bool, _ state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]
   ) {
     let installation = tables.installations[Int(push.installation)]
     if isShown { deliveries.show(push, on: installation.device) }
@@ -205,11 +210,11 @@ extension DeviceRegistry.State {
 
   mutating func discardExpired(now: Int64, _ events: inout [DeliveryEvent]) {
     guard deliveries.earliestExpiry <= now else { return }
-    for (key, slot) in deliveries.slots where slot.expiresAt <= now {
-      deliveries.slots[key] = nil
-      change(slot.seq, to: .discardedExpired, now: now, &events)
+    for (key, stored) in deliveries.storedPushes where stored.expiresAt <= now {
+      deliveries.storedPushes[key] = nil
+      change(stored.seq, to: .discardedExpired, now: now, &events)
     }
-    deliveries.earliestExpiry = deliveries.slots.values.map(\.expiresAt).min() ?? .max
+    deliveries.earliestExpiry = deliveries.storedPushes.values.map(\.expiresAt).min() ?? .max
   }
 
   /// Delivers or discards what is stored for a device that is not offline any more.
@@ -217,7 +222,9 @@ extension DeviceRegistry.State {
     let isRestricted = tables.devices[Int(device)].state == .powerRestricted
     for installation in Array(tables.installations(of: device)) {
       let app = tables.installations[Int(installation)]
-      for (key, slot) in Deliveries.slotKeys(installation).compactMap({ key in deliveries.slots[key].map { (key, $0) } }
+      for (key, stored) in Deliveries.storageKeys(installation).compactMap({ key in
+        deliveries.storedPushes[key].map { (key, $0) }
+      }
       )
       .sorted(by: { $0.1.seq < $1.1.seq }) {
         let result: DeliveryState
@@ -225,20 +232,20 @@ extension DeviceRegistry.State {
           result = .discardedUnregisteredFromStorage
         } else if app.state == .disabled {
           result = .discardedDisabledFromStorage
-        } else if slot.expiresAt <= now {
+        } else if stored.expiresAt <= now {
           result = .discardedExpired
-        } else if isRestricted, slot.priority < 10 {
-          change(slot.seq, to: .storedForPower, now: now, &events)
+        } else if isRestricted, stored.priority < 10 {
+          change(stored.seq, to: .storedForPower, now: now, &events)
           continue
         } else {
           result = .deliveredFromStorage
         }
-        deliveries.slots[key] = nil
-        change(slot.seq, to: result, now: now, &events)
+        deliveries.storedPushes[key] = nil
+        change(stored.seq, to: result, now: now, &events)
         guard result == .deliveredFromStorage else { continue }
         receive(
-          Deliveries.Shown(seq: slot.seq, installation: installation, collapseKey: slot.collapseKey),
-          isShown: slot.isShown,
+          Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: stored.collapseKey),
+          isShown: stored.isShown,
           result, now: now, &events)
       }
       releaseBroadcasts(to: installation, app, now: now, &events)
@@ -254,7 +261,7 @@ extension DeviceRegistry.State {
       deliveries.subscribers[channel]?[installation] = stored.seq
       log(.deliveredFromStorage, of: stored.seq, on: app.device, now: now)
       receive(
-        Deliveries.Shown(seq: stored.seq, installation: installation, collapseKey: nil), isShown: true,
+        Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: nil), isShown: true,
         .deliveredFromStorage, now: now, &events)
     }
   }

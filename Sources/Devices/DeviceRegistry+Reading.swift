@@ -12,7 +12,8 @@ extension DeviceRegistry {
     package let bundleID: String?
     /// The push type that the token was registered for; nil for a token that was registered alone.
     package let kind: PushType?
-    /// The states of the device and of the app on it; nil for a token that was registered alone, or whose app was installed again.
+    /// The states of the device and of the app on it; nil for a token that was registered alone, or whose app was
+    /// installed again.
     package let states: (device: DeviceState, app: InstallationState)?
     /// The number of pushes that are stored for the token: 0 or 1.
     package fileprivate(set) var stored = 0
@@ -104,8 +105,8 @@ extension DeviceRegistry {
     state.withLockedValue { state in
       guard let device = state.tables.device(id) else { return nil }
       let stored = state.tables.installations(of: device).flatMap { installation in
-        Deliveries.slotKeys(installation).compactMap { key in
-          state.deliveries.slots[key].map { state.tables.shown(seq: $0.seq, installation) }
+        Deliveries.storageKeys(installation).compactMap { key in
+          state.deliveries.storedPushes[key].map { state.tables.shown(seq: $0.seq, installation) }
         }
       }
       return DeviceContents(
@@ -116,7 +117,8 @@ extension DeviceRegistry {
 
   // MARK: - Listeners
 
-  /// Requests the events `received` for a device, until `endWatching` has been called once for each call of this method.
+  /// Requests the events `received` for a device, until `endWatching` has been called once for each call of this
+  /// method.
   ///
   /// - Throws: `DeviceError` if there is no such device.
   package func beginWatching(_ id: String) throws(DeviceError) {
@@ -183,7 +185,8 @@ extension DeviceRegistry {
     state.withLockedValue { $0.deliveries.subscribers[channel]?.count ?? 0 }
   }
 
-  /// Forgets a channel that was removed. A stored broadcast may still be delivered (Protocol.md, section 10, documented).
+  /// Forgets a channel that was removed. A stored broadcast may still be delivered (Protocol.md, section 10,
+  /// documented).
   package func removeSubscriptions(of channel: ChannelName) {
     state.withLockedValue { $0.deliveries.subscribers[channel] = nil }
   }
@@ -196,7 +199,7 @@ extension DeviceRegistry.State {
     let token = tables.tokens[Int(index)]
     let device = tables.installations[Int(token.installation)].device
     guard device != DeviceTables.none else { return listing }
-    listing.stored = deliveries.slots[Deliveries.slotKey(token.installation, kind: token.kind)] == nil ? 0 : 1
+    listing.stored = deliveries.storedPushes[Deliveries.storageKey(token.installation, kind: token.kind)] == nil ? 0 : 1
     listing.shown = deliveries.shown[device]?.count { $0.installation == token.installation } ?? 0
     return listing
   }

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// The registered devices, the apps on them and their tokens; what is stored for them and what they show.
 ///
-/// Safe to call from any thread: one lock protects everything. A push to a token that is not registered costs one lookup, and
-/// one atomic load if nothing is registered.
+/// Safe to call from any thread: one lock protects everything. A push to a token that is not registered costs one
+/// lookup, and one atomic load if nothing is registered.
 package final class DeviceRegistry: Sendable {
   struct State: Sendable {
     var tables = DeviceTables() { didSet { version &+= 1 } }
@@ -65,12 +65,12 @@ package final class DeviceRegistry: Sendable {
     /// The token, for `deliver`.
     package let reference: TokenReference
     /// Whether the app was removed and APNs has not detected it.
-    package let isRemovalUnnoticed: Bool
+    package let isRemovalUndetected: Bool
   }
 
   /// A registered token, valid until the token is removed.
   package struct TokenReference: Sendable, Equatable {
-    let token: DeviceTables.Index
+    let tokenIndex: DeviceTables.Index
     let installation: DeviceTables.Index
   }
 
@@ -78,7 +78,8 @@ package final class DeviceRegistry: Sendable {
   ///
   /// - Parameters:
   ///   - now: The server's clock, in milliseconds since 1970.
-  ///   - unregisteredDelay: The time in milliseconds between the first accepted push after an app's removal and the first 410.
+  ///   - unregisteredDelay: The time in milliseconds between the first accepted push after an app's removal and the
+  ///     first 410.
   package func match(_ digits: UnsafeRawBufferPointer, now: Int64, unregisteredDelay: Int64 = 0) -> Match? {
     state.withLockedValue { state in
       guard let index = state.tables.token(digits) else { return nil }
@@ -98,8 +99,8 @@ package final class DeviceRegistry: Sendable {
         } else { .any }
       return Match(
         token: RegisteredToken(environment: installation.environment, topics: topics, status: status),
-        reference: TokenReference(token: index, installation: token.installation),
-        isRemovalUnnoticed: installation.state == .removed && installation.removalNoticedAt == nil)
+        reference: TokenReference(tokenIndex: index, installation: token.installation),
+        isRemovalUndetected: installation.state == .removed && installation.removalNoticedAt == nil)
     }
   }
 
@@ -107,7 +108,8 @@ package final class DeviceRegistry: Sendable {
 
   /// Adds devices, all or none.
   ///
-  /// - Parameter change: Adds the devices. If it throws, nothing changes. It is called again if the registry was changed while it ran.
+  /// - Parameter change: Adds the devices. If it throws, nothing changes. It is called again if the registry was
+  ///   changed while it ran.
   package func load(now: Int64, _ change: (inout DeviceLoader) throws -> Void) rethrows {
     // Outside of the lock, so that pushes do not wait. After three attempts inside, so that loading ends.
     for _ in 0..<3 {
@@ -166,7 +168,8 @@ package struct DeviceLoader {
 
   /// Adds a device, or replaces the one with its id that was there before.
   ///
-  /// - Throws: `DeviceError` if the id was added before by this loader, if a token is registered, or if a limit is reached.
+  /// - Throws: `DeviceError` if the id was added before by this loader, if a token is registered, or if a limit is
+  ///   reached.
   package mutating func add(_ device: DeviceDescription) throws(DeviceError) {
     if let former = tables.device(device.id) {
       guard let known = added, !known.contains(former) else { throw .deviceExists(device.id) }

@@ -2,11 +2,11 @@ internal import APNSRules
 internal import HTTPMessage
 internal import Notation
 
-/// The registered devices, their apps and tokens in arrays of small entries that refer to each other by index, so that a million
-/// devices need little memory.
+/// The registered devices, their apps and tokens in arrays of small entries that refer to each other by index, so that
+/// a million devices need little memory.
 ///
-/// A value: fixtures are loaded into a copy, so that nothing of an invalid file remains. Entries of removed devices and tokens are used
-/// again.
+/// A value: fixtures are loaded into a copy, so that nothing of an invalid file remains. Entries of removed devices and
+/// tokens are used again.
 struct DeviceTables: Sendable {
   /// An index into one of the arrays.
   typealias Index = UInt32
@@ -203,7 +203,7 @@ struct DeviceTables: Sendable {
     installations[Int(index)].removalNoticedAt = nil
   }
 
-  mutating func noticeRemoval(of installation: Index, at time: Int64) {
+  mutating func recordRemovalDetected(of installation: Index, at time: Int64) {
     installations[Int(installation)].removalNoticedAt = time
   }
 

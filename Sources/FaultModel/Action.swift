@@ -42,7 +42,8 @@ package indirect enum Action: Sendable, Equatable {
   case ignorePings(for: Duration?)
   /// Resets the connection immediately after accepting it.
   case refuse
-  /// Accepts the connection but discards what it receives and sends nothing for a time, then closes it; nil waits for `limits.max_hold`.
+  /// Accepts the connection but discards what it receives and sends nothing for a time, then closes it; nil waits for
+  /// `limits.max_hold`.
   case silence(for: Duration?)
   /// Stalls the TLS handshake for a time, then ends with `endWith`; nil waits for `limits.max_hold`.
   case stall(for: Duration?, endWith: Ending)

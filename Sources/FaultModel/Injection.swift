@@ -8,37 +8,38 @@ package struct Injection: Sendable, Equatable {
     package let action: Action
     package let followedBy: Action?
     package let continues: Bool
-    package let slot: Int?
+    package let counterID: Int?
     /// The response, if the effect is nothing else.
     package let constantResponse: ConstantResponse?
 
-    package init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?)
-    {
+    package init(
+      profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, counterID: Int?
+    ) {
       self.profile = profile
       self.rule = rule
       self.action = action
       self.followedBy = followedBy
       self.continues = continues
-      self.slot = slot
+      self.counterID = counterID
       constantResponse = continues || followedBy != nil ? nil : action.constantResponse
     }
 
     /// - Parameter action: The resolved action.
-    package convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
+    package convenience init(_ rule: Rule, profile: String?, doing action: Action, counterID: Int) {
       self.init(
         profile: profile, rule: rule.name, action: action,
-        continues: rule.continues ?? action.name.continues ?? false, slot: slot)
+        continues: rule.continues ?? action.name.continues ?? false, counterID: counterID)
     }
 
     package static func == (one: RuleEffect, other: RuleEffect) -> Bool {
       one === other
         || one.profile == other.profile && one.rule == other.rule && one.action == other.action
-          && one.followedBy == other.followedBy && one.continues == other.continues && one.slot == other.slot
+          && one.followedBy == other.followedBy && one.continues == other.continues && one.counterID == other.counterID
     }
   }
 
   /// The draw that made the rule fire.
-  package struct Chance: Sendable, Equatable {
+  package struct DrawResult: Sendable, Equatable {
     package var draw: Double?
     package var probability: Double?
     package var ordinal = 0
@@ -51,11 +52,11 @@ package struct Injection: Sendable, Equatable {
   }
 
   package let effect: RuleEffect
-  package let chance: Chance
+  package let drawResult: DrawResult
 
-  package init(_ effect: RuleEffect, _ chance: Chance) {
+  package init(_ effect: RuleEffect, _ drawResult: DrawResult) {
     self.effect = effect
-    self.chance = chance
+    self.drawResult = drawResult
   }
 
   package init(
@@ -63,8 +64,9 @@ package struct Injection: Sendable, Equatable {
     draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0
   ) {
     self.init(
-      RuleEffect(profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, slot: nil),
-      Chance(draw: draw, probability: probability, ordinal: ordinal))
+      RuleEffect(
+        profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, counterID: nil),
+      DrawResult(draw: draw, probability: probability, ordinal: ordinal))
   }
 
   /// The profile that the rule belongs to; nil for added rules and magic device tokens.
@@ -78,16 +80,16 @@ package struct Injection: Sendable, Equatable {
   /// Whether evaluation continued with later rules.
   package var continues: Bool { effect.continues }
   /// The number drawn, at least 0 and below `probability`; nil if nothing was drawn.
-  package var draw: Double? { chance.draw }
+  package var draw: Double? { drawResult.draw }
   /// The probability; nil for a rule without one.
-  package var probability: Double? { chance.probability }
+  package var probability: Double? { drawResult.probability }
   /// The ordinal of the draw: the attempt number, or 0.
-  package var ordinal: Int { chance.ordinal }
+  package var ordinal: Int { drawResult.ordinal }
   /// The key of the rule's counters, for `RuleCounters.release`.
-  package var slot: Int? { effect.slot }
+  package var counterID: Int? { effect.counterID }
 
   /// Returns the same injection with another action, for the pushes on a connection that is about to shut down.
-  package func doing(_ action: Action) -> Injection {
+  package func replacingAction(with action: Action) -> Injection {
     Injection(
       profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,
       ordinal: ordinal)
@@ -122,10 +124,10 @@ extension [Injection] {
 package struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
   // Stored in parts, because the runtime copies an optional of the whole far more slowly.
   private var effect: Injection.RuleEffect?
-  private var chance = Injection.Chance()
+  private var drawResult = Injection.DrawResult()
   private var others: [Injection] = []
 
-  private var one: Injection? { effect.map { Injection($0, chance) } }
+  private var one: Injection? { effect.map { Injection($0, drawResult) } }
 
   /// Creates a collection of one injection.
   package init(_ injection: Injection) { begin(with: injection) }
@@ -162,7 +164,7 @@ package struct Injections: Sendable, Equatable, RandomAccessCollection, Expressi
 
   private mutating func begin(with injection: Injection) {
     effect = injection.effect
-    chance = injection.chance
+    drawResult = injection.drawResult
   }
 }
 
@@ -172,16 +174,16 @@ package struct Injections: Sendable, Equatable, RandomAccessCollection, Expressi
 /// The owner must keep `referent` alive for as long as the value is used.
 package struct PackedInjection: Sendable {
   private let effect: Unmanaged<Injection.RuleEffect>
-  private let chance: Injection.Chance
+  private let drawResult: Injection.DrawResult
 
   /// Packs an injection.
   package init(_ injection: borrowing Injection) {
     effect = .passUnretained(injection.effect)
-    chance = injection.chance
+    drawResult = injection.drawResult
   }
 
   /// The injection.
-  package var injection: Injection { Injection(effect.takeUnretainedValue(), chance) }
+  package var injection: Injection { Injection(effect.takeUnretainedValue(), drawResult) }
 
   /// The object that the owner must keep alive.
   package var referent: Unmanaged<AnyObject> { .fromOpaque(effect.toOpaque()) }

@@ -17,21 +17,16 @@ extension HTTP2ServerSession {
   /// Responds with a body in parts: sends HEADERS, then each part in its own DATA frame; an empty part is an empty
   /// frame. A part larger than the client's window or 16 384 bytes is split. The last frame carries END_STREAM.
   ///
-  /// - Parameters:
-  ///   - waitsForRelease: Sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
-  ///     waits as well and is sent in an empty DATA frame.
-  ///   - resetCode: Resets the stream with this code after the last part instead of END_STREAM, for a truncated
-  ///     response. Without parts, RST_STREAM follows HEADERS.
+  /// - Parameter waitsForRelease: Sends HEADERS at once and each part when `releasePart` is called for it. Without
+  ///   parts, END_STREAM waits as well and is sent in an empty DATA frame.
   package func respond(
-    to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], waitsForRelease: Bool = false,
-    resetCode: UInt32? = nil
+    to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], waitsForRelease: Bool = false
   ) {
-    if parts.isEmpty, !waitsForRelease, resetCode == nil {
+    if parts.isEmpty, !waitsForRelease {
       respond(to: stream, headers: headers)
     } else {
       submit(
-        ResponseBodyParts(parts: parts, waitsForRelease: waitsForRelease, resetCode: resetCode), to: stream,
-        headers: headers)
+        ResponseBodyParts(parts: parts, waitsForRelease: waitsForRelease), to: stream, headers: headers)
     }
   }
 
@@ -101,7 +96,7 @@ extension HTTP2ServerSession {
   ///
   /// - Parameter lastStream: The highest stream that was or will be processed; nil for the last one processed so
   ///   far.
-  package func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
+  package func submitGoAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
     nghttp2_submit_goaway(
       session, 0, lastStream ?? lastReceivedStream, code.rawValue, debugData, debugData.count)
   }
@@ -111,14 +106,14 @@ extension HTTP2ServerSession {
     nghttp2_submit_shutdown_notice(session)
   }
 
-  /// Sends GOAWAY without nghttp2's knowledge, after all other frames of the next `appendOutput`. nghttp2's state does not
-  /// change: streams continue, new streams are reported, and `isFinished` keeps its value. The caller ignores
+  /// Sends GOAWAY without nghttp2's knowledge, after all other frames of the next `appendOutput`. nghttp2's state does
+  /// not change: streams continue, new streams are reported, and `isFinished` keeps its value. The caller ignores
   /// streams that must not be processed.
   ///
   /// - Parameters:
   ///   - rawCode: Any error code.
   ///   - debugData: Truncated to 16 376 bytes.
-  package func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
+  package func sendUntrackedGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
     pending.goAways.append((lastStream, rawCode, debugData))
   }
 
@@ -128,17 +123,14 @@ extension HTTP2ServerSession {
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()
     provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
-    provider.read_callback = { _, _, buffer, length, flags, source, user in
-      guard let buffer, let flags, let pointer = source?.pointee.ptr, let user else { return 0 }
+    provider.read_callback = { _, _, buffer, length, flags, source, _ in
+      guard let buffer, let flags, let pointer = source?.pointee.ptr else { return 0 }
       let stream = Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
       switch stream.state.responseBody?.copyNext(to: UnsafeMutableBufferPointer(start: buffer, count: length)) {
       case .bytes(let count, let isLast)?:
         stream.state.overdueChecks = 0
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
-      case .reset(let code)?:
-        HTTP2ServerSession.with(user) { $0.pending.resets.append((stream.id, code)) }
-        return APNS_DATA_DEFERRED
       case .waiting?, nil:
         return APNS_DATA_DEFERRED
       }
@@ -179,9 +171,9 @@ extension HTTP2ServerSession {
 /// Time limits for slow clients. A session has no clock: its owner calls `endOverdueStreams` every
 /// `HTTP2Limits.overdueCheckInterval`.
 extension HTTP2ServerSession {
-  /// Resets the streams whose client has not sent the rest of its request, or opened the window for the response, for more
-  /// than `HTTP2Limits.maxOverdueChecks` calls. These streams become `isOverdue`, and an incomplete request
-  /// is reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
+  /// Resets the streams whose client has not sent the rest of its request, or opened the window for the response, for
+  /// more than `HTTP2Limits.maxOverdueChecks` calls. These streams become `isOverdue`, and an incomplete request is
+  /// reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
   /// window is withheld.
   ///
   /// - Returns: The streams that were reset; valid until `appendOutput` closes them.

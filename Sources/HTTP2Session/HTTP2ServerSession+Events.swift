@@ -244,8 +244,8 @@ extension HTTP2ServerSession {
     if receiving.isActive { receiving.closedStreams.append(id) }
     guard let object = removeOpenStream(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
-      // A stream whose response waits for a release is not reused: its owner may still release a part without knowing that it is
-      // closed.
+      // A stream whose response waits for a release is not reused: its owner may still release a part without knowing
+      // that it is closed.
       if stream.isAnswered, !stream.isAwaitingRelease { return true }
       // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {

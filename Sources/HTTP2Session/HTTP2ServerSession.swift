@@ -4,7 +4,7 @@ internal import CNghttp2
 /// to send. It performs no I/O.
 ///
 /// Use it in this order: pass received bytes to `receive`, read the events with `nextEvent`, issue commands
-/// (`respond`, `goAway`, …), then call `appendOutput` and send the bytes it appends. Events are queued inside nghttp2's
+/// (`respond`, `submitGoAway`, …), then call `appendOutput` and send the bytes it appends. Events are queued inside nghttp2's
 /// callbacks and handled after they return, because nghttp2 must not be re-entered from a callback.
 ///
 /// Not Sendable: a session is confined to one event loop.
@@ -18,8 +18,8 @@ package final class HTTP2ServerSession {
     case aborted(RequestStream)
     /// The server reset the stream with this code, because the request violates HTTP/2.
     case reset(RequestStream, HTTP2ErrorCode)
-    /// The stream was closed after its request was reported, by RST_STREAM from the client or by a GOAWAY that
-    /// excludes it, while the response was not yet submitted or a part of it waited for a release. Nothing can be sent on the
+    /// The stream was closed after its request was reported, by RST_STREAM from the client or by a GOAWAY that excludes
+    /// it, while the response was not yet submitted or a part of it waited for a release. Nothing can be sent on the
     /// stream any more.
     case cancelled(RequestStream)
     /// The submitted response is not sent: the peer violated the protocol after the request, and no response
@@ -292,8 +292,8 @@ package final class HTTP2ServerSession {
   /// The open streams without a submitted response.
   package var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
 
-  /// The number of responses that are not sent completely because the client's window for the connection is exhausted; 0
-  /// while there is window left.
+  /// The number of responses that are not sent completely because the client's window for the connection is exhausted;
+  /// 0 while there is window left.
   package var responsesAwaitingWindow: Int {
     nghttp2_session_get_remote_window_size(session) > 0 ? 0 : openStreams.count { $0.isAnswered }
   }

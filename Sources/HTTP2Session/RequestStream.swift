@@ -130,8 +130,6 @@ struct ResponseBodyParts {
     case bytes(Int, isLast: Bool)
     /// Wait for `release`.
     case waiting
-    /// Reset the stream with this code instead of ending it.
-    case reset(UInt32)
   }
 
   /// The current part. Nearly all bodies have only one part, which needs no array.
@@ -139,7 +137,6 @@ struct ResponseBodyParts {
   /// The parts after the current one.
   private var rest: ArraySlice<[UInt8]> = []
   private let count: Int
-  private let resetCode: UInt32?
   /// The number of parts that may be sent.
   private var released: Int
   private var index = 0
@@ -149,20 +146,16 @@ struct ResponseBodyParts {
   init(_ body: [UInt8]) {
     part = body
     count = 1
-    resetCode = nil
     released = .max
   }
 
   /// Creates a body in parts.
   ///
-  /// - Parameters:
-  ///   - waitsForRelease: Whether each part waits for `release`.
-  ///   - resetCode: The code to reset the stream with after the last part; nil to end it with END_STREAM.
-  init(parts: [[UInt8]], waitsForRelease: Bool, resetCode: UInt32?) {
+  /// - Parameter waitsForRelease: Whether each part waits for `release`.
+  init(parts: [[UInt8]], waitsForRelease: Bool) {
     part = parts.first ?? []
     rest = parts.dropFirst()
     count = parts.count
-    self.resetCode = resetCode
     released = waitsForRelease ? 0 : .max
   }
 
@@ -178,7 +171,7 @@ struct ResponseBodyParts {
   mutating func copyNext(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Step {
     guard index < count else {
       if isAwaitingRelease { return .waiting }
-      return resetCode.map { .reset($0) } ?? .bytes(0, isLast: true)
+      return .bytes(0, isLast: true)
     }
     guard index < released else { return .waiting }
     let size = min(buffer.count, part.count - offset)
@@ -191,6 +184,6 @@ struct ResponseBodyParts {
       offset = 0
       part = rest.popFirst() ?? []
     }
-    return .bytes(size, isLast: index == count && resetCode == nil)
+    return .bytes(size, isLast: index == count)
   }
 }

@@ -4,8 +4,8 @@
 /// length (2 bytes), name, value`. The inbox stores the same bytes. References to a value are stored as a
 /// `ByteRange` into `bytes`.
 ///
-/// `@usableFromInline`, here and at other package types, lets the compiler inline members into other modules. Measured: 5 %
-/// of the instructions per push (`Benchmarks/instructions.py`, workload `400`).
+/// `@usableFromInline`, here and at other package types, lets the compiler inline members into other modules. Measured:
+/// 5 % of the instructions per push (`Benchmarks/instructions.py`, workload `400`).
 @usableFromInline
 package struct HeaderList: Sendable, Equatable {
   /// The packed fields.

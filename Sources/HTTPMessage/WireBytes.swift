@@ -55,8 +55,8 @@ extension UnsafeRawBufferPointer {
         == other.loadUnaligned(fromByteOffset: second, as: Word.self)
   }
 
-  /// Returns whether the bytes are `values` in hexadecimal digits of either case. Only valid for hexadecimal digits: other
-  /// bytes may count as the same values.
+  /// Returns whether the bytes are `values` in hexadecimal digits of either case. Only valid for hexadecimal digits:
+  /// other bytes may count as the same values.
   package func encodeHexadecimally(_ values: UnsafeRawBufferPointer) -> Bool {
     guard count == 2 * values.count else { return false }
     guard values.count >= 4 else {

@@ -22,7 +22,7 @@ struct FailureReport {
   /// Creates a report on the current state of a server.
   init(_ server: MockServer) {
     let selection = server.state.faults.selection
-    profile = selection.chosen.reference
+    profile = selection.selectedProfile.reference
     seed = selection.seed
     // An empty query is valid.
     pushes = (try? server.pushes()) ?? []

@@ -5,8 +5,8 @@ extension MockServer {
 
   /// The server that the trait `.apns()` started for the running test.
   ///
-  /// Also available in a suite's initializer and in the test's child tasks, but not in detached tasks or in callbacks on
-  /// other threads.
+  /// Also available in a suite's initializer and in the test's child tasks, but not in detached tasks or in callbacks
+  /// on other threads.
   ///
   /// - Throws: `MissingServerError` if there is none.
   public static var current: MockServer {

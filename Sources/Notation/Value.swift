@@ -126,6 +126,11 @@ package enum Spelling {
     return best.name
   }
 
+  /// Returns a sentence such as `Did you mean topic? ` with a space after it; empty if no name is similar enough.
+  package static func suggestion(for word: String, among names: some Sequence<String>) -> String {
+    nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
+  }
+
   /// Returns the number of insertions, deletions, substitutions and swaps of adjacent letters between two words.
   private static func distance(_ one: [Unicode.Scalar], _ other: [Unicode.Scalar]) -> Int {
     var beforeLast: [Int] = []

@@ -19,13 +19,14 @@ package struct QueryCondition: Sendable {
   ///
   /// - Parameters:
   ///   - fields: The available fields.
-  ///   - further: Names that are allowed here in addition to the fields, for the error's hint.
+  ///   - additionalNames: Names that are allowed here in addition to the fields, for the error's hint.
   ///   - now: The reference of times such as `-5m`, in milliseconds since 1970; nil if such times are invalid.
   /// - Throws: `FilterError` for an unknown field or an invalid value.
   package init(
-    _ term: QueryTerm, among fields: [QueryField] = QueryField.allCases, further: [String] = [], now: Int64? = nil
+    _ term: QueryTerm, among fields: [QueryField] = QueryField.allCases, additionalNames: [String] = [],
+    now: Int64? = nil
   ) throws(FilterError) {
-    subject = try QuerySubject(term.name, among: fields, further: further)
+    subject = try QuerySubject(term.name, among: fields, additionalNames: additionalNames)
     self.term = term
     let length = term.value.text.utf8.count
     guard length <= QueryText.maxLength else {
@@ -76,7 +77,7 @@ extension QueryField {
     case .word(let words, let foldsCase):
       let pattern = TextPattern(pieces: value.pieces, foldsCase: foldsCase)
       if words.contains(where: pattern.matches) { return .text(pattern) }
-      let guess = Spelling.nearest(to: value.text, among: words).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: value.text, among: words)
       throw FilterError(field: term.name, value: value.text, hint: "\(guess)Use \(validValues).")
     case .number: return value.digitsPattern.map { .text($0) } ?? value.wholeNumbers().map { .number($0) }
     case .flag: return ["true", "false"].contains(value.text) ? .text(TextPattern(value.text, foldsCase: false)) : nil

@@ -102,9 +102,9 @@ package enum QueryField: String, CaseIterable, Sendable {
 
   /// Returns the list of fields that errors show.
   ///
-  /// - Parameter further: Further names that are allowed.
-  package static func list(of fields: [QueryField], further: [String] = []) -> String {
-    let names = fields.map(\.rawValue) + ["payload./pointer", "header.name"] + further
+  /// - Parameter additionalNames: Other names that are allowed.
+  package static func list(of fields: [QueryField], additionalNames: [String] = []) -> String {
+    let names = fields.map(\.rawValue) + ["payload./pointer", "header.name"] + additionalNames
     let short = aliases.filter { fields.contains($0.field) }.map { "\($0.name) for \($0.field.rawValue)" }
     return "The fields are \(names.joined(separator: ", ")). In short: \(short.joined(separator: ", "))."
   }
@@ -135,10 +135,10 @@ package enum QuerySubject: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - fields: The available fields.
-  ///   - further: Names that are allowed here in addition to the fields, for the error's hint.
+  ///   - additionalNames: Names that are allowed here in addition to the fields, for the error's hint.
   /// - Throws: `FilterError` if the name is unknown or has an invalid pointer.
   package init(
-    _ name: String, among fields: [QueryField] = QueryField.allCases, further: [String] = []
+    _ name: String, among fields: [QueryField] = QueryField.allCases, additionalNames: [String] = []
   ) throws(FilterError) {
     if name.hasPrefix("payload.") {
       try self.init(pointer: name.dropFirst("payload.".count), name: name)
@@ -148,11 +148,12 @@ package enum QuerySubject: Sendable, Equatable {
       self = .field(field)
     } else {
       // Limit the length: a longer word is not a typo, and the comparison takes time.
-      let names = fields.map(\.rawValue) + further + QueryField.aliases.filter { fields.contains($0.field) }.map(\.name)
+      let names =
+        fields.map(\.rawValue) + additionalNames + QueryField.aliases.filter { fields.contains($0.field) }.map(\.name)
       let guess = Spelling.nearest(to: String(name.prefix(40)), among: names).map { "did you mean \($0)? " } ?? ""
       throw FilterError(
         name: name, message: "unknown field \"\(FilterError.shown(name))\"",
-        hint: guess + QueryField.list(of: fields, further: further))
+        hint: guess + QueryField.list(of: fields, additionalNames: additionalNames))
     }
   }
 

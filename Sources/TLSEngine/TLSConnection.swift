@@ -182,8 +182,8 @@ package final class TLSConnection {
     }
   }
 
-  /// The first 64 protocol names the client offered with ALPN, in its order, available from `.clientHelloReceived` on. Empty
-  /// without ALPN, or if the handshake does not stop. Invalid UTF-8 is replaced.
+  /// The first 64 protocol names the client offered with ALPN, in its order, available from `.clientHelloReceived` on.
+  /// Empty without ALPN, or if the handshake does not stop. Invalid UTF-8 is replaced.
   package private(set) var offeredProtocols: [String] = []
 
   /// Continues a handshake that stopped at `.clientHelloReceived`.

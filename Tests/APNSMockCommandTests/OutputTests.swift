@@ -59,8 +59,8 @@ import Testing
     // An argument that is neither a parameter nor a query is left to the server.
     (["topic"], [], "q=topic"), (["=x"], [], "q=%3Dx"),
   ])
-  func filterBecomesAQuery(_ words: [String], _ further: [(String, String)], _ query: String) throws {
-    #expect(try FilterArguments.parse(words).query(and: further) == query)
+  func filterBecomesAQuery(_ words: [String], _ others: [(String, String)], _ query: String) throws {
+    #expect(try FilterArguments.parse(words).query(and: others) == query)
   }
 
   @Test(arguments: [[], [""], [" ", "\t"]])

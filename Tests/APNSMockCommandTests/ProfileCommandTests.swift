@@ -26,11 +26,11 @@ import Testing
     try await TestServer.run { mock in
       let faults = mock.state.faults
       try await Self.run(["profile", "use", "flaky-503?rate=0.5", "--seed", "7", "--ttl", "1h"], mock)
-      #expect(faults.selection.chosen.reference == "flaky-503?rate=0.5")
+      #expect(faults.selection.selectedProfile.reference == "flaky-503?rate=0.5")
       #expect(faults.selection.seed == 7)
       #expect(faults.selection.endsAt != nil)
       try await Self.run(["profile", "set", "rate=0.25", "streak=3"], mock)
-      #expect(faults.selection.chosen.reference == "flaky-503?rate=0.25&streak=3")
+      #expect(faults.selection.selectedProfile.reference == "flaky-503?rate=0.25&streak=3")
       try await Self.run(["profile", "show"], mock)
       try await Self.run(["profile", "off"], mock)
       #expect(faults.selection.profile.name == "healthy")

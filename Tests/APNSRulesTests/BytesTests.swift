@@ -5,23 +5,6 @@ import Testing
 
 /// Comparisons of bytes received from the network.
 @Suite struct BytesTests {
-  /// Lengths around the number of bytes that are compared at once.
-  @Test(arguments: [0, 1, 2, 7, 8, 9, 15, 16, 17, 64, 66])
-  func hexadecimalDigitsAreTheSameInAnyCase(count: Int) {
-    let digits = Array("0123456789abcdefABCDEF".utf8)
-    let text = (0..<count).map { digits[$0 * 7 % digits.count] }
-    #expect(Self.equal(text, Array(String(decoding: text, as: UTF8.self).uppercased().utf8)))
-    #expect(Self.equal(text, Array(String(decoding: text, as: UTF8.self).lowercased().utf8)))
-    #expect(!Self.equal(text, text + [UInt8(ascii: "0")]))
-    for position in text.indices {
-      for digit in digits where digit | 0x20 != text[position] | 0x20 {
-        var other = text
-        other[position] = digit
-        #expect(!Self.equal(text, other), "\(count) digits, another at \(position)")
-      }
-    }
-  }
-
   /// Compares the test of eight bytes at once with a test of each byte: every byte value at every position.
   @Test(arguments: [0, 1, 7, 8, 9, 16, 23])
   func wordsAreTestedLikeTheirBytes(count: Int) {
@@ -95,9 +78,5 @@ import Testing
     let capital = UInt64(digitsOf: number, ten: UInt8(ascii: "A"))
     #expect(withUnsafeBytes(of: small) { $0.elementsEqual(padded.utf8) })
     #expect(withUnsafeBytes(of: capital) { $0.elementsEqual(padded.uppercased().utf8) })
-  }
-
-  private static func equal(_ one: [UInt8], _ other: [UInt8]) -> Bool {
-    one.withUnsafeBytes { one in other.withUnsafeBufferPointer { one.equalsHexadecimal($0) } }
   }
 }

@@ -155,8 +155,8 @@ struct CheckOrderTests {
     #expect(broken.validate().failed == min(other, .certificate))
   }
 
-  /// The token of 64 zeros fails after every check of the key, the team, the topic and the payload: `BadDeviceToken` means
-  /// that these are right.
+  /// The token of 64 zeros fails after every check of the key, the team, the topic and the payload: `BadDeviceToken`
+  /// means that these are right.
   @Test(arguments: withToken.filter { $0 < .deviceEnvironment && $0 != .deviceToken })
   func zeroTokenOrder(_ earlier: Check) throws {
     let breaker = try #require(Self.breakers.first { $0.check == earlier })

@@ -25,8 +25,8 @@ import Testing
   }
 
   /// Returns a request body that adds the public key `pem`.
-  private func body(_ pem: String, _ further: [String: Any] = [:]) throws -> String {
-    let object = ["team_id": "ACMETEAM01", "public_key": pem].merging(further) { $1 }
+  private func body(_ pem: String, _ others: [String: Any] = [:]) throws -> String {
+    let object = ["team_id": "ACMETEAM01", "public_key": pem].merging(others) { $1 }
     return String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)
   }
 
@@ -108,11 +108,11 @@ import Testing
     try await TestServer.run { server in
       let trusted = try #require(server.state.keys.load().keys.values.first)
       server.state.keys.update { ring in
-        let further = (0..<TrustedKeySet.limit - 1).map { index in
+        let additionalNames = (0..<TrustedKeySet.limit - 1).map { index in
           TrustedKey(
             keyID: String(format: "KEY%07d", index), teamID: trusted.teamID, verifies: { _, _, _ in false })
         }
-        ring = TrustedKeySet(version: ring.version + 1, keys: ring.keys.values + further)
+        ring = TrustedKeySet(version: ring.version + 1, keys: ring.keys.values + additionalNames)
       }
       let key = try body(pem)
       let full = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", key)

@@ -27,7 +27,7 @@ struct DeliveryTests {
       seq += 1
       var pushes = [
         AcceptedPush(
-          token: match.reference, expiration: expiration, priority: priority, pushType: type, collapseKey: collapse,
+          target: match.reference, expiration: expiration, priority: priority, pushType: type, collapseKey: collapse,
           startsActivity: starts)
       ]
       events += registry.deliver(&pushes, now: now, settings: settings) { _ in seq }

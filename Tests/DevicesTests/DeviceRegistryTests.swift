@@ -98,9 +98,9 @@ struct DeviceRegistryTests {
     #expect(registry.device("anna")?.apps.map(\.tokens) == [new.tokens])
     // The former token is still known: pushes to it are discarded, then rejected.
     let former = try #require("aa01".withBytes { registry.match($0, now: 10) })
-    #expect(former.isRemovalUnnoticed)
+    #expect(former.isRemovalUndetected)
     #expect(former.token.status == .active)
-    registry.noticeRemoval(former.reference, now: 10)
+    registry.recordRemovalDetected(former.reference, now: 10)
     #expect("aa01".withBytes { registry.match($0, now: 10) }?.token.status == .unregistered(since: 10))
     #expect("aa01".withBytes { registry.match($0, now: 10, unregisteredDelay: 5) }?.token.status == .active)
     #expect("aa02".withBytes { registry.match($0, now: 10) }?.token.status == .active)

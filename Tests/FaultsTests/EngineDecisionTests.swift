@@ -74,7 +74,6 @@ import Testing
       #expect(!isPaused.isActive(at: other))
       #expect(!isPaused.fires(at: other))
     }
-    #expect(!isPaused.concerns(deviceToken: nil))
   }
 
   @Test func inactiveWithoutRules() {

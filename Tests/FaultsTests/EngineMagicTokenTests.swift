@@ -84,17 +84,17 @@ import Testing
   @Test(
     arguments: [
       (EngineFixture.deviceToken, false), (token("4100 0000"), true), (token("4100 0000").uppercased(), true),
-      ("feedfacefeedfac", false), ("", false), (nil, false),
-    ] as [(String?, Bool)])
-  func appliesToItsInjectionPoint(token: String?, isConcerned: Bool) {
-    func asks(_ plan: FaultPlan) -> Bool {
-      guard let token else { return plan.concerns(deviceToken: nil) }
-      return Array(token.utf8).withUnsafeBytes { plan.concerns(deviceToken: $0) }
-    }
-    #expect(asks(FaultPlan([], magicTokens: true)) == isConcerned)
-    #expect(!asks(FaultPlan([], magicTokens: false)))
-    #expect(!asks(FaultPlan([], magicTokens: true, isPaused: true)))
-    #expect(asks(FaultPlan([.unavailable()], magicTokens: false)))
+      ("feedfacefeedfac", false), ("", false),
+    ])
+  func isMarkedByItsFirstDigits(token: String, isMarked: Bool) {
+    #expect(Array(token.utf8).withUnsafeBytes(MagicToken.isMarked) == isMarked)
+  }
+
+  @Test func activatesItsInjectionPoint() {
+    #expect(FaultPlan([], magicTokens: true).isActive(at: .request))
+    #expect(!FaultPlan([], magicTokens: false).isActive(at: .request))
+    #expect(!FaultPlan([], magicTokens: true, isPaused: true).isActive(at: .request))
+    #expect(FaultPlan([.unavailable()], magicTokens: false).isActive(at: .request))
   }
 
   /// Attempts are counted per token, independent of other tokens and of attempt numbers.

@@ -6,12 +6,12 @@ import Testing
 
 @Suite struct EngineSimulationTests {
   static func run(
-    _ rules: [Rule], seed: UInt64 = 7, _ change: (inout Simulation.Traffic) -> Void = { _ in }
+    _ rules: [Rule], seed: UInt64 = 7, _ change: (inout Simulation.Load) -> Void = { _ in }
   ) -> SimulationResult {
-    var traffic = Simulation.Traffic()
-    traffic.pushes = 500
-    change(&traffic)
-    return Simulation(profile: Profile(name: "test", rules: rules), seed: seed, traffic: traffic).run()
+    var load = Simulation.Load()
+    load.pushes = 500
+    change(&load)
+    return Simulation(profile: Profile(name: "test", rules: rules), seed: seed, load: load).run()
   }
 
   static func counts(_ counts: [SimulationResult.Count]) -> [String: Int] {
@@ -76,24 +76,24 @@ import Testing
 
   /// A simulated provider that renews its token on demand has one rejection per renewal.
   @Test func renewsTokens() {
-    var traffic = Simulation.Traffic()
-    traffic.pushes = 1000
-    traffic.connections = 1
-    traffic.rate = 10
+    var load = Simulation.Load()
+    load.pushes = 1000
+    load.connections = 1
+    load.rate = 10
     let stale = Rule(
       name: "stale", condition: Condition([Condition.Test(.tokenAge, .between(above: 30, below: nil))]),
       action: .respond(.init(status: 403, reason: "ExpiredProviderToken")))
     let profile = Profile(name: "test", settings: [.tokenUpdateInterval: "30s"], rules: [stale])
-    let result = Simulation(profile: profile, seed: 1, traffic: traffic).run()
+    let result = Simulation(profile: profile, seed: 1, load: load).run()
     #expect(Self.counts(result.outcomes) == ["200": 997, "403 ExpiredProviderToken": 3])
   }
 
   @Test func settingsOfTheProfile() {
-    var traffic = Simulation.Traffic()
-    traffic.pushes = 100
-    traffic.devices = 1
+    var load = Simulation.Load()
+    load.pushes = 100
+    load.devices = 1
     let profile = Profile(name: "test", settings: [.deviceRate: "5/100s", .tokenMaxAge: "nonsense"])
-    let result = Simulation(profile: profile, seed: 1, traffic: traffic).run()
+    let result = Simulation(profile: profile, seed: 1, load: load).run()
     #expect(Self.counts(result.outcomes) == ["200": 5, "429 TooManyRequests": 95])
   }
 
@@ -132,9 +132,9 @@ import Testing
     let rule = Rule(
       name: "idle", injectionPoint: .connection, condition: Condition([.init(.idle, .between(above: 30, below: nil))]),
       action: .silence(for: nil))
-    var traffic = Simulation.Traffic()
-    (traffic.pushes, traffic.connections, traffic.rate) = (10, 1, 1 / 60.0)
-    let result = Simulation(profile: Profile(name: "test", rules: [rule]), seed: 1, traffic: traffic).run()
+    var load = Simulation.Load()
+    (load.pushes, load.connections, load.rate) = (10, 1, 1 / 60.0)
+    let result = Simulation(profile: Profile(name: "test", rules: [rule]), seed: 1, load: load).run()
     #expect(result.connectionEnds.map(\.count) == [9])
     #expect(result.rules.map(\.count) == [9])
   }

@@ -40,7 +40,7 @@ import Testing
     let plan = FaultPlan([.unavailable("x")])
     let traffic = EngineFixture { $0.path = Self.paths[1] }.traffic
     let results = plan.evaluateWithoutCounting(traffic, at: .request, now: 1)
-    #expect(results.map(\.result) == [.missed(test: "kind", wanted: "\"push\"", seen: "broadcast")])
+    #expect(results.map(\.outcome) == [.missed(test: "kind", wanted: "\"push\"", seen: "broadcast")])
   }
 
   @Test func connectionsHaveAnEnvironmentAndNoKind() throws {

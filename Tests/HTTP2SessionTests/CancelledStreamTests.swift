@@ -65,7 +65,7 @@ import Testing
   @Test func streamsAboveAGoAwayAreReported() throws {
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
-    session.goAway(lastStream: 1, code: .noError)
+    session.submitGoAway(lastStream: 1, code: .noError)
     _ = session.drained()
     #expect(cancelled(session.takeEvents()).map(\.request.stream) == [3])
     #expect(session.unansweredStreams.map(\.request.stream) == [1])

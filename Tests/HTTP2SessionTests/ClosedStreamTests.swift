@@ -232,7 +232,7 @@ import Testing
   @Test func newStreamsAfterGoAwayAreIgnored() throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.requests(Frame.request(1, endStream: false)).isEmpty)
-    session.goAway(code: .noError)
+    session.submitGoAway(code: .noError)
     #expect(goAway(of: session) == 0)
     #expect(try session.feed(Frame.request(5, endStream: false) + Frame.data(5, count: 2) + Frame.request(3)).isEmpty)
     #expect(goAway(of: session) == nil)

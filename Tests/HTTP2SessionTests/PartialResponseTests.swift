@@ -21,13 +21,12 @@ import Testing
   }
 
   private func answered(
-    _ parts: [String], waitsForRelease: Bool = false, resetCode: UInt32? = nil, request: [UInt8] = Frame.request(1)
+    _ parts: [String], waitsForRelease: Bool = false, request: [UInt8] = Frame.request(1)
   ) throws -> (session: HTTP2ServerSession, stream: RequestStream) {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(request).first)
     session.respond(
-      to: stream, headers: headers, parts: parts.map { Array($0.utf8) }, waitsForRelease: waitsForRelease,
-      resetCode: resetCode)
+      to: stream, headers: headers, parts: parts.map { Array($0.utf8) }, waitsForRelease: waitsForRelease)
     return (session, stream)
   }
 
@@ -93,31 +92,6 @@ import Testing
     #expect(session.drained().isEmpty)
     _ = try session.feed(Frame.bytes(type: 8, stream: 1, payload: [0, 0, 0, 9]))
     #expect(shape(session.drained()) == ["DATA d", "DATA e end"])
-  }
-
-  @Test(
-    arguments: [
-      ([], ["HEADERS", "RST 2"]), (["ab"], ["HEADERS", "DATA ab", "RST 2"]),
-      (["ab", "c"], ["HEADERS", "DATA ab", "DATA c", "RST 2"]),
-    ] as [([String], [String])])
-  func responseIsTruncated(parts: [String], frames: [String]) throws {
-    let (session, _) = try answered(parts, resetCode: 2)
-    #expect(shape(session.drained()) == frames)
-    #expect(session.openStreamCount == 0)
-    #expect(session.takeEvents().isEmpty)
-  }
-
-  @Test(
-    arguments: [
-      ([], [["HEADERS"], ["RST 77"]]), (["ab", "c"], [["HEADERS"], ["DATA ab"], ["DATA c", "RST 77"]]),
-    ] as [([String], [[String]])])
-  func delayedResponseIsTruncated(parts: [String], steps: [[String]]) throws {
-    let (session, stream) = try answered(parts, waitsForRelease: true, resetCode: 77)
-    #expect(shape(session.drained()) == steps[0])
-    for step in steps.dropFirst() {
-      session.releasePart(of: stream)
-      #expect(shape(session.drained()) == step)
-    }
   }
 
   @Test func unfinishedRequestIsResetAfterTheResponse() throws {

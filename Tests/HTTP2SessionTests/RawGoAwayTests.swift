@@ -6,7 +6,7 @@ import Testing
 @Suite struct RawGoAwayTests {
   @Test func rawGoAwayIsSentUnchanged() throws {
     let session = try HTTP2ServerSession.begun()
-    session.sendGoAway(lastStream: 5, rawCode: 0xABCD_EF01, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
+    session.sendUntrackedGoAway(lastStream: 5, rawCode: 0xABCD_EF01, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
     #expect(session.goAwaySent == nil, "not before it is drained")
     let debug = Array(#"{"reason":"Shutdown"}"#.utf8)
     #expect(
@@ -21,13 +21,13 @@ import Testing
 
   @Test func errorGoAwayHasNoDebugData() throws {
     let session = try HTTP2ServerSession.begun()
-    session.sendGoAway(lastStream: 0, rawCode: 1)
+    session.sendUntrackedGoAway(lastStream: 0, rawCode: 1)
     #expect(session.drained().map(\.payload) == [[0, 0, 0, 0, 0, 0, 0, 1]])
   }
 
   @Test(arguments: [Int32.min, -1, .max]) func reservedBitIsClear(lastStream: Int32) throws {
     let session = try HTTP2ServerSession.begun()
-    session.sendGoAway(lastStream: lastStream, rawCode: 0)
+    session.sendUntrackedGoAway(lastStream: lastStream, rawCode: 0)
     #expect(session.drained().first?.number(at: 0) == UInt32(bitPattern: lastStream) & 0x7FFF_FFFF)
   }
 
@@ -35,8 +35,8 @@ import Testing
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
     try #require(streams.count == 2)
-    session.sendGoAway(lastStream: 1, rawCode: 0)
-    session.sendGoAway(lastStream: 1, rawCode: 2)
+    session.sendUntrackedGoAway(lastStream: 1, rawCode: 0)
+    session.sendUntrackedGoAway(lastStream: 1, rawCode: 2)
     session.respond(to: streams[0], headers: HeaderList([(":status", "503")]), body: [123, 125])
     let frames = session.drained()
     #expect(frames.map(\.type) == [1, 0, 7, 7])
@@ -53,7 +53,7 @@ import Testing
 
   @Test func debugDataIsLimitedToOneFrame() throws {
     let session = try HTTP2ServerSession.begun()
-    session.sendGoAway(lastStream: 0, rawCode: 0, debugData: [UInt8](repeating: 65, count: 100_000))
+    session.sendUntrackedGoAway(lastStream: 0, rawCode: 0, debugData: [UInt8](repeating: 65, count: 100_000))
     #expect(session.drained().map(\.payload.count) == [16_384])
   }
 
@@ -62,7 +62,7 @@ import Testing
     let id = try pair.push()
     var stream: RequestStream?
     try pair.pump { event in if case .request(let new) = event { stream = new } }
-    pair.server.sendGoAway(lastStream: id, rawCode: 0, debugData: Array("bye".utf8))
+    pair.server.sendUntrackedGoAway(lastStream: id, rawCode: 0, debugData: Array("bye".utf8))
     try pair.pump()
     #expect(pair.clientEvents.contains(.goAway(lastStream: id, errorCode: 0, debugData: Array("bye".utf8))))
     pair.server.respond(to: try #require(stream), headers: HeaderList([(":status", "200")]))

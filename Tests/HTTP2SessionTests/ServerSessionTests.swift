@@ -204,7 +204,7 @@ import Testing
     }
     #expect(failure?.kind == .badPreface)
     // It can still send a GOAWAY.
-    server.goAway(lastStream: 0, code: .protocolError, debugData: Array("why".utf8))
+    server.submitGoAway(lastStream: 0, code: .protocolError, debugData: Array("why".utf8))
     sent = []
     server.appendOutput(to: &sent)
     let goAway = Frame.all(in: sent).last
@@ -232,7 +232,7 @@ import Testing
     pair.fromServer = []
     pair.server.announceShutdown()
     try pair.pump()
-    pair.server.goAway(code: .noError, debugData: Array("bye".utf8))
+    pair.server.submitGoAway(code: .noError, debugData: Array("bye".utf8))
     try pair.pump()
     let goodbyes = Frame.all(in: pair.fromServer).filter { $0.type == 7 }.map(\.payload)
     #expect(goodbyes == [[0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0] + Array("bye".utf8)])

@@ -85,7 +85,7 @@ import Testing
   @Test func acceptedAttemptWithoutResponseCountsOnAfterALongQuietTime() {
     let attempts = Attempts()
     let push = PushFixture().pushKey
-    let now = 3 * AttemptCounter.silence
+    let now = 3 * AttemptCounter.retryWindow
     #expect(attempts.count(push, accepted: true, now: now) == 1)
     attempts.resume(push, after: 1, now: now)
     #expect(attempts.count(push, accepted: true, now: now) == 2)
@@ -216,8 +216,8 @@ import Testing
     var filler = PushKeyGenerator()
     _ = counter.count(filler.next(), accepted: false, now: 0)
     #expect(!counter.isEmpty)
-    _ = counter.count(filler.next(), accepted: true, now: AttemptCounter.silence)
-    _ = counter.count(filler.next(), accepted: true, now: 2 * AttemptCounter.silence)
+    _ = counter.count(filler.next(), accepted: true, now: AttemptCounter.retryWindow)
+    _ = counter.count(filler.next(), accepted: true, now: 2 * AttemptCounter.retryWindow)
     #expect(counter.isEmpty)
   }
 

@@ -36,7 +36,7 @@ import Testing
     guard names.isDisjoint(with: ["apns_id", "id"]) else { return nil }
     let condition = PreparedCondition(Condition(try Condition.tests(query: query)))
     var context = EvaluationContext(traffic, identity: .content)
-    return condition.miss(&context) == nil
+    return condition.firstFailure(&context) == nil
   }
 
   @Test(arguments: QueryMatchingTests.fields + QueryMatchingTests.payloads + QueryMatchingTests.combinations)

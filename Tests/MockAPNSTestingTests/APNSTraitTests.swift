@@ -17,7 +17,7 @@ import Testing
     #expect(server.state.faults.selection.seed == 7)
 
     server.reset()
-    #expect(server.state.faults.selection.chosen.reference == "flaky-503?rate=1")
+    #expect(server.state.faults.selection.selectedProfile.reference == "flaky-503?rate=1")
   }
 
   @Test(.apns { $0.strictness = .strict }) func configurationIsChanged() throws {
@@ -69,7 +69,7 @@ import Testing
 
   @Test(.apns(profile: "healthy")) func innermostSettingsTakePrecedence() async throws {
     #expect(try await server.push() == 200)
-    #expect(server.state.faults.selection.chosen.reference == "healthy")
+    #expect(server.state.faults.selection.selectedProfile.reference == "healthy")
     #expect(server.state.faults.selection.seed == 7)
   }
 

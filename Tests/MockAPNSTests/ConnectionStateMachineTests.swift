@@ -142,7 +142,7 @@ import Testing
     machine.faultSentGoAway(lastStream: 3, now: 7)
     #expect(
       value(machine.goAwayRequested(immediately: false, lastReceivedStream: 9, now: 8)) == .sendAndDrain(lastStream: 3))
-    #expect(machine.servedStreams.loweredAt == 7, "a later GOAWAY excludes no further stream")
+    #expect(machine.processedStreams.loweredAt == 7, "a later GOAWAY excludes no further stream")
   }
 
   @Test func closing() {
@@ -201,8 +201,8 @@ import Testing
   }
 
   @Test func lastStreamOfAGoAway() {
-    var served = ServedStreams()
-    func last(_ lastStream: Action.LastStream, _ cause: ServedStreams.GoAwayCause) -> Int32 {
+    var served = ProcessedStreams()
+    func last(_ lastStream: Action.LastStream, _ cause: ProcessedStreams.GoAwayCause) -> Int32 {
       served.lastStream(of: Action.GoAwayParameters(lastStream: lastStream), causedBy: cause)
     }
     served.process(7)

@@ -130,8 +130,8 @@ struct FilterArguments: ParsableArguments {
   /// Whether no condition is specified.
   var isEmpty: Bool { terms.allSatisfy { $0.allSatisfy(\.isWhitespace) } }
 
-  /// Returns the URL query for these terms and `further` parameters. The server parses the terms.
-  func query(and further: [(String, String)] = []) -> String {
+  /// Returns the URL query for these terms and other parameters. The server parses the terms.
+  func query(and others: [(String, String)] = []) -> String {
     var pairs: [(String, String)] = []
     var query: [String] = []
     for term in terms {
@@ -144,7 +144,7 @@ struct FilterArguments: ParsableArguments {
       }
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
-    return (pairs + further).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
+    return (pairs + others).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
   }
 }
 

@@ -1,8 +1,8 @@
 internal import HTTPMessage
 internal import Notation
 
-/// The rows of Protocol.md, section 8.2, for broadcasts and channel management (section 10): the app, the request id, the
-/// channel, the push type, the expiration, the priority and the body.
+/// The rows of Protocol.md, section 8.2, for broadcasts and channel management (section 10): the app, the request id,
+/// the channel, the push type, the expiration, the priority and the body.
 extension Rulebook {
   /// Makes all checks of a request with a valid credential, except the limit of channels.
   ///
@@ -36,8 +36,8 @@ extension Rulebook {
 
   // MARK: - App
 
-  /// The app belongs to the credential, the path has its bundle id without a suffix, and it has the broadcast capability.
-  /// In this order, which is a choice of this server.
+  /// The app belongs to the credential, the path has its bundle id without a suffix, and it has the broadcast
+  /// capability. In this order, which is a choice of this server.
   private func checkApp(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, certificate: ProviderCertificate?, token: ProviderToken?,
     keys: TrustedKeySet
@@ -213,8 +213,8 @@ extension Rulebook {
     return storagePolicy
   }
 
-  /// A missing or other policy is `MissingChannelQueueSize`, which one client lists and Apple does not document (Protocol.md,
-  /// section 10.3).
+  /// A missing or other policy is `MissingChannelQueueSize`, which one client lists and Apple does not document
+  /// (Protocol.md, section 10.3).
   private func checkStoragePolicy(_ value: String?) throws(Rejection) -> StoragePolicy {
     guard let value else { throw Self.missingPolicy }
     guard let policy = NewChannel.storagePolicy(value) else {

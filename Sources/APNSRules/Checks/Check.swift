@@ -102,7 +102,8 @@ extension Check {
 }
 
 extension ChannelRequest.Operation {
-  /// The checks of the operation after those of the credential. The syntax of a broadcast's body is checked in `strict` only.
+  /// The checks of the operation after those of the credential. The syntax of a broadcast's body is checked in `strict`
+  /// only.
   var checks: CheckSet { Self.checks[self] ?? CheckSet() }
 
   private static let checks: [Self: CheckSet] = {

@@ -123,8 +123,8 @@ extension Rulebook {
     }
   }
 
-  /// Row 7: returns until when the connection, or its team, is blocked; nil if it is not. The team is known once a provider
-  /// token was accepted; before that, row 13 makes the check.
+  /// Row 7: returns until when the connection, or its team, is blocked; nil if it is not. The team is known once a
+  /// provider token was accepted; before that, row 13 makes the check.
   private func blockedUntil(_ authentication: inout ConnectionAuthentication, now: Int64) -> Int64? {
     let interval = times.updateInterval
     if let end = authentication.updates.blockedUntil(now: now, interval: interval) { return end }

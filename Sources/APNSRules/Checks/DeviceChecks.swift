@@ -2,8 +2,8 @@ package import HTTPMessage
 
 /// Row 18 of Protocol.md, section 8.2: the registered device.
 extension Rulebook {
-  /// Rejects the device token of 64 zeros unless it is registered. Providers test their key, team and topic with it: the
-  /// reason is `BadDeviceToken` only if everything else is right (Protocol.md, section 8.1, observed).
+  /// Rejects the device token of 64 zeros unless it is registered. Providers test their key, team and topic with it:
+  /// the reason is `BadDeviceToken` only if everything else is right (Protocol.md, section 8.1, observed).
   ///
   /// - Parameter isRegistered: Returns whether a device token is registered.
   func checkZeroDeviceToken(
@@ -18,8 +18,8 @@ extension Rulebook {
     "the device token is 64 zeros, which no device has: send the token the device registered"
   }
 
-  /// Checks an accepted push against what is registered about its device token: the token belongs to this environment and
-  /// to the topic, and is valid.
+  /// Checks an accepted push against what is registered about its device token: the token belongs to this environment
+  /// and to the topic, and is valid.
   ///
   /// Made after `validate`, because only servers with registered devices need it.
   ///
@@ -74,8 +74,9 @@ extension Rulebook {
     }
   }
 
-  /// A token belongs to one topic. It is not known which reason APNs gives for a token on another topic of its own app: we
-  /// give `TopicDisallowed` where the topic lacks the suffix of the token's push type, else `DeviceTokenNotForTopic`.
+  /// A token belongs to one topic. It is not known which reason APNs gives for a token on another topic of its own app:
+  /// we give `TopicDisallowed` where the topic lacks the suffix of the token's push type, else
+  /// `DeviceTokenNotForTopic`.
   private func checkTopics(
     of registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?
   ) throws(Rejection) {

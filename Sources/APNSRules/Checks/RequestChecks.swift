@@ -5,8 +5,8 @@ extension Rulebook {
   /// Rows 3 to 5: method before path (observed), path before credential (Protocol.md, section 13 row 21), then
   /// repeated headers.
   ///
-  /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That a listener for channel management
-  ///   does not is a choice of this server (section 10.2).
+  /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That a listener for channel
+  ///   management does not is a choice of this server (section 10.2).
   /// - Returns: What a broadcast or a request of channel management does; nil for a push.
   func checkRequest(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, acceptsPushes: Bool

@@ -158,7 +158,8 @@ extension PushType {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether a topic begins with `<` or with a team id, as after copying it from a template or from a provisioning profile.
+  /// Whether a topic begins with `<` or with a team id, as after copying it from a template or from a provisioning
+  /// profile.
   func isMistakenTopic(of token: ProviderToken?) -> Bool { first == UInt8(ascii: "<") || hasTeamPrefix(of: token) }
 
   /// Whether a topic begins with a team id and a dot: the token's team id, or any ten upper-case letters and digits

@@ -94,7 +94,8 @@ package struct TrustedKey: Sendable {
 
   /// The topics of a topic-specific key; nil for a team key, which is valid for all topics.
   package var topics: [String]?
-  /// The topics of the team that a team key makes known, in addition to those of known apps. They do not restrict the key.
+  /// The topics of the team that a team key makes known, in addition to those of known apps. They do not restrict the
+  /// key.
   package var teamTopics: [String]?
   /// The key that a topic-specific key may share a connection with.
   package var relatedKeyID: String?

@@ -89,7 +89,8 @@ package struct ProviderTokenCache: Sendable {
   }
 }
 
-/// The changes of the provider tokens of each team, shared by all connections of a server. Safe to call from any thread.
+/// The changes of the provider tokens of each team, shared by all connections of a server. Safe to call from any
+/// thread.
 package final class TeamTokenUpdates: Sendable {
   // Only teams with a verified provider token have an entry, so that the number of trusted keys bounds the memory.
   private let byTeam = Mutex<[String: TokenUpdates]>([:])
@@ -106,8 +107,8 @@ package final class TeamTokenUpdates: Sendable {
   package func reset() { byTeam.withLock { $0 = [:] } }
 }
 
-/// Counts the changes of the provider token of a connection or a team and blocks further pushes after too many: rows 7 and 13 of Protocol.md,
-/// section 8.2, with the timing of section 3.2.
+/// Counts the changes of the provider token of a connection or a team and blocks further pushes after too many: rows 7
+/// and 13 of Protocol.md, section 8.2, with the timing of section 3.2.
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
     var keyID: String

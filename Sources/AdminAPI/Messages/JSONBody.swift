@@ -42,7 +42,7 @@ struct JSONBody {
   /// - Throws: `Problem` (400).
   func allow(_ names: [String]) throws(Problem) {
     for name in members.keys.sorted() where !names.contains(name) {
-      let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: name, among: names)
       throw .badRequest(
         "the body has an unknown member \"\(name)\"",
         hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
@@ -126,7 +126,7 @@ struct JSONBody {
     guard let text = try text(name) else { return nil }
     guard let choice = Choice(rawValue: text) else {
       let names = Choice.allCases.map(\.rawValue)
-      let guess = Spelling.nearest(to: text, among: names).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: text, among: names)
       throw .badRequest(
         "\(name) cannot be \"\(text)\"", hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
     }

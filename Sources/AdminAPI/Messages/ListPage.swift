@@ -13,7 +13,7 @@ struct ListPage {
   ///
   /// - Parameter further: The names of further parameters, which the caller reads.
   /// - Throws: `Problem` (400) for any other parameter, a repeated one, or a limit out of range.
-  init(_ request: Request, further: [String] = []) throws(Problem) {
+  init(_ request: Request, additionalNames: [String] = []) throws(Problem) {
     var parameters = try QueryParameters(request)
     after = try parameters.remove("after")
     if let text = try parameters.remove("limit") {
@@ -26,9 +26,9 @@ struct ListPage {
     } else {
       limit = Self.limits.upperBound
     }
-    if let other = parameters.all.first(where: { !further.contains($0.name) })?.name {
-      let names = further + ["limit", "after"]
-      let guess = Spelling.nearest(to: other, among: names).map { "Did you mean \($0)? " } ?? ""
+    if let other = parameters.all.first(where: { !additionalNames.contains($0.name) })?.name {
+      let names = additionalNames + ["limit", "after"]
+      let guess = Spelling.suggestion(for: other, among: names)
       throw .badRequest(
         "the query has an unknown parameter \"\(other.prefix(80))\"",
         hint: "\(guess)The parameters are \(names.dropLast().joined(separator: ", ")) and after.")
@@ -57,7 +57,8 @@ struct ListPage {
     return page(of: names, from: names.index(after: index), by: \.self)
   }
 
-  /// Returns the page of a list that is read from a position on, such as `120`; `next` is the position of the next page.
+  /// Returns the page of a list that is read from a position on, such as `120`; `next` is the position of the next
+  /// page.
   ///
   /// - Parameter read: Returns up to a number of items from a position on, and the position after them; nil at the end.
   /// - Throws: `Problem` (400) if `after` is not a position.

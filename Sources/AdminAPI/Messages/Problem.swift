@@ -118,7 +118,7 @@ extension Response {
 extension Problem {
   /// Returns the problem of an unknown profile: status 404 if the path names it, 422 if the body does.
   static func unknownProfile(_ name: String, _ library: ProfileLibrary, status: HTTPResponse.Status) -> Problem {
-    let guess = Spelling.nearest(to: name, among: library.names).map { "Did you mean \($0)? " } ?? ""
+    let guess = Spelling.suggestion(for: name, among: library.names)
     return Problem(
       status: status, detail: "unknown profile \"\(name.prefix(80))\"",
       hint: "\(guess)The profiles are \(library.names.joined(separator: ", ")).")

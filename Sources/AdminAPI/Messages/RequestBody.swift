@@ -6,7 +6,8 @@ internal import Notation
 enum RequestBody {
   /// Returns the body's bytes; empty for an absent body.
   ///
-  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over `limit` bytes, 400 if the body is incomplete.
+  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over `limit` bytes, 400 if the body is
+  ///   incomplete.
   static func bytes(
     of request: Request, limit: Int = Limits.body, ifLarger hint: String = "Send less in one request."
   ) async throws -> ByteBuffer {

@@ -34,7 +34,7 @@ struct AccessRules: Sendable {
     if isAPI { try checkFetchSite(of: request) }
     // Public: the web UI, which contains no secrets and asks for the token itself, and the CA certificate, which
     // each TLS handshake reveals.
-    if path != "/" && path != "/ca.pem" && !path.hasPrefix(PageRoutes.folder) { try checkToken(of: request) }
+    if path != "/" && path != "/ca.pem" && !path.hasPrefix(WebUIRoutes.folder) { try checkToken(of: request) }
   }
 
   private func checkHost(of request: Request) throws(Problem) -> Authority {

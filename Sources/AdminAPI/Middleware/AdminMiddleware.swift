@@ -85,9 +85,9 @@ struct AdminMiddleware: RouterMiddleware {
         headers: [.allow: list])
     }
     // Do not suggest the files of the web UI.
-    let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
+    let paths = routes.map(\.path).filter { !$0.hasPrefix(WebUIRoutes.folder) }
       .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
-    let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
+    let guess = Spelling.suggestion(for: path, among: paths)
     return .notFound("there is no \(path)", hint: "\(guess)/openapi.json lists the paths.")
   }
 }

@@ -14,7 +14,7 @@ struct ChannelRoutes: Sendable {
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let names = ["bundle_id", "environment"]
-    let page = try ListPage(request, further: names)
+    let page = try ListPage(request, additionalNames: names)
     var parameters = try QueryParameters(request)
     let bundleID = try parameters.remove("bundle_id")
     let environment = try parameters.remove("environment", PushEnvironment.self)

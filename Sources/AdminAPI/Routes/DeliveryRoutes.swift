@@ -32,7 +32,7 @@ struct DeliveryRoutes: Sendable {
     let uniqueID = try parameters.remove(names[0])
     let apnsID = try parameters.remove(names[1])
     if let other = parameters.all.first?.name {
-      let guess = Spelling.nearest(to: other, among: names).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: other, among: names)
       throw Problem.badRequest("the query has an unknown parameter \"\(other.prefix(80))\"", hint: guess + hint)
     }
     let snapshot = state.inbox.snapshot()
@@ -120,7 +120,7 @@ struct DeliveryRoutes: Sendable {
     let slot = try waits.enter()
     let notifications: AsyncStream<DeliveryControl.Notification>
     do throws(DeviceError) {
-      notifications = try state.deliveries.notifications(of: id)
+      notifications = try state.deliveryControl.notifications(of: id)
     } catch {
       throw state.problem(error)
     }

@@ -7,7 +7,7 @@ internal import Notation
 /// The list of registered device tokens, its search, and the lookup of several tokens.
 extension DeviceRoutes {
   func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let list = try ListPage(request, further: ["search", "tokens"])
+    let list = try ListPage(request, additionalNames: ["search", "tokens"])
     var parameters = try QueryParameters(request)
     let search = try parameters.remove("search") ?? ""
     let page: (items: ArraySlice<DeviceRegistry.TokenListing>, next: String?)

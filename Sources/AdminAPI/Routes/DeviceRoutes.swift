@@ -115,7 +115,7 @@ struct DeviceRoutes: Sendable {
     let body = try await JSONBody(request)
     guard let action = DeviceAction(rawValue: name) else {
       let names = DeviceAction.allCases.map(\.rawValue)
-      let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: name, among: names)
       throw Problem.notFound(
         "devices have no action \"\(name.prefix(80))\"",
         hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
@@ -139,7 +139,7 @@ struct DeviceRoutes: Sendable {
           app.bundleID, app.environment, on: id, kinds: kinds, replaces: action == .reinstall,
           defaultEnvironment: state.configuration.environment, now: now, makeToken: { state.newDeviceToken() })
       }
-      state.deliveries.perform(events)
+      state.deliveryControl.apply(events)
       return .json { $0.member("tokens", tokens) }
     case .startActivity:
       let app = try App(body)
@@ -167,7 +167,7 @@ struct DeviceRoutes: Sendable {
     let events = try state.performing { devices throws(DeviceError) in
       try devices.setState(of: id, newState, now: state.clock.now)
     }
-    state.deliveries.perform(events)
+    state.deliveryControl.apply(events)
   }
 
   private func setState(of app: App, on id: String, _ newState: InstallationState) throws(Problem) {
@@ -192,7 +192,7 @@ struct DeviceRoutes: Sendable {
     let known = state.apps.load()
     guard known.count > 0, known[app.bundleID] == nil else { return }
     let names = known.apps.map(\.bundleID)
-    let guess = Spelling.nearest(to: app.bundleID, among: names).map { "Did you mean \($0)? " } ?? ""
+    let guess = Spelling.suggestion(for: app.bundleID, among: names)
     throw .badRequest(
       "the app \(app.bundleID) is unknown",
       hint: "\(guess)Add it to the apps of the fixtures: {\"apps\": [{\"bundle_id\": \"\(app.bundleID)\"}]}.")
@@ -204,7 +204,7 @@ struct DeviceRoutes: Sendable {
     let known = PushType.allCases.map(\.text)
     return try names.map { name throws(Problem) in
       guard let kind = PushType.allCases.first(where: { $0.text == name }) else {
-        let guess = Spelling.nearest(to: name, among: known).map { "Did you mean \($0)? " } ?? ""
+        let guess = Spelling.suggestion(for: name, among: known)
         throw .badRequest(
           "push_types cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(known.joined(separator: ", ")).")
       }

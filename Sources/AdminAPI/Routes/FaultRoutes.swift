@@ -61,7 +61,7 @@ struct FaultRoutes: Sendable {
     return .json { writer in
       writer.member("name", profile.name)
       writer.member("summary", profile.summary)
-      writer.member("reference", selection.chosen.reference)
+      writer.member("reference", selection.selectedProfile.reference)
       writer.objectMember("params") { writer in
         for parameter in profile.parameters { parameter.writeValue(to: &writer) }
       }

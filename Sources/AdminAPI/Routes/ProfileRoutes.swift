@@ -64,7 +64,7 @@ struct ProfileRoutes: Sendable {
 
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
-    let current = faults.selection.chosen.source
+    let current = faults.selection.selectedProfile.source
     if current.origin == .sent, current.name == name {
       throw Problem(
         status: .conflict, detail: "the profile \(name) is active",
@@ -90,7 +90,7 @@ struct ProfileRoutes: Sendable {
   }
 
   private func entry(_ name: String, _ library: ProfileLibrary) -> ProfileEntry? {
-    library.source(named: name).map { ProfileEntry($0, library, current: faults.selection.chosen) }
+    library.source(named: name).map { ProfileEntry($0, library, current: faults.selection.selectedProfile) }
   }
 
   // MARK: - Checks without activation
@@ -119,9 +119,9 @@ struct ProfileRoutes: Sendable {
         hint: "name is a profile of the library such as flaky-503?rate=0.4; source is the text of a profile file.")
     }
     let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init) ?? profile.seed ?? faults.selection.seed
-    var traffic = Simulation.Traffic()
-    if let pushes = try body.whole("pushes", in: Self.simulatedPushes) { traffic.pushes = Int(pushes) }
-    let result = Simulation(profile: profile, seed: seed, traffic: traffic).run()
+    var load = Simulation.Load()
+    if let pushes = try body.whole("pushes", in: Self.simulatedPushes) { load.pushes = Int(pushes) }
+    let result = Simulation(profile: profile, seed: seed, load: load).run()
     return .jsonValue { writer in
       result.write(to: &writer) { $0.member("text", result.text) }
     }

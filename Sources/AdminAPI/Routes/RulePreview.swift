@@ -38,14 +38,14 @@ struct RulePreview: Sendable {
         await Task.yield()
         try Task.checkCancellation()
       }
-      guard let result = plan.evaluate(record).first?.result else { continue }
+      guard let outcome = plan.evaluate(record).first?.outcome else { continue }
       pushes += 1
-      add(result, record.seq)
+      add(outcome, record.seq)
     }
   }
 
-  private mutating func add(_ result: RuleEvaluationResult.Result, _ seq: Int) {
-    switch result {
+  private mutating func add(_ outcome: RuleEvaluationReport.Outcome, _ seq: Int) {
+    switch outcome {
     case .mayFire:
       matched += 1
       wouldFire += 1
@@ -53,9 +53,9 @@ struct RulePreview: Sendable {
     case .missed(let test, _, _): misses[test, default: 0] += 1
     case .excepted: misses["not", default: 0] += 1
     case .rejectedByAPNs: misses["rejected by APNs", default: 0] += 1
-    case .notYet: break
+    case .activatedLater: break
     }
-    switch result {
+    switch outcome {
     case .mayFire, .notDrawn, .stopped: if newest.count < Self.listed { newest.append(seq) }
     default: break
     }

@@ -115,7 +115,7 @@ struct RuleRoutes: Sendable {
   }
 
   private func missing(_ name: String, among names: [String]) -> Problem {
-    let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+    let guess = Spelling.suggestion(for: name, among: names)
     let list = names.prefix(20).joined(separator: ", ")
     return .notFound(
       "unknown rule \"\(name.prefix(80))\"",

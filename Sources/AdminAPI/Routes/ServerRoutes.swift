@@ -24,7 +24,7 @@ struct ServerRoutes: Sendable {
       writer.member("seed", state.seed)
       writer.member("environment", configuration.environment.rawValue)
       writer.member("rules", configuration.rules.rawValue)
-      writer.member("profile", faults.chosen.reference)
+      writer.member("profile", faults.selectedProfile.reference)
       writer.member("halted", faults.isPaused)
       writer.member("added_rules", faults.added.count)
       writer.objectMember("addresses") { writer in
@@ -86,7 +86,7 @@ struct ServerRoutes: Sendable {
     }
     let names = ResetPart.allCases.map(\.rawValue)
     for name in kept where !names.contains(name) {
-      let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+      let guess = Spelling.suggestion(for: name, among: names)
       throw .badRequest(
         "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(names.joined(separator: ", ")).")
     }

@@ -19,7 +19,7 @@ struct AdminConnectionLimit: AvailableConnectionsDelegate {
   }
 
   mutating func connectionOpened() {
-    guard !connections.open(), throttle.isDue() else { return }
+    guard !connections.open(), throttle.shouldLog() else { return }
     logger.warning(
       "\(connections.limit) connections to the admin listener are open; further ones wait until one of them is closed (logged at most once a minute)"
     )

@@ -66,8 +66,8 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
-    let health = HealthRoutes(
-      phase: { state.phase }, welcome: { HealthRoutes.welcome(to: state, version: version, host: $0) })
+    let health = RootRoutes(
+      phase: { state.phase }, welcome: { RootRoutes.welcome(to: state, version: version, host: $0) })
     let waits = WaitLimit()
     let api =
       Self.readingRoutes(state, waits) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
@@ -79,7 +79,7 @@ package struct AdminRoutes: Sendable {
         PushRoutes.deletion(in: state)
       ]
     routes =
-      api.map(\.underAPI) + health.routes + [HealthRoutes.authority(of: state)]
+      api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
@@ -88,7 +88,7 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of an imported inbox: those that read.
   package init(viewer: InboxViewer, version: String) {
-    let health = HealthRoutes(phase: { .ready }, welcome: { _ in viewer.welcome(version: version) })
+    let health = RootRoutes(phase: { .ready }, welcome: { _ in viewer.welcome(version: version) })
     routes =
       (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
       + Self.staticRoutes(version)
@@ -103,7 +103,7 @@ package struct AdminRoutes: Sendable {
   }
 
   private static func staticRoutes(_ version: String) -> [Route] {
-    DescriptionRoutes(version: version).routes + PageRoutes.routes
+    DescriptionRoutes(version: version).routes + WebUIRoutes.routes
   }
 
   /// Returns the responder for these routes.

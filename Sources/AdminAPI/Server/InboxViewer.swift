@@ -23,7 +23,7 @@ package protocol InboxSource: AnyObject, Sendable {
   /// Verifies expectations; nil if the server stops, or the task is cancelled, before the result is known.
   func verify(_ verification: Verification) async -> VerificationReport?
   /// Returns how the active rules evaluate a recorded push.
-  func evaluateRules(of record: Record) -> [RuleEvaluationResult]
+  func evaluateRules(of record: Record) -> [RuleEvaluationReport]
   /// Returns the port of an APNs listener, nil if it is unknown, and the path of the CA certificate, for commands that
   /// repeat a push.
   func target(ofListener listener: Int) -> (port: Int?, caPath: String)
@@ -80,7 +80,7 @@ package final class InboxViewer: InboxSource {
     await inbox.verify(verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
   }
 
-  package func evaluateRules(of record: Record) -> [RuleEvaluationResult] { plan.evaluate(record) }
+  package func evaluateRules(of record: Record) -> [RuleEvaluationReport] { plan.evaluate(record) }
 
   package func target(ofListener listener: Int) -> (port: Int?, caPath: String) {
     // An export does not contain the server's address; use the defaults of `serve`.

@@ -3,8 +3,8 @@ package import Notation
 
 /// Reads fixtures from YAML or JSON: apps, devices, channels.
 ///
-/// Devices are handed over one by one, so that a JSON file with a million of them needs no memory. All problems of all files are
-/// reported, with their positions.
+/// Devices are handed over one by one, so that a JSON file with a million of them needs no memory. All problems of all
+/// files are reported, with their positions.
 package struct FixtureReader: Sendable {
   /// The apps and channels of the documents.
   package struct Contents: Sendable {
@@ -29,8 +29,8 @@ package struct FixtureReader: Sendable {
   /// Apps that are known in addition to those of the documents.
   package var knownApps: AppTable
 
-  /// The limits on a file of the user who runs the program. YAML is parsed as a whole, and needs some hundred bytes of memory
-  /// for each value.
+  /// The limits on a file of the user who runs the program. YAML is parsed as a whole, and needs some hundred bytes of
+  /// memory for each value.
   package static let localFile = YAMLNode.Limits(
     length: 16 << 20, depth: 16, values: 1_000_000, rejectsCompoundKeys: false)
   /// The limits on YAML from a client of the admin API.
@@ -52,8 +52,8 @@ package struct FixtureReader: Sendable {
   /// Reads documents.
   ///
   /// - Parameters:
-  ///   - progress: Called now and then with the number of devices read so far and the fraction of the text that was read,
-  ///     0 to 1.
+  ///   - progress: Called now and then with the number of devices read so far and the fraction of the text that was
+  ///     read, 0 to 1.
   ///   - add: Receives each device.
   /// - Throws: `FixtureFailure` with all problems; then nothing that was read may be used.
   package func read(
@@ -100,7 +100,8 @@ package struct FixtureReader: Sendable {
 
   // MARK: - Documents
 
-  /// Calls `body` with each element of the lists of a document, until it returns false. Adds problems of the text and of keys.
+  /// Calls `body` with each element of the lists of a document, until it returns false. Adds problems of the text and
+  /// of keys.
   ///
   /// - Parameter body: Receives the list, the element, and the number of bytes read up to its end.
   private func forEachElement(

@@ -56,7 +56,7 @@ struct ActionResolution {
   }
 
   private func draw(_ what: String) -> Draw {
-    Draw(rule.draws.of(what), key: match.drawKey, ordinal: match.ordinal)
+    Draw(rule.drawSource.of(what), key: match.drawKey, ordinal: match.ordinal)
   }
 
   /// Returns the duration, limited by the profile's `max_hold`.

@@ -53,7 +53,7 @@ package final class FaultPlan: Sendable {
     let prepared = zip(all, ruleCounters.activate(all)).map { entry, counters in
       let activated = entry.profile == nil ? addedRulesActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
       return PreparedRule(
-        entry.rule, profile: entry.profile, slot: counters.slot, skipCounters: counters.skipCounters,
+        entry.rule, profile: entry.profile, counterID: counters.counterID, skipCounters: counters.skipCounters,
         activatedAt: activated, seed: seed)
     }
     var rules: [PreparedRule] = []
@@ -67,18 +67,11 @@ package final class FaultPlan: Sendable {
     self.ranges = ranges
   }
 
-  /// Returns whether any fault can be injected at an injection point. For `request`, check `concerns` as well.
+  /// Returns whether any fault can be injected at an injection point. At `request` this includes magic
+  /// device tokens, which only a marked token can activate: see `MagicToken.isMarked`.
   @inline(__always)
   package func isActive(at injectionPoint: InjectionPoint) -> Bool {
     hasRules(at: injectionPoint) || injectionPoint == .request && magicTokens && !isPaused
-  }
-
-  /// Returns whether any fault can be injected at `request` for a push to this device token: whether there are
-  /// rules, or the token is an enabled magic device token.
-  ///
-  /// - Parameter deviceToken: The bytes of the token, in either case.
-  package func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
-    hasRules(at: .request) || areMagicTokensActive && deviceToken.map(MagicToken.isMarked) == true
   }
 
   /// Whether magic device tokens currently inject faults.
@@ -121,8 +114,8 @@ package final class FaultPlan: Sendable {
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
   package func fire(_ remaining: RemainingRules) -> Injection? {
-    guard let chance = remaining.chance else { return nil }
-    let injection = Injection(rules[remaining.first].effect, chance)
+    guard let drawResult = remaining.drawResult else { return nil }
+    let injection = Injection(rules[remaining.first].effect, drawResult)
     return ruleCounters.fire(injection) ? injection : nil
   }
 
@@ -130,7 +123,7 @@ package final class FaultPlan: Sendable {
   package func fireConstantResponse(
     _ remaining: RemainingRules
   ) -> (injection: Injection, response: ConstantResponse)? {
-    guard remaining.chance != nil, let response = rules[remaining.first].effect.constantResponse,
+    guard remaining.drawResult != nil, let response = rules[remaining.first].effect.constantResponse,
       let injection = fire(remaining)
     else { return nil }
     return (injection, response)
@@ -146,11 +139,11 @@ package final class FaultPlan: Sendable {
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
     let kind = traffic.push?.kind
     for rule in rules(at: injectionPoint).suffix(remaining?.count ?? .max)
-    where (!additionsOnly || rule.alwaysContinues) && rule.concerns(kind) {
+    where (!additionsOnly || rule.alwaysContinues) && rule.applies(to: kind) {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
-      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.isDrawn {
+      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.requiresDraw {
         break
       }
     }
@@ -186,10 +179,11 @@ package final class FaultPlan: Sendable {
     for index in range {
       let rule = rules[index]
       if additionsOnly, !rule.alwaysContinues { continue }
-      guard rule.concerns(summary.kind) else { continue }
+      guard rule.applies(to: summary.kind) else { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
-      case .fires(let chance): return RemainingRules(first: index, count: range.upperBound - index, chance: chance)
+      case .fires(let drawResult):
+        return RemainingRules(first: index, count: range.upperBound - index, drawResult: drawResult)
       case .unclear: return RemainingRules(first: index, count: range.upperBound - index)
       }
     }
@@ -198,11 +192,12 @@ package final class FaultPlan: Sendable {
 
   private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }
 
-  private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
+  /// Returns whether rules can fire at an injection point; false while fault injection is paused.
+  package func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
 
   func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
     if let push = context.traffic.push, !push.verdict.isAccepted, rule.requiresAcceptance { return .rejectedByAPNs }
-    if let miss = rule.condition.miss(&context) { return .missed(miss) }
+    if let miss = rule.condition.firstFailure(&context) { return .missed(miss) }
     let trigger = rule.rule.trigger
     if let streams = trigger.afterStreams, context.traffic.connection.streamsOpened < streams {
       return .stopped(.afterStreams)
@@ -232,7 +227,7 @@ package final class FaultPlan: Sendable {
       // Without a push, each opening of the window counts as an attempt.
       match.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
     }
-    if isDrawn { match.draw = Draw(rule.draws, key: match.drawKey, ordinal: match.ordinal).number }
+    if isDrawn { match.draw = Draw(rule.drawSource, key: match.drawKey, ordinal: match.ordinal).number }
     return match
   }
 }

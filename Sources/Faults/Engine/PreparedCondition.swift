@@ -56,7 +56,7 @@ struct PreparedCondition: Sendable {
   }
 
   /// Returns why the condition does not hold; nil if it holds.
-  func miss(_ context: inout EvaluationContext) -> Miss? {
+  func firstFailure(_ context: inout EvaluationContext) -> Miss? {
     for (index, test) in tests.enumerated() {
       if case .query(let query) = test.match {
         if !context.meets(query, test) { return .test(index, seen: context.value(of: test)) }
@@ -65,7 +65,7 @@ struct PreparedCondition: Sendable {
       let value = context.value(of: test)
       if !test.match.holds(for: value) { return .test(index, seen: value) }
     }
-    for exception in exceptions where exception.miss(&context) == nil { return .exception }
+    for exception in exceptions where exception.firstFailure(&context) == nil { return .exception }
     return nil
   }
 }
@@ -168,7 +168,7 @@ struct MatchedRule {
   var now: Int64
 
   /// Whether the probability allows firing.
-  var isDrawn: Bool {
+  var requiresDraw: Bool {
     guard let probability else { return true }
     return draw.map { $0 < probability } ?? (probability > 0)
   }

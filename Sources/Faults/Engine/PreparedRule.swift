@@ -10,7 +10,7 @@ final class PreparedRule: Sendable {
   /// The profile that the rule belongs to; nil for an added rule.
   let profile: String?
   /// The key of the rule's counters in `RuleCounters`.
-  let slot: Int
+  let counterID: Int
   /// The counters of pushes for which the quick evaluation skipped the rule.
   let skipCounters: SkipCounters
   /// The time of activation, in monotonic nanoseconds.
@@ -20,7 +20,7 @@ final class PreparedRule: Sendable {
   /// Whether evaluation ends whichever action is chosen.
   let alwaysStops: Bool
   /// The source of the rule's draws.
-  let draws: Draw.Source
+  let drawSource: Draw.Source
   /// Whether the action may need a draw.
   let drawsForAction: Bool
   /// Whether the result for given traffic is independent of earlier evaluations.
@@ -34,11 +34,11 @@ final class PreparedRule: Sendable {
   let effect: Injection.RuleEffect
 
   init(
-    _ rule: Rule, profile: String?, slot: Int, skipCounters: SkipCounters, activatedAt: Int64, seed: UInt64
+    _ rule: Rule, profile: String?, counterID: Int, skipCounters: SkipCounters, activatedAt: Int64, seed: UInt64
   ) {
     self.rule = rule
     self.profile = profile
-    self.slot = slot
+    self.counterID = counterID
     self.skipCounters = skipCounters
     supportsQuickEvaluation = Self.supportsQuickEvaluation(rule)
     self.activatedAt = activatedAt
@@ -46,9 +46,9 @@ final class PreparedRule: Sendable {
     isForPushesOnly = !rule.condition.namesKind
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
-    draws = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
+    drawSource = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
-    effect = Injection.RuleEffect(rule, profile: profile, doing: rule.action, slot: slot)
+    effect = Injection.RuleEffect(rule, profile: profile, doing: rule.action, counterID: counterID)
     let trigger = rule.trigger
     isQuickEvaluationConclusive =
       supportsQuickEvaluation && alwaysStops && trigger.times == nil && rule.action.isResolved
@@ -60,7 +60,7 @@ final class PreparedRule: Sendable {
   /// Returns whether the rule applies to requests of a kind.
   ///
   /// - Parameter kind: Nil without a request, at the injection points of connections.
-  func concerns(_ kind: RequestKind?) -> Bool { !isForPushesOnly || kind == nil || kind == .push }
+  func applies(to kind: RequestKind?) -> Bool { !isForPushesOnly || kind == nil || kind == .push }
 
   /// Whether the rule applies only to pushes that APNs accepts. Rejections stay as they are: a fault never hides a
   /// malformed push. Actions that only change how a response is sent apply to any push.

@@ -73,7 +73,7 @@ extension PreparedRule {
   enum QuickEvaluation {
     case skipped(SkipReason)
     /// The rule fires and ends the evaluation.
-    case fires(Injection.Chance)
+    case fires(Injection.DrawResult)
     /// The rule needs full evaluation.
     case unclear
   }
@@ -100,12 +100,12 @@ extension PreparedRule {
     if let probability, probability > 0, probability < 1 {
       guard let key = rule.trigger.drawKey.ofContent(summary.key, identity) else { return .unclear }
       ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
-      draw = Draw(draws, key: key, ordinal: ordinal).number
+      draw = Draw(drawSource, key: key, ordinal: ordinal).number
     }
     if let probability, draw ?? 0 >= probability { return .skipped(.probability) }
     if rule.trigger.counts, !rule.trigger.allows(attempt()) { return .skipped(.count) }
     return isQuickEvaluationConclusive
-      ? .fires(Injection.Chance(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
+      ? .fires(Injection.DrawResult(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }
 }
 
@@ -128,7 +128,7 @@ package struct RemainingRules: Sendable {
   /// The number of remaining rules.
   var count = 0
   /// The draw with which the first remaining rule fires, if the quick evaluation was conclusive.
-  var chance: Injection.Chance?
+  var drawResult: Injection.DrawResult?
 
   /// Whether no rule does anything.
   package var isEmpty: Bool { count == 0 }

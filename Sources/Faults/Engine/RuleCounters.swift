@@ -6,10 +6,10 @@ internal import NIOConcurrencyHelpers
 package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
     var counters: [Int: RuleCounter] = [:]
-    /// The keys of the active rules' counters; `orderedSlots` has them in the order of the plan, added rules first.
-    var slots: [Identity: Int] = [:]
-    var orderedSlots: [Int] = []
-    var nextSlot = 0
+    /// The keys of the active rules' counters; `orderedIDs` has them in the order of the plan, added rules first.
+    var counterIDs: [Identity: Int] = [:]
+    var orderedIDs: [Int] = []
+    var nextID = 0
     /// The number of pushes currently delayed.
     var delayedPushes = 0
     /// The number of pushes for each magic device token that acts only on the first attempts.
@@ -36,27 +36,27 @@ package final class RuleCounters: Sendable {
   /// Keeps the counters of unchanged rules, creates counters for new and changed rules and drops all others.
   ///
   /// - Returns: The key of each rule's counters and its skip counters, in the order of `rules`.
-  func activate(_ rules: [(rule: Rule, profile: String?)]) -> [(slot: Int, skipCounters: SkipCounters)] {
+  func activate(_ rules: [(rule: Rule, profile: String?)]) -> [(counterID: Int, skipCounters: SkipCounters)] {
     state.withLockedValue { state in
       let earlier = state
       state.counters = [:]
-      state.slots = [:]
+      state.counterIDs = [:]
       let counters = rules.map { rule, profile in
         var identity = Identity(profile: profile, name: rule.name, occurrence: 0)
-        while state.slots[identity] != nil { identity.occurrence += 1 }
+        while state.counterIDs[identity] != nil { identity.occurrence += 1 }
         let ruleCounter: RuleCounter
-        let slot: Int
-        if let known = earlier.slots[identity], let same = earlier.counters[known], same.rule == rule {
-          (slot, ruleCounter) = (known, same)
+        let counterID: Int
+        if let known = earlier.counterIDs[identity], let same = earlier.counters[known], same.rule == rule {
+          (counterID, ruleCounter) = (known, same)
         } else {
-          (slot, ruleCounter) = (state.nextSlot, RuleCounter(rule, profile: profile))
-          state.nextSlot += 1
+          (counterID, ruleCounter) = (state.nextID, RuleCounter(rule, profile: profile))
+          state.nextID += 1
         }
-        state.counters[slot] = ruleCounter
-        state.slots[identity] = slot
-        return (slot: slot, skipCounters: ruleCounter.skipCounters)
+        state.counters[counterID] = ruleCounter
+        state.counterIDs[identity] = counterID
+        return (counterID: counterID, skipCounters: ruleCounter.skipCounters)
       }
-      state.orderedSlots = counters.map(\.slot)
+      state.orderedIDs = counters.map(\.counterID)
       return counters
     }
   }
@@ -64,7 +64,7 @@ package final class RuleCounters: Sendable {
   /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for slot in state.orderedSlots { state.counters[slot]?.reset() }
+      for counterID in state.orderedIDs { state.counters[counterID]?.reset() }
       state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
     }
@@ -75,8 +75,8 @@ package final class RuleCounters: Sendable {
     guard injection.delaysPush else { return }
     state.withLockedValue { state in
       state.delayedPushes = max(0, state.delayedPushes - 1)
-      guard let slot = injection.slot, let active = state.counters[slot]?.active else { return }
-      state.counters[slot]?.active = max(0, active - 1)
+      guard let counterID = injection.counterID, let active = state.counters[counterID]?.active else { return }
+      state.counters[counterID]?.active = max(0, active - 1)
     }
   }
 
@@ -90,7 +90,9 @@ package final class RuleCounters: Sendable {
   /// - Returns: False if a newer plan has removed the rule.
   func fire(_ injection: Injection) -> Bool {
     state.withLockedValue { state in
-      guard let slot = injection.slot, let index = state.counters.index(forKey: slot) else { return false }
+      guard let counterID = injection.counterID, let index = state.counters.index(forKey: counterID) else {
+        return false
+      }
       state.counters.values[index].countFiring()
       state.count(injection, at: index)
       return true
@@ -107,7 +109,7 @@ package final class RuleCounters: Sendable {
       var injections: [Injection] = []
       for (rule, evaluation) in evaluations {
         // Without counters, the rule was removed by a newer plan.
-        guard let index = state.counters.index(forKey: rule.slot),
+        guard let index = state.counters.index(forKey: rule.counterID),
           let injection = state.counters.values[index].apply(
             evaluation, of: rule, in: plan, &context, delayedPushes: state.delayedPushes)
         else { continue }
@@ -143,7 +145,7 @@ package final class RuleCounters: Sendable {
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
     // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
     let counts = state.withLockedValue { state in
-      state.orderedSlots.compactMap { state.counters[$0] }.filter(isWanted).map {
+      state.orderedIDs.compactMap { state.counters[$0] }.filter(isWanted).map {
         ($0.rule, $0.profile, $0.allCounts, $0.active)
       }
     }
@@ -310,14 +312,14 @@ struct RuleCounter {
       try checkOncePerConnection(on: context.traffic.connection.number, opening: match.opening)
     }
     // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
-    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.isDrawn {
+    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.requiresDraw {
       throw .probability
     }
     if trigger.counts { try checkCount(match, attempt: context.traffic.push?.attempt) }
     if let rate = trigger.overLimit, buckets.admit(match.rateKey, rate: rate, now: match.now) {
       throw .overLimit
     }
-    if !match.isDrawn { throw .probability }
+    if !match.requiresDraw { throw .probability }
     let before = trigger.times == nil ? 0 : injected[match.countKey] ?? 0
     if let times = trigger.times, before >= times { throw .times }
     var resolution = ActionResolution(match: match, rule: prepared, plan: plan)
@@ -330,8 +332,8 @@ struct RuleCounter {
     for (key, position) in resolution.next { positions[key] = position }
     if trigger.times != nil { injected[match.countKey] = before &+ 1 }
     return Injection(
-      Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
-      Injection.Chance(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
+      Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
+      Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {

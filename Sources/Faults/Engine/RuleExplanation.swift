@@ -201,27 +201,27 @@ extension FaultPlan {
   /// - Parameter now: The time of the traffic, in monotonic nanoseconds.
   package func evaluateWithoutCounting(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64
-  ) -> [RuleEvaluationResult] {
+  ) -> [RuleEvaluationReport] {
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     let kind = traffic.push?.kind
     return rules(at: injectionPoint).map { rule in
-      let result: RuleEvaluationResult.Result =
+      let outcome: RuleEvaluationReport.Outcome =
         if now < rule.activatedAt {
-          .notYet
-        } else if rule.concerns(kind) {
-          RuleEvaluationResult.Result(evaluate(rule, &context, now: now), of: rule.rule)
+          .activatedLater
+        } else if rule.applies(to: kind) {
+          RuleEvaluationReport.Outcome(evaluate(rule, &context, now: now), of: rule.rule)
         } else {
           .missed(
             test: Condition.Subject.kind.name, wanted: Explanation.quoted(RequestKind.push.rawValue),
             seen: kind?.rawValue)
         }
-      return RuleEvaluationResult(
-        rule: rule.rule.name, profile: rule.profile, injectionPoint: injectionPoint, result: result)
+      return RuleEvaluationReport(
+        rule: rule.rule.name, profile: rule.profile, injectionPoint: injectionPoint, outcome: outcome)
     }
   }
 }
 
-extension RuleEvaluationResult.Result {
+extension RuleEvaluationReport.Outcome {
   fileprivate init(_ evaluation: RuleEvaluation, of rule: Rule) {
     switch evaluation {
     case .rejectedByAPNs: self = .rejectedByAPNs
@@ -231,7 +231,7 @@ extension RuleEvaluationResult.Result {
       self = .missed(test: test.name, wanted: test.wanted, seen: seen?.shown)
     case .stopped(let part): self = .stopped(part: part.name)
     case .matched(let match):
-      if let probability = match.probability, !match.isDrawn {
+      if let probability = match.probability, !match.requiresDraw {
         self = .notDrawn(draw: match.draw, probability: probability)
       } else {
         self = .mayFire(draw: match.draw, probability: match.probability)

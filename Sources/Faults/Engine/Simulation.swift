@@ -11,7 +11,7 @@ package import Notation
 /// creates a new provider token after `ExpiredProviderToken`.
 package struct Simulation: Sendable {
   /// The pushes to send.
-  package struct Traffic: Sendable {
+  package struct Load: Sendable {
     /// The number of pushes; a negative number means 0.
     package var pushes = 10_000
     /// The number of device tokens, at least 1.
@@ -35,19 +35,19 @@ package struct Simulation: Sendable {
 
   private let profile: Profile
   private let seed: UInt64
-  private let traffic: Traffic
+  private let load: Load
 
   /// Creates a simulation.
-  package init(profile: Profile, seed: UInt64, traffic: Traffic = Traffic()) {
+  package init(profile: Profile, seed: UInt64, load: Load = Load()) {
     self.profile = profile
     self.seed = seed
-    self.traffic = traffic
+    self.load = load
   }
 
   /// Sends all pushes. The same seed, profile and traffic give the same result.
   package func run() -> SimulationResult {
-    var run = SimulationRun(profile: profile, seed: seed, traffic: traffic)
-    for number in 0..<max(traffic.pushes, 0) { run.send(number) }
+    var run = SimulationRun(profile: profile, seed: seed, load: load)
+    for number in 0..<max(load.pushes, 0) { run.send(number) }
     return run.result
   }
 }
@@ -55,7 +55,7 @@ package struct Simulation: Sendable {
 /// The state of a running simulation.
 private struct SimulationRun {
   private let profile: Profile
-  private let traffic: Simulation.Traffic
+  private let load: Simulation.Load
   private let plan: FaultPlan
   private let ruleCounters = RuleCounters()
   private let rulebook: Rulebook
@@ -92,9 +92,9 @@ private struct SimulationRun {
   private static let client = "127.0.0.1"
   private static let serverName = "api.sandbox.push.apple.com"
 
-  init(profile: Profile, seed: UInt64, traffic: Simulation.Traffic) {
+  init(profile: Profile, seed: UInt64, load: Simulation.Load) {
     self.profile = profile
-    self.traffic = traffic
+    self.load = load
     plan = FaultPlan(profile: profile, seed: seed, activatedAt: 0, ruleCounters: ruleCounters)
     hasTimedRules = profile.rules.contains { $0.injectionPoint == .connection && $0.condition.dependsOnTime }
     var settings = APNSSettings()
@@ -102,20 +102,20 @@ private struct SimulationRun {
     for (setting, value) in profile.settings { try? settings.set(setting, to: value) }
     rulebook = Rulebook(settings: settings)
     buckets = settings.deviceRate.map { DeviceRateLimiter(rate: $0) }
-    connections = Array(repeating: nil, count: min(max(traffic.connections, 1), 100_000))
+    connections = Array(repeating: nil, count: min(max(load.connections, 1), 100_000))
     renewToken(at: 0)
   }
 
   var result: SimulationResult {
     SimulationResult(
-      profile: profile.name, seed: plan.seed, pushes: max(traffic.pushes, 0),
+      profile: profile.name, seed: plan.seed, pushes: max(load.pushes, 0),
       outcomes: SimulationResult.sorted(outcomes), additions: SimulationResult.sorted(additions),
       connectionEnds: SimulationResult.sorted(connectionEnds),
       rules: ruleCounters.explanations.map { SimulationResult.Count(name: $0.rule, count: $0.fired) })
   }
 
   mutating func send(_ number: Int) {
-    let now = Int64(clamping: Duration.seconds(Double(number) / max(traffic.rate, 0.001)).nanoseconds)
+    let now = Int64(clamping: Duration.seconds(Double(number) / max(load.rate, 0.001)).nanoseconds)
     let lane = number % connections.count
     if hasTimedRules, let idle = connections[lane], isEndedByRule(idle, at: now) { connections[lane] = nil }
     guard var connection = connections[lane] ?? open(now: now) else { return }
@@ -190,16 +190,16 @@ private struct SimulationRun {
   // MARK: - Pushes
 
   private mutating func push(_ number: Int, on connection: inout Connection, now: Int64) -> Traffic.Push {
-    let devices = max(traffic.devices, 1)
+    let devices = max(load.devices, 1)
     let index = number / connections.count % devices
     // APNs rejects a device token of 64 zeros, so the first device has the number after the last.
     let token = Hexadecimal.text(UInt64(index == 0 ? devices : index), digits: 64)
     let request = HTTPRequest(
       headers: HeaderList([
         (":method", "POST"), (":scheme", "https"), (":authority", Self.serverName), (":path", "/3/device/\(token)"),
-        ("authorization", authorization), ("apns-topic", traffic.topic), ("apns-push-type", traffic.pushType),
-        ("apns-priority", traffic.priority),
-      ]), body: Array("{\(traffic.payloadMembers),\"number\":\(number)}".utf8))
+        ("authorization", authorization), ("apns-topic", load.topic), ("apns-push-type", load.pushType),
+        ("apns-priority", load.priority),
+      ]), body: Array("{\(load.payloadMembers),\"number\":\(number)}".utf8))
     let time = Self.startTime + now / 1_000_000
     var verdict = rulebook.validate(
       request, authentication: &connection.authentication, keys: keys, now: time)

@@ -87,7 +87,7 @@ extension Condition.Test {
 }
 
 extension Condition.Match {
-  /// Returns whether `other` matches every value that this match does.
+  /// Returns whether `other` matches every value that this match does. Queries are only compared for equality.
   fileprivate func implies(_ other: Condition.Match, foldsCase: Bool) -> Bool {
     if self == other { return true }
     switch (self, other) {
@@ -95,29 +95,13 @@ extension Condition.Match {
     case (.present, _): return false
     case (.query, _), (_, .query): return false
     case (_, .present(let isPresent)): return isPresent
-    case (.equals(let text), _): return other.accepts(text)
-    case (.oneOf(let texts), _): return texts.allSatisfy(other.accepts)
+    case (.equals(let text), _): return other.holds(for: .number(text))
+    case (.oneOf(let texts), _): return texts.allSatisfy { other.holds(for: .number($0)) }
     case (.prefix(let long), .prefix(let short)): return long.hasPrefix(short)
     case (.between(let above, let below), .between(let otherAbove, let otherBelow)):
       return (otherAbove.map { wanted in above.map { $0 >= wanted } ?? false } ?? true)
         && (otherBelow.map { wanted in below.map { $0 <= wanted } ?? false } ?? true)
     default: return false
-    }
-  }
-
-  private func accepts(_ text: String) -> Bool {
-    switch self {
-    case .equals(let other): return text == other
-    case .prefix(let prefix): return text.hasPrefix(prefix)
-    case .glob(let pattern): return pattern.matches(text)
-    case .oneOf(let texts): return texts.contains(text)
-    case .within(let blocks): return IPAddress(text).map { one in blocks.contains { $0.contains(one) } } ?? false
-    case .present(let isPresent): return isPresent
-    // Queries are only compared for equality.
-    case .query: return false
-    case .between(let above, let below):
-      guard let value = Double(text) else { return false }
-      return (above.map { value > $0 } ?? true) && (below.map { value < $0 } ?? true)
     }
   }
 }

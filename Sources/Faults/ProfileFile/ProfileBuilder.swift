@@ -157,14 +157,14 @@ struct ProfileBuilder {
             hint: "move it up, or add a when to the other rule"))
       }
       checkAge(later, profile)
-      checkHold(later, profile)
+      checkDelay(later, profile)
     }
   }
 
   /// Warns if a push would be delayed longer than the profile allows.
-  private func checkHold(_ parsed: LocatedRule, _ profile: Profile) {
+  private func checkDelay(_ parsed: LocatedRule, _ profile: Profile) {
     let limit = profile.limits.maxDelay
-    guard parsed.rule.action.leaves.contains(where: { $0.longestHold > limit }) else { return }
+    guard parsed.rule.action.leaves.contains(where: { $0.longestDelay > limit }) else { return }
     problems.add(
       ProfileProblem(
         .warning, file: parsed.file, at: parsed.position,
@@ -191,7 +191,7 @@ struct ProfileBuilder {
 
 extension Action {
   /// The maximum time the action may delay a push, if specified.
-  fileprivate var longestHold: Duration {
+  fileprivate var longestDelay: Duration {
     switch self {
     case .delay(.fixed(let length)), .hang(let length?, _): length
     case .delay(.uniform(_, let max)), .delay(.lognormal(_, _, let max)): max

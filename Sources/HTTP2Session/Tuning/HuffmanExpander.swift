@@ -4,9 +4,9 @@ private import HTTPMessage
 /// Rewrites HEADERS frames so that their Huffman-coded strings become plain literals.
 ///
 /// nghttp2 decodes Huffman code four bits at a time. Measured when this was added: its decoding took 20 % of the CPU
-/// time per push: for the path, which differs in each request, and for the provider token, which curl and other
-/// clients built on nghttp2 send with each request. A header block means the same whether its strings are Huffman-coded or not, and produces the same
-/// dynamic table (RFC 7541 sections 4.1 and 5.2). nghttp2 still parses and validates each block.
+/// time per push: for the path, which differs in each request, and for the provider token, which curl and other clients
+/// built on nghttp2 send with each request. A header block means the same whether its strings are Huffman-coded or not,
+/// and produces the same dynamic table (RFC 7541 sections 4.1 and 5.2). nghttp2 still parses and validates each block.
 ///
 /// Unusual frames are passed on unchanged: padded frames, blocks of several frames, and blocks that are invalid or
 /// would become too large.

@@ -253,5 +253,5 @@ enum FindingThreshold {
   /// The percentage of the size limit from which a payload is likely to exceed it with a longer text.
   static let nearLimitPercent = 90
   /// The nanoseconds after which the same push counts as a new one, the same as for attempt counts.
-  static let silence = AttemptCounter.silence
+  static let retryWindow = AttemptCounter.retryWindow
 }

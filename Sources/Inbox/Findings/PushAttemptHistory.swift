@@ -57,7 +57,7 @@ struct PushAttemptHistory: Sendable {
   mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
     guard let result = AttemptResult(record) else { return [] }
     let former = sequences.removeValue(forKey: push).flatMap { sequence in
-      record.arrivedAt &- sequence.last.endedAt < FindingThreshold.silence ? sequence : nil
+      record.arrivedAt &- sequence.last.endedAt < FindingThreshold.retryWindow ? sequence : nil
     }
     if let former, record.seq < former.last.seq {
       // The attempt was pending for so long that the next attempt ended before it.

@@ -11,7 +11,7 @@ extension Record {
   ///   - inbox: The inbox of the record.
   ///   - evaluations: The result of evaluating the active rules for the push.
   package func writeExplanation(
-    to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, evaluations: [RuleEvaluationResult]
+    to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, evaluations: [RuleEvaluationReport]
   ) {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
@@ -112,13 +112,13 @@ extension Injection {
   }
 }
 
-extension RuleEvaluationResult {
+extension RuleEvaluationReport {
   fileprivate func writeMembers(to writer: inout JSONWriter) {
     writer.member("rule", rule)
     writer.member("profile", profile)
     writer.member("at", injectionPoint.rawValue)
-    switch result {
-    case .notYet:
+    switch outcome {
+    case .activatedLater:
       writer.member("result", "not-yet")
       writer.member("text", "The rule was activated after the push arrived.")
     case .rejectedByAPNs:

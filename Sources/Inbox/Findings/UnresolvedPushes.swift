@@ -31,7 +31,8 @@ struct UnresolvedPushes: Sendable {
 
   /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
-  /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced it.
+  /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced
+  ///   it.
   mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
     if wasPending, seqs[push] != record.seq { return }
     guard !record.isResolved else { return remove(push) }

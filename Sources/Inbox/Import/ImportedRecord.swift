@@ -246,7 +246,7 @@ extension Injection {
     var draw: Double?
     var probability: Double?
     var ordinal = 0
-    var further: [Injection] = []
+    var others: [Injection] = []
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
       case "profile": profile = try json.text()
@@ -256,7 +256,7 @@ extension Injection {
       case "p": probability = try json.numberOrNull()
       case "ordinal": ordinal = try json.whole()
       case "also":
-        try json.list { json throws(JSONText.Problem) in further += try Injection.imported(&json) }
+        try json.list { json throws(JSONText.Problem) in others += try Injection.imported(&json) }
       default: break
       }
     }
@@ -264,7 +264,7 @@ extension Injection {
     let first = Injection(
       profile: profile, rule: rule, action: action.bare, continues: false, draw: draw, probability: probability,
       ordinal: ordinal)
-    return [first] + further
+    return [first] + others
   }
 }
 

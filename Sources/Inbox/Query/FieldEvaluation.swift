@@ -105,7 +105,9 @@ extension Record {
 
 extension FieldEvaluation {
   /// Removes the records for which the conditions do not hold. Keeps all records if the conditions are expensive.
-  func narrow(_ batch: inout FilterBatch, _ conditions: borrowing FieldConditions, of filter: borrowing Filter) {
+  func removeNonMatching(
+    _ batch: inout FilterBatch, _ conditions: borrowing FieldConditions, of filter: borrowing Filter
+  ) {
     switch self {
     case .text(let field): batch.keep(field, text: conditions)
     case .number(let field): batch.keep(field, number: conditions)

@@ -14,8 +14,9 @@ package struct Filter: Sendable {
     /// How the conditions are evaluated on many records.
     private(set) var evaluation = FieldEvaluation.expensive
 
-    /// Whether later conditions on the same field begin a group of their own: true for search words and for the groups of a scope.
-    fileprivate(set) var isClosed = false
+    /// Whether later conditions on the same field begin a group of their own: true for search words and for the groups
+    /// of a scope.
+    fileprivate(set) var isSealed = false
 
     /// Whether evaluating the field is expensive.
     var isExpensive: Bool { if case .expensive = evaluation { true } else { false } }
@@ -79,17 +80,17 @@ package struct Filter: Sendable {
 
   /// Adds a condition from the name and value of a parameter.
   mutating func add(
-    name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
+    name: String, value: String, additionalNames: [String] = [], in context: FilterContext = FilterContext()
   ) throws(FilterError) {
-    try add(QueryTerm(name: name, value: value), further: further, in: context)
+    try add(QueryTerm(name: name, value: value), additionalNames: additionalNames, in: context)
   }
 
   /// Adds one condition.
   ///
-  /// - Parameter further: Names that are allowed here in addition to the fields, for the error's hint.
+  /// - Parameter additionalNames: Names that are allowed here in addition to the fields, for the error's hint.
   /// - Throws: `FilterError` for an unknown field or an invalid value.
-  mutating func add(_ term: QueryTerm, further: [String] = [], in context: FilterContext) throws(FilterError) {
-    let condition = try QueryCondition(term, further: ["after", "before"] + further, now: context.now)
+  mutating func add(_ term: QueryTerm, additionalNames: [String] = [], in context: FilterContext) throws(FilterError) {
+    let condition = try QueryCondition(term, additionalNames: ["after", "before"] + additionalNames, now: context.now)
     if let known = context.known, case .field(let field) = condition.subject {
       try known.check(field, term, inbox: context.snapshot ?? context.inbox?.snapshot())
     }
@@ -101,12 +102,12 @@ package struct Filter: Sendable {
   /// `text`, all words must occur.
   mutating func add(word term: QueryTerm, in context: FilterContext) throws(FilterError) {
     let named = QueryTerm(name: QueryField.text.rawValue, value: term.value, isNegated: term.isNegated)
-    let condition = try QueryCondition(named, further: [], now: context.now)
+    let condition = try QueryCondition(named, additionalNames: [], now: context.now)
     count += 1
     guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: named.name) }
     var group = Group(condition.subject, name: named.name)
     try group.add(condition)
-    group.isClosed = true
+    group.isSealed = true
     insert(group)
   }
 
@@ -120,7 +121,7 @@ package struct Filter: Sendable {
   private mutating func add(_ condition: QueryCondition) throws(FilterError) {
     count += 1
     guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: condition.term.name) }
-    if let index = groups.firstIndex(where: { !$0.isClosed && $0.conditions.subject == condition.subject }) {
+    if let index = groups.firstIndex(where: { !$0.isSealed && $0.conditions.subject == condition.subject }) {
       try groups[index].add(condition)
     } else {
       var group = Group(condition.subject, name: condition.term.name)
@@ -142,7 +143,7 @@ package struct Filter: Sendable {
     count += other.count
     guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: "scope") }
     for var group in other.groups {
-      group.isClosed = true
+      group.isSealed = true
       insert(group)
     }
     rulebook = rulebook ?? other.rulebook
@@ -251,7 +252,7 @@ package struct Filter: Sendable {
     if isEmpty { return true }
     return withUnsafePointer(to: record) { record in
       var batch = FilterBatch(record)
-      narrow(&batch)
+      removeNonMatching(&batch)
       return batch.remaining != 0
     }
   }

@@ -11,11 +11,11 @@ struct FilterEvaluationCache {
 
 extension Filter {
   /// Removes the records that do not match.
-  borrowing func narrow(_ batch: inout FilterBatch) {
+  borrowing func removeNonMatching(_ batch: inout FilterBatch) {
     if let seqs { batch.keep { _, record in seqs.contains(record.seq) } }
     var hasExpensive = false
     for group in groups where batch.remaining != 0 {
-      group.evaluation.narrow(&batch, group.conditions, of: self)
+      group.evaluation.removeNonMatching(&batch, group.conditions, of: self)
       if group.isExpensive { hasExpensive = true }
     }
     guard hasExpensive else { return }
@@ -38,7 +38,7 @@ extension Record {
     if group.isExpensive { return satisfies(expensive: group, of: filter, &cache) }
     return withUnsafePointer(to: self) { record in
       var batch = FilterBatch(record)
-      group.evaluation.narrow(&batch, group.conditions, of: filter)
+      group.evaluation.removeNonMatching(&batch, group.conditions, of: filter)
       return batch.remaining != 0
     }
   }

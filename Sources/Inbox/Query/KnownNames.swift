@@ -32,7 +32,7 @@ package struct KnownNames: Sendable {
     if field != .finding, let inbox, Self.occurs(field, value, in: inbox) { return }
     let sorted = known.sorted()
     // Limit the length: a longer word is not a typo, and the comparison takes time.
-    let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
+    let guess = Spelling.suggestion(for: value.text, among: sorted)
     let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
     throw FilterError(
       name: term.name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",

@@ -51,7 +51,7 @@ package struct PageQuery: Sendable {
         try fields.add(value)
         self.fields = fields
       default:
-        try selection.add(name: name, value: value, further: ["limit", "order", "fields"], in: context)
+        try selection.add(name: name, value: value, additionalNames: ["limit", "order", "fields"], in: context)
       }
     }
   }

@@ -44,10 +44,10 @@ package struct Selection: Sendable {
 
   /// Adds a condition from one parameter.
   ///
-  /// - Parameter further: Names that are allowed in addition to those of a selection, for the error's hint.
+  /// - Parameter additionalNames: Names that are allowed in addition to those of a selection, for the error's hint.
   /// - Throws: `FilterError` for an unknown name or an invalid value.
   mutating func add(
-    name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
+    name: String, value: String, additionalNames: [String] = [], in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     switch name {
     case "q": try QueryText.read(value) { term throws(FilterError) in try add(term, in: context) }
@@ -71,12 +71,13 @@ package struct Selection: Sendable {
       try filter.formIntersection(query)
     default:
       try add(
-        QueryTerm(name: name, value: value), further: ["q", "search", "seqs", "scope"] + further, in: context)
+        QueryTerm(name: name, value: value), additionalNames: ["q", "search", "seqs", "scope"] + additionalNames,
+        in: context)
     }
   }
 
   private mutating func add(
-    _ term: QueryTerm, further: [String] = [], in context: FilterContext
+    _ term: QueryTerm, additionalNames: [String] = [], in context: FilterContext
   ) throws(FilterError) {
     let seq = "a whole number from 0, the seq of a record"
     switch (term.name, term.isNegated) {
@@ -85,7 +86,7 @@ package struct Selection: Sendable {
       after = max(after, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
     case ("before", false):
       before = min(before, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
-    default: try filter.add(term, further: further, in: context)
+    default: try filter.add(term, additionalNames: additionalNames, in: context)
     }
   }
 

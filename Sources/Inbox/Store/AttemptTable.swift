@@ -70,14 +70,14 @@ struct AttemptTable {
 
   private func next(at slot: Int, now: Int64) -> Int32 {
     // May be negative: two threads may read the clock in another order than they take the lock.
-    let silence = Int32(bitPattern: Self.ticks(now) &- entries[slot].last)
-    guard silence < Int32(Self.ticks(AttemptCounter.silence)) else { return 1 }
+    let pause = Int32(bitPattern: Self.ticks(now) &- entries[slot].last)
+    guard pause < Int32(Self.ticks(AttemptCounter.retryWindow)) else { return 1 }
     let attempts = entries[slot].attempts
     return max(attempts, attempts &+ 1)
   }
 
   /// Converts nanoseconds to ticks of about a millisecond. 32 bits wrap around after weeks, and entries older than
-  /// twice the silence are never looked up.
+  /// twice the retry window are never looked up.
   private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
 
   /// Returns a push's slot; nil if the push is not in the table.

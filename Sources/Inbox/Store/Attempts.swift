@@ -113,13 +113,13 @@ package final class Attempts: Sendable {
 
 /// Counts the attempts of each push: 1 for the first, 2 for its first retry, and so on.
 ///
-/// Only pushes that were not accepted are stored, because an accepted attempt ends the count: the same push after it
-/// is a new push. So is one more than ten minutes after its last attempt. Memory is bounded by two generations. The older one is
-/// dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum age
-/// of an entry.
+/// Only pushes that were not accepted are stored, because an accepted attempt ends the count: the same push after it is
+/// a new push. So is one more than ten minutes after its last attempt. Memory is bounded by two generations. The older
+/// one is dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum
+/// age of an entry.
 struct AttemptCounter {
   /// The nanoseconds of machine time without an attempt after which a push's count restarts.
-  static let silence: Int64 = 600_000_000_000
+  static let retryWindow: Int64 = 600_000_000_000
 
   private(set) var young = AttemptTable()
   private(set) var old = AttemptTable()
@@ -194,8 +194,8 @@ struct AttemptCounter {
 
   /// Begins a generation if the current one has reached the maximum age of an entry.
   private mutating func dropOutdated(now: Int64) {
-    guard now - generationStart >= Self.silence else { return }
-    let isForgotten = now - generationStart >= 2 * Self.silence
+    guard now - generationStart >= Self.retryWindow else { return }
+    let isForgotten = now - generationStart >= 2 * Self.retryWindow
     beginGeneration(now: now)
     if isForgotten { dropOld() }
   }
@@ -216,7 +216,7 @@ struct AttemptCounter {
   /// Returns the number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
     // All entries are out of date, and older than the ticks of the tables can represent.
-    if now - generationStart >= 2 * Self.silence { return 1 }
+    if now - generationStart >= 2 * Self.retryWindow { return 1 }
     return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 

@@ -13,8 +13,8 @@ package struct Record: Sendable {
     case accepted
     /// APNs' rules rejected the push, or its stream was reset because the request is not valid HTTP/2.
     case rejected
-    /// A fault determined the response or the end of the stream, or the server's GOAWAY excluded the push. A push that a
-    /// fault only delayed is accepted or rejected.
+    /// A fault determined the response or the end of the stream, or the server's GOAWAY excluded the push. A push that
+    /// a fault only delayed is accepted or rejected.
     case faulted
     /// The push is delayed and has no response yet.
     case pending

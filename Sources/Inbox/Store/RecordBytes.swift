@@ -144,7 +144,7 @@ struct RecordChunk: Sendable {
         if let devices { batch.keep(bits(of: indices, with: devices)) }
         if isOfPushesOnly, hasOtherKinds { batch.keep { _, record in record.kind == .push } }
         if batch.remaining == 0 { continue }
-        filter.narrow(&batch)
+        filter.removeNonMatching(&batch)
         guard batch.visit(newestFirst: newestFirst, visit) else { return false }
       }
       return true

@@ -132,7 +132,7 @@ package struct QueryFields: Sendable {
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
       guard Self.names.contains(name) else {
         let guess =
-          Spelling.nearest(to: String(name.prefix(40)), among: Self.names).map { "Did you mean \($0)? " } ?? ""
+          Spelling.suggestion(for: name, among: Self.names)
         throw FilterError(
           field: "fields", value: name,
           hint: "\(guess)Use a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")

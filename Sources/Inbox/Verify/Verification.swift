@@ -25,8 +25,8 @@ package struct Verification: Sendable {
   /// Creates a verification without expectations.
   init() {}
 
-  /// Returns whether the criteria about all pushes (`no_others`, `nothing_lost`, `no_findings`) cover requests of a kind:
-  /// only pushes, unless the scope names `kind`.
+  /// Returns whether the criteria about all pushes (`no_others`, `nothing_lost`, `no_findings`) cover requests of a
+  /// kind: only pushes, unless the scope names `kind`.
   func covers(_ kind: RequestKind) -> Bool { kind == .push || scope.namesKind }
 }
 

@@ -121,12 +121,12 @@ extension VerificationParser {
   }
 
   private mutating func add(_ name: String, _ node: Located, _ selection: inout Selection) {
-    let further = ["payload", "headers"]
+    let additionalNames = ["payload", "headers"]
     do throws(FilterError) {
       // Report a misspelled name whatever its value is.
       let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
       if !["q", "after", "before"].contains(field) {
-        _ = try QuerySubject(field, further: ["after", "before", "q"] + further)
+        _ = try QuerySubject(field, additionalNames: ["after", "before", "q"] + additionalNames)
       }
     } catch {
       return fail(node, error)
@@ -134,7 +134,7 @@ extension VerificationParser {
     for element in listOrOne(node) where !isFull {
       guard let value = scalar(element) else { continue }
       do throws(FilterError) {
-        try selection.add(name: name, value: value, further: further, in: context)
+        try selection.add(name: name, value: value, additionalNames: additionalNames, in: context)
       } catch {
         fail(element, error)
       }

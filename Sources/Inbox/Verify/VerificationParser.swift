@@ -91,19 +91,13 @@ struct VerificationParser {
       if let key = Key(rawValue: name) {
         if member.value != .null { members[key] = member }
       } else {
-        let guess = Self.guess(name, among: names)
+        let guess = Spelling.suggestion(for: name, among: names)
         fail(
           member, "\(what) has no \(ReportText.quoted(name))",
           hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
       }
     }
     return members
-  }
-
-  /// Returns a hint such as `Did you mean topic? `, or an empty string if no name is similar enough.
-  static func guess(_ word: String, among names: [String]) -> String {
-    // Limit the length: a longer word is not a typo, and the comparison takes time.
-    Spelling.nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
   }
 
   /// Returns the elements of a list.
@@ -180,7 +174,7 @@ struct VerificationParser {
     let names = Word.allCases.map(\.rawValue)
     guard case .text(let text) = node.value, let word = Word(rawValue: text) else {
       var guess = ""
-      if case .text(let text) = node.value { guess = Self.guess(text, among: names) }
+      if case .text(let text) = node.value { guess = Spelling.suggestion(for: text, among: names) }
       fail(
         node, "\(node.kind) is not a valid \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", "))."
       )
@@ -299,7 +293,8 @@ extension VerificationParser {
         let list = names.prefix(20).map(ReportText.shortened).joined(separator: ", ")
         fail(
           element, "no expectation is called \(ReportText.quoted(name))",
-          hint: names.isEmpty ? "There is none." : "\(Self.guess(name, among: names))Those that are: \(list).")
+          hint: names.isEmpty
+            ? "There is none." : "\(Spelling.suggestion(for: name, among: names))Those that are: \(list).")
         continue
       }
       if order.contains(index) {

@@ -54,7 +54,8 @@ package struct WaitQuery: Sendable {
       case "timeout": givenTimeout = try Self.duration(name, value)
       case "settle": settle = try Self.duration(name, value)
       default:
-        try selection.add(name: name, value: value, further: ["count", "timeout", "settle", "strict"], in: context)
+        try selection.add(
+          name: name, value: value, additionalNames: ["count", "timeout", "settle", "strict"], in: context)
       }
     }
     // A settle time longer than the default timeout extends the timeout.

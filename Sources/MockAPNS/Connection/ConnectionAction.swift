@@ -34,7 +34,7 @@ extension ConnectionAction {
     case .resetConnection: self = .reset
     case .close: self = .close
     case .respondThenShutDown(let time, let response):
-      self = .respondThenShutDown(injection.doing(.respond(response)), for: time)
+      self = .respondThenShutDown(injection.replacingAction(with: .respond(response)), for: time)
     case .starveWindow(let time): self = .starveWindow(for: time)
     case .settings(let parameters): self = .announce(parameters)
     case .ignorePings(let time): self = .ignorePings(for: time)

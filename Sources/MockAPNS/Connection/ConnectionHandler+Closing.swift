@@ -19,7 +19,7 @@ extension ConnectionHandler {
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }
-    session.goAway(closeReason, lastStream: 0)
+    session.submitGoAway(closeReason, lastStream: 0)
     var frames: [UInt8] = []
     session.appendOutput(to: &frames)
     frames.withUnsafeBytes { put($0, context) }
@@ -40,22 +40,22 @@ extension ConnectionHandler {
   /// some reasons it closes immediately.
   func sendGoAwayAndClose(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
     guard let session else { return }
-    let action = machine.goAwayRequested(
+    let action = stateMachine.goAwayRequested(
       immediately: closeReason.closesAtOnce, lastReceivedStream: session.lastReceivedStream,
       now: MachineTime.nanoseconds)
     switch action {
     case .none: return
-    case .sendAndClose(let lastStream): session.goAway(closeReason, lastStream: lastStream)
+    case .sendAndClose(let lastStream): session.submitGoAway(closeReason, lastStream: lastStream)
     case .sendAndDrain(let lastStream):
       // Bypasses nghttp2, which would silently drop streams opened after its GOAWAY: those must be recorded.
-      session.sendGoAway(
+      session.sendUntrackedGoAway(
         lastStream: lastStream, rawCode: closeReason.errorCode.rawValue, debugData: Array(closeReason.debugData.utf8))
     }
     if let (kind, message) = closeReason.logMessage { logClientError(kind, message) }
     log.add(.goAway, "\(closeReason.errorCode.name) \(closeReason.debugData)", at: state.clock.now)
     flush(context)
     if closeReason.closesAtOnce { return close(context) }
-    guard machine.isOpen else { return }
+    guard stateMachine.isOpen else { return }
     schedule(.drainTimeout, after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
       handler.close(context)
     }
@@ -67,7 +67,7 @@ extension ConnectionHandler {
   }
 
   func close(_ context: ChannelHandlerContext) {
-    guard case .close(let writesFrames) = machine.closeRequested() else { return }
+    guard case .close(let writesFrames) = stateMachine.closeRequested() else { return }
     // Write the remaining frames even if the client does not read: there is no later opportunity.
     if writesFrames, let session { writeFrames(of: session, context) }
     transport.close()
@@ -84,7 +84,7 @@ extension ConnectionHandler {
 }
 
 extension HTTP2ServerSession {
-  fileprivate func goAway(_ closeReason: ConnectionCloseReason, lastStream: Int32) {
-    goAway(lastStream: lastStream, code: closeReason.errorCode, debugData: Array(closeReason.debugData.utf8))
+  fileprivate func submitGoAway(_ closeReason: ConnectionCloseReason, lastStream: Int32) {
+    submitGoAway(lastStream: lastStream, code: closeReason.errorCode, debugData: Array(closeReason.debugData.utf8))
   }
 }

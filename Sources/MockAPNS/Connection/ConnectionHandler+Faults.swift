@@ -48,7 +48,7 @@ extension ConnectionHandler {
         silenceConnection(for: time, thenCloses: ending == .close, context)
         return false
       case .alert(let code):
-        machine.closedAbruptly()
+        stateMachine.closedAbruptly()
         TLSAlert.record(code: code).withUnsafeBytes { put($0, context) }
         endOutput(context)
         return false
@@ -69,11 +69,11 @@ extension ConnectionHandler {
     _ time: Duration?, _ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext
   ) {
     guard let time else { return silenceConnection(for: nil, thenCloses: false, context) }
-    machine.faultDelaysHandshake()
+    stateMachine.faultDelaysHandshake()
     cancelTimer(through: .handshakeTimeout)
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
     runLater(time, context) { handler, context in
-      guard handler.machine.handshakeDelayElapsed() else { return }
+      guard handler.stateMachine.handshakeDelayElapsed() else { return }
       handler.startHandshakeTimeout(context)
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       do {
@@ -124,7 +124,7 @@ extension ConnectionHandler {
   ) {
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
     runLater(delay, context) { handler, context in
-      guard handler.machine.settingsDelayElapsed() else { return }
+      guard handler.stateMachine.settingsDelayElapsed() else { return }
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       handler.input.lastActivity = .now()
       sendSettings(handler, context)
@@ -145,7 +145,7 @@ extension ConnectionHandler {
   func evaluateConnectionRules(_ context: ChannelHandlerContext) {
     faultTasks.nextEvaluation?.cancel()
     faultTasks.nextEvaluation = nil
-    guard machine.isOpen, let processor else { return }
+    guard stateMachine.isOpen, let processor else { return }
     let plan = plan
     guard plan.isActive(at: .connection) else { return }
     let now = MachineTime.nanoseconds
@@ -159,7 +159,7 @@ extension ConnectionHandler {
     }
     performPendingActions(context)
     flush(context)
-    guard machine.isOpen, let next = plan.nextEvaluation(after: now, for: connection) else { return }
+    guard stateMachine.isOpen, let next = plan.nextEvaluation(after: now, for: connection) else { return }
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     faultTasks.nextEvaluation = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
       bound.value.0.evaluateConnectionRules(bound.value.1)
@@ -170,7 +170,7 @@ extension ConnectionHandler {
   func performRequested(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
     switch action {
     case .reset: reset(context)
-    case _ where !machine.isOpen: close(context)
+    case _ where !stateMachine.isOpen: close(context)
     case .close: close(context)
     default:
       perform(action, context)
@@ -182,7 +182,7 @@ extension ConnectionHandler {
   func performPendingActions(_ context: ChannelHandlerContext) {
     guard let connectionActions = processor?.connectionActions, !connectionActions.isEmpty else { return }
     processor?.connectionActions = []
-    for action in connectionActions where machine.isOpen { perform(action, context) }
+    for action in connectionActions where stateMachine.isOpen { perform(action, context) }
   }
 
   private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
@@ -191,11 +191,11 @@ extension ConnectionHandler {
     case .goAway(let parameters, let lastStream): sendGoAway(parameters, lastStream: lastStream, context)
     case .close:
       log.add(.fault, "closed without GOAWAY", at: state.clock.now)
-      machine.faultEndsConnection()
+      stateMachine.faultEndsConnection()
       flush(context)
       close(context)
     case .reset:
-      machine.faultEndsConnection()
+      stateMachine.faultEndsConnection()
       flush(context)
       reset(context)
     case .starveWindow(let time):
@@ -211,7 +211,7 @@ extension ConnectionHandler {
       runLater(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
     case .silence(let time):
       flush(context)
-      guard machine.isOpen else { return }
+      guard stateMachine.isOpen else { return }
       transport.releaseBuffers()
       silenceConnection(for: time, thenCloses: true, context)
     case .announce(let parameters):
@@ -226,8 +226,10 @@ extension ConnectionHandler {
     case .continuePush(let stream, let time):
       faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in
         handler.faultTasks.delayedPushes[stream] = nil
-        guard handler.machine.isOpen, let session = handler.session, let processor = handler.processor else { return }
-        processor.continueDelayedPush(on: stream, handler.machine.servedStreams, session: session)
+        guard handler.stateMachine.isOpen, let session = handler.session, let processor = handler.processor else {
+          return
+        }
+        processor.continueDelayedPush(on: stream, handler.stateMachine.processedStreams, session: session)
         handler.performPendingActions(context)
         handler.flush(context)
       }
@@ -240,14 +242,14 @@ extension ConnectionHandler {
     guard let session else { return }
     let lastStream =
       lastStream
-      ?? machine.servedStreams.lastStream(
+      ?? stateMachine.processedStreams.lastStream(
         of: parameters, causedBy: .connection(lastReceivedStream: session.lastReceivedStream))
     let debugData = Array(parameters.debugData.utf8)
-    if parameters.twice, lastStream != .max, machine.servedStreams.last == .max {
-      session.sendGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)
+    if parameters.twice, lastStream != .max, stateMachine.processedStreams.last == .max {
+      session.sendUntrackedGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)
     }
-    session.sendGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
-    machine.faultSentGoAway(lastStream: lastStream, now: MachineTime.nanoseconds)
+    session.sendUntrackedGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
+    stateMachine.faultSentGoAway(lastStream: lastStream, now: MachineTime.nanoseconds)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: parameters.code)) last_stream=\(lastStream) \(parameters.debugData)",
       at: state.clock.now)
@@ -256,10 +258,10 @@ extension ConnectionHandler {
   }
 
   private func announce(_ parameters: Action.SettingsParameters, _ context: ChannelHandlerContext) {
-    guard let session, machine.isOpen else { return }
+    guard let session, stateMachine.isOpen else { return }
     session.acknowledgesSettings = parameters.acknowledgesClient
     session.announce(HTTP2Settings(parameters))
-    if let limit = parameters.maxConcurrentStreams { processor?.streams.fix(limit) }
+    if let limit = parameters.maxConcurrentStreams { processor?.streamLimit.pin(limit) }
     log.add(.settings, parameters.description, at: state.clock.now)
     flush(context)
   }
@@ -269,7 +271,7 @@ extension ConnectionHandler {
   /// Ends the connection with TCP RST.
   private func reset(_ context: ChannelHandlerContext) {
     log.add(.reset, "TCP RST", at: state.clock.now)
-    machine.closedAbruptly()
+    stateMachine.closedAbruptly()
     // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
     // the channel's event loop the option is set when the call returns.
     _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -278,7 +280,7 @@ extension ConnectionHandler {
 
   /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
   private func silenceConnection(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
-    machine.faultSilences()
+    stateMachine.faultSilences()
     // A shutdown in progress still ends the connection.
     cancelTimer(through: .idleCheck)
     guard let time, closes else { return }

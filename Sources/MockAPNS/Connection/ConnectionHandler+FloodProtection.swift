@@ -59,16 +59,16 @@ extension ConnectionHandler {
     let interval = input.isWindowExhausted ? Self.windowTimeout : TimeAmount(HTTP2Limits.overdueCheckInterval)
     schedule(.idleCheck, after: min(interval, idleTime < limit ? limit - idleTime : limit), context) {
       handler, context in
-      guard handler.machine.state == .open(.serving) else { return }
+      guard handler.stateMachine.state == .open(.serving) else { return }
       handler.closeIfWindowStaysExhausted(context)
-      guard handler.machine.state == .open(.serving) else { return }
+      guard handler.stateMachine.state == .open(.serving) else { return }
       if NIODeadline.now() - handler.input.lastActivity >= limit {
         return handler.sendGoAwayAndClose(context, .idle)
       }
       if NIODeadline.now() - handler.input.lastCheck >= TimeAmount(HTTP2Limits.overdueCheckInterval) {
         handler.resetOverdueStreams(context)
       }
-      if handler.machine.state == .open(.serving) { handler.scheduleIdleCheck(context) }
+      if handler.stateMachine.state == .open(.serving) { handler.scheduleIdleCheck(context) }
     }
   }
 

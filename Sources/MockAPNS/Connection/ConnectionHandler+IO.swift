@@ -19,7 +19,7 @@ extension ConnectionHandler {
   /// these no longer fit into a core's cache, and a thousand would take hundreds of megabytes.
   func receive(_ first: ByteBuffer, _ context: ChannelHandlerContext) {
     let buffer = resources.cipherText
-    guard first.writableBytes == 0, first.readableBytes < buffer.count, !machine.isReadingSuspended else {
+    guard first.writableBytes == 0, first.readableBytes < buffer.count, !stateMachine.isReadingSuspended else {
       return first.withUnsafeReadableBytes { receive($0, context) }
     }
     first.withUnsafeReadableBytes { buffer.copyMemory(from: $0) }
@@ -29,7 +29,7 @@ extension ConnectionHandler {
       guard filled > 0 else { return }
       receive(UnsafeRawBufferPointer(rebasing: buffer[..<filled]), context)
       // If the buffer is not full, the socket is empty. A client that does not read its responses is not read from.
-      guard filled == buffer.count, isWritable(context), !machine.isReadingSuspended else { return }
+      guard filled == buffer.count, isWritable(context), !stateMachine.isReadingSuspended else { return }
       filled = 0
     }
   }
@@ -37,7 +37,7 @@ extension ConnectionHandler {
   /// Processes received bytes. The pointer is valid only during the call.
   private func receive(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     guard let first = bytes.first else { return }
-    switch machine.receivedBytes(startingWith: first) {
+    switch stateMachine.receivedBytes(startingWith: first) {
     case .process: break
     case .startHandshake: transport.tls?.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
     case .refusePlainText: return refusePlainText(bytes, context)
@@ -69,13 +69,13 @@ extension ConnectionHandler {
   ///
   /// Frames are created only while the client reads, because frames use memory.
   func flush(_ context: ChannelHandlerContext) {
-    guard let session, machine.flushStarted() else { return }
+    guard let session, stateMachine.flushStarted() else { return }
     var isComplete = false
     repeat {
       // The pushes of a client that does not read are recorded although no response is written yet.
       isComplete = writeFrames(of: session, upTo: isWritable(context) ? Self.writeSize : 0, context)
-    } while !isComplete && isWritable(context) && machine.isOpen
-    switch machine.flushCompleted(isFinished: session.isFinished, hasPendingWork: session.hasPendingWork) {
+    } while !isComplete && isWritable(context) && stateMachine.isOpen
+    switch stateMachine.flushCompleted(isFinished: session.isFinished, hasPendingWork: session.hasPendingWork) {
     case .none: checkWindow(of: session, context)
     case .close: close(context)
     case .closeFinishedSession:

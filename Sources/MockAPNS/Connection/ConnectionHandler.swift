@@ -8,8 +8,8 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// Channel handler of one provider connection: decrypts TLS (unless the listener is a cleartext one), parses HTTP/2, passes requests to a `PushProcessor` and
-/// writes the responses.
+/// Channel handler of one provider connection: decrypts TLS (unless the listener is a cleartext one), parses HTTP/2,
+/// passes requests to a `PushProcessor` and writes the responses.
 ///
 /// Confined to the connection's event loop. Each batch of bytes read from the socket is decrypted, evaluated,
 /// recorded and answered before the next read, and its responses leave in one write.
@@ -46,14 +46,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   // accesses one of these properties while it calls another method that modifies it. Measured: the checks here, in
   // PushProcessor, EventLoopResources and RecordArena together took 2 % of the instructions per push
   // (`Benchmarks/instructions.py --only token 413`).
-  @exclusivity(unchecked) var machine: ConnectionStateMachine
+  @exclusivity(unchecked) var stateMachine: ConnectionStateMachine
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var processor: PushProcessor?
   @exclusivity(unchecked) var input = InputStatistics()
   @exclusivity(unchecked) var output = SocketOutput()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
-  /// The scheduled timer; `machine.timer` is its purpose.
+  /// The scheduled timer; `stateMachine.timer` is its purpose.
   private var timer: Scheduled<Void>?
   var faultTasks = FaultTasks()
   /// Whether a stream reset on this connection has been logged.
@@ -105,7 +105,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.http = http
     environment = listener.environment
     acceptsPushes = listener.kind != .management
-    machine = ConnectionStateMachine(state: transport.tls == nil ? .handshaking : .awaitingFirstByte)
+    stateMachine = ConnectionStateMachine(state: transport.tls == nil ? .handshaking : .awaitingFirstByte)
     state = listener.state
     resources = .current
     serverLogger = listener.logger
@@ -141,7 +141,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     // Backpressure: stop reading from a client that does not read its responses.
     let isWritable = context.channel.isWritable
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && !machine.isReadingSuspended)
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && !stateMachine.isReadingSuspended)
     if isWritable {
       input.stalledChecks = 0
       flush(context)
@@ -151,7 +151,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     cancelTimer(through: .lingerTimeout)
-    let closed = machine.socketClosed()
+    let closed = stateMachine.socketClosed()
     if closed.handshakeFailed, transport.tls != nil { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
@@ -188,7 +188,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Processes the bytes that `transport` holds.
   func process(_ context: ChannelHandlerContext) {
-    let isHandshaking = machine.state == .handshaking
+    let isHandshaking = stateMachine.state == .handshaking
     do {
       if isHandshaking {
         switch try transport.handshake() {
@@ -199,12 +199,12 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .done: try open(context)
         }
       }
-      if machine.isOpen { try receiveFrames(context) }
+      if stateMachine.isOpen { try receiveFrames(context) }
       if isHandshaking { transport.releaseBuffers() }
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
-      let isHandshaking = machine.state == .handshaking
+      let isHandshaking = stateMachine.state == .handshaking
       logClientError(isHandshaking ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
       if isHandshaking {
         log.add(.handshake, "\(error)", at: state.clock.now)
@@ -217,7 +217,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func receiveFrames(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
-    reading: while machine.isOpen {
+    reading: while stateMachine.isOpen {
       switch try transport.read(into: resources.plainText) {
       case .bytes(let count):
         let bytes = UnsafeRawBufferPointer(rebasing: resources.plainText[..<count])
@@ -232,7 +232,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         break reading
       case .closed:
-        recordCloseInitiator(isClient: machine.isCloseByClient)
+        recordCloseInitiator(isClient: stateMachine.isCloseByClient)
         flush(context)
         return close(context)
       }
@@ -246,11 +246,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream):
-        switch machine.requestReceived(on: stream.id) {
+        switch stateMachine.requestReceived(on: stream.id) {
         case .process:
-          processor.process(stream, under: policy, machine.servedStreams, session: session)
+          processor.process(stream, under: policy, stateMachine.processedStreams, session: session)
           if !processor.connectionActions.isEmpty { performPendingActions(context) }
-        case .recordAsExcluded: processor.recordExcluded(stream, machine.servedStreams)
+        case .recordAsExcluded: processor.recordExcluded(stream, stateMachine.processedStreams)
         case .recordAsUnprocessed: processor.recordUnprocessed(stream)
         }
       case .aborted(let stream):
@@ -285,15 +285,15 @@ final class ConnectionHandler: ChannelInboundHandler {
     let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, acceptsPushes: acceptsPushes)
     let parameters = faultedSettings(processor.connectionTraffic, context)
-    if let limit = parameters?.maxConcurrentStreams { processor.streams.fix(limit) }
+    if let limit = parameters?.maxConcurrentStreams { processor.streamLimit.pin(limit) }
     let session = try HTTP2ServerSession(
       maxConcurrentStreams: parameters?.maxConcurrentStreams ?? UInt32(clamping: streams),
-      settings: HTTP2Settings(parameters), pool: resources.streams)
+      settings: HTTP2Settings(parameters), pool: resources.streamPool)
     if let parameters { session.acknowledgesSettings = parameters.acknowledgesClient }
     self.session = session
     self.processor = processor
     let delay = parameters?.delay ?? .zero
-    machine.handshakeCompleted(delaysSettings: delay > .zero)
+    stateMachine.handshakeCompleted(delaysSettings: delay > .zero)
     log.opened(facts)
     if tls != nil { state.connections.countHandshake(isDone: true) }
     let version = facts.tls ?? "no TLS, \(http.rawValue)"
@@ -301,7 +301,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       .handshake,
       "\(version)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",
       at: state.clock.now)
-    log.add(.settings, "max_concurrent_streams=\(processor.streams.limit)", at: state.clock.now)
+    log.add(.settings, "max_concurrent_streams=\(processor.streamLimit.limit)", at: state.clock.now)
     logger.debug("\(client): \(version)\(certificate == nil ? "" : ", client certificate"), open")
     let isUsable = certificate?.isUsable(in: environment) ?? true
     guard delay > .zero else { return sendSettings(isUsable: isUsable, context) }
@@ -334,7 +334,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func shutDown(_ context: ChannelHandlerContext) {
-    switch machine.shutdownRequested() {
+    switch stateMachine.shutdownRequested() {
     case .none: return
     case .close: return close(context)
     case .announceShutdown(let sendsGoAway):
@@ -343,7 +343,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
     schedule(.shutdownNotice, after: Self.shutdownNoticeDelay, context) { handler, context in
       // A fault may have silenced the connection since.
-      if handler.machine.isOpen { handler.sendGoAwayAndClose(context, .shutdown) } else { handler.close(context) }
+      if handler.stateMachine.isOpen { handler.sendGoAwayAndClose(context, .shutdown) } else { handler.close(context) }
     }
   }
 
@@ -352,20 +352,20 @@ final class ConnectionHandler: ChannelInboundHandler {
     _ purpose: ConnectionStateMachine.TimerPurpose, after delay: TimeAmount, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) {
-    guard machine.timerRequested(purpose) else { return }
+    guard stateMachine.timerRequested(purpose) else { return }
     timer?.cancel()
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: delay) {
       let (handler, context) = bound.value
-      handler.machine.timerElapsed()
+      handler.stateMachine.timerElapsed()
       work(handler, context)
     }
   }
 
   /// Cancels the timer if it is scheduled for this purpose or an earlier one.
   func cancelTimer(through last: ConnectionStateMachine.TimerPurpose) {
-    guard machine.timerCancelled(through: last) else { return }
+    guard stateMachine.timerCancelled(through: last) else { return }
     timer?.cancel()
     timer = nil
   }

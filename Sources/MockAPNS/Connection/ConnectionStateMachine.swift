@@ -45,7 +45,7 @@ struct ConnectionStateMachine {
 
   private(set) var state: State
   /// The streams that are served, limited by the GOAWAY frames sent.
-  private(set) var servedStreams = ServedStreams()
+  private(set) var processedStreams = ProcessedStreams()
   /// The purpose of the scheduled timer; nil if none is scheduled.
   private(set) var timer: TimerPurpose?
   private var isFlushing = false
@@ -126,9 +126,9 @@ struct ConnectionStateMachine {
   mutating func requestReceived(on stream: Int32) -> RequestAction {
     switch state {
     case .open(.ending(byFault: true)), .closing(byFault: true): return .recordAsExcluded
-    case _ where stream > servedStreams.last: return .recordAsExcluded
+    case _ where stream > processedStreams.last: return .recordAsExcluded
     case .open(.serving), .open(.draining):
-      servedStreams.process(stream)
+      processedStreams.process(stream)
       return .process
     default: return .recordAsUnprocessed
     }
@@ -179,7 +179,7 @@ struct ConnectionStateMachine {
   /// The server shuts down.
   func shutdownRequested() -> ShutdownAction {
     switch state {
-    case .open(.serving): .announceShutdown(sendsGoAway: servedStreams.last == .max)
+    case .open(.serving): .announceShutdown(sendsGoAway: processedStreams.last == .max)
     case .open: .none
     default: .close
     }
@@ -202,11 +202,11 @@ struct ConnectionStateMachine {
     if immediately {
       state = .open(.ending(byFault: false))
       // The client may send the other pushes again (RFC 9113 section 6.8).
-      return .sendAndClose(lastStream: min(servedStreams.highestProcessed, servedStreams.last))
+      return .sendAndClose(lastStream: min(processedStreams.highestProcessed, processedStreams.last))
     }
     state = .open(.draining)
-    let last = min(lastReceivedStream, servedStreams.last)
-    servedStreams.exclude(after: last, at: now)
+    let last = min(lastReceivedStream, processedStreams.last)
+    processedStreams.exclude(after: last, at: now)
     return .sendAndDrain(lastStream: last)
   }
 
@@ -214,7 +214,7 @@ struct ConnectionStateMachine {
   ///
   /// - Parameter now: Monotonic nanoseconds.
   mutating func faultSentGoAway(lastStream: Int32, now: Int64) {
-    servedStreams.exclude(after: lastStream, at: now)
+    processedStreams.exclude(after: lastStream, at: now)
   }
 
   /// A fault ends the connection once the submitted responses are written.
@@ -230,7 +230,7 @@ struct ConnectionStateMachine {
   mutating func faultSilences() { state = .silenced }
 
   /// Whether it is the client's own decision if the client closes the connection now: the server has sent no GOAWAY.
-  var isCloseByClient: Bool { state == .open(.serving) && servedStreams.last == .max }
+  var isCloseByClient: Bool { state == .open(.serving) && processedStreams.last == .max }
 
   enum CloseAction: Equatable {
     case none
@@ -290,7 +290,7 @@ struct ConnectionStateMachine {
 }
 
 /// The streams of a connection that are served: those that no GOAWAY frame excluded.
-struct ServedStreams: Equatable {
+struct ProcessedStreams: Equatable {
   /// What a GOAWAY frame is sent for.
   enum GoAwayCause {
     /// A push on this stream.

@@ -15,12 +15,12 @@ final class EventLoopResources {
   /// Frames to be encrypted and written.
   @exclusivity(unchecked) var frames: [UInt8] = []
   /// The storage of the records of the event loop's pushes.
-  let records = RecordArena()
+  let recordArena = RecordArena()
   /// Provider tokens accepted on the event loop's connections, so that each connection need not verify the signature
   /// of the same token again.
   @exclusivity(unchecked) var knownTokens = ProviderTokenCache()
   /// Finished request streams to be reused.
-  let streams = RequestStreamPool()
+  let streamPool = RequestStreamPool()
 
   // Safe to share: each thread accesses a value of its own here, and an event loop is one thread.
   nonisolated(unsafe) private static let perThread = ThreadSpecificVariable<EventLoopResources>()

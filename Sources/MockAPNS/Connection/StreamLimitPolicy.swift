@@ -8,19 +8,19 @@ struct StreamLimitPolicy {
   /// The last announced limit.
   private(set) var limit: Int
 
-  private var isWidened: Bool
+  private var hasFullLimit: Bool
   /// Whether the limit is 1 because of a rejection.
   private(set) var isThrottled = false
   /// Whether a fault announced a limit, which then no longer changes.
-  private var isFixed = false
+  private var isPinned = false
   private var firstStreams: Int
   private var maxStreams: Int
   private var throttles: Bool
 
-  /// - Parameter isWidened: Whether the full number is announced from the beginning, as in certificate mode.
-  init(isWidened: Bool, settings: APNSSettings) {
-    self.isWidened = isWidened
-    limit = isWidened ? settings.maxStreams : settings.firstStreams
+  /// - Parameter hasFullLimit: Whether the full number is announced from the beginning, as in certificate mode.
+  init(hasFullLimit: Bool, settings: APNSSettings) {
+    self.hasFullLimit = hasFullLimit
+    limit = hasFullLimit ? settings.maxStreams : settings.firstStreams
     firstStreams = settings.firstStreams
     maxStreams = settings.maxStreams
     throttles = settings.throttleOn4xx
@@ -34,9 +34,9 @@ struct StreamLimitPolicy {
   }
 
   /// Records that a fault announced a limit: it no longer changes by itself.
-  mutating func fix(_ limit: UInt32) {
+  mutating func pin(_ limit: UInt32) {
     self.limit = Int(limit)
-    isFixed = true
+    isPinned = true
   }
 
   /// Returns the limit to announce now; nil if it does not change.
@@ -51,9 +51,9 @@ struct StreamLimitPolicy {
       isThrottled = false
     }
     // A 403 concerns the credential, so it never raises the limit, even when a fault injects it.
-    if !isWidened, !isThrottled, status != 403 { isWidened = isTrusted }
-    let wanted = isThrottled ? 1 : isWidened ? maxStreams : firstStreams
-    guard wanted != limit, !isFixed else { return nil }
+    if !hasFullLimit, !isThrottled, status != 403 { hasFullLimit = isTrusted }
+    let wanted = isThrottled ? 1 : hasFullLimit ? maxStreams : firstStreams
+    guard wanted != limit, !isPinned else { return nil }
     limit = wanted
     return UInt32(clamping: wanted)
   }

@@ -150,16 +150,16 @@ extension FaultedExchange {
   }
 
   /// Whether the stream is refused with RST_STREAM, because the GOAWAY cannot exclude it.
-  func isRefused(on stream: Int32, _ served: ServedStreams) -> Bool {
-    if case .goAway = decidingAction { !sendsResponse && served.isOvertaken(stream) } else { false }
+  func isRefused(on stream: Int32, _ processed: ProcessedStreams) -> Bool {
+    if case .goAway = decidingAction { !sendsResponse && processed.isOvertaken(stream) } else { false }
   }
 
   /// Returns the name of the RST_STREAM error code that ends the stream; nil without RST_STREAM.
-  func resetName(on stream: Int32, _ served: ServedStreams) -> String? {
+  func resetName(on stream: Int32, _ processed: ProcessedStreams) -> String? {
     switch decidingAction {
     case .resetStream(let code): HTTP2ErrorCode.name(of: code)
     case .hang(_, .resetStream), .loseResponse(.resetStream): HTTP2ErrorCode.internalError.name
-    default: isRefused(on: stream, served) ? HTTP2ErrorCode.refusedStream.name : nil
+    default: isRefused(on: stream, processed) ? HTTP2ErrorCode.refusedStream.name : nil
     }
   }
 
@@ -182,7 +182,7 @@ struct DelayedPush {
   /// The response header fields with their ids; nil for a status alone.
   let template: ResponseTemplates.Template?
   /// The key by which the push's attempts are counted; nil if they were not counted.
-  let countKey: PushKey?
+  let attemptKey: PushKey?
   /// When the push arrived, in monotonic nanoseconds.
   let arrivedAt: Int64
   /// The push for its registered device; nil if its token is not registered.

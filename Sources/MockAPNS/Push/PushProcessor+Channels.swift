@@ -7,8 +7,8 @@ import Notation
 
 /// Broadcasts and channel management: what an accepted request does, and its response (Protocol.md, section 10).
 extension PushProcessor {
-  /// Prepares the effect and the response of an accepted broadcast or request of channel management. Rejects a new channel
-  /// over a limit and returns nil.
+  /// Prepares the effect and the response of an accepted broadcast or request of channel management. Rejects a new
+  /// channel over a limit and returns nil.
   func beginExchange(_ request: ChannelRequest, _ verdict: inout Verdict) -> ChannelExchange? {
     var exchange = ChannelExchange(request: request, environment: connection.environment)
     switch request.operation {
@@ -44,7 +44,7 @@ extension PushProcessor {
     _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
   ) {
     let status = verdict.status
-    announceStreams(before: status, on: stream, session)
+    announceStreamLimit(before: status, on: stream, session)
     let template = filledTemplate(status: status, for: request, verdict.facts)
     session.respond(to: stream, headers: template.headers, body: exchange.body)
     record(
@@ -54,8 +54,8 @@ extension PushProcessor {
         outcome: .accepted, accepted: true, served: Record.Served(status: status), finishedAt: batch.serverTime))
   }
 
-  /// Returns the header fields of a response to the current request, without its ids. `apns-unique-id` for broadcasts in the
-  /// sandbox follows from the models of three clients (Protocol.md, section 10.1).
+  /// Returns the header fields of a response to the current request, without its ids. `apns-unique-id` for broadcasts
+  /// in the sandbox follows from the models of three clients (Protocol.md, section 10.1).
   func channelTemplate(status: Int, _ kind: RequestKind) -> ResponseTemplates.Template {
     let isSuccess = HTTPStatus.isSuccess(status)
     return ResponseTemplates.Template(
@@ -110,7 +110,7 @@ extension ServerState {
   ///   - seq: The number of its record, which is in the inbox.
   ///   - now: The server's clock, in milliseconds since 1970.
   func deliver(_ broadcast: AcceptedBroadcast, seq: Int, now: Int64) {
-    deliveries.perform(
+    deliveryControl.apply(
       devices.broadcast(
         seq: seq, to: broadcast.channel, expiration: broadcast.expiration,
         isStored: broadcast.storagePolicy == .newest, now: now))

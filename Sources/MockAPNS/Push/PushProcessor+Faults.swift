@@ -26,16 +26,16 @@ extension PushProcessor {
   /// Applies the active faults to a push.
   ///
   /// - Parameter attempt: The push's attempt number, if a rule looked it up.
-  /// - Returns: Whether a fault decided about the push, which is then recorded and gets a response, now or later. If false,
-  ///   the APNs rules determine the response.
+  /// - Returns: Whether a fault decided about the push, which is then recorded and gets a response, now or later. If
+  ///   false, the APNs rules determine the response.
   func applyFaults(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
-    attempt: inout Int32?, _ served: ServedStreams, _ session: HTTP2ServerSession
+    attempt: inout Int32?, _ processed: ProcessedStreams, _ session: HTTP2ServerSession
   ) -> Bool {
     if let responseUntilShutdown {
       var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
       exchange.merge(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
-      perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
+      perform(exchange, request, on: stream, verdict, identity, attempt: nil, processed, session)
       return true
     }
     let plan = activePolicy.plan
@@ -44,10 +44,10 @@ extension PushProcessor {
       kind: request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) })
     /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
     func attemptNumber() -> Int {
-      let number = attempt ?? attempts.peek(identity.countKey, now: batch.arrivedAt)
+      let number = attempt ?? attempts.peek(identity.attemptKey, now: batch.arrivedAt)
       attempt = number
       // First attempts are the usual case and need no lookup.
-      return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
+      return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.attemptKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
     let requestRules = plan.remainingRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
@@ -59,10 +59,10 @@ extension PushProcessor {
       if remaining.isEmpty { return false }
       responseRules = remaining
     }
-    attempts.prefetchForRejected(identity.countKey)
+    attempts.prefetchForRejected(identity.attemptKey)
     if !hasResponseRules, let fault = plan.fireConstantResponse(requestRules) {
       // An accepted provider token raises the stream limit before any response but a 403.
-      if fault.response.status != 403 { announceStreams(before: nil, on: stream, session) }
+      if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
       respond(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.response.status,
         reason: fault.response.reason, body: fault.response.body, injection: fault.injection, session)
@@ -83,7 +83,7 @@ extension PushProcessor {
       }
     }
     if exchange.injections.isEmpty { return false }
-    perform(exchange, request, on: stream, verdict, identity, attempt: attempt, served, session)
+    perform(exchange, request, on: stream, verdict, identity, attempt: attempt, processed, session)
     return true
   }
 
@@ -113,11 +113,11 @@ extension PushProcessor {
   /// Performs the decided exchange, or schedules its end if it takes time.
   private func perform(
     _ exchange: consuming FaultedExchange, _ request: HTTPRequest, on stream: RequestStream,
-    _ verdict: borrowing Verdict, _ identity: Identity, attempt: Int32?, _ served: ServedStreams,
+    _ verdict: borrowing Verdict, _ identity: Identity, attempt: Int32?, _ processed: ProcessedStreams,
     _ session: HTTP2ServerSession
   ) {
     if !(exchange.sendsResponse && exchange.response.status == 403) {
-      announceStreams(before: nil, on: stream, session)
+      announceStreamLimit(before: nil, on: stream, session)
     }
     if exchange.blocksTokenUpdates { authentication.blockTokenUpdates(now: batch.serverTime) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
@@ -132,13 +132,13 @@ extension PushProcessor {
     record(
       request, verdict, generatedID: template?.generatedID(of: verdict.facts) ?? [],
       key: identity.key, attempt: number, isPending: !isComplete,
-      isComplete ? recordResult(of: exchange, on: stream.id, served) : pendingResult(of: exchange))
+      isComplete ? recordResult(of: exchange, on: stream.id, processed) : pendingResult(of: exchange))
     if isComplete {
-      complete(exchange, template, on: stream, served, session)
+      complete(exchange, template, on: stream, processed, session)
     } else {
       connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
       delayedPushes[stream.id] = DelayedPush(
-        stream: stream, exchange: exchange, template: template, countKey: identity.countKey,
+        stream: stream, exchange: exchange, template: template, attemptKey: identity.attemptKey,
         arrivedAt: batch.arrivedAt,
         delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: channelExchange)
       channelExchange = nil
@@ -146,7 +146,7 @@ extension PushProcessor {
   }
 
   /// Continues a delayed push when its time has come.
-  func continueDelayedPush(on id: Int32, _ served: ServedStreams, session: HTTP2ServerSession) {
+  func continueDelayedPush(on id: Int32, _ processed: ProcessedStreams, session: HTTP2ServerSession) {
     guard var push = delayedPushes.removeValue(forKey: id) else { return }
     if push.remainingParts > 0 {
       session.releasePart(of: push.stream)
@@ -158,12 +158,12 @@ extension PushProcessor {
       return
     }
     beginBatch()
-    let result = recordResult(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.arrivedAt)
-    if result.accepted, result.served.status.map(HTTPStatus.isSuccess) == true, let key = push.countKey {
+    let result = recordResult(of: push.exchange, on: id, processed, latency: MachineTime.nanoseconds - push.arrivedAt)
+    if result.accepted, result.served.status.map(HTTPStatus.isSuccess) == true, let key = push.attemptKey {
       attempts.accept(key)
     }
     completeRecord(of: push, with: result)
-    complete(push.exchange, push.template, on: push.stream, served, session)
+    complete(push.exchange, push.template, on: push.stream, processed, session)
   }
 
   /// Completes a delayed push as aborted: the client reset the stream, the connection ended, or the server refused
@@ -201,7 +201,7 @@ extension PushProcessor {
   /// Ends an exchange as decided: sends the response, resets the stream or acts on the connection.
   private func complete(
     _ exchange: borrowing FaultedExchange, _ template: ResponseTemplates.Template?, on stream: RequestStream,
-    _ served: ServedStreams, _ session: HTTP2ServerSession
+    _ processed: ProcessedStreams, _ session: HTTP2ServerSession
   ) {
     release(exchange)
     if exchange.sendsResponse { sendResponse(of: exchange, template, on: stream, session) }
@@ -210,12 +210,12 @@ extension PushProcessor {
     case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
     case .resetStream(let code): session.reset(stream, rawCode: code)
     case .resetConnection: connectionActions.append(.reset)
-    case .goAway where exchange.isRefused(on: stream.id, served): session.reset(stream, code: .refusedStream)
+    case .goAway where exchange.isRefused(on: stream.id, processed): session.reset(stream, code: .refusedStream)
     default: break
     }
     if let goAway = exchange.goAway {
       connectionActions.append(
-        .goAway(goAway, lastStream: served.lastStream(of: goAway, causedBy: .push(stream.id))))
+        .goAway(goAway, lastStream: processed.lastStream(of: goAway, causedBy: .push(stream.id))))
     }
   }
 
@@ -233,7 +233,7 @@ extension PushProcessor {
   ) {
     let response = exchange.response
     let mutation = exchange.mutation
-    announceStreams(before: response.status, on: stream, session)
+    announceStreamLimit(before: response.status, on: stream, session)
     countRejection(response.status)
     guard let template else { return session.respond(to: stream, headers: responses.headersTooLarge) }
     guard !mutation.isEmpty else {
@@ -246,7 +246,7 @@ extension PushProcessor {
     connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.
     delayedPushes[stream.id] = DelayedPush(
-      stream: stream, exchange: copy exchange, template: template, countKey: nil, arrivedAt: batch.arrivedAt,
+      stream: stream, exchange: copy exchange, template: template, attemptKey: nil, arrivedAt: batch.arrivedAt,
       delivery: nil, channelExchange: nil, remainingParts: max(1, parts.count))
   }
 
@@ -263,7 +263,7 @@ extension PushProcessor {
   /// - Parameter latency: The response's latency in nanoseconds; nil for a response that leaves with the others of
   ///   this read.
   private func recordResult(
-    of exchange: borrowing FaultedExchange, on stream: Int32, _ served: ServedStreams, latency: Int64? = nil
+    of exchange: borrowing FaultedExchange, on stream: Int32, _ processed: ProcessedStreams, latency: Int64? = nil
   ) -> Record.Result {
     var response = Record.Served()
     if exchange.sendsResponse {
@@ -273,12 +273,12 @@ extension PushProcessor {
     let outcome: Record.Outcome = exchange.isFaulted ? .faulted : exchange.isAccepted ? .accepted : .rejected
     let goAway = exchange.goAway.map {
       WireOutcome.GoAway(
-        code: HTTP2ErrorCode.name(of: $0.code), lastStream: served.lastStream(of: $0, causedBy: .push(stream)),
+        code: HTTP2ErrorCode.name(of: $0.code), lastStream: processed.lastStream(of: $0, causedBy: .push(stream)),
         debugData: $0.debugData)
     }
     let wireOutcome = WireOutcome(
       injections: exchange.injections, unusualReason: exchange.sendsResponse ? exchange.response.unusualReason : nil,
-      reset: exchange.resetName(on: stream, served), goAway: goAway, closed: exchange.closeMethod,
+      reset: exchange.resetName(on: stream, processed), goAway: goAway, closed: exchange.closeMethod,
       endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
     return Record.Result(
       outcome: outcome, accepted: exchange.isAccepted, served: response,

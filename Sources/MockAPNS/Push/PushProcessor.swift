@@ -14,8 +14,8 @@ import Notation
 ///
 /// A class because it is large: a value would be copied for most calls of its methods, several times per push.
 final class PushProcessor {
-  // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
-  // accesses one of these properties while it calls another method that modifies it. `ConnectionHandler` states the gain.
+  // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method accesses
+  // one of these properties while it calls another method that modifies it. `ConnectionHandler` states the gain.
 
   /// The pending actions on the connection; the handler performs and removes them after each push.
   @exclusivity(unchecked) var connectionActions: [ConnectionAction] = []
@@ -28,7 +28,7 @@ final class PushProcessor {
   private let resources = EventLoopResources.current
   @exclusivity(unchecked) var authentication: ConnectionAuthentication
   @exclusivity(unchecked) var responses: ResponseTemplates
-  @exclusivity(unchecked) var streams: StreamLimitPolicy
+  @exclusivity(unchecked) var streamLimit: StreamLimitPolicy
   /// The pushes that are delayed, or whose response is sent in parts over time, by stream.
   var delayedPushes: [Int32: DelayedPush] = [:]
   /// The first stream beyond the acknowledged stream limit, and that limit.
@@ -98,7 +98,7 @@ final class PushProcessor {
     authentication.acceptsPushes = acceptsPushes
     authentication.teamUpdates = state.teamTokenUpdates
     responses = ResponseTemplates(environment: facts.environment, settings: policy.value.settings)
-    streams = StreamLimitPolicy(isWidened: facts.certificate != nil, settings: policy.value.settings)
+    streamLimit = StreamLimitPolicy(hasFullLimit: facts.certificate != nil, settings: policy.value.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)
     updateFaultScope()
   }
@@ -108,15 +108,15 @@ final class PushProcessor {
     faultScope.hasConnectionRules = plan.isActive(at: .connection)
     faultScope.hasResponseRules = plan.isActive(at: .response)
     faultScope.areMagicTokensActive = plan.areMagicTokensActive
-    if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
+    if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.hasRules(at: .request) {
       faultScope.pushes = .all
     } else {
       faultScope.pushes = plan.isActive(at: .request) ? .magicTokens : .none
     }
   }
 
-  /// The rules, with the known apps, and the keys that the pushes of one read are evaluated by. Passed as a separate value, because
-  /// reading them from properties would retain them for each push.
+  /// The rules, with the known apps, and the keys that the pushes of one read are evaluated by. Passed as a separate
+  /// value, because reading them from properties would retain them for each push.
   struct BatchPolicy {
     let rulebook: Rulebook
     let deviceRate: SharedDeviceRateLimiter?
@@ -131,7 +131,7 @@ final class PushProcessor {
     if readers.policy.refresh() {
       activePolicy = readers.policy.value
       responses = ResponseTemplates(environment: connection.environment, settings: activePolicy.settings)
-      streams.apply(activePolicy.settings)
+      streamLimit.apply(activePolicy.settings)
     }
     batch.serverTime = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
@@ -143,7 +143,8 @@ final class PushProcessor {
 
   /// Validates a request, submits its response and buffers a record for `commit`.
   func process(
-    _ stream: RequestStream, under policy: borrowing BatchPolicy, _ served: ServedStreams, session: HTTP2ServerSession
+    _ stream: RequestStream, under policy: borrowing BatchPolicy, _ processed: ProcessedStreams,
+    session: HTTP2ServerSession
   ) {
     counts.requests += 1
     let request = stream.takeRequest()
@@ -161,10 +162,10 @@ final class PushProcessor {
     }
     if let rate = policy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
-    attempts.prefetch(identity.countKey)
+    attempts.prefetch(identity.attemptKey)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
-      applyFaults(request, of: stream, verdict, identity, attempt: &attempt, served, session)
+      applyFaults(request, of: stream, verdict, identity, attempt: &attempt, processed, session)
     {
       return stream.putBack(request)
     }
@@ -186,7 +187,7 @@ final class PushProcessor {
     }
     if record.outcome == .accepted {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
-      attempts.resume(countKey(of: stream), after: record.attempt, now: batch.arrivedAt)
+      attempts.resume(attemptKey(of: stream), after: record.attempt, now: batch.arrivedAt)
     }
     batch.records[index].finish(
       with: Record.Result(
@@ -199,7 +200,7 @@ final class PushProcessor {
   /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
   /// same read.
   func recordUnprocessed(_ stream: RequestStream) {
-    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batch.arrivedAt)
+    let attempt = attempts.countUnprocessed(attemptKey(of: stream), now: batch.arrivedAt)
     recordUnfinished(stream, attempt: attempt)
   }
 
@@ -215,7 +216,7 @@ final class PushProcessor {
     let first =
       batch.deliveries.isEmpty
       ? state.inbox.append(&batch.records)
-      : state.deliveries.record(
+      : state.deliveryControl.record(
         &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
@@ -227,10 +228,10 @@ final class PushProcessor {
   func completeRecord(of push: DelayedPush, with result: Record.Result) {
     let delivery = result.accepted ? push.delivery : nil
     let broadcast = push.channelExchange?.finish(isAccepted: result.accepted, in: state)
-    if let delivery { state.devices.noticeRemoval(delivery.token, now: batch.serverTime) }
+    if let delivery { state.devices.recordRemovalDetected(delivery.target, now: batch.serverTime) }
     if let seq = push.seq {
       if let delivery {
-        state.deliveries.complete(
+        state.deliveryControl.complete(
           delivery, seq: seq, with: result, now: batch.serverTime, settings: activePolicy.settings)
       } else {
         state.inbox.finish(seq, with: result)
@@ -260,12 +261,14 @@ final class PushProcessor {
 
   /// Announces the stream limit, if it changes, in SETTINGS that leave before the response to `stream`. When the
   /// limit is reduced because of a rejection, refuses the other open streams.
-  func announceStreams(before status: Int?, on stream: RequestStream, _ session: HTTP2ServerSession) {
-    let wasThrottled = streams.isThrottled
-    guard let limit = streams.change(before: status, isTrusted: authentication.providerTokenAccepted) else { return }
+  func announceStreamLimit(before status: Int?, on stream: RequestStream, _ session: HTTP2ServerSession) {
+    let wasThrottled = streamLimit.isThrottled
+    guard let limit = streamLimit.change(before: status, isTrusted: authentication.providerTokenAccepted) else {
+      return
+    }
     session.announce(maxConcurrentStreams: limit)
     log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.serverTime)
-    guard streams.isThrottled, !wasThrottled else { return }
+    guard streamLimit.isThrottled, !wasThrottled else { return }
     for refused in session.refuseStreams(except: stream) {
       abortDelayedPush(on: refused.id, reset: .refusedStream)
       log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.serverTime)
@@ -279,7 +282,7 @@ final class PushProcessor {
     if let channelExchange {
       return accept(channelExchange, request, of: stream, verdict, identity, attempt: attempt, session)
     }
-    announceStreams(before: 200, on: stream, session)
+    announceStreamLimit(before: 200, on: stream, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: responses.accepted.headers)
     // Count after responding: the attempt table's cache line may still be loading.
@@ -300,7 +303,7 @@ final class PushProcessor {
         request, of: stream, verdict, identity, attempt: attempt, status: verdict.status, reason: verdict.reason,
         body: verdict.body, session)
     }
-    announceStreams(before: verdict.status, on: stream, session)
+    announceStreamLimit(before: verdict.status, on: stream, session)
     countRejection(verdict.status)
     session.respond(to: stream, headers: responses.headersTooLarge)
     record(
@@ -319,7 +322,7 @@ final class PushProcessor {
     attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], injection: Injection? = nil,
     _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: status, on: stream, session)
+    announceStreamLimit(before: status, on: stream, session)
     countRejection(status)
     let template = filledTemplate(status: status, for: request, verdict.facts)
     session.respond(to: stream, headers: template.headers, body: isHEAD(request, verdict) ? [] : body)
@@ -405,18 +408,18 @@ final class PushProcessor {
 
   /// Buffers a record of a push that arrived after a GOAWAY that excluded its stream, or after a fault ended the
   /// connection.
-  func recordExcluded(_ stream: RequestStream, _ served: ServedStreams) {
+  func recordExcluded(_ stream: RequestStream, _ processed: ProcessedStreams) {
     counts.requests += 1
-    let delay = batch.arrivedAt - served.loweredAt
+    let delay = batch.arrivedAt - processed.loweredAt
     let violation: WireOutcome.ProtocolViolation? =
-      stream.id <= served.last || delay < Self.goAwayGracePeriod
-      ? nil : .afterGoAway(lastStream: served.last, nanoseconds: delay)
+      stream.id <= processed.last || delay < Self.goAwayGracePeriod
+      ? nil : .afterGoAway(lastStream: processed.last, nanoseconds: delay)
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
     record(
       stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,
       // The client must send an unprocessed push again; that is its next attempt.
-      attempt: attempts.countUnprocessed(identity.countKey, now: batch.arrivedAt),
+      attempt: attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt),
       Record.Result(
         outcome: .faulted, accepted: false, served: Record.Served(),
         wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.serverTime))
@@ -437,7 +440,7 @@ final class PushProcessor {
   ) {
     if isPending { batch.delayed.append((request.stream, batch.records.count)) }
     if let device, result.accepted, !isPending {
-      if device.isRemovalUnnoticed { state.devices.noticeRemoval(device.reference, now: batch.serverTime) }
+      if device.isRemovalUndetected { state.devices.recordRemovalDetected(device.reference, now: batch.serverTime) }
       batch.deliveries.append(acceptedPush(request, verdict.facts, to: device).at(batch.records.count))
     }
     if let exchange = channelExchange, !isPending {
@@ -450,7 +453,7 @@ final class PushProcessor {
         request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
         attempt: attempt, receivedAt: batch.serverTime, arrivedAt: batch.arrivedAt, result: consume result,
         pushKey: key,
-        in: resources.records))
+        in: resources.recordArena))
   }
 
   // MARK: - Devices
@@ -479,7 +482,7 @@ final class PushProcessor {
       facts.pushType == .liveactivity && (settings.pushToStartBudget ?? settings.liveActivityBudget) != nil
       && request.body.withUnsafeBytes { Self.event?.value(in: $0) } == .text("start")
     return AcceptedPush(
-      token: device.reference, expiration: facts.expiration, priority: facts.priority,
+      target: device.reference, expiration: facts.expiration, priority: facts.priority,
       pushType: facts.pushType, collapseKey: collapseKey, startsActivity: startsActivity)
   }
 
@@ -490,21 +493,21 @@ final class PushProcessor {
     /// The key in the push's record.
     let key: PushKey
     /// The key by which attempts are counted. Differs from `key` if the profile identifies pushes by `apns-id`.
-    let countKey: PushKey
+    let attemptKey: PushKey
   }
 
   /// Returns the key by which the attempts of an unprocessed request are counted.
-  private func countKey(of stream: RequestStream) -> PushKey {
-    identity(of: stream.request, Verdict(of: stream.request).facts).countKey
+  private func attemptKey(of stream: RequestStream) -> PushKey {
+    identity(of: stream.request, Verdict(of: stream.request).facts).attemptKey
   }
 
   func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
     let defaultTopic = connection.defaultTopic(facts)
     let key = PushKey(request, facts, defaultTopic: defaultTopic)
     guard activePolicy.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {
-      return Identity(key: key, countKey: key)
+      return Identity(key: key, attemptKey: key)
     }
-    return Identity(key: key, countKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
+    return Identity(key: key, attemptKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
   }
 
   /// Counts a push's attempt and returns its number.
@@ -512,7 +515,7 @@ final class PushProcessor {
   /// - Parameter number: The attempt's number, if it was already looked up.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
     if accepted, number == 1 { return 1 }
-    return attempts.count(identity.countKey, accepted: accepted, now: batch.arrivedAt)
+    return attempts.count(identity.attemptKey, accepted: accepted, now: batch.arrivedAt)
   }
 
   private func applyRateLimit(_ rate: SharedDeviceRateLimiter, to verdict: inout Verdict, of request: HTTPRequest) {

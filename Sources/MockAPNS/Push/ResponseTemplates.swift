@@ -5,7 +5,8 @@ import HTTPMessage
 /// response.
 ///
 /// The fields are those that were observed: `apns-id`, and `apns-unique-id` on accepted sandbox pushes, nothing else
-/// (Protocol.md, section 7.1). Those of broadcasts and channel management, which are rare, are created for each response.
+/// (Protocol.md, section 7.1). Those of broadcasts and channel management, which are rare, are created for each
+/// response.
 struct ResponseTemplates {
   /// The header fields of one kind of response, and the positions of its ids.
   struct Template {

@@ -30,7 +30,7 @@ final class AcceptErrorHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard error is IOError else { return }
-    if throttle.isDue() {
+    if throttle.shouldLog() {
       logger.warning(
         "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
       )

@@ -73,11 +73,11 @@ package struct LogThrottle: Sendable {
   private static let interval = TimeAmount.minutes(1)
   private var last: NIODeadline?
 
-  /// Creates a limit under which the next message is due.
+  /// Creates a limit under which the next message may be logged.
   package init() {}
 
   /// Returns whether the message may be logged now, and if so starts a new interval.
-  package mutating func isDue() -> Bool {
+  package mutating func shouldLog() -> Bool {
     let now = NIODeadline.now()
     if let last, now - last < Self.interval { return false }
     last = now

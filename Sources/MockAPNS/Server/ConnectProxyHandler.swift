@@ -30,7 +30,8 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
     self.decoder = decoder
   }
 
-  /// Returns why a request is refused; nil if it is accepted. Its header fields, also `proxy-authorization`, are ignored.
+  /// Returns why a request is refused; nil if it is accepted. Its header fields, also `proxy-authorization`, are
+  /// ignored.
   static func refusal(_ method: HTTPMethod, _ target: String) -> Refusal? {
     guard method == .CONNECT else {
       return Refusal(

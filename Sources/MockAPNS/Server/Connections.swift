@@ -61,7 +61,7 @@ package final class Connections: Sendable {
   }
 
   /// Returns whether to log this time that a connection was refused: at most once a minute.
-  func shouldLogRefusal() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
+  func shouldLogRefusal() -> Bool { state.withLockedValue { $0.refusals.shouldLog() } }
 
   /// The logs of the open and the most recently closed connections, by number.
   package var logs: [ConnectionLog] {

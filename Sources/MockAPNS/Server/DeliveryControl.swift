@@ -3,7 +3,8 @@ package import Devices
 package import Inbox
 import NIOConcurrencyHelpers
 
-/// Delivers accepted pushes to registered devices: keeps the records, the findings and the listeners up to date with the registry.
+/// Delivers accepted pushes to registered devices: keeps the records, the findings and the listeners up to date with
+/// the registry.
 package final class DeliveryControl: Sendable {
   /// A notification that a device received, with its record if the inbox still holds it.
   package struct Notification: Sendable {
@@ -30,7 +31,8 @@ package final class DeliveryControl: Sendable {
     self.clock = clock
   }
 
-  /// Decides the deliveries of accepted pushes, appends the records of the batch that they belong to, and delivers them.
+  /// Decides the deliveries of accepted pushes, appends the records of the batch that they belong to, and delivers
+  /// them.
   ///
   /// - Parameters:
   ///   - pushes: The accepted pushes, with the indices of their records as positions. Empty afterwards.
@@ -46,14 +48,14 @@ package final class DeliveryControl: Sendable {
       return first
     }
     pushes.removeAll(keepingCapacity: true)
-    perform(events)
+    apply(events)
     return first
   }
 
   /// Delivers a push whose record is already in the inbox, and completes the record.
   func complete(_ push: AcceptedPush, seq: Int, with result: Record.Result, now: Int64, settings: APNSSettings) {
     var pushes = [push]
-    perform(
+    apply(
       devices.deliver(&pushes, now: now, settings: settings) { pushes in
         var result = result
         result.delivery = pushes.first?.state
@@ -62,14 +64,15 @@ package final class DeliveryControl: Sendable {
       })
   }
 
-  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by now.
+  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by
+  /// now.
   package func advance() {
     guard devices.needsAdvancing else { return }
-    perform(devices.advance(to: clock.now))
+    apply(devices.advance(to: clock.now))
   }
 
   /// Updates records, findings and listeners.
-  package func perform(_ events: [DeliveryEvent]) {
+  package func apply(_ events: [DeliveryEvent]) {
     for event in events {
       switch event {
       case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)

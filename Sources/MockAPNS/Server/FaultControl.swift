@@ -21,32 +21,13 @@ package final class FaultControl: Sendable {
     package let endsAt: Int64?
   }
 
-  /// The active profile and rules.
-  package struct Selection: Sendable {
-    /// The profile with its source.
-    package internal(set) var chosen: SelectedProfile
-    /// The seed of the fault draws.
-    package internal(set) var seed: UInt64
-    /// When the profile was activated, in monotonic nanoseconds.
-    package internal(set) var activatedAt: Int64
-    /// When the profile expires, in monotonic nanoseconds; nil for never.
-    package internal(set) var endsAt: Int64?
-    /// The rules added to those of the profile, newest first.
-    package internal(set) var added: [AddedRule] = []
-    /// Whether fault injection is paused.
-    package internal(set) var isPaused = false
-
-    /// The profile with the current values of its parameters.
-    package var profile: Profile { chosen.profile }
-  }
-
   /// The available profiles.
   package let library: PublishedValue<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
   let activePolicy: PublishedValue<ActivePolicy>
 
   private struct State {
-    var selection: Selection
+    var selection: FaultSelection
     var expiry: Task<Void, Never>?
     var folderProblems: [ProfileProblem] = []
     var usedNames = FaultNames.magicTokens
@@ -56,7 +37,7 @@ package final class FaultControl: Sendable {
 
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
-  private let start: (chosen: SelectedProfile, seed: UInt64)
+  private let start: (selectedProfile: SelectedProfile, seed: UInt64)
   private let ruleCounters = RuleCounters()
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
@@ -72,9 +53,10 @@ package final class FaultControl: Sendable {
     self.connections = connections
     self.logger = logger
     library = PublishedValue(configuration.profiles)
-    let chosen = configuration.profile ?? Self.healthy(in: configuration.profiles)
-    start = (chosen, configuration.seed ?? chosen.profile.seed ?? seed)
-    let selection = Selection(chosen: start.chosen, seed: start.seed, activatedAt: MachineTime.nanoseconds)
+    let selectedProfile = configuration.profile ?? Self.healthy(in: configuration.profiles)
+    start = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)
+    let selection = FaultSelection(
+      selectedProfile: start.selectedProfile, seed: start.seed, activatedAt: MachineTime.nanoseconds)
     state = NIOLockedValueBox(State(selection: selection))
     activePolicy = PublishedValue(
       Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
@@ -109,7 +91,7 @@ package final class FaultControl: Sendable {
   }
 
   /// The current selection.
-  package var selection: Selection { state.withLockedValue { $0.selection } }
+  package var selection: FaultSelection { state.withLockedValue { $0.selection } }
 
   /// The counters of the rules.
   package var counters: RuleCounters { ruleCounters }
@@ -122,20 +104,21 @@ package final class FaultControl: Sendable {
   ///   - seed: The seed of the draws; nil for the configured one, otherwise the profile's, otherwise the server's.
   ///   - timeToLive: The time after which `healthy` is active again; nil for never, or for as long as the profile
   ///     specifies. The shorter of the two applies.
-  package func use(_ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
+  package func use(_ selectedProfile: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
     let activeSeed = change { selection in
-      activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
+      activate(selectedProfile, seed: seed, timeToLive: timeToLive, in: &selection)
       return selection.seed
     }
-    logger.notice("profile \(chosen.profile.name) active, seed \(activeSeed)")
+    logger.notice("profile \(selectedProfile.profile.name) active, seed \(activeSeed)")
   }
 
   /// Makes a profile the active one of a selection, from now on.
   private func activate(
-    _ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil, in selection: inout Selection
+    _ selectedProfile: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil,
+    in selection: inout FaultSelection
   ) {
-    let profile = chosen.profile
-    selection.chosen = chosen
+    let profile = selectedProfile.profile
+    selection.selectedProfile = selectedProfile
     selection.seed = seed ?? configuration.seed ?? profile.seed ?? self.seed
     selection.activatedAt = MachineTime.nanoseconds
     let lifetimes = [timeToLive, profile.stopAfter].compactMap(\.self)
@@ -151,15 +134,18 @@ package final class FaultControl: Sendable {
   /// that were added stay.
   package func restoreProfile() {
     let isChanged = change { selection in
-      let isChanged = selection.chosen != start.chosen || selection.seed != start.seed || selection.isPaused
-      selection.chosen = start.chosen
+      let isChanged =
+        selection.selectedProfile != start.selectedProfile || selection.seed != start.seed || selection.isPaused
+      selection.selectedProfile = start.selectedProfile
       selection.seed = start.seed
       selection.activatedAt = MachineTime.nanoseconds
-      selection.endsAt = start.chosen.profile.stopAfter.map { selection.activatedAt.addingClamped($0.nanoseconds) }
+      selection.endsAt = start.selectedProfile.profile.stopAfter.map {
+        selection.activatedAt.addingClamped($0.nanoseconds)
+      }
       selection.isPaused = false
       return isChanged
     }
-    if isChanged { logger.notice("profile \(start.chosen.reference) restored, seed \(start.seed)") }
+    if isChanged { logger.notice("profile \(start.selectedProfile.reference) restored, seed \(start.seed)") }
   }
 
   /// Sets parameters of the active profile. Rules that do not change keep their counters.
@@ -264,12 +250,12 @@ package final class FaultControl: Sendable {
     _ make: (SelectedProfile) throws(ProfileFailure) -> SelectedProfile
   ) throws(ProfileFailure) -> SelectedProfile {
     while true {
-      let current = selection.chosen
+      let current = selection.selectedProfile
       let made = try make(current)
       if made == current { return made }
       let isDone = change { selection in
-        guard selection.chosen == current else { return false }
-        selection.chosen = made
+        guard selection.selectedProfile == current else { return false }
+        selection.selectedProfile = made
         return true
       }
       if isDone { return made }
@@ -346,7 +332,7 @@ package final class FaultControl: Sendable {
   }
 
   @discardableResult
-  private func change<Result>(_ change: (inout Selection) -> Result) -> Result {
+  private func change<Result>(_ change: (inout FaultSelection) -> Result) -> Result {
     let (result, before, after) = state.withLockedValue { state in
       let before = state.selection
       let result = change(&state.selection)
@@ -367,7 +353,7 @@ package final class FaultControl: Sendable {
   }
 
   /// Returns a task that waits for the first expiry of the profile or an added rule; nil if nothing expires.
-  private func expiry(of selection: Selection) -> Task<Void, Never>? {
+  private func expiry(of selection: FaultSelection) -> Task<Void, Never>? {
     let ends = selection.added.compactMap(\.endsAt) + [selection.endsAt].compactMap(\.self)
     guard let first = ends.min() else { return nil }
     return Task { [weak self] in
@@ -394,7 +380,7 @@ package final class FaultControl: Sendable {
   }
 
   private static func activePolicy(
-    _ selection: Selection, configuration: Configuration, ruleCounters: RuleCounters, before: ActivePolicy?
+    _ selection: FaultSelection, configuration: Configuration, ruleCounters: RuleCounters, before: ActivePolicy?
   ) -> ActivePolicy {
     var settings = configuration.settings
     // The profile's settings were validated when it was read.
@@ -416,11 +402,12 @@ package final class FaultControl: Sendable {
 
 extension EventLog {
   /// Adds events for the differences between two fault selections.
-  func record(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
-    if before.chosen != after.chosen || before.seed != after.seed || before.isPaused != after.isPaused {
+  func record(changesFrom before: FaultSelection, to after: FaultSelection) {
+    if before.selectedProfile != after.selectedProfile || before.seed != after.seed || before.isPaused != after.isPaused
+    {
       record(.profile) { writer in
         writer.member("name", after.profile.name)
-        writer.member("reference", after.chosen.reference)
+        writer.member("reference", after.selectedProfile.reference)
         writer.member("seed", after.seed)
         writer.member("halted", after.isPaused)
       }
@@ -440,7 +427,26 @@ extension EventLog {
   }
 }
 
-extension FaultControl.Selection {
+/// The active profile and rules.
+package struct FaultSelection: Sendable {
+  /// The profile with its source.
+  package internal(set) var selectedProfile: SelectedProfile
+  /// The seed of the fault draws.
+  package internal(set) var seed: UInt64
+  /// When the profile was activated, in monotonic nanoseconds.
+  package internal(set) var activatedAt: Int64
+  /// When the profile expires, in monotonic nanoseconds; nil for never.
+  package internal(set) var endsAt: Int64?
+  /// The rules added to those of the profile, newest first.
+  package internal(set) var added: [FaultControl.AddedRule] = []
+  /// Whether fault injection is paused.
+  package internal(set) var isPaused = false
+
+  /// The profile with the current values of its parameters.
+  package var profile: Profile { selectedProfile.profile }
+}
+
+extension FaultSelection {
   fileprivate var rulesByName: [String: FaultControl.AddedRule] {
     Dictionary(added.map { ($0.rule.name, $0) }, uniquingKeysWith: { first, _ in first })
   }

@@ -29,7 +29,8 @@ struct IdentifierSource {
     state = seed &* 0x9E37_79B9_7F4A_7C15 ^ (connection &* 0xD1B5_4A32_D192_ED03)
   }
 
-  /// Creates the source of the `apns-unique-id` of one request, which is not stored: it is computed again from the record.
+  /// Creates the source of the `apns-unique-id` of one request, which is not stored: it is computed again from the
+  /// record.
   init(seed: UInt64, connection: UInt64, stream: Int32) {
     self.init(seed: seed, connection: connection)
     state ^= UInt64(UInt32(bitPattern: stream)) &* 0xA24B_AED4_963E_E407

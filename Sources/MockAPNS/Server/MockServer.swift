@@ -42,8 +42,8 @@ public final class MockServer: Sendable {
 
   /// Starts a server.
   ///
-  /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
-  ///   files that was read.
+  /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of
+  ///   the files that was read.
   package static func start(
     _ configuration: Configuration, logger: Logger,
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
@@ -85,7 +85,7 @@ public final class MockServer: Sendable {
       throw error
     }
     group.next().scheduleRepeatedTask(initialDelay: deliveryInterval, delay: deliveryInterval) { _ in
-      state.deliveries.advance()
+      state.deliveryControl.advance()
     }
     return MockServer(state: state, group: group, listeners: listeners, logger: logger)
   }
@@ -114,7 +114,7 @@ public final class MockServer: Sendable {
 
   private func shutDown() async {
     state.phase = .stopping
-    state.deliveries.endNotifications()
+    state.deliveryControl.endNotifications()
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()

@@ -4,8 +4,8 @@ internal import HTTP2Session
 package import HTTPMessage
 
 extension ServerState {
-  /// Returns a request as the server receives it. Of a header list that is too large it has the first fields only, because
-  /// the size is the first check.
+  /// Returns a request as the server receives it. Of a header list that is too large it has the first fields only,
+  /// because the size is the first check.
   package static func receivedRequest(_ fields: [(String, String)], body: [UInt8]) -> HTTPRequest {
     let size = fields.reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count + 32 }
     let isTooLarge = size > HTTP2Limits.maxHeaderListSize

@@ -31,7 +31,7 @@ package final class ServerState: Sendable {
   /// The broadcast channels.
   package let channels: ChannelRegistry
   /// The delivery of accepted pushes to registered devices.
-  package let deliveries: DeliveryControl
+  package let deliveryControl: DeliveryControl
   /// All received pushes.
   package let inbox: Inbox
   /// The log of server events for the event streams of admin clients.
@@ -74,7 +74,7 @@ package final class ServerState: Sendable {
     }
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
-    deliveries = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
+    deliveryControl = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
@@ -104,8 +104,9 @@ package final class ServerState: Sendable {
     set { phaseNow.withLockedValue { $0 = newValue } }
   }
 
-  /// The listeners for providers of any kind; empty before the server listens. Their indices are those in records, rules
-  /// and the admin API: the APNs listeners, the cleartext listeners, the proxy, the listeners for channel management.
+  /// The listeners for providers of any kind; empty before the server listens. Their indices are those in records,
+  /// rules and the admin API: the APNs listeners, the cleartext listeners, the proxy, the listeners for channel
+  /// management.
   package internal(set) var listeners: [BoundListener] {
     get { bound.withLockedValue { $0.listeners } }
     set { bound.withLockedValue { $0.listeners = newValue } }
@@ -120,8 +121,8 @@ package final class ServerState: Sendable {
     set { bound.withLockedValue { $0.admin = newValue } }
   }
 
-  /// Resets the counters of rules, the attempt numbers of pushes, and the changes of provider tokens that are counted by
-  /// team.
+  /// Resets the counters of rules, the attempt numbers of pushes, and the changes of provider tokens that are counted
+  /// by team.
   package func resetCounters() {
     inbox.attempts.removeAll()
     teamTokenUpdates.reset()
@@ -139,7 +140,7 @@ package final class ServerState: Sendable {
 
 extension ServerState {
   /// Returns how the active rules evaluate a recorded push. Rules that are no longer active are not included.
-  package func evaluateRules(of record: Record) -> [RuleEvaluationResult] {
+  package func evaluateRules(of record: Record) -> [RuleEvaluationReport] {
     activePolicy.load().plan.evaluate(record)
   }
 }
@@ -147,7 +148,7 @@ extension ServerState {
 extension FaultPlan {
   /// Returns how the rules evaluate a recorded push as it was received: first the rules of the injection point
   /// `request`, then those of `response`.
-  package func evaluate(_ record: Record) -> [RuleEvaluationResult] {
+  package func evaluate(_ record: Record) -> [RuleEvaluationReport] {
     guard let verdict = record.verdict else { return [] }
     let facts = record.connection
     let connection = Traffic.Connection(
@@ -176,6 +177,6 @@ extension ServerState {
     let selection = faults.selection
     return await inbox.verify(
       verification,
-      in: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.chosen.reference))
+      in: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.selectedProfile.reference))
   }
 }

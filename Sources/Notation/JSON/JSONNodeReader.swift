@@ -1,7 +1,8 @@
 /// Reads JSON as nodes with positions, one element of a long array at a time: a document of any length needs no more
 /// memory than its largest element.
 ///
-/// The text is validated as it is read. Errors are `YAMLError`s, because the nodes are those of YAML, which contains JSON.
+/// The text is validated as it is read. Errors are `YAMLError`s, because the nodes are those of YAML, which contains
+/// JSON.
 package struct JSONNodeReader {
   /// The maximum nesting depth of a node.
   private static let maxDepth = 64

@@ -121,8 +121,8 @@ private struct ChannelQuery {
   let environment: ChannelEnvironment?
 
   /// Returns the query string with further parameters; empty without any.
-  func text(_ further: [(String, String?)]) -> String {
-    let all = [("bundle_id", bundleID), ("environment", environment?.rawValue)] + further
+  func text(_ others: [(String, String?)]) -> String {
+    let all = [("bundle_id", bundleID), ("environment", environment?.rawValue)] + others
     let pairs = all.compactMap { name, value in value.map { "\(name)=\($0.percentEncoded)" } }
     return pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&")
   }

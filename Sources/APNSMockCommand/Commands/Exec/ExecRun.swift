@@ -137,7 +137,7 @@ struct ExecSummary {
       findings[item.kind] = item.count
     }
     let selection = state.faults.selection
-    profile = selection.chosen.reference
+    profile = selection.selectedProfile.reference
     seed = selection.seed
   }
 

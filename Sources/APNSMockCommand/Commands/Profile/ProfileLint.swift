@@ -129,15 +129,15 @@ struct ProfileSimulate: ParsableCommand {
 
   func run() throws {
     let profile = try library.loaded(try ProfileReference(argument: profile)).loaded.profile
-    var traffic = Simulation.Traffic()
-    traffic.pushes = pushes
-    traffic.devices = devices
-    traffic.connections = connections
-    traffic.rate = rate
-    traffic.topic = topic
-    traffic.pushType = pushType
+    var load = Simulation.Load()
+    load.pushes = pushes
+    load.devices = devices
+    load.connections = connections
+    load.rate = rate
+    load.topic = topic
+    load.pushType = pushType
     let chosen = seed ?? profile.seed ?? UInt64.random(in: 1...999_999)
-    let result = Simulation(profile: profile, seed: chosen, traffic: traffic).run()
+    let result = Simulation(profile: profile, seed: chosen, load: load).run()
     guard output.json else { return StandardStream.output.line(result.text) }
     var writer = JSONWriter()
     result.write(to: &writer)

@@ -88,8 +88,8 @@ struct ReloadSignals: Sendable {
   }
 }
 
-/// The signals SIGTERM and SIGINT: one that arrives during the start exits immediately; afterwards the first one requests a
-/// graceful shutdown, the second one exits immediately.
+/// The signals SIGTERM and SIGINT: one that arrives during the start exits immediately; afterwards the first one
+/// requests a graceful shutdown, the second one exits immediately.
 struct StopSignals: Sendable {
   private enum Phase {
     case starting, running, stopping, stopped

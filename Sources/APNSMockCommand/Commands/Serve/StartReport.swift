@@ -29,7 +29,7 @@ struct StartReport {
   }
 
   /// The active fault profile and its seed.
-  private var profile: FaultControl.Selection { state.faults.selection }
+  private var profile: FaultSelection { state.faults.selection }
 
   /// The number of devices; empty without any.
   private var devices: String {
@@ -42,7 +42,7 @@ struct StartReport {
       "apns": .array(state.apnsAddresses.map { .string($0.description) }),
       "ca": .string(state.certificates.caPath), "environment": .string(state.configuration.environment.rawValue),
       "rules": .string(state.configuration.rules.rawValue), "seed": .string(String(state.seed)),
-      "profile": .string(profile.chosen.reference), "profile_seed": .string(String(profile.seed)),
+      "profile": .string(profile.selectedProfile.reference), "profile_seed": .string(String(profile.seed)),
     ]
     for (name, kind) in [("apns_plain", ListenerKind.cleartext), ("manage", .management)] {
       let addresses = state.listeners.filter { $0.kind == kind }.map(\.endpoint.description)
@@ -76,7 +76,7 @@ struct StartReport {
       ("key", "\(CertificateFolder.keyID) of team \(CertificateFolder.teamID): \(certificates.providerKeyPath)"),
       ("environment", state.configuration.environment.rawValue),
       ("rules", state.configuration.rules.rawValue),
-      ("profile", "\(profile.chosen.reference), seed \(profile.seed)"),
+      ("profile", "\(profile.selectedProfile.reference), seed \(profile.seed)"),
       ("seed", String(state.seed)),
       ("devices", devices),
     ]

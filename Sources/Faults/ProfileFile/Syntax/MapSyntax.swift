@@ -1,7 +1,7 @@
 internal import Notation
 
-/// The syntax of a map with known keys, whose values are properties of `Root`. One declaration parses the map, writes it
-/// and describes it in the JSON Schema and on the reference page.
+/// The syntax of a map with known keys, whose values are properties of `Root`. One declaration parses the map, writes
+/// it and describes it in the JSON Schema and on the reference page.
 struct MapSyntax<Root> {
   /// The name of the map's definition in the JSON Schema.
   let name: String
@@ -192,8 +192,8 @@ struct Field<Root>: Sendable {
     }
   }
 
-  /// Creates a key with its own parsing and writing. `parse` changes the value built so far; `write` writes the key and its
-  /// value, or nothing.
+  /// Creates a key with its own parsing and writing. `parse` changes the value built so far; `write` writes the key and
+  /// its value, or nothing.
   static func custom<Value>(
     _ name: String, _ property: any KeyPath<Root, Value> & Sendable, _ form: ValueForm, default text: String? = nil,
     _ summary: String, parse: @escaping @Sendable (ProfileParser, ProfileNode, inout Root) -> Bool,

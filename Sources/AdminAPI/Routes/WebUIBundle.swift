@@ -1,9 +1,10 @@
 internal import EmbeddedFiles
 
-/// The web UI's modules and style sheets as one file each, so that a browser needs four requests instead of one per file.
+/// The web UI's modules and style sheets as one file each, so that a browser needs four requests instead of one per
+/// file.
 ///
 /// The sources stay separate modules, which a browser can also load from `/page/modules/main.js`.
-struct PageBundle {
+struct WebUIBundle {
   /// The name of the script.
   static let scriptName = "app.js"
   /// The name of the style sheet.
@@ -20,14 +21,16 @@ struct PageBundle {
   init(_ files: [String: EmbeddedFile]) {
     var lines: [Substring] = []
     var styles: [String] = []
-    var modules = ModuleList(files: files)
+    var modules = ModuleBundler(files: files)
     for line in (files["index.html"]?.text ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
       if line.contains("rel=\"stylesheet\"") {
-        if styles.isEmpty { lines.append("  <link rel=\"stylesheet\" href=\"\(PageRoutes.folder)\(Self.styleName)\">") }
+        if styles.isEmpty {
+          lines.append("  <link rel=\"stylesheet\" href=\"\(WebUIRoutes.folder)\(Self.styleName)\">")
+        }
         styles.append(files[Self.file(in: line)]?.text ?? "")
       } else if line.contains("type=\"module\"") {
         modules.add(Self.file(in: line))
-        lines.append("  <script type=\"module\" src=\"\(PageRoutes.folder)\(Self.scriptName)\"></script>")
+        lines.append("  <script type=\"module\" src=\"\(WebUIRoutes.folder)\(Self.scriptName)\"></script>")
       } else {
         lines.append(line)
       }
@@ -39,7 +42,7 @@ struct PageBundle {
 
   /// Returns the name of the file that a tag loads from `/page/`.
   private static func file(in tag: Substring) -> String {
-    let start = tag.ranges(of: PageRoutes.folder).first?.upperBound ?? tag.endIndex
+    let start = tag.ranges(of: WebUIRoutes.folder).first?.upperBound ?? tag.endIndex
     return String(tag[start...].prefix { $0 != "\"" })
   }
 }
@@ -47,7 +50,7 @@ struct PageBundle {
 /// Converts modules to functions that return their exports, in one script.
 ///
 /// Supports what the web UI's modules use: each import in one line, declarations with `export`, no cycles.
-private struct ModuleList {
+private struct ModuleBundler {
   let files: [String: EmbeddedFile]
   private(set) var script = "const modules = {};\n"
   private var added: Set<String> = []

@@ -4,7 +4,7 @@ internal import NIOCore
 internal import Notation
 
 /// Routes of the web UI at `/` and its files, which are part of the executable.
-enum PageRoutes {
+enum WebUIRoutes {
   /// The path prefix of the web UI's files.
   static let folder = "/page/"
 
@@ -20,7 +20,7 @@ enum PageRoutes {
   }
 
   /// Returns whether a request accepts HTML, as those of browsers do.
-  static func isWanted(by request: Request) -> Bool {
+  static func isAccepted(by request: Request) -> Bool {
     request.headers[.accept]?.lowercased().contains("text/html") ?? false
   }
 
@@ -33,7 +33,7 @@ enum PageRoutes {
 
   private static let files = Dictionary(
     EmbeddedFile.page.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-  private static let bundle = PageBundle(files)
+  private static let bundle = WebUIBundle(files)
 
   private static func file(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     try response(String(request.uri.path.dropFirst(folder.count)))
@@ -41,8 +41,8 @@ enum PageRoutes {
 
   private static func response(_ path: String) throws -> Response {
     switch path {
-    case PageBundle.scriptName: return response(path, bundle.script)
-    case PageBundle.styleName: return response(path, bundle.style)
+    case WebUIBundle.scriptName: return response(path, bundle.script)
+    case WebUIBundle.styleName: return response(path, bundle.style)
     default: break
     }
     guard let file = files[path] else {

@@ -9,7 +9,7 @@ internal import Notation
 
 /// Routes outside `/api/v1`: health checks, the profile schema, and `/`, which is the web UI for browsers and a welcome
 /// text for other clients.
-struct HealthRoutes: Sendable {
+struct RootRoutes: Sendable {
   let phase: @Sendable () -> ServerState.Phase
   /// Returns the welcome text; the parameter is the host and port that the client used.
   let welcome: @Sendable (_ host: String) -> String
@@ -22,8 +22,8 @@ struct HealthRoutes: Sendable {
         return .json(status: phase == .ready ? .ok : .serviceUnavailable) { $0.member("status", phase.name) }
       },
       .get("/") { request, _ in
-        PageRoutes.isWanted(by: request)
-          ? try PageRoutes.page() : .text(welcome(request.head.authority ?? "localhost"))
+        WebUIRoutes.isAccepted(by: request)
+          ? try WebUIRoutes.page() : .text(welcome(request.head.authority ?? "localhost"))
       },
       .get(ProfileSchema.path) { _, _ in .text(ProfileSchema.text, type: "application/schema+json") },
       .get(FixtureSchema.path) { _, _ in .text(FixtureSchema.text, type: "application/schema+json") },

@@ -1,9 +1,9 @@
 /// The result of evaluating a rule without counting: why it may fire, or why it does not.
-package struct RuleEvaluationResult: Sendable, Equatable {
+package struct RuleEvaluationReport: Sendable, Equatable {
   /// The outcome of the evaluation.
-  package enum Result: Sendable, Equatable {
+  package enum Outcome: Sendable, Equatable {
     /// The rule was activated later.
-    case notYet
+    case activatedLater
     /// APNs rejects the push, and the rule applies only to accepted pushes.
     case rejectedByAPNs
     /// A test of the condition failed: its subject, the required value and the actual value.
@@ -25,12 +25,12 @@ package struct RuleEvaluationResult: Sendable, Equatable {
   /// The rule's injection point.
   package let injectionPoint: InjectionPoint
   /// The outcome of the evaluation.
-  package let result: Result
+  package let outcome: Outcome
 
-  package init(rule: String, profile: String?, injectionPoint: InjectionPoint, result: Result) {
+  package init(rule: String, profile: String?, injectionPoint: InjectionPoint, outcome: Outcome) {
     self.rule = rule
     self.profile = profile
     self.injectionPoint = injectionPoint
-    self.result = result
+    self.outcome = outcome
   }
 }
