@@ -14,7 +14,7 @@ struct ProfilesTarget: FuzzTarget {
 
   func run(_ bytes: UnsafeRawBufferPointer) {
     guard let text = String(validating: bytes, as: UTF8.self) else { return }
-    let source = ProfileSource(name: "profile", text: text, origin: .sent)
+    let source = ProfileSource(name: "profile", text: text, origin: .uploaded)
     let problems = library.problems(in: source)
     let hasErrors = problems.contains { $0.severity == .error }
     for problem in problems { expect(!"\(problem)".isEmpty, "a problem without words") }

@@ -1,3 +1,5 @@
+package import Notation
+
 /// Token buckets by key.
 ///
 /// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm). Times
@@ -57,7 +59,7 @@ package struct DeviceRateLimiter: Sendable {
   /// Counts a push to `deviceToken`, whose digits may have either case.
   ///
   /// - Returns: false if the push exceeds the rate; it is then not counted.
-  package mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: Int64) -> Bool {
+  package mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: MonotonicTime) -> Bool {
     var hasher = Hasher()
     for byte in deviceToken { hasher.combine(byte | 0x20) }
     return buckets.takeToken(hasher.finalize(), interval: interval, tolerance: tolerance, now: now)

@@ -1,3 +1,5 @@
+package import Notation
+
 /// The registration of a device token.
 package struct RegisteredToken: Sendable, Equatable {
   /// The topics that the token belongs to.
@@ -13,9 +15,9 @@ package struct RegisteredToken: Sendable, Equatable {
   package enum Status: Sendable, Equatable {
     case active
     /// 410 `ExpiredToken`, with the time in milliseconds since 1970.
-    case expired(since: Int64)
+    case expired(since: ServerTime)
     /// 410 `Unregistered`, with the time in milliseconds since 1970.
-    case unregistered(since: Int64)
+    case unregistered(since: ServerTime)
   }
 
   /// The environment the token belongs to; nil for both.

@@ -1,3 +1,4 @@
+package import Notation
 package import HTTPMessage
 
 /// The validation rules of APNs. Validates pushes one by one; the only state between them is the connection's
@@ -26,7 +27,7 @@ package struct Rulebook: Sendable {
   /// Durations in milliseconds.
   struct Times: Sendable {
     var maxAge: Int64 = 0
-    var future: Int64 = 0
+    var maxIssuedAhead: Int64 = 0
     var updateInterval: Int64 = 0
     var unregisteredAfter: Int64 = 0
     var unregisteredDelay: Int64 = 0
@@ -65,7 +66,7 @@ package struct Rulebook: Sendable {
   ///     invalid otherwise.
   ///   - findChannel: Returns the storage policy of a channel in this environment; nil if there is none.
   package func validate(
-    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: ServerTime,
     isRegistered: (UnsafeRawBufferPointer) -> Bool = { _ in false }, findChannel: ChannelLookup = { _, _ in nil }
   ) -> Verdict {
     var verdict = Verdict()
@@ -80,7 +81,7 @@ package struct Rulebook: Sendable {
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
   package func validate(
-    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: ServerTime,
     isRegistered: (UnsafeRawBufferPointer) -> Bool, findChannel: ChannelLookup, into verdict: inout Verdict
   ) {
     request.headers.bytes.withUnsafeBytes { packed in
@@ -104,7 +105,7 @@ package struct Rulebook: Sendable {
   ///   - defaultTopic: The topic of a push without `apns-topic`.
   private func validate(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
-    authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: Int64,
+    authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: ServerTime,
     isRegistered: (UnsafeRawBufferPointer) -> Bool, findChannel: ChannelLookup, into verdict: inout Verdict
   ) {
     let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
@@ -157,7 +158,7 @@ package struct Rulebook: Sendable {
       case .lenient: .max
       }
     times = Times(
-      maxAge: settings.tokenMaxAge.milliseconds, future: settings.tokenFuture?.milliseconds ?? future,
+      maxAge: settings.tokenMaxAge.milliseconds, maxIssuedAhead: settings.tokenFuture?.milliseconds ?? future,
       updateInterval: settings.tokenUpdateInterval.milliseconds,
       unregisteredAfter: settings.unregisteredAfter.milliseconds,
       unregisteredDelay: settings.unregisteredDelay.milliseconds)

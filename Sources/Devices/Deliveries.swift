@@ -1,3 +1,4 @@
+internal import Notation
 package import APNSRules
 
 /// The properties of an accepted push to a registered token that its delivery depends on.
@@ -116,7 +117,7 @@ struct Deliveries: Sendable {
   struct StoredPush: Sendable {
     var seq: Int
     /// Milliseconds since 1970.
-    var expiresAt: Int64
+    var expiresAt: ServerTime
     var priority: UInt8
     var collapseKey: UInt64?
     var isShown: Bool
@@ -130,7 +131,7 @@ struct Deliveries: Sendable {
 
   /// The counted pushes of the current period of a budget.
   struct Budget: Sendable {
-    var start: Int64
+    var start: ServerTime
     var count: Int
   }
 
@@ -146,14 +147,14 @@ struct Deliveries: Sendable {
   var earliestExpiry = Int64.max
   var shown: [Index: [DevicePush]] = [:]
   /// The pushes that online devices have not acknowledged yet.
-  var unacknowledged: [Index: (push: DevicePush, due: Int64, isShown: Bool)] = [:]
+  var unacknowledged: [Index: (push: DevicePush, due: ServerTime, isShown: Bool)] = [:]
   var budgets: [BudgetKey: Budget] = [:]
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]
   /// The newest broadcast that each subscriber of a channel has received.
   var subscribers: [ChannelName: [Index: Int]] = [:]
   /// The newest broadcast of a channel that stores one.
-  var storedBroadcasts: [ChannelName: (seq: Int, expiresAt: Int64)] = [:]
+  var storedBroadcasts: [ChannelName: (seq: Int, expiresAt: ServerTime)] = [:]
   /// The logs of pushes whose state changed after they were recorded.
   private(set) var log: [Int: [DeliveryLogEntry]] = [:]
   private var logOrder: [Int] = []
@@ -210,7 +211,7 @@ struct Deliveries: Sendable {
   }
 
   /// Counts a push and returns whether it exceeds the budget.
-  mutating func exceeds(_ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, now: Int64) -> Bool {
+  mutating func exceeds(_ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, now: ServerTime) -> Bool {
     guard let rate else { return false }
     let key = BudgetKey(installation: installation, kind: kind)
     var budget = budgets[key] ?? Budget(start: now, count: 0)

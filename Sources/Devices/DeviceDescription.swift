@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 
 /// The connection of a device to APNs.
@@ -28,10 +29,10 @@ package struct TokenDescription: Sendable, Equatable {
   package var token: String
   /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that
   /// is valid.
-  package var expiredAt: Int64?
+  package var expiredAt: ServerTime?
 
   /// Creates a description of a token.
-  package init(kind: PushType, token: String, expiredAt: Int64? = nil) {
+  package init(kind: PushType, token: String, expiredAt: ServerTime? = nil) {
     self.kind = kind
     self.token = token
     self.expiredAt = expiredAt

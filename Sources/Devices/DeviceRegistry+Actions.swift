@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 
 /// Changes to single devices.
@@ -5,7 +6,8 @@ extension DeviceRegistry {
   /// Changes the connection of a device; delivers what is stored for it if that is possible now.
   ///
   /// - Throws: `DeviceError`.
-  package func setState(of id: String, _ newState: DeviceState, now: Int64) throws(DeviceError) -> [DeliveryEvent] {
+  package func setState(of id: String, _ newState: DeviceState, now: ServerTime) throws(DeviceError) -> [DeliveryEvent]
+  {
     try update { state throws(DeviceError) in
       let device = try state.device(id)
       state.tables.setState(of: device, newState)
@@ -27,7 +29,7 @@ extension DeviceRegistry {
   /// - Throws: `DeviceError`.
   package func install(
     _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [PushType] = [.alert], replaces: Bool,
-    defaultEnvironment: PushEnvironment = .sandbox, now: Int64, makeToken: () -> String
+    defaultEnvironment: PushEnvironment = .sandbox, now: ServerTime, makeToken: () -> String
   ) throws(DeviceError) -> (tokens: [TokenDescription], events: [DeliveryEvent]) {
     try update { state throws(DeviceError) in
       let device = try state.deviceOrNew(id, limit: maxDevices)
@@ -82,7 +84,7 @@ extension DeviceRegistry {
   ///
   /// - Throws: `DeviceError`.
   package func addToken(
-    _ kind: PushType, of bundleID: String, _ environment: PushEnvironment?, on id: String, now: Int64,
+    _ kind: PushType, of bundleID: String, _ environment: PushEnvironment?, on id: String, now: ServerTime,
     makeToken: () -> String
   ) throws(DeviceError) -> TokenDescription {
     try update { state throws(DeviceError) in
@@ -97,7 +99,7 @@ extension DeviceRegistry {
   /// `ExpiredToken`.
   ///
   /// - Throws: `DeviceError` if the token is not registered.
-  package func expire(_ token: String, now: Int64) throws(DeviceError) {
+  package func expire(_ token: String, now: ServerTime) throws(DeviceError) {
     try update { state throws(DeviceError) in
       guard let index = state.tables.index(ofToken: token) else { throw .unknownToken(token) }
       state.tables.setState(ofToken: index, .expired, since: now)
@@ -181,11 +183,11 @@ package struct SingleToken: Sendable, Equatable {
   package var environment: PushEnvironment?
   package var state: State
   /// When the state began, in milliseconds since 1970 of the server's clock: the `timestamp` of a 410.
-  package var since: Int64
+  package var since: ServerTime
 
   /// Creates a token; the text is converted to lower case.
   package init(
-    token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: Int64
+    token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: ServerTime
   ) {
     self.token = token.lowercased()
     self.topic = topic
@@ -235,7 +237,7 @@ extension DeviceRegistry.State {
   }
 
   fileprivate mutating func addToken(
-    _ kind: PushType, to installation: DeviceTables.Index, now: Int64, _ makeToken: () -> String
+    _ kind: PushType, to installation: DeviceTables.Index, now: ServerTime, _ makeToken: () -> String
   ) throws(DeviceError) -> TokenDescription {
     let token = TokenDescription(kind: kind, token: makeToken().lowercased())
     try tables.add(token, to: installation, now: now)
@@ -254,7 +256,7 @@ extension DeviceRegistry.State {
 
   /// Discards what is stored for an app that was removed.
   fileprivate mutating func discardStored(
-    of installation: DeviceTables.Index, now: Int64, _ events: inout [DeliveryEvent]
+    of installation: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]
   ) {
     for key in Deliveries.storageKeys(installation) {
       guard let stored = deliveries.storedPushes.removeValue(forKey: key) else { continue }

@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 internal import NIOConcurrencyHelpers
 
@@ -13,7 +14,7 @@ extension DeviceRegistry {
   ///   - record: Records the pushes with their states; returns the `seq` of the record at position 0. Called while the
   ///     registry is locked, so that the order of deliveries is that of the records.
   package func deliver(
-    _ pushes: inout [AcceptedPush], now: Int64, settings: APNSSettings, record: (borrowing [AcceptedPush]) -> Int
+    _ pushes: inout [AcceptedPush], now: ServerTime, settings: APNSSettings, record: (borrowing [AcceptedPush]) -> Int
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
       for index in pushes.indices { pushes[index].state = state.deliveryState(of: pushes[index], now: now, settings) }
@@ -26,7 +27,7 @@ extension DeviceRegistry {
 
   /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is
   /// recorded.
-  package func recordRemovalDetected(_ reference: TokenReference, now: Int64) {
+  package func recordRemovalDetected(_ reference: TokenReference, now: ServerTime) {
     update { state in
       let installation = state.tables.installations[Int(reference.installation)]
       guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
@@ -41,7 +42,7 @@ extension DeviceRegistry {
   ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast
   ///     later.
   package func broadcast(
-    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, now: Int64
+    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, now: ServerTime
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
       state.deliveries.add(DeliveryLogEntry(state: .received, time: now), to: seq)
@@ -73,7 +74,7 @@ extension DeviceRegistry {
   }
 
   /// Discards stored pushes that have expired, and delivers pushes that online devices have acknowledged by now.
-  package func advance(to now: Int64) -> [DeliveryEvent] {
+  package func advance(to now: ServerTime) -> [DeliveryEvent] {
     state.withLockedValue { state in
       var events: [DeliveryEvent] = []
       state.discardExpired(now: now, &events)
@@ -93,7 +94,7 @@ extension DeviceRegistry {
   /// one.
   package func log(of seq: Int) -> [DeliveryLogEntry]? { state.withLockedValue { $0.deliveries.log[seq] } }
 
-  static func expiry(_ seconds: Int64?, now: Int64, longest: Int64) -> Int64 {
+  static func expiry(_ seconds: Int64?, now: ServerTime, longest: Int64) -> Int64 {
     guard let seconds else { return now.addingClamped(longest) }
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     return overflow ? now.addingClamped(longest) : min(milliseconds, now.addingClamped(longest))
@@ -102,7 +103,7 @@ extension DeviceRegistry {
 
 extension DeviceRegistry.State {
   /// Returns the state that an accepted push gets at once.
-  fileprivate func deliveryState(of push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> DeliveryState {
+  fileprivate func deliveryState(of push: AcceptedPush, now: ServerTime, _ settings: APNSSettings) -> DeliveryState {
     let token = tables.tokens[Int(push.target.tokenIndex)]
     let installation = tables.installations[Int(push.target.installation)]
     guard token.installation == push.target.installation, token.state == .active, installation.state != .removed else {
@@ -119,7 +120,7 @@ extension DeviceRegistry.State {
   }
 
   fileprivate mutating func deliver(
-    _ push: AcceptedPush, seq: Int, now: Int64, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
+    _ push: AcceptedPush, seq: Int, now: ServerTime, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
   ) {
     let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
@@ -170,7 +171,7 @@ extension DeviceRegistry.State {
   }
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.
-  private mutating func exceedsBudget(_ push: AcceptedPush, now: Int64, _ settings: APNSSettings) -> Bool {
+  private mutating func exceedsBudget(_ push: AcceptedPush, now: ServerTime, _ settings: APNSSettings) -> Bool {
     switch push.pushType {
     case .background:
       deliveries.exceeds(settings.backgroundBudget, .background, of: push.target.installation, now: now)
@@ -185,7 +186,8 @@ extension DeviceRegistry.State {
   /// Delivers a push to its device: adds it to the shown notifications if `isShown` is true, and informs the device's
   /// listeners.
   mutating func receive(
-    _ push: Deliveries.DevicePush, isShown: Bool, _ state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]
+    _ push: Deliveries.DevicePush, isShown: Bool, _ state: DeliveryState, now: ServerTime,
+    _ events: inout [DeliveryEvent]
   ) {
     let installation = tables.installations[Int(push.installation)]
     if isShown { deliveries.show(push, on: installation.device) }
@@ -199,16 +201,16 @@ extension DeviceRegistry.State {
         ReceivedNotification(seq: push.seq, bundleID: bundleID, environment: environment, time: now, state: state)))
   }
 
-  mutating func change(_ seq: Int, to state: DeliveryState, now: Int64, _ events: inout [DeliveryEvent]) {
+  mutating func change(_ seq: Int, to state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]) {
     deliveries.add(DeliveryLogEntry(state: state, time: now), to: seq)
     events.append(.changed(seq: seq, state))
   }
 
-  mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: Int64) {
+  mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: ServerTime) {
     deliveries.add(DeliveryLogEntry(state: state, time: now, deviceID: tables.id(of: device)), to: broadcast)
   }
 
-  mutating func discardExpired(now: Int64, _ events: inout [DeliveryEvent]) {
+  mutating func discardExpired(now: ServerTime, _ events: inout [DeliveryEvent]) {
     guard deliveries.earliestExpiry <= now else { return }
     for (key, stored) in deliveries.storedPushes where stored.expiresAt <= now {
       deliveries.storedPushes[key] = nil
@@ -218,7 +220,7 @@ extension DeviceRegistry.State {
   }
 
   /// Delivers or discards what is stored for a device that is not offline any more.
-  mutating func releaseStored(on device: DeviceTables.Index, now: Int64, _ events: inout [DeliveryEvent]) {
+  mutating func releaseStored(on device: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]) {
     let isRestricted = tables.devices[Int(device)].state == .powerRestricted
     for installation in Array(tables.installations(of: device)) {
       let app = tables.installations[Int(installation)]
@@ -253,7 +255,8 @@ extension DeviceRegistry.State {
   }
 
   private mutating func releaseBroadcasts(
-    to installation: DeviceTables.Index, _ app: DeviceTables.Installation, now: Int64, _ events: inout [DeliveryEvent]
+    to installation: DeviceTables.Index, _ app: DeviceTables.Installation, now: ServerTime,
+    _ events: inout [DeliveryEvent]
   ) {
     for (channel, stored) in deliveries.storedBroadcasts {
       guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.seq else { continue }

@@ -1,3 +1,4 @@
+internal import Notation
 package import APNSRules
 internal import NIOConcurrencyHelpers
 
@@ -230,7 +231,7 @@ extension DeviceTables {
     let isSingle = token.kind == Token.anyKind
     let name = name(installation.name)
     let state: SingleToken.State
-    let since: Int64
+    let since: ServerTime
     switch (token.state, installation.removalNoticedAt) {
     case (.expired, _): (state, since) = (.expired, token.since)
     case (.unregistered, _): (state, since) = (.unregistered, token.since)

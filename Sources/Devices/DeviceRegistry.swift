@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
@@ -80,7 +81,7 @@ package final class DeviceRegistry: Sendable {
   ///   - now: The server's clock, in milliseconds since 1970.
   ///   - unregisteredDelay: The time in milliseconds between the first accepted push after an app's removal and the
   ///     first 410.
-  package func match(_ digits: UnsafeRawBufferPointer, now: Int64, unregisteredDelay: Int64 = 0) -> Match? {
+  package func match(_ digits: UnsafeRawBufferPointer, now: ServerTime, unregisteredDelay: Int64 = 0) -> Match? {
     state.withLockedValue { state in
       guard let index = state.tables.token(digits) else { return nil }
       let token = state.tables.tokens[Int(index)]
@@ -110,7 +111,7 @@ package final class DeviceRegistry: Sendable {
   ///
   /// - Parameter change: Adds the devices. If it throws, nothing changes. It is called again if the registry was
   ///   changed while it ran.
-  package func load(now: Int64, _ change: (inout DeviceLoader) throws -> Void) rethrows {
+  package func load(now: ServerTime, _ change: (inout DeviceLoader) throws -> Void) rethrows {
     // Outside of the lock, so that pushes do not wait. After three attempts inside, so that loading ends.
     for _ in 0..<3 {
       let (tables, version) = state.withLockedValue { ($0.tables, $0.version) }
@@ -155,9 +156,9 @@ package struct DeviceLoader {
   private var added: Set<DeviceTables.Index>?
   private let firstNewDevice: Int
   private let maxDevices: Int
-  private let now: Int64
+  private let now: ServerTime
 
-  fileprivate init(_ tables: DeviceTables, maxDevices: Int, now: Int64) {
+  fileprivate init(_ tables: DeviceTables, maxDevices: Int, now: ServerTime) {
     self.tables = tables
     self.maxDevices = maxDevices
     self.now = now
@@ -210,7 +211,7 @@ extension DeviceTables {
   /// Adds a token to an installation.
   ///
   /// - Throws: `DeviceError` if it is not well formed or registered already.
-  mutating func add(_ token: TokenDescription, to installation: Index, now: Int64) throws(DeviceError) {
+  mutating func add(_ token: TokenDescription, to installation: Index, now: ServerTime) throws(DeviceError) {
     guard DeviceToken.isWellFormed(token.token) else { throw .malformedToken(token.token) }
     if let other = index(ofToken: token.token) { throw .tokenExists(token.token, owner: owner(of: other)) }
     addToken(

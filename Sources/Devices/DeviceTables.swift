@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import APNSRules
 internal import HTTPMessage
 internal import Notation
@@ -30,7 +32,7 @@ struct DeviceTables: Sendable {
     var kind: UInt8
     var state: State
     /// When the state began, in milliseconds since 1970 by the server's clock.
-    var since: Int64
+    var since: ServerTime
 
     static let anyKind = UInt8.max
   }
@@ -49,7 +51,7 @@ struct DeviceTables: Sendable {
     var environment: PushEnvironment?
     var state: InstallationState
     /// When APNs detected that the app was removed, in milliseconds since 1970; nil if it has not.
-    var removalNoticedAt: Int64?
+    var removalNoticedAt: ServerTime?
   }
 
   struct Device: Sendable {
@@ -175,7 +177,8 @@ struct DeviceTables: Sendable {
   }
 
   /// Adds a token to an installation. The token must be well formed and not registered.
-  mutating func addToken(_ text: String, kind: PushType?, state: Token.State, since: Int64, to installation: Index) {
+  mutating func addToken(_ text: String, kind: PushType?, state: Token.State, since: ServerTime, to installation: Index)
+  {
     var text = text
     text.withUTF8 { digits in
       let digits = UnsafeRawBufferPointer(digits)
@@ -207,7 +210,7 @@ struct DeviceTables: Sendable {
     installations[Int(installation)].removalNoticedAt = time
   }
 
-  mutating func setState(ofToken index: Index, _ state: Token.State, since: Int64) {
+  mutating func setState(ofToken index: Index, _ state: Token.State, since: ServerTime) {
     tokens[Int(index)].state = state
     tokens[Int(index)].since = since
   }

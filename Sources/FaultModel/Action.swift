@@ -1,4 +1,6 @@
+package import Notation
 package import APNSRules
+internal import HTTPMessage
 
 /// The action of a rule: `do` in a profile file. A description only; the server carries it out.
 package indirect enum Action: Sendable, Equatable {
@@ -338,7 +340,7 @@ extension Action {
 
 /// An error response with only a status and a body, the same for every push. Created once per rule.
 package struct ConstantResponse: Sendable {
-  /// The HTTP status; never 200.
+  /// The HTTP status; never one of success.
   package let status: Int
   /// The reason in the body; nil without one.
   package let reason: Reason?
@@ -351,7 +353,7 @@ extension Action {
   package var constantResponse: ConstantResponse? {
     // A 410 contains the current time, and recording a reason that APNs does not have needs more than a
     // constant response.
-    guard case .respond(let response) = self, response.status != 200, response.status != 410,
+    guard case .respond(let response) = self, !HTTPStatus.isSuccess(response.status), response.status != 410,
       !response.blocksTokenUpdates,
       response.headers.isEmpty, response.reason == nil || response.knownReason != nil
     else { return nil }
@@ -363,7 +365,7 @@ extension Action.Response {
   /// Returns the response body.
   ///
   /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
-  package func body(serverTime: Int64) -> [UInt8] {
+  package func body(serverTime: ServerTime) -> [UInt8] {
     if let body { return body }
     let timestamp: Int64? =
       switch timestamp {

@@ -7,7 +7,7 @@ extension HTTP2ServerSession {
   /// frame. The last frame carries END_STREAM.
   package func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
-      stream.state.isAnswered = true
+      stream.state.isEndedByServer = true
       submit(headers, on: stream.id, body: nil)
     } else {
       submit(ResponseBodyParts(body), to: stream, headers: headers)
@@ -50,7 +50,7 @@ extension HTTP2ServerSession {
 
   /// Resets a stream with any error code. A submitted response that is not in the output yet is dropped.
   package func reset(_ stream: RequestStream, rawCode: UInt32) {
-    stream.state.isAnswered = true
+    stream.state.isEndedByServer = true
     nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
@@ -68,14 +68,14 @@ extension HTTP2ServerSession {
   /// - Returns: The refused streams whose requests `nextEvent` had already returned. Each of the others causes an
   ///   event `reset`.
   package func refuseStreams(except answered: RequestStream) -> [RequestStream] {
-    let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.violation == nil }
+    let refused = openStreams.filter { !$0.isEndedByServer && $0 !== answered && $0.violation == nil }
     for stream in refused {
       stream.state.isRefused = true
       if !stream.isComplete { closedStreams.didRefuse(stream.id) }
       nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.refusedStream.rawValue)
     }
     var reported = refused.filter(\.isReported)
-    for stream in reported { stream.state.isAnswered = true }
+    for stream in reported { stream.state.isEndedByServer = true }
     events.replaceRequests { stream in
       guard stream.isRefused else { return nil }
       reported.removeAll { $0 === stream }
@@ -118,7 +118,7 @@ extension HTTP2ServerSession {
   }
 
   private func submit(_ body: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
-    stream.state.isAnswered = true
+    stream.state.isEndedByServer = true
     stream.state.responseBody = body
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()
@@ -188,7 +188,7 @@ extension HTTP2ServerSession {
       }
     }
     var overdue: [RequestStream] = []
-    for stream in openStreams where isOwed(on: stream) {
+    for stream in openStreams where isWaitingForClient(on: stream) {
       stream.state.overdueChecks += 1
       guard stream.state.overdueChecks > HTTP2Limits.maxOverdueChecks else { continue }
       if !stream.state.hasHeaders {
@@ -203,9 +203,9 @@ extension HTTP2ServerSession {
     return overdue
   }
 
-  private func isOwed(on stream: RequestStream) -> Bool {
+  private func isWaitingForClient(on stream: RequestStream) -> Bool {
     if stream.isOverdue { return false }
-    if stream.isAnswered { return !stream.isAwaitingRelease }
+    if stream.isEndedByServer { return !stream.isAwaitingRelease }
     return !stream.isComplete && !isWindowWithheld
   }
 }

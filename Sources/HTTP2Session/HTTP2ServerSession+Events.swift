@@ -234,8 +234,8 @@ extension HTTP2ServerSession {
   /// Called when the HEADERS of a response, or of an interim 100 response, will not be sent.
   func didNotSendHeaders(on id: Int32) {
     withStream(id) { stream in
-      guard stream.isAnswered else { return }
-      stream.state.isAnswered = false
+      guard stream.isEndedByServer else { return }
+      stream.state.isEndedByServer = false
       events.append(.responseDropped(stream))
     }
   }
@@ -246,7 +246,7 @@ extension HTTP2ServerSession {
     let isReusable = object._withUnsafeGuaranteedRef { stream in
       // A stream whose response waits for a release is not reused: its owner may still release a part without knowing
       // that it is closed.
-      if stream.isAnswered, !stream.isAwaitingRelease { return true }
+      if stream.isEndedByServer, !stream.isAwaitingRelease { return true }
       // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {
         events.append(.cancelled(stream))

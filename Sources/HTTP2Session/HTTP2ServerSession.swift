@@ -3,8 +3,8 @@ internal import CNghttp2
 /// The server side of one HTTP/2 connection, on top of nghttp2: consumes received bytes, produces events and bytes
 /// to send. It performs no I/O.
 ///
-/// Use it in this order: pass received bytes to `receive`, read the events with `nextEvent`, issue commands
-/// (`respond`, `submitGoAway`, …), then call `appendOutput` and send the bytes it appends. Events are queued inside nghttp2's
+/// Use it in this order: pass received bytes to `receive`, read the events with `nextEvent`, issue commands (`respond`,
+/// `submitGoAway`, …), then call `appendOutput` and send the bytes it appends. Events are queued inside nghttp2's
 /// callbacks and handled after they return, because nghttp2 must not be re-entered from a callback.
 ///
 /// Not Sendable: a session is confined to one event loop.
@@ -196,7 +196,7 @@ package final class HTTP2ServerSession {
   package func nextEvent() -> Event? {
     while let event = events.removeFirst() {
       // Skip the event if the request was answered before the cancellation was noticed.
-      if case .cancelled(let stream) = event, stream.isAnswered, !stream.isAwaitingRelease { continue }
+      if case .cancelled(let stream) = event, stream.isEndedByServer, !stream.isAwaitingRelease { continue }
       return event
     }
     return nil
@@ -290,18 +290,18 @@ package final class HTTP2ServerSession {
   }
 
   /// The open streams without a submitted response.
-  package var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
+  package var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isEndedByServer } }
 
   /// The number of responses that are not sent completely because the client's window for the connection is exhausted;
   /// 0 while there is window left.
   package var responsesAwaitingWindow: Int {
-    nghttp2_session_get_remote_window_size(session) > 0 ? 0 : openStreams.count { $0.isAnswered }
+    nghttp2_session_get_remote_window_size(session) > 0 ? 0 : openStreams.count { $0.isEndedByServer }
   }
 
   /// Whether a request is still being received or a submitted response is not fully sent. A closing connection
   /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
   /// count.
-  package var hasPendingWork: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
+  package var hasPendingWork: Bool { openStreams.contains { $0.isEndedByServer || !$0.isReported } }
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 

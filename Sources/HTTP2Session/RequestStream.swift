@@ -22,7 +22,7 @@ package final class RequestStream {
     /// The index in the session's `open`.
     var index = 0
     var isComplete = false
-    var isAnswered = false
+    var isEndedByServer = false
     var isOverdue = false
     var isRefused = false
     var isReported = false
@@ -46,7 +46,7 @@ package final class RequestStream {
   /// Whether the client has ended its side of the stream.
   package var isComplete: Bool { state.isComplete }
   /// Whether a response or RST_STREAM was submitted.
-  package var isAnswered: Bool { state.isAnswered }
+  package var isEndedByServer: Bool { state.isEndedByServer }
   /// Whether the stream was reset because its request was not completed, or its response not accepted, in time.
   package var isOverdue: Bool { state.isOverdue }
   /// Whether the server refused the stream because it reduced the stream limit.

@@ -9,7 +9,7 @@ import Testing
   /// Returns a library with uploaded profiles, by name and text.
   private static func library(_ texts: KeyValuePairs<String, String>) throws -> ProfileLibrary {
     var library = ProfileLibrary()
-    for (name, text) in texts { library = try library.setting(name: name, text: text).library }
+    for (name, text) in texts { library = try library.adding(name: name, text: text).library }
     return library
   }
 
@@ -86,10 +86,10 @@ import Testing
 
   @Test func cyclesAreReported() throws {
     var library = ProfileLibrary()
-    library = try library.setting(name: "a", text: "summary: a").library
-    library = try library.setting(name: "b", text: "extends: a").library
-    library = try library.setting(name: "c", text: "extends: [b]").library
-    let failure = #expect(throws: ProfileFailure.self) { try library.setting(name: "a", text: "extends: [healthy, c]") }
+    library = try library.adding(name: "a", text: "summary: a").library
+    library = try library.adding(name: "b", text: "extends: a").library
+    library = try library.adding(name: "c", text: "extends: [b]").library
+    let failure = #expect(throws: ProfileFailure.self) { try library.adding(name: "a", text: "extends: [healthy, c]") }
     #expect(failure?.problems.map(\.description) == ["b:1:10: extends: circular reference: a → c → b → a"])
   }
 

@@ -17,15 +17,15 @@ import Testing
   }
 
   @Test func uploadedProfiles() throws {
-    let (library, loaded) = try ProfileLibrary().setting(name: "slow", text: Self.slow)
+    let (library, loaded) = try ProfileLibrary().adding(name: "slow", text: Self.slow)
     #expect(loaded.profile.rules.map(\.name) == ["slow"])
     #expect(library.names == ProfileLibrary().names + ["slow"])
-    #expect(library.source(named: "slow") == ProfileSource(name: "slow", text: Self.slow, origin: .sent))
+    #expect(library.source(named: "slow") == ProfileSource(name: "slow", text: Self.slow, origin: .uploaded))
     #expect(try library.removing(name: "slow").names == ProfileLibrary().names)
   }
 
   @Test func uploadedProfileOverridesABuiltIn() throws {
-    let library = try ProfileLibrary().setting(name: "healthy", text: Self.slow).library
+    let library = try ProfileLibrary().adding(name: "healthy", text: Self.slow).library
     #expect(library.names == ProfileLibrary().names)
     #expect(try library.profile(named: "healthy").profile.rules.count == 1)
     #expect(try library.removing(name: "healthy").profile(named: "healthy").profile.rules.isEmpty)
@@ -36,7 +36,7 @@ import Testing
     ("x", "extends: x", .faulty),
   ])
   func invalidUploads(name: String, text: String, kind: ProfileFailure.Kind) {
-    let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary().setting(name: name, text: text) }
+    let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary().adding(name: name, text: text) }
     #expect(failure?.kind == kind)
   }
 

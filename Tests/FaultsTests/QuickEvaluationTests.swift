@@ -136,6 +136,7 @@ import Testing
       (Action.Response(status: 410, reason: "Unregistered"), nil),
       (Action.Response(status: 400, reason: "Sideways"), nil),
       (Action.Response(status: 200, reason: nil), nil),
+      (Action.Response(status: 201, reason: nil), nil),
     ] as [(Action.Response, String?)])
   func constantResponses(answer: Action.Response, body: String?) {
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)

@@ -36,7 +36,7 @@ import Testing
     #expect(again === used)
     #expect(again.id == 5 && again.request.stream == 5)
     #expect(again.request.headers.count == fields && again.request.body.isEmpty && again.request.bodySize == 0)
-    #expect(!again.isAnswered)
+    #expect(!again.isEndedByServer)
     #expect(first.stream(withID: 1) == nil)
     #expect(pool.count == 0)
   }

@@ -51,7 +51,7 @@ import Testing
   func selectsByFault(query: String, expected: Bool) throws {
     let record = PushFixture {
       $0.outcome = .faulted
-      $0.served = Record.Served(status: 503)
+      $0.sentResponse = Record.SentResponse(status: 503)
       $0.wireOutcome = WireOutcome(
         injections: [
           Injection(

@@ -41,8 +41,9 @@ import Testing
           $0.outcome = number % 10 == 0 ? .faulted : number % 17 == 0 ? .pending : .accepted
           $0.accepted = number % 3 != 0
           $0.delivery = number % 3 == 0 ? nil : DeliveryState(rawValue: UInt8(number % 10 + 1))
-          $0.served =
-            number % 10 == 0 ? Record.Served(status: 503, reason: .serviceUnavailable) : Record.Served(status: 200)
+          $0.sentResponse =
+            number % 10 == 0
+            ? Record.SentResponse(status: 503, reason: .serviceUnavailable) : Record.SentResponse(status: 200)
           $0.attempt = number % 6 == 0 ? 2 : 1
           $0.now += Int64(number) * 1000
           guard number % 10 == 0 else { return }

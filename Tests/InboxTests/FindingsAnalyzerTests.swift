@@ -99,7 +99,7 @@ import Testing
     let records = Self.repetitions(20).map { step in
       PushFixture {
         $0.outcome = .rejected
-        $0.served = Record.Served(status: 400, reason: .badTopic, latencyNanoseconds: 1)
+        $0.sentResponse = Record.SentResponse(status: 400, reason: .badTopic, latencyNanoseconds: 1)
         $0.arrivedAt = step.at * 1_000_000
       }.record
     }

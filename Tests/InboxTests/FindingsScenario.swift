@@ -73,7 +73,8 @@ final class FindingsScenario {
     inbox.finish(
       seq,
       with: Record.Result(
-        outcome: fixture.outcome ?? .accepted, accepted: fixture.accepted ?? true, served: fixture.served ?? .init(),
+        outcome: fixture.outcome ?? .accepted, accepted: fixture.accepted ?? true,
+        sentResponse: fixture.sentResponse ?? .init(),
         wireOutcome: fixture.wireOutcome, finishedAt: fixture.now))
   }
 
@@ -116,31 +117,31 @@ final class FindingsScenario {
     case "pending": (push.outcome, push.accepted) = (.pending, false)
     case "lost", "taken":
       (push.outcome, push.accepted) = (.faulted, step.answer == "taken")
-      push.served = Record.Served()
+      push.sentResponse = Record.SentResponse()
       push.wireOutcome = WireOutcome(closed: .fin, endedAt: ended)
     case "refused":
       (push.outcome, push.accepted) = (.faulted, false)
-      push.served = Record.Served()
+      push.sentResponse = Record.SentResponse()
       push.wireOutcome = WireOutcome(reset: "REFUSED_STREAM", endedAt: ended)
     case "goaway":
       (push.outcome, push.accepted) = (.faulted, false)
-      push.served = Record.Served()
+      push.sentResponse = Record.SentResponse()
       push.wireOutcome = WireOutcome(
         goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 1, debugData: ""), endedAt: ended)
     case "excluded":
       (push.outcome, push.accepted, push.isComplete) = (.faulted, false, false)
-      push.served = Record.Served()
+      push.sentResponse = Record.SentResponse()
     default:
       let parts = step.answer.split(separator: " ").map(String.init)
       (push.outcome, push.accepted) = (step.byRules ? .rejected : .faulted, false)
-      push.served = Record.Served(
+      push.sentResponse = Record.SentResponse(
         status: Int(parts[0]), reason: parts.count > 1 ? Reason(text: parts[1]) : nil,
         latencyNanoseconds: step.latency * 1_000_000)
       guard let asked = step.retryAfter else { return }
       push.wireOutcome = WireOutcome(injections: [injection(retryAfter: asked)])
     }
-    if push.served == nil, step.answer == "200" {
-      push.served = Record.Served(status: 200, latencyNanoseconds: step.latency * 1_000_000)
+    if push.sentResponse == nil, step.answer == "200" {
+      push.sentResponse = Record.SentResponse(status: 200, latencyNanoseconds: step.latency * 1_000_000)
     }
   }
 

@@ -32,7 +32,8 @@ import Testing
       PushFixture {
         $0.outcome = .faulted
         $0.accepted = true
-        $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_234_567_891)
+        $0.sentResponse = Record.SentResponse(
+          status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_234_567_891)
         $0.wireOutcome = WireOutcome(
           injections: [
             Injection(
@@ -48,7 +49,7 @@ import Testing
       "reset",
       PushFixture {
         $0.outcome = .faulted
-        $0.served = Record.Served()
+        $0.sentResponse = Record.SentResponse()
         $0.wireOutcome = WireOutcome(
           injections: [
             Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: true), continues: false)
@@ -59,7 +60,7 @@ import Testing
       "closed after a GOAWAY with an answer APNs does not know",
       PushFixture {
         $0.outcome = .faulted
-        $0.served = Record.Served(status: 418, latencyNanoseconds: 999)
+        $0.sentResponse = Record.SentResponse(status: 418, latencyNanoseconds: 999)
         $0.wireOutcome = WireOutcome(
           unusualReason: "Teapot\u{202E}", goAway: WireOutcome.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
           closed: .fin)
@@ -173,7 +174,8 @@ import Testing
       request: request, verdict: verdict, generatedID: ArraySlice("ABC".utf8),
       connection: PushFixture().connection, receivedAt: PushFixture.noon,
       result: Record.Result(
-        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
+        outcome: .rejected, accepted: false,
+        sentResponse: Record.SentResponse(status: verdict.status, reason: verdict.reason),
         finishedAt: PushFixture.noon))
   }
 

@@ -8,7 +8,8 @@ import Testing
     let seqs = (0..<3).map { _ in inbox.append(PushFixture { $0.outcome = .pending }.record) }
     let before = inbox.snapshot()
     let end = Record.Result(
-      outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: PushFixture.noon + 5)
+      outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200),
+      finishedAt: PushFixture.noon + 5)
     #expect(inbox.finish(seqs[1], with: end)?.outcome == .accepted)
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.outcome) == [.pending, .accepted, .pending])
     #expect(inbox.record(seq: seqs[1])?.finishedAt == PushFixture.noon + 5)
@@ -262,7 +263,7 @@ import Testing
     let inbox = Inbox(maxRecords: 100)
     let pending = PushFixture { $0.outcome = .pending }.record
     let end = Record.Result(
-      outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: PushFixture.noon)
+      outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: PushFixture.noon)
     await withTaskGroup { group in
       group.addTask {
         for _ in 0..<1000 {

@@ -14,7 +14,7 @@ import Testing
     inbox.append(
       PushFixture {
         $0.outcome = .faulted
-        $0.served = Record.Served(status: 503)
+        $0.sentResponse = Record.SentResponse(status: 503)
         $0.wireOutcome = WireOutcome(
           injections: [
             Injection(

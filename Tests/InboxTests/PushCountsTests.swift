@@ -11,14 +11,15 @@ import Testing
   ) -> Record.Result {
     Record.Result(
       outcome: outcome, accepted: outcome == .accepted,
-      served: Record.Served(status: status, reason: reason, latencyNanoseconds: latency), wireOutcome: wireOutcome,
+      sentResponse: Record.SentResponse(status: status, reason: reason, latencyNanoseconds: latency),
+      wireOutcome: wireOutcome,
       finishedAt: outcome == .pending ? nil : 1)
   }
 
   private static func record(_ end: Record.Result) -> Record {
     PushFixture {
       $0.outcome = end.outcome
-      $0.served = end.served
+      $0.sentResponse = end.sentResponse
       $0.wireOutcome = end.wireOutcome
     }.record
   }

@@ -27,7 +27,7 @@ struct PushFixture: Sendable {
   var delivery: DeliveryState?
   /// Nil for the verdict of `rulebook`.
   var verdict: (@Sendable (PushFacts) -> Verdict)?
-  var served: Record.Served?
+  var sentResponse: Record.SentResponse?
   var wireOutcome: WireOutcome?
   var attempt: Int32 = 1
   var isComplete = true
@@ -74,10 +74,10 @@ struct PushFixture: Sendable {
     let hasResponse = outcome != .pending && outcome != .aborted
     let result = Record.Result(
       outcome: outcome, accepted: accepted ?? (outcome == .accepted),
-      served: served
+      sentResponse: sentResponse
         ?? (hasResponse
-          ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
-          : Record.Served()),
+          ? Record.SentResponse(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
+          : Record.SentResponse()),
       wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2, delivery: delivery)
     return Record(
       request: request, verdict: verdict, hasVerdict: isComplete,
@@ -107,7 +107,7 @@ struct PushFixture: Sendable {
       $0.headers = []
       $0.body = Array(body.utf8)
       $0.verdict = { Verdict(facts: $0, credential: .none, token: nil, passed: [], failed: nil) }
-      $0.served = Record.Served(status: 201)
+      $0.sentResponse = Record.SentResponse(status: 201)
       change(&$0)
     }.record
   }

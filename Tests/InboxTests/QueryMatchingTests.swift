@@ -223,7 +223,7 @@ import Testing
         records.append(
           PushFixture {
             $0.headers = [("apns-topic", topic), ("apns-push-type", number == 0 ? "alert" : "background")]
-            $0.served = Record.Served(status: status)
+            $0.sentResponse = Record.SentResponse(status: status)
             $0.body = Array(#"{"aps":{"badge":\#(number + status)},"name":"n \#(number)"}"#.utf8)
             $0.attempt = Int32(number + 1)
             $0.now += Int64(number) * 1000

@@ -12,7 +12,8 @@ struct RecordArenaTests {
     return Record(
       request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
-      result: Record.Result(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0),
+      result: Record.Result(
+        outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: 0),
       in: arena)
   }
 
@@ -67,7 +68,8 @@ struct RecordArenaTests {
     for _ in 0..<10 {
       _ = Record(
         request: push.request, verdict: verdict, generatedID: [], connection: push.connection, receivedAt: 0,
-        result: Record.Result(outcome: .rejected, accepted: false, served: Record.Served(), finishedAt: 0), in: arena)
+        result: Record.Result(outcome: .rejected, accepted: false, sentResponse: Record.SentResponse(), finishedAt: 0),
+        in: arena)
     }
     #expect(slab.referents.count == 3)
   }
@@ -93,11 +95,13 @@ struct RecordArenaTests {
       request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       result: Record.Result(
-        outcome: .pending, accepted: false, served: Record.Served(), wireOutcome: first, finishedAt: nil), in: arena)
+        outcome: .pending, accepted: false, sentResponse: Record.SentResponse(), wireOutcome: first, finishedAt: nil),
+      in: arena)
     expect(record, tells: first)
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
     record.finish(
-      with: Record.Result(outcome: .faulted, accepted: false, served: Record.Served(), wireOutcome: last, finishedAt: 1)
+      with: Record.Result(
+        outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(), wireOutcome: last, finishedAt: 1)
     )
     expect(record, tells: last)
     record.move(to: RecordArena())
@@ -123,7 +127,7 @@ struct RecordArenaTests {
         request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
         connection: push.connection, receivedAt: 0,
         result: Record.Result(
-          outcome: .faulted, accepted: false, served: Record.Served(status: 503),
+          outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(status: 503),
           wireOutcome: WireOutcome(injections: [Self.busy]), finishedAt: 0), in: arena)
     }
     #expect(slab.referents.count == 2)
@@ -149,7 +153,8 @@ struct RecordArenaTests {
             Record(
               request: push.request, verdict: try #require(record.verdict), generatedID: [],
               connection: push.connection, receivedAt: 0,
-              result: Record.Result(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0),
+              result: Record.Result(
+                outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(), finishedAt: 0),
               in: arena))
         }
       }

@@ -148,7 +148,8 @@ import Testing
     let record = Record(
       request: request, verdict: Verdict(facts: PushFixture().record.facts), hasVerdict: false,
       generatedID: [], connection: PushFixture().connection,
-      receivedAt: 0, result: Record.Result(outcome: .aborted, accepted: false, served: Record.Served(), finishedAt: 0))
+      receivedAt: 0,
+      result: Record.Result(outcome: .aborted, accepted: false, sentResponse: Record.SentResponse(), finishedAt: 0))
     let shown = try #require(try Self.member("request.headers", of: record) as? [[String]])
     #expect(shown.last == ["x-bad", "a\u{FFFD}b"])
   }
@@ -156,7 +157,7 @@ import Testing
   @Test func injectionIsShown() throws {
     let record = PushFixture {
       $0.outcome = .faulted
-      $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
+      $0.sentResponse = Record.SentResponse(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
       $0.wireOutcome = WireOutcome(
         injections: [
           Injection(
@@ -177,7 +178,7 @@ import Testing
   @Test func endWithoutResponseIsShown() throws {
     let record = PushFixture {
       $0.outcome = .faulted
-      $0.served = Record.Served()
+      $0.sentResponse = Record.SentResponse()
       $0.wireOutcome = WireOutcome(
         injections: [
           Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: false), continues: false)

@@ -117,7 +117,7 @@ import Testing
     inbox.append(
       PushFixture.broadcast {
         ($0.outcome, $0.accepted) = (.faulted, false)
-        $0.served = Record.Served(status: 503, reason: .serviceUnavailable)
+        $0.sentResponse = Record.SentResponse(status: 503, reason: .serviceUnavailable)
       })
     let report = try await Fixture.report("{'nothing_lost':true\(scope)}", in: inbox)
     #expect(report.isPassed == isPassed, "\(report.text)")

@@ -16,7 +16,7 @@ import Testing
     inbox.append(
       Fixture.push(topic: "a") {
         $0.outcome = .rejected
-        $0.served = Record.Served(status: 410, reason: .unregistered)
+        $0.sentResponse = Record.SentResponse(status: 410, reason: .unregistered)
       })
     return inbox
   }

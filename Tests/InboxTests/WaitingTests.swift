@@ -17,7 +17,7 @@ import Testing
 
   static func end(_ outcome: Record.Outcome) -> Record.Result {
     Record.Result(
-      outcome: outcome, accepted: outcome == .accepted, served: Record.Served(status: 200),
+      outcome: outcome, accepted: outcome == .accepted, sentResponse: Record.SentResponse(status: 200),
       finishedAt: PushFixture.noon)
   }
 

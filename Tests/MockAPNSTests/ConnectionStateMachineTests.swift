@@ -201,22 +201,22 @@ import Testing
   }
 
   @Test func lastStreamOfAGoAway() {
-    var served = ProcessedStreams()
+    var processed = ProcessedStreams()
     func last(_ lastStream: Action.LastStream, _ cause: ProcessedStreams.GoAwayCause) -> Int32 {
-      served.lastStream(of: Action.GoAwayParameters(lastStream: lastStream), causedBy: cause)
+      processed.lastStream(of: Action.GoAwayParameters(lastStream: lastStream), causedBy: cause)
     }
-    served.process(7)
+    processed.process(7)
     #expect(last(.beforeThis, .push(7)) == 5)
     #expect(last(.this, .push(7)) == 7)
     #expect(last(.all, .push(7)) == .max)
     #expect(last(.beforeThis, .push(1)) == 7, "a later stream was processed")
-    #expect(served.isOvertaken(5) && !served.isOvertaken(7))
+    #expect(processed.isOvertaken(5) && !processed.isOvertaken(7))
     #expect(last(.this, .connection(lastReceivedStream: 9)) == 9)
     #expect(last(.beforeThis, .connection(lastReceivedStream: 9)) == 9)
     #expect(last(.all, .connection(lastReceivedStream: 9)) == .max)
-    served.exclude(after: 5, at: 1)
-    served.exclude(after: 9, at: 2)
+    processed.exclude(after: 5, at: 1)
+    processed.exclude(after: 9, at: 2)
     #expect(last(.all, .push(7)) == 5)
-    #expect(served.loweredAt == 1)
+    #expect(processed.loweredAt == 1)
   }
 }

@@ -43,7 +43,7 @@ import Testing
       #expect(answer.headers.count == 2, ":status and apns-id, nothing else")
       let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == .rejected)
-      #expect(record.served.reason == .badDeviceToken)
+      #expect(record.sentResponse.reason == .badDeviceToken)
     }
   }
 

@@ -149,7 +149,7 @@ import Testing
         }
         for seq in 1...4 {
           let record = try #require(test.state.inbox.record(seq: seq))
-          let (wireOutcome, served) = (record.wireOutcome, record.served)
+          let (wireOutcome, served) = (record.wireOutcome, record.sentResponse)
           #expect(served.latencyNanoseconds != nil)
           lines.append(
             """
@@ -173,7 +173,7 @@ import Testing
       let held = try #require(test.state.inbox.record(seq: 1))
       #expect(held.outcome == .pending)
       #expect(held.finishedAt == nil)
-      #expect(held.served.status == nil)
+      #expect(held.sentResponse.status == nil)
       await test.server.stop()
       let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == .aborted)

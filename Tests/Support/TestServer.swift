@@ -137,7 +137,7 @@ package struct TestServer: Sendable {
         receivedAt: state.clock.now,
         result: Record.Result(
           outcome: .rejected, accepted: false,
-          served: Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1),
+          sentResponse: Record.SentResponse(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1),
           finishedAt: state.clock.now)))
   }
 }

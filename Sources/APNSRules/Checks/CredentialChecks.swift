@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import HTTPMessage
 
 /// Rows 6 to 13 of Protocol.md, section 8.2: the credential. With a client certificate, `authorization` is ignored
@@ -15,7 +17,7 @@ extension Rulebook {
   /// Makes all checks of these rows.
   func checkCredential(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, authentication: inout ConnectionAuthentication,
-    keys: TrustedKeySet, now: Int64,
+    keys: TrustedKeySet, now: ServerTime,
     verdict: inout Verdict
   ) throws(Rejection) {
     if let certificate = authentication.certificate { return try checkCertificate(certificate) }
@@ -63,7 +65,7 @@ extension Rulebook {
 
   /// Rows 8 to 13, for a token whose signature was verified.
   private func checkToken(
-    _ token: ProviderToken, authentication: inout ConnectionAuthentication, now: Int64
+    _ token: ProviderToken, authentication: inout ConnectionAuthentication, now: ServerTime
   ) throws(Rejection) {
     guard let key = token.key, let issuedAt = token.issuedAt else { throw token.invalidity }
     try checkAge(issuedAt, now: now)
@@ -76,7 +78,7 @@ extension Rulebook {
   }
 
   /// Row 9: `iat` is within an hour of `now`, both ends inclusive (section 3.2; for the future, section 13 row 9).
-  private func checkAge(_ issuedAt: Int64, now: Int64) throws(Rejection) {
+  private func checkAge(_ issuedAt: ServerTime, now: ServerTime) throws(Rejection) {
     // `iat` has a resolution of seconds: a token made at 12:00:00.9 has 12:00:00 and is valid until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
@@ -85,8 +87,8 @@ extension Rulebook {
           + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
       }
     }
-    if age < -times.future {
-      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _, _ in
+    if age < -times.maxIssuedAhead {
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxIssuedAhead] _, _ in
         let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
         return "iat is \(Explanation.time(age)) in the future (\(Explanation.timestamp(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: \(hint)"
@@ -125,7 +127,7 @@ extension Rulebook {
 
   /// Row 7: returns until when the connection, or its team, is blocked; nil if it is not. The team is known once a
   /// provider token was accepted; before that, row 13 makes the check.
-  private func blockedUntil(_ authentication: inout ConnectionAuthentication, now: Int64) -> Int64? {
+  private func blockedUntil(_ authentication: inout ConnectionAuthentication, now: ServerTime) -> Int64? {
     let interval = times.updateInterval
     if let end = authentication.updates.blockedUntil(now: now, interval: interval) { return end }
     guard settings.tokenUpdateScope == .team, let team = authentication.binding?.teamID else { return nil }
@@ -134,7 +136,7 @@ extension Rulebook {
 
   /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
   private func checkUpdate(
-    key: TrustedKey, issuedAt: Int64, authentication: inout ConnectionAuthentication, now: Int64
+    key: TrustedKey, issuedAt: ServerTime, authentication: inout ConnectionAuthentication, now: ServerTime
   ) throws(Rejection) {
     guard mode != .lenient else { return }
     let (interval, free) = (times.updateInterval, settings.freeTokenUpdates)
@@ -155,7 +157,7 @@ extension Rulebook {
     }
   }
 
-  private func updatesBlocked(until end: Int64, now: Int64) -> Rejection {
+  private func updatesBlocked(until end: Int64, now: ServerTime) -> Rejection {
     Rejection(.tokenUpdatesBlocked, .tooManyProviderTokenUpdates) { [owner = updatesOwner] _, _ in
       "the \(owner) changed its provider token too often and is refused until \(Explanation.timestamp(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"

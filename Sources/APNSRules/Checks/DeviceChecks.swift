@@ -1,3 +1,4 @@
+package import Notation
 package import HTTPMessage
 
 /// Row 18 of Protocol.md, section 8.2: the registered device.
@@ -28,7 +29,7 @@ extension Rulebook {
   ///   - certificate: The connection's client certificate; nil in token mode.
   ///   - now: The server's clock, in milliseconds since 1970.
   package func checkDevice(
-    _ registered: RegisteredToken?, of request: HTTPRequest, certificate: ProviderCertificate?, now: Int64,
+    _ registered: RegisteredToken?, of request: HTTPRequest, certificate: ProviderCertificate?, now: ServerTime,
     verdict: inout Verdict
   ) {
     guard verdict.isAccepted, verdict.facts.deviceToken != nil else { return }
@@ -48,7 +49,8 @@ extension Rulebook {
   }
 
   private func check(
-    _ registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?, now: Int64,
+    _ registered: RegisteredToken, _ topic: UnsafeRawBufferPointer, _ certificate: ProviderCertificate?,
+    now: ServerTime,
     verdict: inout Verdict
   ) {
     do throws(Rejection) {
@@ -105,7 +107,7 @@ extension Rulebook {
     }
   }
 
-  private func checkStatus(of registered: RegisteredToken, now: Int64) throws(Rejection) {
+  private func checkStatus(of registered: RegisteredToken, now: ServerTime) throws(Rejection) {
     switch registered.status {
     case .active: return
     case .expired(let since):

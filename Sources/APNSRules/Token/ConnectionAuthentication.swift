@@ -1,3 +1,5 @@
+package import Notation
+
 /// The authentication state of one connection: the credential it is bound to, its provider tokens, and how often
 /// they changed. Confined to the connection's event loop.
 package struct ConnectionAuthentication: Sendable {
@@ -28,7 +30,7 @@ package struct ConnectionAuthentication: Sendable {
 
   /// Rejects all pushes with 429 `TooManyProviderTokenUpdates` for the update interval that begins at `now`
   /// (milliseconds since 1970). Used by a fault.
-  package mutating func blockTokenUpdates(now: Int64) {
+  package mutating func blockTokenUpdates(now: ServerTime) {
     updates.block(now: now)
   }
 

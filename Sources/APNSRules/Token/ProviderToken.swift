@@ -1,3 +1,5 @@
+package import Notation
+
 /// The parsed properties and the verification result of a provider token. Created at most once for each distinct
 /// JWT of a connection and shared by its records. Contains neither the JWT nor its signature.
 package final class ProviderToken: Sendable {
@@ -16,7 +18,7 @@ package final class ProviderToken: Sendable {
   /// `iss`, truncated to 64 characters; nil if absent.
   package let teamID: String?
   /// `iat` in milliseconds since 1970; nil if absent or not a time.
-  package let issuedAt: Int64?
+  package let issuedAt: ServerTime?
   /// `alg`, truncated to 64 characters; nil if absent.
   package let algorithm: String?
   /// The result of the signature check.
@@ -33,7 +35,7 @@ package final class ProviderToken: Sendable {
   let invalidity: Rejection
 
   init(
-    _ jwt: JSONWebToken?, identity: Int, issuedAt: Int64? = nil, signature: Signature = .unchecked,
+    _ jwt: JSONWebToken?, identity: Int, issuedAt: ServerTime? = nil, signature: Signature = .unchecked,
     problem: String? = nil, key: TrustedKey? = nil
   ) {
     self.identity = identity
@@ -48,7 +50,7 @@ package final class ProviderToken: Sendable {
   }
 
   /// Creates a token from an imported record. Tokens with equal properties are considered the same.
-  package init(keyID: String?, teamID: String?, issuedAt: Int64?, signature: Signature) {
+  package init(keyID: String?, teamID: String?, issuedAt: ServerTime?, signature: Signature) {
     self.keyID = keyID
     self.teamID = teamID
     self.issuedAt = issuedAt

@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import HTTPMessage
 internal import Synchronization
 
@@ -112,14 +114,14 @@ package final class TeamTokenUpdates: Sendable {
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
     var keyID: String
-    var issuedAt: Int64
+    var issuedAt: ServerTime
   }
 
   /// The tokens in use, at most `capacity`; the oldest one is replaced.
   private var seen: [Seen] = []
   private var oldest = 0
   /// When a token was last accepted that was not in `seen`.
-  private var lastChange: Int64?
+  private var lastChange: ServerTime?
   /// The number of consecutive changes that were too fast.
   private(set) var fastChanges = 0
   private var isBlocked = false
@@ -128,7 +130,7 @@ struct TokenUpdates: Sendable {
   private static let capacity = 72
 
   /// Returns until when pushes are blocked; nil if they are not.
-  mutating func blockedUntil(now: Int64, interval: Int64) -> Int64? {
+  mutating func blockedUntil(now: ServerTime, interval: Int64) -> Int64? {
     guard isBlocked, let change = lastChangeNotAfter(now) else { return nil }
     if now &- change < interval { return change.addingClamped(interval) }
     isBlocked = false
@@ -138,7 +140,7 @@ struct TokenUpdates: Sendable {
   /// Records the token in use.
   ///
   /// - Returns: false if it is one change too many within `interval`; pushes are then blocked.
-  mutating func admit(keyID: String, issuedAt: Int64, now: Int64, interval: Int64, free: Int) -> Bool {
+  mutating func admit(keyID: String, issuedAt: ServerTime, now: ServerTime, interval: Int64, free: Int) -> Bool {
     let token = Seen(keyID: keyID, issuedAt: issuedAt)
     if seen.contains(token) { return true }
     if let change = lastChangeNotAfter(now), now &- change < interval {
@@ -156,14 +158,14 @@ struct TokenUpdates: Sendable {
   }
 
   /// Blocks pushes as if a change had been too fast.
-  mutating func block(now: Int64) {
+  mutating func block(now: ServerTime) {
     lastChange = now
     isBlocked = true
   }
 
   /// Moves a change that is in the future to `now`: a clock that was set back must not block a connection for
   /// longer than the interval.
-  private mutating func lastChangeNotAfter(_ now: Int64) -> Int64? {
+  private mutating func lastChangeNotAfter(_ now: ServerTime) -> Int64? {
     if let change = lastChange, change > now { lastChange = now }
     return lastChange
   }

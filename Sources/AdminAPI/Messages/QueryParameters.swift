@@ -32,7 +32,8 @@ struct QueryParameters {
     switch try remove(name) {
     case nil, "0", "false": return false
     case "1", "true": return true
-    case let other?: throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It must be 1 or omitted.")
+    case let other?:
+      throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It must be 1, true, 0, false or omitted.")
     }
   }
 

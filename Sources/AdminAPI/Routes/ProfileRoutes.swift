@@ -65,7 +65,7 @@ struct ProfileRoutes: Sendable {
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     let current = faults.selection.selectedProfile.source
-    if current.origin == .sent, current.name == name {
+    if current.origin == .uploaded, current.name == name {
       throw Problem(
         status: .conflict, detail: "the profile \(name) is active",
         hint: "Deactivate it first: DELETE /api/v1/profile.")
@@ -129,7 +129,7 @@ struct ProfileRoutes: Sendable {
 
   /// Returns the source of a profile that is not stored.
   private static func sent(_ text: String) -> ProfileSource {
-    ProfileSource(name: "profile", text: text, origin: .sent)
+    ProfileSource(name: "profile", text: text, origin: .uploaded)
   }
 }
 

@@ -136,14 +136,14 @@ private struct PageBody: Sendable {
   private static let pieceSize = 12 * 1024
 
   private let page: InboxPage
-  private let fields: QueryFields?
+  private let fields: RecordMembers?
   private let rulebook: Rulebook
   private let inbox: Inbox
   /// The number of rendered records.
   private var rendered = 0
   private var isComplete = false
 
-  init(_ page: InboxPage, fields: QueryFields?, rulebook: Rulebook, inbox: Inbox) {
+  init(_ page: InboxPage, fields: RecordMembers?, rulebook: Rulebook, inbox: Inbox) {
     self.page = page
     self.fields = fields
     self.rulebook = rulebook

@@ -9,7 +9,7 @@ struct Route: Sendable {
   /// The path, with `:name` for a variable component.
   let path: String
   let handler: Handler
-  /// Whether the response is streamed. Such routes are allowed only for pages of this server.
+  /// Whether the response is streamed. A browser may request it only from this server's own web UI (`checkOrigin`).
   var isStreaming = false
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false

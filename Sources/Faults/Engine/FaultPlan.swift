@@ -1,3 +1,4 @@
+package import Notation
 package import FaultModel
 internal import APNSRules
 internal import HTTPMessage
@@ -19,7 +20,7 @@ package final class FaultPlan: Sendable {
   /// Whether fault injection is paused.
   package let isPaused: Bool
   /// The time at which the profile was activated, in monotonic nanoseconds.
-  package let activatedAt: Int64
+  package let activatedAt: MonotonicTime
   /// The times at which added rules were activated, by rule name, in monotonic nanoseconds.
   package let addedRulesActivatedAt: [String: Int64]
   /// The counters of all rules.
@@ -39,7 +40,7 @@ package final class FaultPlan: Sendable {
   ///   - addedRulesActivatedAt: The same for added rules, by name; a rule that is missing has the profile's time.
   package init(
     profile: Profile, addedRules: [Rule] = [], seed: UInt64, magicTokens: Bool = true, isPaused: Bool = false,
-    activatedAt: Int64, addedRulesActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
+    activatedAt: MonotonicTime, addedRulesActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
   ) {
     self.profile = profile
     self.addedRules = addedRules
@@ -79,7 +80,7 @@ package final class FaultPlan: Sendable {
 
   /// Returns the next time at which the rules at `connection` must be evaluated again, because a window opens or the
   /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
-  package func nextEvaluation(after now: Int64, for connection: Traffic.Connection) -> Int64? {
+  package func nextEvaluation(after now: MonotonicTime, for connection: Traffic.Connection) -> Int64? {
     rules(at: .connection).flatMap { rule -> [Int64] in
       var times = rule.condition.timesToBounds(of: connection).map { now.addingClamped($0) }
       if let opening = rule.rule.trigger.window?.nextOpening(after: now &- rule.activatedAt) {
@@ -98,7 +99,7 @@ package final class FaultPlan: Sendable {
   ///   - now: Monotonic nanoseconds.
   ///   - additionsOnly: Whether only rules that add something are evaluated, because another has decided the exchange.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
     let remaining = traffic.push.map {
@@ -111,8 +112,10 @@ package final class FaultPlan: Sendable {
     return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: remaining)
   }
 
-  /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
-  /// nothing.
+  /// Fires the first remaining rule.
+  ///
+  /// - Returns: nil if the quick evaluation was not conclusive, or if the rule was removed meanwhile; nothing is
+  ///   counted then.
   package func fire(_ remaining: RemainingRules) -> Injection? {
     guard let drawResult = remaining.drawResult else { return nil }
     let injection = Injection(rules[remaining.first].effect, drawResult)
@@ -131,7 +134,7 @@ package final class FaultPlan: Sendable {
 
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, additionsOnly: Bool = false,
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false,
     among remaining: RemainingRules?
   ) -> [Injection] {
     guard isActive(at: injectionPoint) else { return [] }
@@ -143,7 +146,7 @@ package final class FaultPlan: Sendable {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
-      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.requiresDraw {
+      if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.passesDraw {
         break
       }
     }
@@ -171,7 +174,7 @@ package final class FaultPlan: Sendable {
   ///
   /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
   package func remainingRules(
-    at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
+    at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: MonotonicTime,
     additionsOnly: Bool = false
   ) -> RemainingRules {
     let range = range(of: injectionPoint)
@@ -195,14 +198,14 @@ package final class FaultPlan: Sendable {
   /// Returns whether rules can fire at an injection point; false while fault injection is paused.
   package func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
 
-  func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
+  func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: MonotonicTime) -> RuleEvaluation {
     if let push = context.traffic.push, !push.verdict.isAccepted, rule.requiresAcceptance { return .rejectedByAPNs }
     if let miss = rule.condition.firstFailure(&context) { return .missed(miss) }
     let trigger = rule.rule.trigger
     if let streams = trigger.afterStreams, context.traffic.connection.streamsOpened < streams {
       return .stopped(.afterStreams)
     }
-    var opening: Int64 = 0
+    var opening: MonotonicTime = 0
     let elapsed = now &- rule.activatedAt
     if let window = trigger.window {
       guard let begin = window.opening(at: elapsed) else { return .stopped(.window) }
@@ -212,12 +215,12 @@ package final class FaultPlan: Sendable {
   }
 
   private func match(
-    _ rule: PreparedRule, _ context: inout EvaluationContext, opening: Int64, elapsed: Int64, now: Int64
+    _ rule: PreparedRule, _ context: inout EvaluationContext, opening: MonotonicTime, elapsed: Int64, now: MonotonicTime
   ) -> MatchedRule {
     let trigger = rule.rule.trigger
     var match = MatchedRule(
       opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: .text(""), ordinal: 0, now: now)
-    if trigger.counts || trigger.times != nil { match.countKey = context.hash(of: trigger.countKey) }
+    if trigger.isCounting || trigger.times != nil { match.countKey = context.hash(of: trigger.countKey) }
     if let key = trigger.overLimit?.key { match.rateKey = context.hash(of: key) }
     match.probability = trigger.probability?.value(at: elapsed)
     let isDrawn = match.probability.map { $0 > 0 && $0 < 1 } ?? false

@@ -168,7 +168,7 @@ struct MatchedRule {
   var now: Int64
 
   /// Whether the probability allows firing.
-  var requiresDraw: Bool {
+  var passesDraw: Bool {
     guard let probability else { return true }
     return draw.map { $0 < probability } ?? (probability > 0)
   }

@@ -1,3 +1,4 @@
+internal import Notation
 import FaultModel
 internal import APNSRules
 
@@ -14,7 +15,7 @@ final class PreparedRule: Sendable {
   /// The counters of pushes for which the quick evaluation skipped the rule.
   let skipCounters: SkipCounters
   /// The time of activation, in monotonic nanoseconds.
-  let activatedAt: Int64
+  let activatedAt: MonotonicTime
   /// Whether evaluation continues with later rules whichever action is chosen.
   let alwaysContinues: Bool
   /// Whether evaluation ends whichever action is chosen.
@@ -34,7 +35,7 @@ final class PreparedRule: Sendable {
   let effect: Injection.RuleEffect
 
   init(
-    _ rule: Rule, profile: String?, counterID: Int, skipCounters: SkipCounters, activatedAt: Int64, seed: UInt64
+    _ rule: Rule, profile: String?, counterID: Int, skipCounters: SkipCounters, activatedAt: MonotonicTime, seed: UInt64
   ) {
     self.rule = rule
     self.profile = profile
@@ -53,7 +54,7 @@ final class PreparedRule: Sendable {
     isQuickEvaluationConclusive =
       supportsQuickEvaluation && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =
-      rule.injectionPoint != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
+      rule.injectionPoint != .connection && !trigger.isCounting && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
   }
 

@@ -1,3 +1,4 @@
+internal import Notation
 import FaultModel
 package import APNSRules
 internal import Synchronization
@@ -84,14 +85,14 @@ extension PreparedRule {
     let trigger = rule.trigger
     return (rule.injectionPoint == .request || rule.injectionPoint == .response) && rule.condition == Condition()
       && trigger.afterStreams == nil && trigger.window == nil && trigger.overLimit == nil
-      && (!trigger.counts || trigger.countKey == .push)
+      && (!trigger.isCounting || trigger.countKey == .push)
   }
 
   /// Runs the quick evaluation of the rule.
   ///
   /// - Parameter attempt: The attempt number of the push, from 1.
   func quickEvaluation(
-    _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
+    _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: MonotonicTime
   ) -> QuickEvaluation {
     guard supportsQuickEvaluation else { return .unclear }
     if !summary.isAccepted, requiresAcceptance { return .skipped(.rejectedByAPNs) }
@@ -103,7 +104,7 @@ extension PreparedRule {
       draw = Draw(drawSource, key: key, ordinal: ordinal).number
     }
     if let probability, draw ?? 0 >= probability { return .skipped(.probability) }
-    if rule.trigger.counts, !rule.trigger.allows(attempt()) { return .skipped(.count) }
+    if rule.trigger.isCounting, !rule.trigger.allows(attempt()) { return .skipped(.count) }
     return isQuickEvaluationConclusive
       ? .fires(Injection.DrawResult(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }

@@ -312,14 +312,14 @@ struct RuleCounter {
       try checkOncePerConnection(on: context.traffic.connection.number, opening: match.opening)
     }
     // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
-    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.requiresDraw {
+    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !match.passesDraw {
       throw .probability
     }
-    if trigger.counts { try checkCount(match, attempt: context.traffic.push?.attempt) }
+    if trigger.isCounting { try checkCount(match, attempt: context.traffic.push?.attempt) }
     if let rate = trigger.overLimit, buckets.admit(match.rateKey, rate: rate, now: match.now) {
       throw .overLimit
     }
-    if !match.requiresDraw { throw .probability }
+    if !match.passesDraw { throw .probability }
     let before = trigger.times == nil ? 0 : injected[match.countKey] ?? 0
     if let times = trigger.times, before >= times { throw .times }
     var resolution = ActionResolution(match: match, rule: prepared, plan: plan)

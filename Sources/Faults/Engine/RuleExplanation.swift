@@ -200,7 +200,7 @@ extension FaultPlan {
   ///
   /// - Parameter now: The time of the traffic, in monotonic nanoseconds.
   package func evaluateWithoutCounting(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64
+    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime
   ) -> [RuleEvaluationReport] {
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     let kind = traffic.push?.kind
@@ -231,7 +231,7 @@ extension RuleEvaluationReport.Outcome {
       self = .missed(test: test.name, wanted: test.wanted, seen: seen?.shown)
     case .stopped(let part): self = .stopped(part: part.name)
     case .matched(let match):
-      if let probability = match.probability, !match.requiresDraw {
+      if let probability = match.probability, !match.passesDraw {
         self = .notDrawn(draw: match.draw, probability: probability)
       } else {
         self = .mayFire(draw: match.draw, probability: match.probability)

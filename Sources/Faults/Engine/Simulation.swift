@@ -72,11 +72,11 @@ private struct SimulationRun {
   private struct Connection {
     var traffic: Traffic.Connection
     var authentication = ConnectionAuthentication()
-    let openedAt: Int64
-    var lastPush: Int64
+    let openedAt: MonotonicTime
+    var lastPush: MonotonicTime
 
     /// Returns the connection at `now`, with its age and its idle time since the last push.
-    func traffic(at now: Int64) -> Traffic.Connection {
+    func traffic(at now: MonotonicTime) -> Traffic.Connection {
       var traffic = traffic
       traffic.age = now - openedAt
       traffic.idle = now - lastPush
@@ -88,7 +88,7 @@ private struct SimulationRun {
   private let hasTimedRules: Bool
 
   /// 2026-01-01T00:00:00Z, in milliseconds since 1970.
-  private static let startTime: Int64 = 1_767_225_600_000
+  private static let startTime: ServerTime = 1_767_225_600_000
   private static let client = "127.0.0.1"
   private static let serverName = "api.sandbox.push.apple.com"
 
@@ -125,7 +125,7 @@ private struct SimulationRun {
   }
 
   /// Opens a connection; returns nil if a fault prevented it, which is then the outcome of the push.
-  private mutating func open(now: Int64) -> Connection? {
+  private mutating func open(now: MonotonicTime) -> Connection? {
     opened += 1
     var connection = Connection(
       traffic: Traffic.Connection(number: opened, client: Self.client), openedAt: now, lastPush: now)
@@ -144,7 +144,7 @@ private struct SimulationRun {
   /// Sends a push and counts its outcome.
   ///
   /// - Returns: Whether the connection is still usable.
-  private mutating func process(_ number: Int, on connection: inout Connection, now: Int64) -> Bool {
+  private mutating func process(_ number: Int, on connection: inout Connection, now: MonotonicTime) -> Bool {
     let push = push(number, on: &connection, now: now)
     let decision = plan.decide(Traffic(connection: connection.traffic, push: push), at: .request, now: now)
     count(decision)
@@ -166,7 +166,7 @@ private struct SimulationRun {
   }
 
   /// Evaluates the rules at `connection` and returns whether one of them connectionEnds the connection.
-  private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
+  private mutating func isEndedByRule(_ connection: Connection, at now: MonotonicTime) -> Bool {
     let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
     count(decision)
     guard let injection = decision.decidingInjection, injection.action != .pass else { return false }
@@ -189,7 +189,7 @@ private struct SimulationRun {
 
   // MARK: - Pushes
 
-  private mutating func push(_ number: Int, on connection: inout Connection, now: Int64) -> Traffic.Push {
+  private mutating func push(_ number: Int, on connection: inout Connection, now: MonotonicTime) -> Traffic.Push {
     let devices = max(load.devices, 1)
     let index = number / connections.count % devices
     // APNs rejects a device token of 64 zeros, so the first device has the number after the last.
@@ -211,7 +211,7 @@ private struct SimulationRun {
       request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), receivedAt: time)
   }
 
-  private mutating func renewToken(at now: Int64) {
+  private mutating func renewToken(at now: MonotonicTime) {
     let issuedAt = Self.startTime / 1000 + now / 1_000_000_000
     authorization =
       "bearer " + Base64URL.text(Array(#"{"alg":"ES256","kid":"MOCKKEY001"}"#.utf8)) + "."

@@ -1,3 +1,4 @@
+package import Notation
 import FaultModel
 package import APNSRules
 package import HTTPMessage
@@ -55,7 +56,7 @@ package struct Traffic: Sendable {
     /// The attempt number of the push, from 1.
     package var attempt: Int
     /// When the push arrived by the server's clock, in milliseconds since 1970.
-    package var receivedAt: Int64
+    package var receivedAt: ServerTime
 
     /// What the request asks for.
     package var kind: RequestKind { request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) } }
@@ -63,7 +64,7 @@ package struct Traffic: Sendable {
     /// Creates a push.
     package init(
       request: HTTPRequest, verdict: Verdict, key: PushKey, defaultTopic: String? = nil, attempt: Int = 1,
-      receivedAt: Int64
+      receivedAt: ServerTime
     ) {
       self.request = request
       self.verdict = verdict

@@ -1,9 +1,10 @@
+internal import Notation
 import APNSRules
 import FaultModel
 
 extension Trigger {
   /// Whether the trigger counts matching pushes, not only injections.
-  var counts: Bool { first != nil || after != nil || every != nil }
+  var isCounting: Bool { first != nil || after != nil || every != nil }
 
   /// Returns whether the trigger's count allows firing for the `number`-th push.
   func allows(_ number: Int) -> Bool {
@@ -59,7 +60,7 @@ extension TokenBuckets {
   ///
   /// - Parameter now: Monotonic nanoseconds.
   /// - Returns: `false` if the bucket was empty; the push then removes no token.
-  mutating func admit(_ key: Int, rate: Trigger.Rate, now: Int64) -> Bool {
+  mutating func admit(_ key: Int, rate: Trigger.Rate, now: MonotonicTime) -> Bool {
     let interval = Int64.nanoseconds(Double(max(rate.per.nanoseconds, 1)) / rate.limit)
     return takeToken(key, interval: interval, tolerance: .nanoseconds(Double(interval) * (rate.burst - 1)), now: now)
   }

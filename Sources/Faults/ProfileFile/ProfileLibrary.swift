@@ -8,7 +8,7 @@ internal import Notation
 package struct ProfileLibrary: Sendable {
   private var builtIn: [String: ProfileSource]
   private var folderProfiles: [String: ProfileSource] = [:]
-  private var sent: [String: ProfileSource] = [:]
+  private var uploaded: [String: ProfileSource] = [:]
 
   /// Creates a library of the built-in profiles.
   package init() {
@@ -20,11 +20,11 @@ package struct ProfileLibrary: Sendable {
   /// The names of all profiles: the built-in ones in the order of the documentation, then the others sorted by name.
   package var names: [String] {
     let known = EmbeddedFile.faultProfiles.map(\.name)
-    return known + Set(folderProfiles.keys).union(sent.keys).subtracting(known).sorted()
+    return known + Set(folderProfiles.keys).union(uploaded.keys).subtracting(known).sorted()
   }
 
   /// Returns the active source of a profile; nil if there is none.
-  package func source(named name: String) -> ProfileSource? { sent[name] ?? folderProfiles[name] ?? builtIn[name] }
+  package func source(named name: String) -> ProfileSource? { uploaded[name] ?? folderProfiles[name] ?? builtIn[name] }
 
   /// Returns a profile's summary, even if the rest of the profile is invalid; nil if there is none.
   package func summary(of name: String) -> String? {
@@ -101,20 +101,20 @@ package struct ProfileLibrary: Sendable {
   ///
   /// - Returns: The library, and the profile with its defaults and warnings.
   /// - Throws: `ProfileFailure` if the text has an error or declares another name.
-  package func setting(
+  package func adding(
     name: String, text: String
   ) throws(ProfileFailure) -> (library: ProfileLibrary, loaded: LoadedProfile) {
     if let problem = ProfileName.problem(with: name) {
       throw ProfileFailure(.notAllowed, [ProfileProblem(file: name.shortened, problem)])
     }
-    let source = ProfileSource(name: name, text: text, origin: .sent)
-    let known = sent[name] != nil
-    guard known || sent.count < ProfileFileReader.fileLimit else {
+    let source = ProfileSource(name: name, text: text, origin: .uploaded)
+    let known = uploaded[name] != nil
+    guard known || uploaded.count < ProfileFileReader.fileLimit else {
       throw ProfileFailure(
-        .notAllowed, [ProfileProblem(file: name, "\(ProfileFileReader.fileLimit) profiles were sent already")])
+        .notAllowed, [ProfileProblem(file: name, "\(ProfileFileReader.fileLimit) profiles were uploaded already")])
     }
     var library = self
-    library.sent[name] = source
+    library.uploaded[name] = source
     // Load it from the new library, so that a cycle through itself is found.
     let loaded = try library.profile(of: source)
     guard loaded.profile.name == name else {
@@ -136,7 +136,7 @@ package struct ProfileLibrary: Sendable {
   /// - Throws: `ProfileFailure`, of kind `notAllowed` for profiles that were not uploaded.
   package func removing(name: String) throws(ProfileFailure) -> ProfileLibrary {
     var library = self
-    if library.sent.removeValue(forKey: name) != nil { return library }
+    if library.uploaded.removeValue(forKey: name) != nil { return library }
     guard let source = source(named: name) else { throw unknown(name) }
     let problem =
       if case .file(let path) = source.origin {

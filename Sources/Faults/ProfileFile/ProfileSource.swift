@@ -10,7 +10,7 @@ package struct ProfileSource: Sendable, Equatable {
     /// A file, by its path.
     case file(String)
     /// Uploaded to the running server.
-    case sent
+    case uploaded
     /// Given in a request in place of a name.
     case inline
 
@@ -19,7 +19,7 @@ package struct ProfileSource: Sendable, Equatable {
       switch self {
       case .builtIn: "built-in"
       case .file(let path): path
-      case .sent: "api"
+      case .uploaded: "api"
       case .inline: "inline"
       }
     }
@@ -44,7 +44,7 @@ package struct ProfileSource: Sendable, Equatable {
     switch origin {
     case .file(let path): path
     case .builtIn: "built-in/\(name).yaml"
-    case .sent, .inline: name
+    case .uploaded, .inline: name
     }
   }
 }

@@ -12,7 +12,7 @@ struct InboxChanges: Sendable {
   /// Records up to this `seq` were evicted because of the inbox's limits. Other missed records were removed by
   /// request.
   var evictedThrough = 0
-  /// Records that were pending and have ended, or whose delivery changed.
+  /// Records that were pending and have ended, or whose delivery or findings changed.
   var updated: [Record] = []
   /// Set if the inbox was emptied: no record up to this `seq` is in it any more.
   var emptiedThrough: Int?

@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
@@ -37,8 +39,8 @@ enum AttemptResult: Sendable {
   /// Creates the result of a record's attempt; nil while the record is pending.
   init?(_ record: borrowing Record) {
     guard record.outcome != .pending else { return nil }
-    if let status = record.served.status {
-      self.init(status: Int(status), reason: record.served.reason)
+    if let status = record.sentResponse.status {
+      self.init(status: Int(status), reason: record.sentResponse.reason)
     } else if record.isUnprocessedByHTTP2 {
       self = .unprocessed
     } else {
@@ -121,12 +123,14 @@ extension Record {
 
   /// The response for display, such as `400 BadTopic`.
   var responseText: String {
-    let status = served.status.map { "\($0)" } ?? "nothing"
-    return servedReason.map { "\(status) \($0)" } ?? status
+    let status = sentResponse.status.map { "\($0)" } ?? "nothing"
+    return sentReason.map { "\(status) \($0)" } ?? status
   }
 
   /// The time when the client could know the end of the attempt, in monotonic nanoseconds of machine time.
-  var endedAt: Int64 { served.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireOutcome?.endedAt ?? arrivedAt }
+  var endedAt: MonotonicTime {
+    sentResponse.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireOutcome?.endedAt ?? arrivedAt
+  }
 
   /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
   var retryAfter: Int64? {

@@ -108,7 +108,7 @@ struct FindingEvidence: Sendable {
         + "another one of the same team on another connection"
     case .delivery: return deliveryExplanation(record)
     case .abandoned(let after):
-      let end = record.served.status == nil ? "got no response" : "was answered \(record.responseText)"
+      let end = record.sentResponse.status == nil ? "got no response" : "was answered \(record.responseText)"
       return "attempt \(record.attempt) \(end), and no further attempt followed within "
         + DurationFormat.text(.milliseconds(after))
     }

@@ -160,6 +160,7 @@ extension FindingEvidence {
 extension Record {
   /// Whether the response follows APNs' rules and no fault contributed to it.
   fileprivate var isPlain: Bool {
-    (outcome == .accepted || outcome == .rejected) && served.status != nil && wireOutcome?.injections.isEmpty != false
+    (outcome == .accepted || outcome == .rejected) && sentResponse.status != nil
+      && wireOutcome?.injections.isEmpty != false
   }
 }

@@ -1,5 +1,6 @@
-internal import APNSRules
 internal import Notation
+
+internal import APNSRules
 
 /// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
 /// `no-backoff` and `duplicate`.
@@ -17,7 +18,7 @@ struct PushAttemptHistory: Sendable {
   fileprivate struct Attempt: Sendable {
     let seq: Int
     let result: AttemptResult
-    let endedAt: Int64
+    let endedAt: MonotonicTime
     let response: String
     let remedy: Int
     let retryAfter: Int64?

@@ -56,7 +56,7 @@ extension Record {
       sentences.append("APNs would respond with \(response): \(detail(of: verdict)).")
     }
     for injection in wireOutcome?.injections ?? [] { sentences.append(injection.sentence) }
-    if served.status != nil {
+    if sentResponse.status != nil {
       sentences.append("The client was answered \(responseText).")
     } else {
       sentences.append(outcome == .pending ? "It has no response yet." : "The client got no response.")
@@ -66,7 +66,7 @@ extension Record {
   }
 
   /// Whether the client received a response that reports success.
-  var hasSuccessStatus: Bool { served.status.map { HTTPStatus.isSuccess($0) } ?? false }
+  var hasSuccessStatus: Bool { sentResponse.status.map { HTTPStatus.isSuccess($0) } ?? false }
 
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {

@@ -1,5 +1,6 @@
-internal import APNSRules
 internal import Notation
+
+internal import APNSRules
 
 /// The provider tokens used on one connection, for `jwt-churn`.
 struct TokenUse: Sendable {
@@ -52,7 +53,7 @@ struct TokenUse: Sendable {
 struct StaleTokens: Sendable {
   private struct Refusal: Sendable {
     let seq: Int
-    let endedAt: Int64
+    let endedAt: MonotonicTime
     let push: PushKey
   }
 
@@ -68,12 +69,12 @@ struct StaleTokens: Sendable {
   /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
   mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: MonotonicTime) -> Bool
   ) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
-      if record.served.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
+      if record.sentResponse.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
         refusals[token] = Refusal(seq: record.seq, endedAt: record.endedAt, push: push)
       }
       return nil
@@ -168,6 +169,6 @@ extension Record {
 
   /// Whether the response requires another provider token.
   fileprivate var refusesToken: Bool {
-    served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
+    sentResponse.reason == .expiredProviderToken || sentResponse.reason == .invalidProviderToken
   }
 }

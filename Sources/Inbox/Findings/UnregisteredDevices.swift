@@ -1,11 +1,12 @@
-internal import APNSRules
 internal import Notation
+
+internal import APNSRules
 
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
 struct UnregisteredDevices: Sendable {
   private struct UnregisteredResponse: Sendable {
     let seq: Int
-    let endedAt: Int64
+    let endedAt: MonotonicTime
     let response: String
     let push: PushKey
     /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
@@ -25,9 +26,9 @@ struct UnregisteredDevices: Sendable {
   /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
   mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: MonotonicTime) -> Bool
   ) -> FindingEvidence? {
-    let is410 = record.served.status == 410
+    let is410 = record.sentResponse.status == 410
     guard is410 || !responses.isEmpty else { return nil }
     let facts = record.facts
     let defaultTopic = record.connection.defaultTopic(facts)
@@ -49,7 +50,7 @@ struct UnregisteredDevices: Sendable {
     guard record.arrivedAt >= response.endedAt, push == response.push || !mayBeInFlight(response.endedAt) else {
       return nil
     }
-    if record.served.status == 200 { responses[device] = nil }
+    if record.sentResponse.status == 200 { responses[device] = nil }
     return FindingEvidence(
       .retried410, with: [response.seq],
       .unregistered(response: response.response, after: record.arrivedAt &- response.endedAt))

@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import APNSRules
 
 /// The pushes whose last attempt was neither accepted nor permanently rejected, for `abandoned` and `nothing_lost`.
@@ -9,7 +11,7 @@ struct UnresolvedPushes: Sendable {
   struct Attempt: Sendable {
     let push: PushKey
     /// The time of the end in milliseconds since 1970 by the server's clock; nil while the attempt is pending.
-    let finishedAt: Int64?
+    let finishedAt: ServerTime?
     /// Whether `apns-mock` itself sent the push; it never retries.
     let isByOwnClient: Bool
   }

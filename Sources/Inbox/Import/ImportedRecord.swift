@@ -1,7 +1,8 @@
+internal import Notation
+
 internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
-internal import Notation
 
 /// The members of a record's JSON; nil for a member that is absent or null.
 ///
@@ -14,8 +15,8 @@ struct ImportedRecord {
   var listener: Int?
   /// Sandbox in exports of versions without this member.
   var environment = PushEnvironment.sandbox
-  var receivedAt: Int64?
-  var finishedAt: Int64?
+  var receivedAt: ServerTime?
+  var finishedAt: ServerTime?
   var attempt: Int32?
   var connection = ConnectionMembers()
   var request = RequestMembers()

@@ -58,7 +58,8 @@ struct RecordReader {
       generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
       receivedAt: receivedAt, arrivalOffset: arrivalOffset,
       result: Record.Result(
-        outcome: outcome, accepted: accepted, served: served(imported), wireOutcome: wireOutcome(imported),
+        outcome: outcome, accepted: accepted, sentResponse: sentResponse(of: imported),
+        wireOutcome: wireOutcome(imported),
         finishedAt: imported.finishedAt, delivery: imported.delivery), in: arena)
   }
 
@@ -159,8 +160,8 @@ struct RecordReader {
 
   // MARK: - Response
 
-  private func served(_ imported: ImportedRecord) -> Record.Served {
-    Record.Served(
+  private func sentResponse(of imported: ImportedRecord) -> Record.SentResponse {
+    Record.SentResponse(
       status: imported.served.status.map(Int.init), reason: imported.served.reason.flatMap(Reason.init(text:)),
       latencyNanoseconds: imported.served.latency)
   }

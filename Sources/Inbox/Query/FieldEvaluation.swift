@@ -131,7 +131,7 @@ extension FilterBatch {
     case .collapseID: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.collapseID) } }
     case .apnsID: keep(conditions) { $0.head { $0.wholeIDRange } }
     case .topic: keep(topic: conditions)
-    case .reason: keep { _, record in conditions.hold(record.servedReason) }
+    case .reason: keep { _, record in conditions.hold(record.sentReason) }
     case .rule: keep { _, record in conditions.hold(anyOf: record.injections { $0.rule }) }
     case .profile: keep { _, record in conditions.hold(anyOf: record.injections { $0.profile }) }
     case .connection:
@@ -187,7 +187,7 @@ extension FilterBatch {
 
   fileprivate mutating func keep(_ field: QueryField, number conditions: borrowing FieldConditions) {
     switch field {
-    case .status: keep { _, record in conditions.hold(record.served.status.map(Int64.init)) }
+    case .status: keep { _, record in conditions.hold(record.sentResponse.status.map(Int64.init)) }
     case .priority: keep { _, record in conditions.hold(record.priority.map(Int64.init)) }
     case .listener: keep { _, record in conditions.hold(record.head { Int64($0.connection.listener) }) }
     case .attempt: keep { _, record in conditions.hold(Int64(record.attempt)) }

@@ -22,7 +22,7 @@ package struct PageQuery: Sendable {
   /// The order of the records.
   package var order = Order.ascending
   /// The members shown for each record; nil for all.
-  package var fields: QueryFields?
+  package var fields: RecordMembers?
 
   /// Whether findings are shown.
   package var showsFindings: Bool { limit > 0 && fields?.includesFindings != false }
@@ -47,7 +47,7 @@ package struct PageQuery: Sendable {
         }
         self.order = order
       case "fields":
-        var fields = self.fields ?? QueryFields()
+        var fields = self.fields ?? RecordMembers()
         try fields.add(value)
         self.fields = fields
       default:

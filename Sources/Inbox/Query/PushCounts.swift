@@ -45,7 +45,7 @@ package struct PushCounts: Sendable {
         pending += 1
       } else {
         add(
-          records[index].outcome, records[index].served,
+          records[index].outcome, records[index].sentResponse,
           hasUnusualReason: records[index].hasUnusualReason)
       }
     }
@@ -54,19 +54,19 @@ package struct PushCounts: Sendable {
   /// Counts the end of a pending record.
   mutating func add(_ result: Record.Result) {
     pending -= 1
-    add(result.outcome, result.served, hasUnusualReason: result.wireOutcome?.unusualReason != nil)
+    add(result.outcome, result.sentResponse, hasUnusualReason: result.wireOutcome?.unusualReason != nil)
   }
 
   /// Counts an evicted record.
   mutating func addEvicted() { evicted += 1 }
 
-  private mutating func add(_ outcome: Record.Outcome, _ served: Record.Served, hasUnusualReason: Bool) {
-    if let nanoseconds = served.latencyNanoseconds { latency.add(nanoseconds) }
-    if outcome == .accepted, served.status == 200 {
+  private mutating func add(_ outcome: Record.Outcome, _ sentResponse: Record.SentResponse, hasUnusualReason: Bool) {
+    if let nanoseconds = sentResponse.latencyNanoseconds { latency.add(nanoseconds) }
+    if outcome == .accepted, sentResponse.status == 200 {
       accepted += 1
     } else {
       let key = ResultKey(
-        outcome: outcome, status: served.status, reason: served.reason, hasUnusualReason: hasUnusualReason)
+        outcome: outcome, status: sentResponse.status, reason: sentResponse.reason, hasUnusualReason: hasUnusualReason)
       if last?.key == key {
         last?.count += 1
       } else {

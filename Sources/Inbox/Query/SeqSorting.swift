@@ -77,15 +77,15 @@ extension Record {
     switch field {
     case .seq: Int64(seq)
     case .outcome: texts.number(of: outcome.rawValue)
-    case .status: served.status.map(Int64.init) ?? .max
-    case .reason: texts.number(of: servedReason)
+    case .status: sentResponse.status.map(Int64.init) ?? .max
+    case .reason: texts.number(of: sentReason)
     case .topic: texts.number(of: topic)
     case .pushType: texts.number(of: pushType)
     case .priority: priority.map(Int64.init) ?? .max
     case .deviceToken: texts.number(of: deviceToken)
     case .attempt: Int64(attempt)
     case .size: Int64(bodySize)
-    case .latency: served.latencyNanoseconds ?? .max
+    case .latency: sentResponse.latencyNanoseconds ?? .max
     // `c9` comes before `c10`.
     case .connection: Int64(connection.id.dropFirst()) ?? .max
     case .collapseID: texts.number(of: collapseID)

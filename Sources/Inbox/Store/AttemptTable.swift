@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import Synchronization
 
 /// The number of attempts of each push, by push key, in a flat hash table with open addressing. A lookup loads one
@@ -18,12 +20,12 @@ struct AttemptTable {
   /// Returns the number of the push's next attempt; nil if the push is not in the table.
   ///
   /// - Parameter now: The time in monotonic nanoseconds.
-  func next(_ key: UInt64, now: Int64) -> Int32? { existingSlot(of: key).map { next(at: $0, now: now) } }
+  func next(_ key: UInt64, now: MonotonicTime) -> Int32? { existingSlot(of: key).map { next(at: $0, now: now) } }
 
   /// Counts a further attempt for a push in the table.
   ///
   /// - Returns: The number of the attempt; nil if the push is not in the table.
-  mutating func count(_ key: UInt64, now: Int64) -> Int32? {
+  mutating func count(_ key: UInt64, now: MonotonicTime) -> Int32? {
     guard let slot = existingSlot(of: key) else { return nil }
     let attempts = next(at: slot, now: now)
     entries[slot] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
@@ -31,7 +33,7 @@ struct AttemptTable {
   }
 
   /// Adds a push that is not in the table. The table must be below its limit.
-  mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
+  mutating func insert(_ key: UInt64, attempts: Int32, now: MonotonicTime) {
     if !isInitialized { slots.clear() }
     isInitialized = true
     entries[findSlot(for: key)] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
@@ -42,7 +44,7 @@ struct AttemptTable {
   ///
   /// - Returns: The number that its next attempt would have had; nil if it was not in the table.
   @discardableResult
-  mutating func remove(_ key: UInt64, now: Int64 = 0) -> Int32? {
+  mutating func remove(_ key: UInt64, now: MonotonicTime = 0) -> Int32? {
     guard let slot = existingSlot(of: key) else { return nil }
     let attempts = next(at: slot, now: now)
     count -= 1
@@ -68,7 +70,7 @@ struct AttemptTable {
     count = 0
   }
 
-  private func next(at slot: Int, now: Int64) -> Int32 {
+  private func next(at slot: Int, now: MonotonicTime) -> Int32 {
     // May be negative: two threads may read the clock in another order than they take the lock.
     let pause = Int32(bitPattern: Self.ticks(now) &- entries[slot].last)
     guard pause < Int32(Self.ticks(AttemptCounter.retryWindow)) else { return 1 }

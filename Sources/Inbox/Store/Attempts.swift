@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
@@ -38,7 +39,7 @@ package final class Attempts: Sendable {
   /// Returns the number that the push's next attempt will have, without counting it.
   ///
   /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
-  package func peek(_ push: PushKey, now: Int64) -> Int32 {
+  package func peek(_ push: PushKey, now: MonotonicTime) -> Int32 {
     mayContain(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
   }
 
@@ -47,7 +48,7 @@ package final class Attempts: Sendable {
   /// - Parameters:
   ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
   ///   - now: The time in monotonic nanoseconds.
-  package func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+  package func count(_ push: PushKey, accepted: Bool, now: MonotonicTime) -> Int32 {
     if accepted, !mayContain(push) { return 1 }
     return counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
@@ -60,7 +61,7 @@ package final class Attempts: Sendable {
   /// number, from 1.
   ///
   /// - Parameter now: The time in monotonic nanoseconds.
-  package func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+  package func countUnprocessed(_ push: PushKey, now: MonotonicTime) -> Int32 {
     counter.withLockedValue { counter in
       let attempt = counter.countUnprocessed(push, now: now)
       hasEntries.store(true, ordering: .releasing)
@@ -87,7 +88,7 @@ package final class Attempts: Sendable {
   /// - Parameters:
   ///   - attempt: The number of that attempt; the next one gets the number after it.
   ///   - now: The time in monotonic nanoseconds.
-  package func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+  package func resume(_ push: PushKey, after attempt: Int32, now: MonotonicTime) {
     counter.withLockedValue { counter in
       counter.resume(push, after: attempt, now: now)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
@@ -130,7 +131,7 @@ struct AttemptCounter {
   /// The number of marks made in this set.
   private var marked = 0
   /// The time when the current `young` generation began.
-  private var generationStart: Int64 = 0
+  private var generationStart: MonotonicTime = 0
 
   /// The number of a push's attempts that were not processed, by push key. No rule was evaluated for them.
   private var unprocessed: [UInt64: Int32] = [:]
@@ -147,7 +148,7 @@ struct AttemptCounter {
   /// Counts an attempt and returns its number, from 1.
   ///
   /// - Parameter now: The machine's time in monotonic nanoseconds.
-  mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+  mutating func count(_ push: PushKey, accepted: Bool, now: MonotonicTime) -> Int32 {
     dropOutdated(now: now)
     let key = push.number
     if accepted, !unprocessed.isEmpty { unprocessed[key] = nil }
@@ -165,7 +166,7 @@ struct AttemptCounter {
   }
 
   /// Counts an attempt that was not processed and returns its number, from 1.
-  mutating func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+  mutating func countUnprocessed(_ push: PushKey, now: MonotonicTime) -> Int32 {
     let attempt = count(push, accepted: false, now: now)
     if attempt == 1 { unprocessed[push.number] = nil }
     if unprocessed.count >= Self.unprocessedLimit { unprocessed = [:] }
@@ -177,7 +178,7 @@ struct AttemptCounter {
   func unprocessedAttempts(of push: PushKey) -> Int32 { unprocessed[push.number] ?? 0 }
 
   /// Continues a push's count after an attempt that ended it.
-  mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+  mutating func resume(_ push: PushKey, after attempt: Int32, now: MonotonicTime) {
     // Before the insertion: otherwise the next attempt would drop the new entry together with outdated ones.
     dropOutdated(now: now)
     remove(push)
@@ -185,7 +186,7 @@ struct AttemptCounter {
   }
 
   /// Adds a push that is in neither table.
-  private mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
+  private mutating func insert(_ key: UInt64, attempts: Int32, now: MonotonicTime) {
     if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
     young.insert(key, attempts: attempts, now: now)
     marks.insert(key, in: youngSet)
@@ -193,14 +194,14 @@ struct AttemptCounter {
   }
 
   /// Begins a generation if the current one has reached the maximum age of an entry.
-  private mutating func dropOutdated(now: Int64) {
+  private mutating func dropOutdated(now: MonotonicTime) {
     guard now - generationStart >= Self.retryWindow else { return }
     let isForgotten = now - generationStart >= 2 * Self.retryWindow
     beginGeneration(now: now)
     if isForgotten { dropOld() }
   }
 
-  private mutating func beginGeneration(now: Int64) {
+  private mutating func beginGeneration(now: MonotonicTime) {
     dropOld()
     swap(&young, &old)
     youngSet = 1 - youngSet
@@ -214,7 +215,7 @@ struct AttemptCounter {
   }
 
   /// Returns the number that the next attempt will have.
-  func peek(_ push: PushKey, now: Int64) -> Int32 {
+  func peek(_ push: PushKey, now: MonotonicTime) -> Int32 {
     // All entries are out of date, and older than the ticks of the tables can represent.
     if now - generationStart >= 2 * Self.retryWindow { return 1 }
     return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1

@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 internal import Synchronization
 
@@ -35,7 +36,7 @@ package final class ConnectionFacts: Sendable {
   /// The provider certificate used for the connection; nil in token mode.
   package let certificate: ProviderCertificate?
   /// The time when the connection was opened, in monotonic nanoseconds of machine time.
-  package let openedAt: Int64
+  package let openedAt: MonotonicTime
   /// The raw value of `closeInitiator`; 0 for nil.
   private let closedBy = Atomic<UInt8>(0)
 
@@ -56,7 +57,8 @@ package final class ConnectionFacts: Sendable {
   /// Creates the facts of a connection after its handshake.
   package init(
     id: String, listener: Int, environment: PushEnvironment = .sandbox, client: String, sni: String?, tls: String?,
-    http: HTTPVersion = .http2, certificate: ProviderCertificate? = nil, openedAt: Int64 = MachineTime.nanoseconds
+    http: HTTPVersion = .http2, certificate: ProviderCertificate? = nil,
+    openedAt: MonotonicTime = MachineTime.nanoseconds
   ) {
     self.id = id
     self.listener = listener

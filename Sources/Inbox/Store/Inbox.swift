@@ -121,7 +121,7 @@ package final class Inbox: Sendable {
       for index in records.indices where records[index].outcome == .pending {
         records[index].finish(
           with: Record.Result(
-            outcome: .aborted, accepted: records[index].accepted, served: Record.Served(),
+            outcome: .aborted, accepted: records[index].accepted, sentResponse: Record.SentResponse(),
             wireOutcome: records[index].wireOutcome, finishedAt: records[index].receivedAt))
       }
       let count = records.count

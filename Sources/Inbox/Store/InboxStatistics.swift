@@ -34,11 +34,11 @@ package struct InboxStatistics: Sendable {
     payloadBytes += record.bodySize
     connections.insert(record.connection.id)
     if let token = record.hashOfDeviceToken { deviceTokens.insert(token) }
-    if let latency = record.served.latencyNanoseconds { latencies.append(latency) }
+    if let latency = record.sentResponse.latencyNanoseconds { latencies.append(latency) }
     outcomes.add(record.outcome.rawValue)
     timeline?.add(record.receivedAt, to: record.outcome.rawValue)
-    statuses.add(record.served.status.map { String($0) })
-    reasons.add(record.servedReason)
+    statuses.add(record.sentResponse.status.map { String($0) })
+    reasons.add(record.sentReason)
     topics.add(record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
     pushTypes.add(record.text(record.facts.pushTypeText))
     let injections = record.wireOutcome?.injections ?? []

@@ -1,3 +1,4 @@
+package import Notation
 package import APNSRules
 internal import FaultModel
 package import HTTPMessage
@@ -23,7 +24,7 @@ package struct Record: Sendable {
   }
 
   /// The response that was sent to the client.
-  package struct Served: Sendable, Equatable {
+  package struct SentResponse: Sendable, Equatable {
     /// The HTTP status; nil if no response was sent.
     package var status: Int16?
     /// The reason in the response's body; nil without one.
@@ -46,22 +47,23 @@ package struct Record: Sendable {
     /// Whether APNs' rules accepted the push.
     package var accepted: Bool
     /// The response that was sent.
-    package var served: Served
+    package var sentResponse: SentResponse
     /// Details beyond an ordinary response.
     package var wireOutcome: WireOutcome?
     /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
-    package var finishedAt: Int64?
+    package var finishedAt: ServerTime?
     /// The last state of the delivery to the device; nil if it is unknown.
     package var delivery: DeliveryState?
 
     /// Creates a result, or a pending one.
     package init(
-      outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?,
+      outcome: Outcome, accepted: Bool, sentResponse: SentResponse, wireOutcome: WireOutcome? = nil,
+      finishedAt: ServerTime?,
       delivery: DeliveryState? = nil
     ) {
       self.outcome = outcome
       self.accepted = accepted
-      self.served = served
+      self.sentResponse = sentResponse
       self.wireOutcome = wireOutcome
       self.finishedAt = finishedAt
       self.delivery = delivery
@@ -98,13 +100,13 @@ package struct Record: Sendable {
   var hasUnusualReason: Bool { further?.wireOutcome?.unusualReason != nil }
 
   /// The response that was sent.
-  package var served: Served { result.served }
+  package var sentResponse: SentResponse { result.sentResponse }
   /// How the attempt ended.
   package var outcome: Outcome { result.outcome }
   /// Whether APNs' rules accepted the push, regardless of the response the client received.
   package var accepted: Bool { result.accepted }
   /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
-  package var finishedAt: Int64? { result.finishedAt }
+  package var finishedAt: ServerTime? { result.finishedAt }
 
   /// The last state of the delivery to the device. Nil for a device token that is not registered, for a push that was
   /// not accepted, and for requests that are not pushes.
@@ -130,12 +132,12 @@ package struct Record: Sendable {
     return withHeaders { facts.kind(in: $0) }
   }
   /// The time when the request was complete, in milliseconds since 1970 by the server's clock.
-  package var receivedAt: Int64 { head { $0.receivedAt } }
+  package var receivedAt: ServerTime { head { $0.receivedAt } }
   /// The size of the whole body in bytes; bytes beyond `HTTPRequest.bodyLimit` were not kept.
   package var bodySize: Int { head { Int($0.bodySize) } }
   /// The time when the request was complete, in monotonic nanoseconds of machine time: for the time between
   /// attempts, which changes of the server's clock do not affect.
-  package var arrivedAt: Int64 { head { $0.arrivedAt } }
+  package var arrivedAt: MonotonicTime { head { $0.arrivedAt } }
 
   /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
   package var verdict: Verdict? { hasVerdict ? head { $0.verdict.verdict } : nil }
@@ -188,7 +190,7 @@ extension Record {
   package init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict, hasVerdict: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
-    receivedAt: Int64, arrivedAt: Int64? = nil, result: consuming Result, pushKey: PushKey? = nil,
+    receivedAt: ServerTime, arrivedAt: MonotonicTime? = nil, result: consuming Result, pushKey: PushKey? = nil,
     in arena: borrowing RecordArena = .ofOne()
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
@@ -212,7 +214,7 @@ extension Record {
   ///   - arena: The arena for the record's bytes.
   init(
     seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
-    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64,
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: ServerTime,
     arrivalOffset: Int64, result: Result, in arena: RecordArena
   ) {
     var names = HeaderList()
@@ -247,14 +249,14 @@ struct PackedResult: Sendable {
 
   init(_ result: borrowing Record.Result) {
     finished = result.finishedAt ?? .min
-    latency = result.served.latencyNanoseconds ?? .min
-    status = result.served.status ?? 0
-    reason = result.served.reason
+    latency = result.sentResponse.latencyNanoseconds ?? .min
+    status = result.sentResponse.status ?? 0
+    reason = result.sentResponse.reason
     states =
       (result.delivery?.rawValue ?? 0) << 4 | result.outcome.number << 1 | (result.accepted ? 1 : 0)
   }
 
-  var finishedAt: Int64? { finished == .min ? nil : finished }
+  var finishedAt: ServerTime? { finished == .min ? nil : finished }
 
   var outcome: Record.Outcome { Record.Outcome(number: states >> 1 & 0b111) }
 
@@ -265,8 +267,8 @@ struct PackedResult: Sendable {
     set { states = states & 0xF | (newValue?.rawValue ?? 0) << 4 }
   }
 
-  var served: Record.Served {
-    Record.Served(
+  var sentResponse: Record.SentResponse {
+    Record.SentResponse(
       status: status == 0 ? nil : Int(status), reason: reason, latencyNanoseconds: latency == .min ? nil : latency)
   }
 

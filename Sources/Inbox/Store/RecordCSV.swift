@@ -14,11 +14,12 @@ extension Record {
 
   /// Returns the row of the record. The payload is empty if it is not JSON.
   func csvRow(findings: [String]) -> [UInt8] {
-    let latency = served.latencyNanoseconds.map { String(Double($0 / 1000) / 1000) }
+    let latency = sentResponse.latencyNanoseconds.map { String(Double($0 / 1000) / 1000) }
     let payload = payloadProblem == nil ? String(decoding: body, as: UTF8.self) : nil
     let columns: [String?] = [
       String(seq), TimestampFormat.text(receivedAt), outcome.rawValue, String(accepted),
-      served.status.map { String($0) }, servedReason, topic, pushType, priority.map { String($0) }, deviceToken, apnsID,
+      sentResponse.status.map { String($0) }, sentReason, topic, pushType, priority.map { String($0) }, deviceToken,
+      apnsID,
       collapseID, String(attempt), connection.id, connection.client, String(bodySize), String(facts.payloadLimit),
       latency,
       wireOutcome?.injections.first?.rule, findings.joined(separator: " "), payload,

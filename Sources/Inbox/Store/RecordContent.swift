@@ -1,3 +1,5 @@
+internal import Notation
+
 internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
@@ -59,8 +61,8 @@ struct RecordHead: Sendable {
 
   // The sizes are near the start of the head, because eviction reads those of each record.
   fileprivate let origin: Unmanaged<ConnectionFacts>
-  let receivedAt: Int64
-  let arrivedAt: Int64
+  let receivedAt: ServerTime
+  let arrivedAt: MonotonicTime
   /// The size of the whole received body, in bytes.
   let bodySize: UInt32
   let stream: Int32
@@ -127,8 +129,8 @@ extension RecordContent {
   ///   - arena: The arena to write to.
   init(
     _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool,
-    _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: Int64,
-    arrivedAt: Int64, injection: borrowing Injection?, importedFindings: HeaderList? = nil,
+    _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: ServerTime,
+    arrivedAt: MonotonicTime, injection: borrowing Injection?, importedFindings: HeaderList? = nil,
     in arena: borrowing RecordArena
   ) {
     let headerSize = UInt16(clamping: request.headers.bytes.count)

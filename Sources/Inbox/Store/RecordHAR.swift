@@ -17,7 +17,7 @@ extension Record {
 
   /// Writes the record as an entry.
   func writeHAREntry(to writer: inout JSONWriter, findings: [String]) {
-    let milliseconds = Double((served.latencyNanoseconds ?? 0) / 1000) / 1000
+    let milliseconds = Double((sentResponse.latencyNanoseconds ?? 0) / 1000) / 1000
     writer.object { writer in
       writer.member("startedDateTime", TimestampFormat.text(receivedAt) ?? "1970-01-01T00:00:00.000Z")
       writer.member("time", milliseconds)
@@ -67,18 +67,18 @@ extension Record {
   }
 
   private func writeHARResponse(_ writer: inout JSONWriter) {
-    let reason = servedReason
+    let reason = sentReason
     let content = reason.map { reason in
       var writer = JSONWriter()
       writer.object { $0.member("reason", reason) }
       return String(decoding: writer.bytes, as: UTF8.self)
     }
     // As browsers export a request without a response.
-    writer.member("status", served.status ?? 0)
+    writer.member("status", sentResponse.status ?? 0)
     writer.member("statusText", reason ?? "")
     writer.member("httpVersion", harVersion)
     writer.arrayMember("cookies") { _ in }
-    Self.writeHARFields(served.status == nil ? [] : apnsID.map { [("apns-id", $0)] } ?? [], to: &writer)
+    Self.writeHARFields(sentResponse.status == nil ? [] : apnsID.map { [("apns-id", $0)] } ?? [], to: &writer)
     writer.objectMember("content") { writer in
       writer.member("size", content?.utf8.count ?? 0)
       writer.member("mimeType", content == nil ? "x-unknown" : "application/json")

@@ -184,8 +184,8 @@ extension Record {
   }
 
   func writeServed(_ writer: inout JSONWriter) {
-    writer.member("status", served.status)
-    writer.member("reason", servedReason)
+    writer.member("status", sentResponse.status)
+    writer.member("reason", sentReason)
     writer.member("reset", wireOutcome?.reset)
     if let goAway = wireOutcome?.goAway {
       writer.objectMember("goaway") { writer in
@@ -197,7 +197,7 @@ extension Record {
       writer.nullMember("goaway")
     }
     writer.member("closed", wireOutcome?.closed?.rawValue)
-    writer.member("latency", served.latencyNanoseconds.map { DurationFormat.text(.nanoseconds($0)) })
+    writer.member("latency", sentResponse.latencyNanoseconds.map { DurationFormat.text(.nanoseconds($0)) })
   }
 }
 
@@ -233,7 +233,7 @@ extension Record {
   }
 
   /// The reason in the response that was sent; nil without one.
-  package var servedReason: String? { served.reason?.text ?? wireOutcome?.unusualReason }
+  package var sentReason: String? { sentResponse.reason?.text ?? wireOutcome?.unusualReason }
 
   /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
   package var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }

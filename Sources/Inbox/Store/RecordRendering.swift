@@ -1,6 +1,6 @@
-package import APNSRules
+internal import APNSRules
 internal import FaultModel
-package import Notation
+internal import Notation
 
 /// The reason why a record cannot be rendered in another format.
 package struct NotRenderable: Error, Equatable {
@@ -83,95 +83,6 @@ extension Record {
       guard let topic else { return nil }
       let suffix = PushType(suffixOf: topic)?.topicSuffix ?? ""
       return String(decoding: topic.dropLast(suffix.utf8.count), as: UTF8.self)
-    }
-  }
-}
-
-/// The members of a record to show, such as `seq,apns.topic,served.status`.
-package struct QueryFields: Sendable {
-  /// A requested member and, unless it is requested as a whole, its requested members.
-  private struct Member: Sendable {
-    let name: String
-    let pointer: JSONPointer
-    var isWhole = false
-    var members: [Member] = []
-  }
-
-  private var members: [Member] = []
-
-  /// Creates a selection without members.
-  init() {}
-
-  /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
-  /// shown as a whole.
-  static let names = [
-    "seq", "accepted", "outcome", "delivery", "listener", "kind", "environment", "received_at", "finished_at",
-    "push_key",
-    "attempt",
-    "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
-    "connection.http",
-    "request", "request.method", "request.path", "request.device_token", "request.headers", "request.headers_base64",
-    "request.payload", "request.payload_error", "request.body_base64", "request.size", "request.size.bytes",
-    "request.size.limit",
-    "apns", "apns.id", "apns.id_origin", "apns.topic", "apns.push_type", "apns.priority", "apns.expiration",
-    "apns.collapse_id",
-    "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age", "auth.signature",
-    "auth.certificate", "auth.certificate.subject_uid", "auth.certificate.common_name",
-    "auth.certificate.fingerprint", "auth.certificate.topics",
-    "verdict", "verdict.status", "verdict.reason", "verdict.checks",
-    "fault", "fault.profile", "fault.rule", "fault.action", "fault.draw", "fault.p", "fault.ordinal", "fault.also",
-    "served", "served.status", "served.reason", "served.reset", "served.goaway", "served.goaway.code",
-    "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency",
-    "findings",
-  ]
-
-  /// Adds names separated by commas.
-  ///
-  /// - Throws: `FilterError` for an unknown name.
-  mutating func add(_ text: String) throws(FilterError) {
-    for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
-      guard Self.names.contains(name) else {
-        let guess =
-          Spelling.suggestion(for: name, among: Self.names)
-        throw FilterError(
-          field: "fields", value: name,
-          hint: "\(guess)Use a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
-      }
-      Self.add(name.split(separator: ".").map(String.init)[...], to: &members, under: "")
-    }
-  }
-
-  private static func add(_ path: ArraySlice<String>, to members: inout [Member], under parent: String) {
-    guard let name = path.first, let pointer = JSONPointer("\(parent)/\(name)") else { return }
-    let index = members.firstIndex { $0.name == name } ?? members.endIndex
-    if index == members.endIndex { members.append(Member(name: name, pointer: pointer)) }
-    if path.count == 1 {
-      members[index].isWhole = true
-    } else {
-      add(path.dropFirst(), to: &members[index].members, under: "\(parent)/\(name)")
-    }
-  }
-
-  /// Whether findings are requested. Evidence from other records is looked up only then.
-  var includesFindings: Bool { members.contains { $0.name == "findings" } }
-
-  /// Writes the requested members of a record as the next value, in the order of the request. Members that the
-  /// record lacks are null.
-  package func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
-    var whole = JSONWriter()
-    record.write(to: &whole, rulebook: rulebook, in: includesFindings ? inbox : nil)
-    whole.bytes.withUnsafeBytes { document in
-      writer.object { Self.write(members, of: document, to: &$0) }
-    }
-  }
-
-  private static func write(_ members: [Member], of document: UnsafeRawBufferPointer, to writer: inout JSONWriter) {
-    for member in members {
-      writer.name(member.name)
-      switch member.pointer.value(in: document) ?? .null {
-      case .object where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
-      case let value: value.write(to: &writer)
-      }
     }
   }
 }

@@ -1,3 +1,4 @@
+package import Notation
 package import FaultModel
 
 /// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
@@ -47,11 +48,11 @@ package struct WireOutcome: Sendable {
     let goAway: GoAway?
     let closed: CloseMethod?
     let violation: ProtocolViolation?
-    let endedAt: Int64?
+    let endedAt: MonotonicTime?
 
     init(
       unusualReason: String?, reset: String?, goAway: GoAway?, closed: CloseMethod?, violation: ProtocolViolation?,
-      endedAt: Int64?
+      endedAt: MonotonicTime?
     ) {
       self.unusualReason = unusualReason
       self.reset = reset
@@ -77,12 +78,12 @@ package struct WireOutcome: Sendable {
   package var violation: ProtocolViolation? { details?.violation }
   /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
   /// response.
-  package var endedAt: Int64? { details?.endedAt }
+  package var endedAt: MonotonicTime? { details?.endedAt }
 
   /// Creates a description of what was sent.
   package init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
-    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, endedAt: Int64? = nil
+    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
   ) {
     self.injections = injections
     let isPlain =

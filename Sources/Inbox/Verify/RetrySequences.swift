@@ -1,5 +1,6 @@
-internal import APNSRules
 internal import Notation
+
+internal import APNSRules
 
 /// The attempts of each push, grouped into sequences. A sequence begins with a first attempt and continues while the
 /// same push is sent again, until it is accepted.
@@ -9,8 +10,8 @@ struct RetrySequences: Sendable {
     let seq: Int
     /// The times when the attempt arrived and when the client could know its end, in monotonic nanoseconds of
     /// machine time.
-    let arrivedAt: Int64
-    let endedAt: Int64
+    let arrivedAt: MonotonicTime
+    let endedAt: MonotonicTime
     let outcome: Record.Outcome
 
     init(_ record: borrowing Record) {

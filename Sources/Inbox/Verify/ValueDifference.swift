@@ -185,8 +185,8 @@ extension Record {
     return switch field {
     case .deviceToken: text(deviceToken)
     case .topic: text(withTopic(decoded))
-    case .status: number(served.status)
-    case .reason: text(servedReason)
+    case .status: number(sentResponse.status)
+    case .reason: text(sentReason)
     case .outcome: text(outcome.rawValue)
     case .accepted: [.flag(accepted)]
     case .delivery: text(delivery?.text)

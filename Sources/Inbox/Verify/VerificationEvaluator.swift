@@ -116,7 +116,7 @@ extension Record {
   /// A one-line description of the record.
   fileprivate var oneLineDescription: String {
     let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
-    let response = served.status.map { String($0) } ?? outcome.rawValue
+    let response = sentResponse.status.map { String($0) } ?? outcome.rawValue
     let parts = [topic, text(facts.pushTypeText), deviceToken.map { "to " + $0 }].compactMap(\.self)
     return "seq \(seq): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(response)"
   }

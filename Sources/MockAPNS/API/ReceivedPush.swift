@@ -69,9 +69,9 @@ public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
   /// Whether APNs' rules accepted the push, regardless of the response that an injected fault caused.
   public var isAccepted: Bool { record.accepted }
   /// The HTTP status of the response; nil if none was sent.
-  public var status: Int? { record.served.status.map(Int.init) }
+  public var status: Int? { record.sentResponse.status.map(Int.init) }
   /// The reason in the response, such as `BadDeviceToken`; nil without one.
-  public var reason: String? { record.servedReason }
+  public var reason: String? { record.sentReason }
   /// The name of the fault rule that determined the response; nil without a fault.
   public var faultRule: String? { record.wireOutcome?.injections.first?.rule }
 

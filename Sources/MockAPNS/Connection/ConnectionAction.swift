@@ -16,7 +16,8 @@ package enum ConnectionAction: Sendable {
   case starveWindow(for: Duration?)
   /// Do not acknowledge PING frames for a time; nil for the rest of the connection.
   case ignorePings(for: Duration?)
-  /// Discard what is received and send nothing for a time, then close; nil for the rest of the connection.
+  /// Discard what is received and send nothing for a time, then close; nil for the longest time that the profile's
+  /// limits allow.
   case silence(for: Duration?)
   /// Announce other SETTINGS.
   case announce(Action.SettingsParameters)

@@ -224,8 +224,8 @@ extension ConnectionHandler {
       processor?.responseUntilShutdown = injection
       runLater(time, context) { handler, context in handler.sendGoAwayAndClose(context, .shutdown) }
     case .continuePush(let stream, let time):
-      faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in
-        handler.faultTasks.delayedPushes[stream] = nil
+      faultTasks.delayedPushTasks[stream] = runLater(time, context) { handler, context in
+        handler.faultTasks.delayedPushTasks[stream] = nil
         guard handler.stateMachine.isOpen, let session = handler.session, let processor = handler.processor else {
           return
         }
@@ -245,7 +245,7 @@ extension ConnectionHandler {
       ?? stateMachine.processedStreams.lastStream(
         of: parameters, causedBy: .connection(lastReceivedStream: session.lastReceivedStream))
     let debugData = Array(parameters.debugData.utf8)
-    if parameters.twice, lastStream != .max, stateMachine.processedStreams.last == .max {
+    if parameters.twice, lastStream != .max, stateMachine.processedStreams.lastAccepted == .max {
       session.sendUntrackedGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)
     }
     session.sendUntrackedGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
@@ -319,7 +319,7 @@ extension ConnectionHandler {
   /// Cancels the task of a delayed push whose client gave up: with a rule that delays for an hour such tasks would
   /// accumulate.
   func cancelDelayedPush(on stream: Int32) {
-    guard let number = faultTasks.delayedPushes.removeValue(forKey: stream) else { return }
+    guard let number = faultTasks.delayedPushTasks.removeValue(forKey: stream) else { return }
     faultTasks.scheduled.removeValue(forKey: number)?.cancel()
   }
 

@@ -86,7 +86,7 @@ extension ConnectionHandler {
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }
-      for stream in overdue where stream.isAnswered { logReset(stream, .cancel) }
+      for stream in overdue where stream.isEndedByServer { logReset(stream, .cancel) }
       flush(context)
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
@@ -100,7 +100,7 @@ extension ConnectionHandler {
     let cause =
       !stream.isOverdue
       ? "its request is not valid HTTP/2" + (stream.violation.map { ": \($0)" } ?? "")
-      : stream.isAnswered ? "its response is not read" : "its request is incomplete"
+      : stream.isEndedByServer ? "its response is not read" : "its request is incomplete"
     let message = "stream \(stream.id) reset with \(code.name): \(cause)"
     if hasLoggedReset {
       logger.debug("\(client): \(message)")

@@ -61,7 +61,7 @@ extension ConnectionHandler {
 
 /// Writing of frames: encryption and output to the socket.
 extension ConnectionHandler {
-  /// The number of bytes of frames written per round, at least, while more are pending.
+  /// The minimum number of bytes of frames to write per round, if that many are pending.
   private static let writeSize = 64 << 10
 
   /// Commits the records, then writes the pending responses: a push is readable in the inbox before its response
@@ -90,7 +90,7 @@ extension ConnectionHandler {
 
   /// Writes pending frames of the session to the socket, after committing the records that belong to them.
   ///
-  /// - Parameter limit: The number of bytes of frames to write, at least, while more are pending; 0 to commit only.
+  /// - Parameter limit: The minimum number of bytes of frames to write, if that many are pending; 0 to commit only.
   /// - Returns: Whether the session has no more frames to write, or writing failed.
   @discardableResult
   func writeFrames(

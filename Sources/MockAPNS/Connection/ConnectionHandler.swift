@@ -88,7 +88,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var scheduled: [Int: Scheduled<Void>] = [:]
     var nextNumber = 0
     /// The numbers of the tasks that continue delayed pushes, by stream.
-    var delayedPushes: [Int32: Int] = [:]
+    var delayedPushTasks: [Int32: Int] = [:]
     /// The next evaluation of the rules of the injection point `connection`.
     var nextEvaluation: Scheduled<Void>?
   }

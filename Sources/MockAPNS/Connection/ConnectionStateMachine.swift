@@ -1,3 +1,4 @@
+internal import Notation
 import FaultModel
 
 /// The state of a provider connection: decides what each event leads to. Performs no I/O: `ConnectionHandler` reports
@@ -44,7 +45,7 @@ struct ConnectionStateMachine {
   }
 
   private(set) var state: State
-  /// The streams that are served, limited by the GOAWAY frames sent.
+  /// The streams that are processed, limited by the GOAWAY frames sent.
   private(set) var processedStreams = ProcessedStreams()
   /// The purpose of the scheduled timer; nil if none is scheduled.
   private(set) var timer: TimerPurpose?
@@ -126,7 +127,7 @@ struct ConnectionStateMachine {
   mutating func requestReceived(on stream: Int32) -> RequestAction {
     switch state {
     case .open(.ending(byFault: true)), .closing(byFault: true): return .recordAsExcluded
-    case _ where stream > processedStreams.last: return .recordAsExcluded
+    case _ where stream > processedStreams.lastAccepted: return .recordAsExcluded
     case .open(.serving), .open(.draining):
       processedStreams.process(stream)
       return .process
@@ -179,7 +180,7 @@ struct ConnectionStateMachine {
   /// The server shuts down.
   func shutdownRequested() -> ShutdownAction {
     switch state {
-    case .open(.serving): .announceShutdown(sendsGoAway: processedStreams.last == .max)
+    case .open(.serving): .announceShutdown(sendsGoAway: processedStreams.lastAccepted == .max)
     case .open: .none
     default: .close
     }
@@ -197,15 +198,15 @@ struct ConnectionStateMachine {
   ///   - immediately: Whether requests that are not processed yet are dropped.
   ///   - lastReceivedStream: The highest stream that the client has opened.
   ///   - now: Monotonic nanoseconds.
-  mutating func goAwayRequested(immediately: Bool, lastReceivedStream: Int32, now: Int64) -> GoAwayAction {
+  mutating func goAwayRequested(immediately: Bool, lastReceivedStream: Int32, now: MonotonicTime) -> GoAwayAction {
     guard state == .open(.serving) else { return .none }
     if immediately {
       state = .open(.ending(byFault: false))
       // The client may send the other pushes again (RFC 9113 section 6.8).
-      return .sendAndClose(lastStream: min(processedStreams.highestProcessed, processedStreams.last))
+      return .sendAndClose(lastStream: min(processedStreams.highestProcessed, processedStreams.lastAccepted))
     }
     state = .open(.draining)
-    let last = min(lastReceivedStream, processedStreams.last)
+    let last = min(lastReceivedStream, processedStreams.lastAccepted)
     processedStreams.exclude(after: last, at: now)
     return .sendAndDrain(lastStream: last)
   }
@@ -213,7 +214,7 @@ struct ConnectionStateMachine {
   /// A fault's GOAWAY was sent. The connection stays open.
   ///
   /// - Parameter now: Monotonic nanoseconds.
-  mutating func faultSentGoAway(lastStream: Int32, now: Int64) {
+  mutating func faultSentGoAway(lastStream: Int32, now: MonotonicTime) {
     processedStreams.exclude(after: lastStream, at: now)
   }
 
@@ -230,7 +231,7 @@ struct ConnectionStateMachine {
   mutating func faultSilences() { state = .silenced }
 
   /// Whether it is the client's own decision if the client closes the connection now: the server has sent no GOAWAY.
-  var isCloseByClient: Bool { state == .open(.serving) && processedStreams.last == .max }
+  var isCloseByClient: Bool { state == .open(.serving) && processedStreams.lastAccepted == .max }
 
   enum CloseAction: Equatable {
     case none
@@ -289,7 +290,7 @@ struct ConnectionStateMachine {
   mutating func timerElapsed() { timer = nil }
 }
 
-/// The streams of a connection that are served: those that no GOAWAY frame excluded.
+/// The streams of a connection that are processed: those that no GOAWAY frame excluded.
 struct ProcessedStreams: Equatable {
   /// What a GOAWAY frame is sent for.
   enum GoAwayCause {
@@ -299,10 +300,10 @@ struct ProcessedStreams: Equatable {
     case connection(lastReceivedStream: Int32)
   }
 
-  /// The lowest last stream of all GOAWAY frames sent: later streams are not served.
-  private(set) var last = Int32.max
-  /// When `last` was last lowered, in monotonic nanoseconds.
-  private(set) var loweredAt: Int64 = 0
+  /// The lowest last stream of all GOAWAY frames sent: later streams are not processed.
+  private(set) var lastAccepted = Int32.max
+  /// When `lastAccepted` was last lowered, in monotonic nanoseconds.
+  private(set) var loweredAt: MonotonicTime = 0
   /// The highest stream whose request was processed.
   private(set) var highestProcessed: Int32 = 0
 
@@ -310,9 +311,9 @@ struct ProcessedStreams: Equatable {
   mutating func process(_ stream: Int32) { highestProcessed = max(highestProcessed, stream) }
 
   /// Records that a GOAWAY with this last stream is sent. The last stream never rises again.
-  mutating func exclude(after stream: Int32, at now: Int64) {
-    guard stream < last else { return }
-    last = stream
+  mutating func exclude(after stream: Int32, at now: MonotonicTime) {
+    guard stream < lastAccepted else { return }
+    lastAccepted = stream
     loweredAt = now
   }
 
@@ -330,6 +331,6 @@ struct ProcessedStreams: Equatable {
       case (.beforeThis, .push(let stream)): isOvertaken(stream) ? highestProcessed : max(0, stream - 2)
       case (.this, .push(let stream)): max(stream, highestProcessed)
       }
-    return min(wanted, last)
+    return min(wanted, lastAccepted)
   }
 }

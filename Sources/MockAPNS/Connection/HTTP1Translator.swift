@@ -18,7 +18,7 @@ final class HTTP1Translator: ChannelDuplexHandler {
   private static let requestTimeout =
     TimeAmount(HTTP2Limits.overdueCheckInterval) * Int(HTTP2Limits.maxOverdueChecks)
 
-  private let handover: Handover
+  private let preamble: PreambleContext
   private let session: HTTP2ClientSession
   /// The head of the request in progress; nil while none is.
   private var head: HTTPRequestHead?
@@ -31,8 +31,8 @@ final class HTTP1Translator: ChannelDuplexHandler {
   private var timer: Scheduled<Void>?
 
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
-  init(_ handover: Handover) throws {
-    self.handover = handover
+  init(_ preamble: PreambleContext) throws {
+    self.preamble = preamble
     session = try HTTP2ClientSession()
   }
 
@@ -152,10 +152,10 @@ final class HTTP1Translator: ChannelDuplexHandler {
 
   private func startTimer(_ context: ChannelHandlerContext) {
     timer?.cancel()
-    let bound = NIOLoopBound((handover, context), eventLoop: context.eventLoop)
+    let bound = NIOLoopBound((preamble, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: Self.requestTimeout) {
-      let (handover, context) = bound.value
-      handover.logClientError("its request is incomplete after 30 s, closed")
+      let (preamble, context) = bound.value
+      preamble.logClientError("its request is incomplete after 30 s, closed")
       context.close(promise: nil)
     }
   }

@@ -18,8 +18,8 @@ enum Transport {
     }
   }
 
-  /// Receives bytes from the client for `read`: those in `bytes` itself during `work`, and afterwards a copy of the
-  /// rest.
+  /// Receives bytes from the client. During `work`, `read` takes them directly from `bytes`; what remains is copied
+  /// afterwards.
   func receive(_ bytes: UnsafeRawBufferPointer, while work: () -> Void = {}) {
     switch self {
     case .tls(let connection): connection.receive(bytes, while: work)

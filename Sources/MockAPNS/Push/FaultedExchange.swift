@@ -1,3 +1,4 @@
+internal import Notation
 import APNSRules
 import Devices
 import FaultModel
@@ -15,7 +16,7 @@ struct FaultedExchange {
   private(set) var decidingAction = Action.pass
   /// Whether a rule decided the exchange, rather than the APNs rules.
   private(set) var isFaulted = false
-  /// Whether one of the rules counts the push as delayed.
+  /// Whether `RuleCounters` counts the push as delayed until `release`.
   private(set) var isDelayedByRule = false
   /// The response, if one is sent.
   private(set) var response: Response
@@ -49,7 +50,7 @@ struct FaultedExchange {
   /// Merges an injection into the exchange.
   ///
   /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
-  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: Int64) {
+  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
     if injection.delaysPush { isDelayedByRule = true }
     // A rule may end the evaluation with an action that only adds something: then APNs' verdict decides.
     if injection.continues || injection.action.name.continues == true {
@@ -71,7 +72,7 @@ struct FaultedExchange {
     }
   }
 
-  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, serverTime: Int64) {
+  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
     if case .pass = action { return }
     isFaulted = true
     decidingAction = action
@@ -122,7 +123,7 @@ extension FaultedExchange {
     /// Creates a response that a rule injects.
     ///
     /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
-    init(_ injected: Action.Response, serverTime: Int64) {
+    init(_ injected: Action.Response, serverTime: ServerTime) {
       status = injected.status
       headers = injected.headers
       reason = injected.knownReason
@@ -184,7 +185,7 @@ struct DelayedPush {
   /// The key by which the push's attempts are counted; nil if they were not counted.
   let attemptKey: PushKey?
   /// When the push arrived, in monotonic nanoseconds.
-  let arrivedAt: Int64
+  let arrivedAt: MonotonicTime
   /// The push for its registered device; nil if its token is not registered.
   let delivery: AcceptedPush?
   /// The accepted broadcast or request of channel management; nil for a push.

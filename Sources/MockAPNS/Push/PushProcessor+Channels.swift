@@ -3,7 +3,7 @@ package import Devices
 import HTTP2Session
 import HTTPMessage
 import Inbox
-import Notation
+internal import Notation
 
 /// Broadcasts and channel management: what an accepted request does, and its response (Protocol.md, section 10).
 extension PushProcessor {
@@ -51,7 +51,8 @@ extension PushProcessor {
       request, verdict, generatedID: template.generatedID(of: verdict.facts), key: identity.key,
       attempt: countAttempt(of: identity, accepted: true, next: attempt),
       Record.Result(
-        outcome: .accepted, accepted: true, served: Record.Served(status: status), finishedAt: batch.serverTime))
+        outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: status),
+        finishedAt: batch.serverTime))
   }
 
   /// Returns the header fields of a response to the current request, without its ids. `apns-unique-id` for broadcasts
@@ -109,7 +110,7 @@ extension ServerState {
   /// - Parameters:
   ///   - seq: The number of its record, which is in the inbox.
   ///   - now: The server's clock, in milliseconds since 1970.
-  func deliver(_ broadcast: AcceptedBroadcast, seq: Int, now: Int64) {
+  func deliver(_ broadcast: AcceptedBroadcast, seq: Int, now: ServerTime) {
     deliveryControl.apply(
       devices.broadcast(
         seq: seq, to: broadcast.channel, expiration: broadcast.expiration,

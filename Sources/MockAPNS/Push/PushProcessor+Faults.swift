@@ -159,7 +159,7 @@ extension PushProcessor {
     }
     beginBatch()
     let result = recordResult(of: push.exchange, on: id, processed, latency: MachineTime.nanoseconds - push.arrivedAt)
-    if result.accepted, result.served.status.map(HTTPStatus.isSuccess) == true, let key = push.attemptKey {
+    if result.accepted, result.sentResponse.status.map(HTTPStatus.isSuccess) == true, let key = push.attemptKey {
       attempts.accept(key)
     }
     completeRecord(of: push, with: result)
@@ -177,7 +177,7 @@ extension PushProcessor {
       of: push,
       with: Record.Result(
         outcome: .aborted, accepted: push.exchange.isAccepted && !push.exchange.isDelayedBeforeAcceptance,
-        served: Record.Served(),
+        sentResponse: Record.SentResponse(),
         wireOutcome: WireOutcome(
           injections: push.exchange.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
         finishedAt: batch.serverTime))
@@ -254,7 +254,7 @@ extension PushProcessor {
 
   private func pendingResult(of exchange: borrowing FaultedExchange) -> Record.Result {
     Record.Result(
-      outcome: .pending, accepted: false, served: Record.Served(),
+      outcome: .pending, accepted: false, sentResponse: Record.SentResponse(),
       wireOutcome: WireOutcome(injections: exchange.injections), finishedAt: nil)
   }
 
@@ -265,9 +265,9 @@ extension PushProcessor {
   private func recordResult(
     of exchange: borrowing FaultedExchange, on stream: Int32, _ processed: ProcessedStreams, latency: Int64? = nil
   ) -> Record.Result {
-    var response = Record.Served()
+    var response = Record.SentResponse()
     if exchange.sendsResponse {
-      response = Record.Served(
+      response = Record.SentResponse(
         status: exchange.response.status, reason: exchange.response.reason, latencyNanoseconds: latency)
     }
     let outcome: Record.Outcome = exchange.isFaulted ? .faulted : exchange.isAccepted ? .accepted : .rejected
@@ -281,7 +281,7 @@ extension PushProcessor {
       reset: exchange.resetName(on: stream, processed), goAway: goAway, closed: exchange.closeMethod,
       endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
     return Record.Result(
-      outcome: outcome, accepted: exchange.isAccepted, served: response,
+      outcome: outcome, accepted: exchange.isAccepted, sentResponse: response,
       wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.serverTime)
   }
 }

@@ -5,7 +5,7 @@ import Faults
 import HTTP2Session
 import HTTPMessage
 import Inbox
-import Notation
+internal import Notation
 
 /// Processes the pushes of one connection: validates each request, applies the active fault rules, records the
 /// result and submits the response. Confined to the connection's event loop.
@@ -66,9 +66,9 @@ final class PushProcessor {
   /// The pushes of one read, whose records become visible together.
   struct Batch {
     /// The time by the server's clock, in milliseconds since 1970.
-    var serverTime: Int64 = 0
+    var serverTime: ServerTime = 0
     /// The time of the read, in monotonic nanoseconds.
-    var arrivedAt: Int64 = 0
+    var arrivedAt: MonotonicTime = 0
     var records: [Record] = []
     /// The accepted pushes to registered devices; their positions are indices of `records`.
     var deliveries: [AcceptedPush] = []
@@ -191,7 +191,7 @@ final class PushProcessor {
     }
     batch.records[index].finish(
       with: Record.Result(
-        outcome: .aborted, accepted: record.accepted, served: Record.Served(),
+        outcome: .aborted, accepted: record.accepted, sentResponse: Record.SentResponse(),
         wireOutcome: WireOutcome(
           injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
         finishedAt: batch.serverTime))
@@ -252,7 +252,7 @@ final class PushProcessor {
     record(
       stream.request, Verdict(of: stream.request), hasVerdict: false, generatedID: [], attempt: attempt,
       Record.Result(
-        outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
+        outcome: reset == nil ? .aborted : .rejected, accepted: false, sentResponse: Record.SentResponse(),
         wireOutcome: reset == nil && violation == nil ? nil : WireOutcome(reset: reset?.name, violation: violation),
         finishedAt: batch.serverTime))
   }
@@ -291,7 +291,8 @@ final class PushProcessor {
       request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
       Record.Result(
-        outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.serverTime))
+        outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: batch.serverTime
+      ))
   }
 
   private func reject(
@@ -310,7 +311,8 @@ final class PushProcessor {
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
-        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.serverTime
+        outcome: .rejected, accepted: false, sentResponse: Record.SentResponse(status: verdict.status),
+        finishedAt: batch.serverTime
       ))
   }
 
@@ -331,7 +333,7 @@ final class PushProcessor {
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
-        served: Record.Served(status: status, reason: reason),
+        sentResponse: Record.SentResponse(status: status, reason: reason),
         wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.serverTime))
   }
 
@@ -412,8 +414,8 @@ final class PushProcessor {
     counts.requests += 1
     let delay = batch.arrivedAt - processed.loweredAt
     let violation: WireOutcome.ProtocolViolation? =
-      stream.id <= processed.last || delay < Self.goAwayGracePeriod
-      ? nil : .afterGoAway(lastStream: processed.last, nanoseconds: delay)
+      stream.id <= processed.lastAccepted || delay < Self.goAwayGracePeriod
+      ? nil : .afterGoAway(lastStream: processed.lastAccepted, nanoseconds: delay)
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
     record(
@@ -421,7 +423,7 @@ final class PushProcessor {
       // The client must send an unprocessed push again; that is its next attempt.
       attempt: attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt),
       Record.Result(
-        outcome: .faulted, accepted: false, served: Record.Served(),
+        outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(),
         wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.serverTime))
   }
 

@@ -21,12 +21,12 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
     let text: String
   }
 
-  private let handover: Handover
+  private let preamble: PreambleContext
   private let decoder: ByteToMessageHandler<HTTPRequestDecoder>
   private var isRefused = false
 
-  init(_ handover: Handover, decoder: ByteToMessageHandler<HTTPRequestDecoder>) {
-    self.handover = handover
+  init(_ preamble: PreambleContext, decoder: ByteToMessageHandler<HTTPRequestDecoder>) {
+    self.preamble = preamble
     self.decoder = decoder
   }
 
@@ -74,7 +74,7 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
     let response = "HTTP/1.1 200 Connection established\r\n\r\n"
     context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: response)), promise: nil)
     do {
-      try handover.complete(context, [try handover.listener.secureHandler(handover.log)])
+      try preamble.complete(context, [try preamble.listener.secureHandler(preamble.log)])
     } catch {
       return context.close(promise: nil)
     }
@@ -87,7 +87,7 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
   private func refuse(_ refusal: Refusal, _ logMessage: String, _ context: ChannelHandlerContext) {
     guard !isRefused else { return }
     isRefused = true
-    handover.logClientError(logMessage)
+    preamble.logClientError(logMessage)
     context.writeAndFlush(wrapOutboundOut(refusal.response)).assumeIsolated().whenComplete { _ in
       context.closeAfterLastBytes()
     }

@@ -1,3 +1,4 @@
+internal import Notation
 import APNSRules
 package import Devices
 package import Inbox
@@ -39,7 +40,7 @@ package final class DeliveryControl: Sendable {
   ///   - records: The records. Empty afterwards.
   /// - Returns: The `seq` of the first record.
   func record(
-    _ pushes: inout [AcceptedPush], in records: inout [Record], now: Int64, settings: APNSSettings
+    _ pushes: inout [AcceptedPush], in records: inout [Record], now: ServerTime, settings: APNSSettings
   ) -> Int {
     var first = 0
     let events = devices.deliver(&pushes, now: now, settings: settings) { pushes in
@@ -53,7 +54,7 @@ package final class DeliveryControl: Sendable {
   }
 
   /// Delivers a push whose record is already in the inbox, and completes the record.
-  func complete(_ push: AcceptedPush, seq: Int, with result: Record.Result, now: Int64, settings: APNSSettings) {
+  func complete(_ push: AcceptedPush, seq: Int, with result: Record.Result, now: ServerTime, settings: APNSSettings) {
     var pushes = [push]
     apply(
       devices.deliver(&pushes, now: now, settings: settings) { pushes in

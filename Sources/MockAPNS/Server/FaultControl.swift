@@ -4,7 +4,7 @@ package import Faults
 import Inbox
 import Logging
 import NIOConcurrencyHelpers
-import Notation
+package import Notation
 import Synchronization
 
 /// The active fault profile and rules, which can be changed while the server runs.
@@ -16,9 +16,9 @@ package final class FaultControl: Sendable {
     /// The added rule.
     package let rule: Rule
     /// When the rule was added, in monotonic nanoseconds.
-    package let addedAt: Int64
+    package let addedAt: MonotonicTime
     /// When the rule expires, in monotonic nanoseconds; nil for never.
-    package let endsAt: Int64?
+    package let endsAt: MonotonicTime?
   }
 
   /// The available profiles.
@@ -55,12 +55,12 @@ package final class FaultControl: Sendable {
     library = PublishedValue(configuration.profiles)
     let selectedProfile = configuration.profile ?? Self.healthy(in: configuration.profiles)
     start = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)
-    let selection = FaultSelection(
-      selectedProfile: start.selectedProfile, seed: start.seed, activatedAt: MachineTime.nanoseconds)
+    let selection = FaultSelection(start.selectedProfile, seed: start.seed)
     state = NIOLockedValueBox(State(selection: selection))
     activePolicy = PublishedValue(
       Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
-    change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
+    // Schedules the profile's end.
+    change { _ in }
   }
 
   // MARK: - Names
@@ -117,12 +117,9 @@ package final class FaultControl: Sendable {
     _ selectedProfile: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil,
     in selection: inout FaultSelection
   ) {
-    let profile = selectedProfile.profile
-    selection.selectedProfile = selectedProfile
-    selection.seed = seed ?? configuration.seed ?? profile.seed ?? self.seed
-    selection.activatedAt = MachineTime.nanoseconds
-    let lifetimes = [timeToLive, profile.stopAfter].compactMap(\.self)
-    selection.endsAt = lifetimes.min().map { selection.activatedAt.addingClamped($0.nanoseconds) }
+    selection.activate(
+      selectedProfile, seed: seed ?? configuration.seed ?? selectedProfile.profile.seed ?? self.seed,
+      timeToLive: timeToLive)
   }
 
   /// Activates `healthy` instead of the active profile; added rules stay.
@@ -136,12 +133,7 @@ package final class FaultControl: Sendable {
     let isChanged = change { selection in
       let isChanged =
         selection.selectedProfile != start.selectedProfile || selection.seed != start.seed || selection.isPaused
-      selection.selectedProfile = start.selectedProfile
-      selection.seed = start.seed
-      selection.activatedAt = MachineTime.nanoseconds
-      selection.endsAt = start.selectedProfile.profile.stopAfter.map {
-        selection.activatedAt.addingClamped($0.nanoseconds)
-      }
+      selection.activate(start.selectedProfile, seed: start.seed)
       selection.isPaused = false
       return isChanged
     }
@@ -200,7 +192,7 @@ package final class FaultControl: Sendable {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
         let isNew = library.source(named: name) == nil
-        let (changed, loaded) = try library.setting(name: name, text: text)
+        let (changed, loaded) = try library.adding(name: name, text: text)
         try rebuildActiveProfile(from: library, to: changed)
         library = changed
         invalidateLibraryNames()
@@ -434,13 +426,30 @@ package struct FaultSelection: Sendable {
   /// The seed of the fault draws.
   package internal(set) var seed: UInt64
   /// When the profile was activated, in monotonic nanoseconds.
-  package internal(set) var activatedAt: Int64
+  package internal(set) var activatedAt: MonotonicTime
   /// When the profile expires, in monotonic nanoseconds; nil for never.
-  package internal(set) var endsAt: Int64?
+  package internal(set) var endsAt: MonotonicTime?
   /// The rules added to those of the profile, newest first.
   package internal(set) var added: [FaultControl.AddedRule] = []
   /// Whether fault injection is paused.
   package internal(set) var isPaused = false
+
+  /// Selects a profile that is active from now on.
+  init(_ selectedProfile: SelectedProfile, seed: UInt64) {
+    self.selectedProfile = selectedProfile
+    self.seed = seed
+    activatedAt = 0
+    activate(selectedProfile, seed: seed)
+  }
+
+  /// Activates a profile from now on, for the shorter of `timeToLive` and the profile's `stop: {after}`.
+  mutating func activate(_ selectedProfile: SelectedProfile, seed: UInt64, timeToLive: Duration? = nil) {
+    self.selectedProfile = selectedProfile
+    self.seed = seed
+    activatedAt = MachineTime.nanoseconds
+    endsAt = [timeToLive, selectedProfile.profile.stopAfter].compactMap(\.self).min()
+      .map { activatedAt.addingClamped($0.nanoseconds) }
+  }
 
   /// The profile with the current values of its parameters.
   package var profile: Profile { selectedProfile.profile }

@@ -52,8 +52,8 @@ package struct BoundListener: Sendable {
   package let environment: PushEnvironment
 }
 
-/// The values of `server` with which listeners without TLS respond to invalid requests, so that `apns-mock doctor`
-/// recognizes them.
+/// The `server` header field with which a listener without TLS responds to an invalid request, so that
+/// `apns-mock doctor` recognizes the listener.
 package enum ListenerName {
   package static let cleartext = "apns-mock plain"
   package static let proxy = "apns-mock proxy"
@@ -114,15 +114,15 @@ struct Listener: Sendable {
   }
 
   private func handlers(_ log: ConnectionLog) throws -> [any ChannelHandler] {
-    let handover = Handover(listener: self, log: log)
+    let preamble = PreambleContext(listener: self, log: log)
     switch kind {
     case .tls, .management: return [try secureHandler(log)]
-    case .proxyProtocol: return [PreambleGuard(handover), ProxyProtocolHandler(handover)]
-    case .cleartext: return [PreambleGuard(handover), CleartextHandler(handover)]
+    case .proxyProtocol: return [PreambleGuard(preamble), ProxyProtocolHandler(preamble)]
+    case .cleartext: return [PreambleGuard(preamble), CleartextProtocolDetector(preamble)]
     case .connectProxy:
       let decoder = ByteToMessageHandler(
         HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: .provider))
-      return [PreambleGuard(handover), decoder, ConnectProxyHandler(handover, decoder: decoder)]
+      return [PreambleGuard(preamble), decoder, ConnectProxyHandler(preamble, decoder: decoder)]
     }
   }
 

@@ -5,7 +5,7 @@ import NIOHTTP1
 
 /// The transition of a connection from the handlers that read its preamble (what precedes TLS and HTTP/2) to its
 /// `ConnectionHandler`.
-struct Handover {
+struct PreambleContext {
   let listener: Listener
   let log: ConnectionLog
 
@@ -32,16 +32,16 @@ final class PreambleGuard: ChannelInboundHandler, RemovableChannelHandler {
 
   private static let timeout = TimeAmount.seconds(10)
 
-  private let handover: Handover
+  private let preamble: PreambleContext
   private var timer: Scheduled<Void>?
 
-  init(_ handover: Handover) { self.handover = handover }
+  init(_ preamble: PreambleContext) { self.preamble = preamble }
 
   func channelActive(context: ChannelHandlerContext) {
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: Self.timeout) {
       let (handler, context) = bound.value
-      handler.handover.logClientError("nothing complete was received within 10 s, closed")
+      handler.preamble.logClientError("nothing complete was received within 10 s, closed")
       context.close(promise: nil)
     }
     context.fireChannelActive()
@@ -53,7 +53,7 @@ final class PreambleGuard: ChannelInboundHandler, RemovableChannelHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
-    handover.log.add(.closed, "", at: handover.listener.state.clock.now)
+    preamble.log.add(.closed, "", at: preamble.listener.state.clock.now)
     context.fireChannelInactive()
   }
 
@@ -63,17 +63,17 @@ final class PreambleGuard: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 /// Distinguishes HTTP/2 with prior knowledge from HTTP/1.1 on a connection without TLS, by its first bytes.
-final class CleartextHandler: ChannelInboundHandler, RemovableChannelHandler {
+final class CleartextProtocolDetector: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
 
   /// The beginning of the HTTP/2 client preface. No method of HTTP/1.1 begins with it.
   private static let preface = Array("PRI ".utf8)
 
-  private let handover: Handover
+  private let preamble: PreambleContext
   private var received = ByteBuffer()
 
-  init(_ handover: Handover) { self.handover = handover }
+  init(_ preamble: PreambleContext) { self.preamble = preamble }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     received.writeImmutableBuffer(unwrapInboundIn(data))
@@ -81,18 +81,18 @@ final class CleartextHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard first.count == Self.preface.count || !Self.preface.starts(with: first) else { return }
     do {
       if first.elementsEqual(Self.preface) {
-        try handover.complete(context, [handover.listener.cleartextHandler(handover.log, http: .http2)])
+        try preamble.complete(context, [preamble.listener.cleartextHandler(preamble.log, http: .http2)])
       } else {
         // A TLS handshake record begins with 22.
         if first.first == 22 {
-          handover.logClientError("TLS on a cleartext listener: use http://, or connect to a listener of --apns")
+          preamble.logClientError("TLS on a cleartext listener: use http://, or connect to a listener of --apns")
         }
-        try handover.complete(
+        try preamble.complete(
           context,
           [
             HTTPResponseEncoder(), ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: .provider)),
-            HTTPServerPipelineHandler(), try HTTP1Translator(handover),
-            handover.listener.cleartextHandler(handover.log, http: .http1),
+            HTTPServerPipelineHandler(), try HTTP1Translator(preamble),
+            preamble.listener.cleartextHandler(preamble.log, http: .http1),
           ])
       }
       context.fireChannelRead(wrapInboundOut(received))

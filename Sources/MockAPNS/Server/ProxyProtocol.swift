@@ -73,25 +73,25 @@ final class ProxyProtocolHandler: ChannelInboundHandler, RemovableChannelHandler
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
 
-  private let handover: Handover
+  private let preamble: PreambleContext
   private var received = ByteBuffer()
 
-  init(_ handover: Handover) { self.handover = handover }
+  init(_ preamble: PreambleContext) { self.preamble = preamble }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     received.writeImmutableBuffer(unwrapInboundIn(data))
     do {
       guard let header = try ProxyProtocolHeader(&received) else { return }
-      var log = handover.log
+      var log = preamble.log
       if let client = header.client {
-        log = handover.listener.connectionLog(log.number, client: client)
-        handover.listener.state.connections.replace(log)
+        log = preamble.listener.connectionLog(log.number, client: client)
+        preamble.listener.state.connections.replace(log)
       }
-      try handover.complete(context, [try handover.listener.secureHandler(log)])
+      try preamble.complete(context, [try preamble.listener.secureHandler(log)])
       if received.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(received)) }
       context.pipeline.syncOperations.removeHandler(self, promise: nil)
     } catch {
-      handover.logClientError("\(error); closed")
+      preamble.logClientError("\(error); closed")
       context.close(promise: nil)
     }
   }

@@ -1,5 +1,5 @@
 import NIOConcurrencyHelpers
-import Notation
+package import Notation
 import PlatformLibc
 import Synchronization
 
@@ -25,7 +25,7 @@ package final class ServerClock: Sendable {
 
   /// The current time in milliseconds since 1970, limited to the years 0 to 9999, so that it can always be
   /// formatted.
-  package var now: Int64 {
+  package var now: ServerTime {
     let frozen = frozenAt.load(ordering: .relaxed)
     return frozen == Self.running ? Self.adding(Self.machineNow, offset.load(ordering: .relaxed)) : frozen
   }

@@ -101,7 +101,8 @@ extension ServerState {
   /// Returns the `apns-unique-id` in the response to an accepted push; nil if it had none.
   package func uniqueID(of record: borrowing Record) -> String? {
     let connection = record.connection
-    guard record.accepted, record.served.status == 200, connection.environment == .sandbox, record.kind != .channel,
+    guard record.accepted, record.sentResponse.status == 200, connection.environment == .sandbox,
+      record.kind != .channel,
       let number = UInt64(connection.id.dropFirst())
     else { return nil }
     var source = IdentifierSource(seed: seed, connection: number, stream: record.stream)

@@ -164,7 +164,8 @@ extension FaultPlan {
         defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), receivedAt: record.receivedAt))
     let request = evaluateWithoutCounting(traffic, at: .request, now: record.arrivedAt)
     traffic.response = Traffic.Response(
-      status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
+      status: record.sentResponse.status.map(Int.init) ?? verdict.status,
+      reason: record.sentReason ?? verdict.reason?.text)
     return request + evaluateWithoutCounting(traffic, at: .response, now: record.arrivedAt)
   }
 }

@@ -62,7 +62,7 @@ struct ProfileLint: ParsableCommand {
       let before = waiting.count
       waiting.removeAll { source in
         guard let loaded = try? library.profile(of: source),
-          let next = try? library.setting(name: loaded.profile.name, text: source.text)
+          let next = try? library.adding(name: loaded.profile.name, text: source.text)
         else { return false }
         library = next.library
         return true

@@ -56,7 +56,7 @@ extension Action.Name {
       parameters(
         (chunks: 2, over: Duration.zero),
         .required("chunks", \.chunks, .integer(2...1000), "The number of parts."),
-        .required("over", \.over, .positiveDuration, "The time from the first part to the last."),
+        .required("over", \.over, .positiveDuration, "The time from the header fields to the last part."),
         make: { .dribble(chunks: $0.chunks, over: $0.over) }
       ) { if case .dribble(let chunks, let over) = $0 { (chunks, over) } else { nil } }
     case .dropHeader:

@@ -8,7 +8,7 @@ import Testing
 @testable import Inbox
 
 /// The parameter `fields`, which selects members of records.
-@Suite struct QueryFieldsTests {
+@Suite struct RecordMembersTests {
   static func shown(_ fields: String, _ record: Record) throws -> String {
     let query = try PageQuery(FilterTests.parameters(fields.replacing(";", with: "&fields=")))
     var writer = JSONWriter()
@@ -81,8 +81,8 @@ import Testing
       let json = try JSONSerialization.jsonObject(with: Data(PushFixture.json(record).utf8))
       collect(json, under: "", into: &names)
     }
-    #expect(names == Set(QueryFields.names))
-    #expect(QueryFields.names.count == names.count)
+    #expect(names == Set(RecordMembers.names))
+    #expect(RecordMembers.names.count == names.count)
   }
 
   private func collect(_ json: Any, under parent: String, into names: inout Set<String>) {
