@@ -75,7 +75,8 @@ class Load:
         return figures
 
     def send(self, server):
-        mark, cpu, loops, began = server.mark(), server.cpu_seconds(), server.loop_seconds(), time.monotonic()
+        mark = server.mark() if server.profile else None
+        cpu, loops, began = server.cpu_seconds(), server.loop_seconds(), time.monotonic()
         pushes, speeds, ends = self.pushes, [], None
         if self.push.each_token or self.push.each_connection == 1:
             ends = self.provide(server, [self.each_call] * self.calls)

@@ -8,6 +8,8 @@ import platform
 import statistics
 import subprocess
 
+from workloads import Nghttpd
+
 UNITS = {"cpu_us": "us", "loops_us": "us", "per_second": "/s"}
 # A wider spread of ratios indicates that the machine was doing other work.
 WIDE = 1.2
@@ -22,6 +24,8 @@ class Row:
     ours: dict = None
     theirs: dict = None
     ratio: dict = None
+    # The other server of a ratio: "nghttpd" or "apns-mock".
+    compared_with: str = None
     # Applies to the median of the ratio, or, with `is_absolute`, to the median of `ours`.
     target: float = None
     is_absolute: bool = False
@@ -38,14 +42,15 @@ class Row:
     def duel(cls, workload, ours, theirs):
         """Returns a row for each of the workload's figures."""
         details = {"pushes": ours[0]["pushes"], "runs": len(ours)}
+        other = "nghttpd" if isinstance(workload.theirs, Nghttpd) else "apns-mock"
         for name, runs in (("ours", ours), ("theirs", theirs)):
             # nghttpd's thread names are not known here, so it has no figure for event loops.
             details[name] = {figure: spread(run[figure] for run in runs) for figure in UNITS if runs[0][figure]}
         return [
             cls(workload.name if number == 0 else f"{workload.name}, {UNITS[figure]}", workload.about, UNITS[figure],
                 details["ours"][figure], details["theirs"][figure],
-                spread(a[figure] / b[figure] for a, b in zip(ours, theirs)), target, is_least=figure == "per_second",
-                details=details | {"compared": figure})
+                spread(a[figure] / b[figure] for a, b in zip(ours, theirs)), other, target,
+                is_least=figure == "per_second", details=details | {"compared": figure})
             for number, (figure, target) in enumerate(zip(workload.figures, workload.targets))]
 
     @classmethod
@@ -91,15 +96,16 @@ class Row:
             return f"{self.name:20}{self.verdict}: {(self.failed or self.skipped).splitlines()[0]}"
         digits = {"us": 2, "ms": 2, "KB": 1, "MB": 1}.get(self.unit, 0)
         sides = [f"{side['median']:.{digits}f} {self.unit}" if side else "" for side in (self.ours, self.theirs)]
-        spread = "".join(f"{self.judged[part]:8.{max(digits, 2 if self.ratio else 0)}f}" for part in ("min", "median", "max"))
+        precision = 2 if self.ratio else digits
+        spread = "".join(f"{self.judged[part]:8.{precision}f}" for part in ("min", "median", "max"))
         bound = "" if self.target is None else f"{'>=' if self.is_least else '<='} {self.target:g}"
         notes = "; ".join(filter(None, (
             self.verdict + (f", {self.missed}" if self.missed else ""), self.is_measured_again and "measured again")))
         return f"{self.name:20}{sides[0]:>11}{sides[1]:>11}  {spread}  {bound:>7}  {notes}".rstrip()
 
     def json(self):
-        keys = ("name", "about", "unit", "ours", "theirs", "ratio", "target", "is_least", "skipped", "failed", "missed",
-                "details")
+        keys = ("name", "about", "unit", "ours", "theirs", "ratio", "compared_with", "target", "is_least", "skipped",
+                "failed", "missed", "details")
         return {key: getattr(self, key) for key in keys} | {
             "verdict": self.verdict, "wide_spread": self.is_wide, "measured_again": self.is_measured_again}
 

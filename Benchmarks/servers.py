@@ -58,10 +58,12 @@ class ServerProcess:
     profile = None
 
     def start(self, command, cores, **options):
+        own_cores = os.sched_getaffinity(0)
+        # Inherited by the process. A function called in the child would prevent `vfork` and delay the start.
+        os.sched_setaffinity(0, cores)
         self.began = time.monotonic()
-        self.process = subprocess.Popen(
-            [*self.wrapper, *command], preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL,
-            **options)
+        self.process = subprocess.Popen([*self.wrapper, *command], stdout=subprocess.DEVNULL, **options)
+        os.sched_setaffinity(0, own_cores)
 
     def cpu_seconds(self):
         """Returns the CPU time so far in seconds, with nanosecond resolution, including that of ended threads."""

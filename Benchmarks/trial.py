@@ -1,4 +1,4 @@
-"""What the measurement of a workload needs: cores, a folder with certificates, and servers that are stopped at its end."""
+"""What a measurement needs: cores, a folder with certificates, and servers that are stopped at its end."""
 
 import contextlib
 import dataclasses
