@@ -19,8 +19,8 @@ WIDTH, ROW, HEAD = 10, 0.27, 0.75
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", nargs="?", default=".build/bench.json", help="JSON of bench.py (default %(default)s)")
-    parser.add_argument("image", nargs="?", default="Images/benchmarks.svg", help="SVG to write (default %(default)s)")
+    parser.add_argument("results", nargs="?", default=".build/bench.json", help="JSON of bench.py (%(default)s)")
+    parser.add_argument("image", nargs="?", default="Images/benchmarks.svg", help="SVG to write (%(default)s)")
     arguments = parser.parse_args()
     results = json.loads(pathlib.Path(arguments.results).read_text())
     rows = [row for row in results["workloads"] if row["ours"]]

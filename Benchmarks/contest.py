@@ -21,7 +21,7 @@ def duel(trial):
     trial.progress("warming up")
     for _, server, _ in sides:
         load.fill(server)
-    return [*compare(trial, load, sides)]
+    return compare(trial, load, sides)
 
 
 def start(trial, *sides):
