@@ -12,9 +12,9 @@ from matplotlib import pyplot  # noqa: E402
 
 OK, MISSED, WITHOUT_TARGET, MARK = "#0072b2", "#d55e00", "#999999", "#000000"
 # Longer bars are cut off; their value is written next to them.
-LONGEST = 2
+LONGEST = 1.6
 # Inches.
-WIDTH, ROW, HEAD = 10, 0.27, 0.75
+WIDTH, ROW, HEAD = 10.5, 0.25, 0.7
 
 
 def main():
@@ -28,8 +28,10 @@ def main():
               None: "Times and memory, divided by the target"}
     panels = [(title, [row for row in rows if row["compared_with"] == other]) for other, title in titles.items()]
     panels = [(title, rows) for title, rows in panels if rows]
-    # The same figures give the same file.
-    pyplot.rcParams.update({"svg.hashsalt": "benchmarks", "font.size": 9, "savefig.facecolor": "white"})
+    # The same figures give the same file. Text stays text, in a font that most machines have: outlines would make the
+    # file four times as large.
+    pyplot.rcParams.update({"svg.hashsalt": "benchmarks", "svg.fonttype": "none", "font.size": 9,
+                            "font.family": ["DejaVu Sans", "sans-serif"], "savefig.facecolor": "white"})
     heights = [len(rows) * ROW + HEAD for _, rows in panels]
     figure, axes = pyplot.subplots(
         len(panels), figsize=(WIDTH, sum(heights)), height_ratios=heights, squeeze=False, layout="constrained")
@@ -52,13 +54,17 @@ def draw(axis, title, rows):
             axis.plot([target, target], [place - 0.42, place + 0.42], color=MARK, linewidth=2)
         end = max(min(value, LONGEST), target or 0)
         if row["missed"]:
-            text += f": {row['missed']}"
-        axis.annotate(text, (end, place), xytext=(5, 0), textcoords="offset points", va="center")
+            text += f", {row['missed']}"
+        axis.annotate(text, (end, place), xytext=(5, 0), textcoords="offset points", va="center", in_layout=False)
     axis.set_yticks(range(len(rows)), [row["about"] for row in rows])
     axis.invert_yaxis()
-    axis.set_xlim(0, LONGEST * 1.15)
+    # The right half is for the labels.
+    axis.set_xlim(0, LONGEST * 2)
+    axis.set_xticks([0, 0.5, 1, 1.5])
     axis.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
     axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.spines["bottom"].set_bounds(0, LONGEST)
+    axis.margins(y=0.02)
     axis.tick_params(axis="y", length=0)
 
 
@@ -66,7 +72,8 @@ def figures(row):
     """Returns the length of a row's bar, the place of its mark, and its label."""
     if row["ratio"] is None:
         value, unit = row["ours"]["median"], row["unit"]
-        return value / row["target"], 1, f"{value:.3g} {unit} (at most {row['target']:g})"
+        digits = 0 if value >= 100 else 1
+        return value / row["target"], 1, f"{value:,.{digits}f} {unit} (at most {row['target']:g})"
     value, target = row["ratio"]["median"], row["target"]
     bound = "" if target is None else f" (at {'least' if row['is_least'] else 'most'} {target:g})"
     return value, target, f"{value:.2f}{bound}{', pushes per second' if row['unit'] == '/s' else ''}"

@@ -89,10 +89,11 @@ def searches(trial, server, records, texts):
     Parameter `texts`: the numbers at the beginning of the alerts of the runs; each run's query selects another one.
     """
     server.move(os.sched_getaffinity(0))
-    kinds = {"search-text": 'text:"%08daaaa"', "search-payload": "payload./aps/alert:%08d*",
-             "search-header": "header.user-agent:provider/%d*"}
+    kinds = {"search-text": ("a text", 'text:"%08daaaa"'),
+             "search-payload": ("a payload pointer", "payload./aps/alert:%08d*"),
+             "search-header": ("a header field", "header.user-agent:provider/%d*")}
     rows = []
-    for name, query in kinds.items():
+    for name, (condition, query) in kinds.items():
         trial.progress(name)
         times = []
         for text in texts:
@@ -102,7 +103,7 @@ def searches(trial, server, records, texts):
             # No push has this header field.
             if matched != (0 if name == "search-header" else trial.workload.pushes):
                 raise BadRun(f"{query % text} matched {matched} pushes")
-        about = f"query for {name.removeprefix('search-')} over {records:,} records"
+        about = f"query for {condition} over {records:,} records"
         rows.append(Row.absolute(name, about, "ms", times, MOST_MILLISECONDS, query=query))
     return rows
 

@@ -1,5 +1,6 @@
 """Measures what an idle server, an idle connection and an open wait cost."""
 
+import dataclasses
 import os
 import statistics
 import time
@@ -31,12 +32,13 @@ def waits(trial):
     connection = provider.connect(server.port, trial.folder / "Certs/ca.pem", workload.push)
     trial.progress("opening waits")
     with Waits(server, workload.waits) as waiting:
+        opened, delays = waiting.opened, []
+        about = workload.about.replace(f"{workload.waits:,}", f"{opened:,}")
+        trial.workload = dataclasses.replace(workload, about=about)
         rows = compare(trial, load, sides)
-        delays = []
         for run in range(trial.runs):
             trial.progress(f"waits, run {run + 1} of {trial.runs}")
             delays.append(sorted(waiting.delay(connection, load.tokens[0]) for _ in range(SAMPLES)))
-        opened = waiting.opened
     connection.close()
     slowest = [times[int(len(times) * 0.99)] * 1000 for times in delays]
     rows.append(Row.absolute(
@@ -44,7 +46,7 @@ def waits(trial):
         slowest, MOST_DELAY, waits=opened, median_ms=round(statistics.median(sum(delays, [])) * 1000, 3)))
     if opened < workload.waits:
         for row in rows:
-            row.missed = f"the server allows only {opened:,} of {workload.waits:,} waits"
+            row.missed = f"only {opened:,} of {workload.waits:,} waits"
     return rows
 
 
