@@ -35,8 +35,8 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench lint \
-  format clean dist test-dist lint-distribution install uninstall
+.PHONY: help run build test test-swift test-clients test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench \
+  bench-chart lint format clean dist test-dist lint-distribution install uninstall
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
@@ -51,7 +51,8 @@ help:
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
 	@echo 'make fuzz           every fuzz target for ten minutes (FUZZ_SECONDS=60 FUZZ_TARGETS="payloads admin")'
-	@echo 'make bench          server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
+	@echo 'make bench          server CPU per push against nghttpd, queries, waits, memory (BENCH_ARGS="--help" lists what can be varied)'
+	@echo 'make bench-chart    draw what make bench has measured: Images/benchmarks.svg'
 	@echo 'make dist           tarball, Debian package, wheel, npm package, checksums and SBOM: .build/dist (Linux)'
 	@echo 'make test-dist      install and run each package (DIST_ARGS="-k wheel" selects)'
 	@echo 'make install        install what make dist built (PREFIX=/usr/local DESTDIR=); also make uninstall'
@@ -157,6 +158,14 @@ bench: build
 	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
 	@if [ -x .build/clients/bin/python ]; then .build/clients/bin/python Benchmarks/page.py --binary $(program) --json .build/bench-page.json; \
 	  else echo "page: skipped, run make .build/clients/ready first"; fi
+
+bench-chart: .build/chart/ready
+	.build/chart/bin/python Benchmarks/chart.py
+
+.build/chart/ready: Benchmarks/requirements.txt
+	$(PYTHON) -m venv --clear .build/chart
+	.build/chart/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 dist:
 	@.ci/packages build

@@ -1,127 +1,111 @@
-"""Measures a workload: two servers on one core, h2load on another, taking turns."""
+"""Measures two servers on one core, with the load on another core. They take turns."""
 
 import contextlib
 import dataclasses
 import os
-import pathlib
-import subprocess
-import tempfile
+import time
 
-import report
-from loads import Load
 from readers import Readers
-from servers import BadRun, MockProcess, NghttpdProcess
-from workloads import Mock
+from report import Row
+from servers import BadRun, available_memory, touch_memory
+
+# The maximum number of bytes a recorded push may use beyond its own data.
+MOST_BYTES = 250
+# The maximum number of milliseconds for a query over all records of the grown inbox.
+MOST_MILLISECONDS = 300
 
 
-@dataclasses.dataclass
-class Place:
-    """The machine's cores and the processes they are assigned to."""
-
-    server: set
-    load: set
-    reader: set
-
-    @classmethod
-    def of(cls, workload):
-        cores = sorted(os.sched_getaffinity(0))
-        if workload.has_wide_server and len(cores) >= 4:
-            return cls(set(cores[:2]), set(cores[3:]) if workload.ours.is_read else set(cores[2:]), {cores[2]})
-        # With a third core, readers disturb neither the server nor the load generator.
-        return cls({cores[0]}, {cores[-1]}, {cores[1]})
-
-
-def measure(workload, runs, binary, progress):
-    """Measures one workload.
-
-    Returns: the rows of the report.
-    Raises: BadRun if a push was not answered or recorded as expected.
-    """
-    if len(os.sched_getaffinity(0)) < workload.cores:
-        reason = f"not visible here: needs at least {workload.cores} cores"
-        return [report.Row.without_figures(workload, skipped=reason)]
-    with contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apns-mock-bench-")))
-        subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL)
-        if workload.parts:
-            return growth(workload, runs, binary, folder, stack, progress)
-        return duel(workload, runs, binary, folder, stack, progress)
-
-
-def duel(workload, runs, binary, folder, stack, progress):
-    place = Place.of(workload)
-    sides = []
-    for name, side in (("ours", workload.ours), ("theirs", workload.theirs)):
-        if isinstance(side, Mock):
-            server = MockProcess(side, name, binary, folder, place.server)
-        else:
-            server = NghttpdProcess(side, workload.push.paths, folder, place.server)
-        stack.callback(server.stop)
-        server.get_ready()
-        sides.append((side, server, []))
-    load = Load(workload.push, workload.pushes, binary, folder, place.load)
-    progress("warming up")
+def duel(trial):
+    sides = start(trial, trial.workload.ours, trial.workload.theirs)
+    load = trial.load()
+    trial.progress("warming up")
     for _, server, _ in sides:
         load.fill(server)
-    for run in range(runs):
-        progress(f"run {run + 1} of {runs}")
+    return compare(trial, load, sides)
+
+
+def start(trial, *sides):
+    """Starts the servers; returns each with its side of the workload and a list for its figures."""
+    return [(side, trial.start(side, name), []) for side, name in zip(sides, ("ours", "theirs"))]
+
+
+def compare(trial, load, sides):
+    """Runs the workload on both servers in turn; returns a row for each of its figures."""
+    for run in range(trial.runs):
+        trial.progress(f"run {run + 1} of {trial.runs}")
         load.prepare(run)
-        # Each round starts with the server that ended the previous one, so that neither always goes first.
-        for side, server, figures in sides if run % 2 == 0 else reversed(sides):
-            reading = isinstance(side, Mock) and side.is_read
-            with Readers(server.admin_port, place.reader) if reading else contextlib.nullcontext():
+        # Each round starts with the server that ended the previous one, so that neither always goes first. A server
+        # with faults goes first, because the other one's connections send as many pushes as its connections did.
+        for side, server, figures in sides if run % 2 == 0 or load.push.is_tracked else reversed(sides):
+            readers = getattr(side, "readers", None)
+            with Readers(server.admin_port, trial.place.reader, readers) if readers else contextlib.nullcontext():
                 figures.append(load.run(server))
-    return report.Row.duel(workload, load.pushes, *(figures for _, _, figures in sides))
+    return Row.duel(trial.workload, *(figures for _, _, figures in sides))
 
 
-def growth(workload, runs, binary, folder, stack, progress):
-    """Measures an inbox that drops nothing: the cost of its last part compared with its first, and the memory per
-    record.
-
-    About a minute separates the two parts. In that time the machine's load may change, and memory that the inbox
-    grows by can become more expensive to allocate. For this reason a second, younger server runs the first part,
-    alternating with the last part of the older server.
+def growing(trial):
+    """Measures a server whose inbox evicts nothing; with memory that was used before also the memory per record and
+    the time of queries over all records.
     """
-    place, pushes = Place.of(workload), workload.pushes * runs * workload.parts
-    needed = pushes * (2 * workload.push.bytes + 1000)
+    workload, runs, pushes = trial.workload, trial.runs, trial.workload.pushes
+    records = (runs + 1) * pushes
+    needed = records * (2 * workload.push.bytes + 1000)
     if available_memory() < needed:
-        return [report.Row.without_figures(workload, skipped=f"needs {needed >> 20} MiB of free memory")]
-    flags = ("--max-records", str(pushes + workload.pushes), "--max-bytes", f"{needed}")
-    load = Load(workload.push, workload.pushes, binary, folder, place.load)
-    servers = []
-    for side, name in ((workload.ours, "ours"), (workload.theirs, "theirs")):
-        server = MockProcess(dataclasses.replace(side, flags=flags), name, binary, folder, place.server)
-        stack.callback(server.stop)
-        server.get_ready()
-        servers.append(server)
-    old, young = servers
-    progress("warming up")
-    load.run(old)
-    mark, resident, parts = old.mark(), old.resident_bytes(), []
-    for part in range(1, workload.parts):
-        progress(f"part {part} of {workload.parts}")
-        # The inbox is not queried between parts, because queries allocate memory too.
-        parts.append([load.send(old)["cpu_us"] for _ in range(runs)])
-    progress(f"part {workload.parts} of {workload.parts}")
-    load.run(young)
-    last = []
+        return [Row.without_figures(workload, skipped=f"needs {needed >> 20} MiB of free memory")]
+    flags = ("--max-records", str(records), "--max-bytes", str(needed))
+    sides = start(trial, dataclasses.replace(workload.ours, flags=flags), workload.theirs)
+    ours = sides[0][1]
+    load = trial.load()
+    trial.progress("warming up")
+    for _, server, _ in sides:
+        load.run(server)
+    mark, resident, texts = ours.mark(), ours.resident_bytes(), []
     for run in range(runs):
-        costs = {server: load.send(server)["cpu_us"] for server in (servers if run % 2 == 0 else reversed(servers))}
-        last.append((costs[old], costs[young]))
-    grown = old.resident_bytes() - resident
-    progress("looking at the inboxes")
-    old.verify(mark, pushes)
-    young.verify(workload.pushes, workload.pushes * runs)
-    newest = old.api("GET", "/pushes", limit=1, order="desc")["items"][0]
-    return report.Row.growth(workload, pushes, parts, last, grown / pushes, own_bytes(newest, load.tokens[0]))
+        trial.progress(f"run {run + 1} of {runs}")
+        if not workload.has_fresh_memory:
+            touch_memory(needed // (runs + 1))
+        for _, server, figures in sides if run % 2 == 0 else reversed(sides):
+            # The inbox is not queried between runs, because queries allocate memory too.
+            figures.append(load.send(server))
+            if server is ours:
+                texts.append(load.number)
+    grown = (ours.resident_bytes() - resident) / (pushes * runs)
+    trial.progress("checking the inbox")
+    ours.verify(mark, pushes * runs)
+    rows = Row.duel(workload, *(figures for _, _, figures in sides))
+    if workload.has_fresh_memory:
+        return rows
+    newest = ours.api("GET", "/pushes", limit=1, order="desc")["items"][0]
+    own = own_bytes(newest, load.tokens[0])
+    rows.append(Row.absolute(
+        "growing-memory", f"bytes of a record beyond its own {own}", "B", [grown - own], MOST_BYTES,
+        resident_bytes=round(grown, 1), own_bytes=own))
+    return rows + searches(trial, ours, records, texts)
 
 
-def available_memory():
-    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def searches(trial, server, records, texts):
+    """Measures queries whose conditions read every record, on all cores as for a user.
+
+    Parameter `texts`: the numbers at the beginning of the alerts of the runs; each run's query selects another one.
+    """
+    server.move(os.sched_getaffinity(0))
+    kinds = {"search-text": ("a text", 'text:"%08daaaa"'),
+             "search-payload": ("a payload pointer", "payload./aps/alert:%08d*"),
+             "search-header": ("a header field", "header.user-agent:provider/%d*")}
+    rows = []
+    for name, (condition, query) in kinds.items():
+        trial.progress(name)
+        times = []
+        for text in texts:
+            began = time.monotonic()
+            matched = server.api("GET", "/pushes", q=query % text, limit=1)["matched"]
+            times.append((time.monotonic() - began) * 1000)
+            # No push has this header field.
+            if matched != (0 if name == "search-header" else trial.workload.pushes):
+                raise BadRun(f"{query % text} matched {matched} pushes")
+        about = f"query for {condition} over {records:,} records"
+        rows.append(Row.absolute(name, about, "ms", times, MOST_MILLISECONDS, query=query))
+    return rows
 
 
 def own_bytes(record, token):

@@ -6,13 +6,14 @@ device, compared with a server without devices. Benchmarks/README.md explains th
 """
 
 import argparse
+import os
 import pathlib
 import subprocess
 import tempfile
-import time
 
 from bench import positive, run
-from servers import write_fixtures
+from servers import MockProcess
+from workloads import Mock
 
 
 def main():
@@ -23,37 +24,25 @@ def main():
     with tempfile.TemporaryDirectory(prefix="apns-mock-devices-") as folder:
         folder = pathlib.Path(folder)
         subprocess.run([arguments.binary, "certs", "--certs", folder / "Certs"], check=True, capture_output=True)
-        empty = measure(arguments.binary, folder, [])
-        fixtures = folder / "fixtures.json"
-        write_fixtures(fixtures, arguments.devices)
-        full = measure(arguments.binary, folder, ["--fixtures", fixtures])
+        empty, full = (measure(arguments.binary, folder, count) for count in (0, arguments.devices))
     print(f"{arguments.devices:,} devices: ready after {full['seconds']:.1f} s ({full['cpu']:.1f} s CPU), "
           f"{full['resident'] / 1e6:.0f} MB resident, {empty['resident'] / 1e6:.0f} MB without devices, "
           f"{(full['resident'] - empty['resident']) / arguments.devices:.0f} bytes per device; "
           f"at most {full['peak'] / 1e6:.0f} MB while loading")
 
 
-def measure(binary, folder, flags):
+def measure(binary, folder, devices):
     """Starts a server; returns what it used by the time it was ready."""
-    ports = folder / "ports.json"
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        [binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs", "--port-file",
-         ports, "--log-level", "error", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = MockProcess(Mock(registered=devices), f"server-{devices}", binary, folder, os.sched_getaffinity(0))
     try:
-        while not ports.exists():
-            if process.poll() is not None:
-                raise SystemExit(f"devices: the server ended with {process.returncode}")
-            time.sleep(0.01)
-        seconds = time.monotonic() - begin
-        status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines())
-        cpu = time.clock_gettime(~process.pid << 3 | 2)
-        # Pages of the mapped file are not the server's memory: the system drops them when it needs the space.
-        memory = {name: int(status[name].split()[0]) * 1024 for name in ("VmHWM", "RssAnon", "VmRSS")}
-        return {"seconds": seconds, "cpu": cpu, "resident": memory["VmRSS"], "peak": memory["VmHWM"]}
+        server.get_ready()
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+        memory = {name: int(value.split()[0]) * 1024 for name, _, value in (line.partition(":") for line in status)
+                  if name in ("VmHWM", "VmRSS")}
+        return {"seconds": server.ready_after, "cpu": server.cpu_seconds(), "resident": memory["VmRSS"],
+                "peak": memory["VmHWM"]}
     finally:
-        process.terminate()
-        process.wait(30)
+        server.stop()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import json
 import multiprocessing
 import os
 import pathlib
-import resource
 import shutil
 import signal
 import ssl
@@ -24,7 +23,7 @@ import tempfile
 import time
 
 from loads import Load, padded_alert
-from servers import BadRun, MockProcess, NghttpdProcess
+from servers import BadRun, MockProcess, NghttpdProcess, allow_descriptors
 from wire import DATA, END_HEADERS, END_STREAM, HEADERS, Connection, frame, text
 from workloads import Mock, Nghttpd, Push
 
@@ -69,16 +68,6 @@ def parse():
     parser.add_argument("--accept-limit", type=float, help="fail if accepting costs more than this many times nghttpd's CPU")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser.parse_args()
-
-
-def allow_descriptors(needed):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        sys.exit(
-            f"idle: a process may open {hard} files here, and {needed} are needed: raise the hard limit (ulimit -Hn, "
-            f"as root), or measure fewer with --connections {max(1, hard - SERVER_RESERVE)}")
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def measure(server, authority, count, cores, push=None):
@@ -131,7 +120,7 @@ class Crowd:
             except EOFError:
                 error = "ended"
             if error:
-                sys.exit(f"idle: a client {error}")
+                raise BadRun(f"a client {error}")
 
     def __enter__(self):
         return self

@@ -48,7 +48,7 @@ def main():
 def parse():
     # Workloads that reuse their connections and whose servers do nothing else.
     plain = [each.name for each in WORKLOADS if each.figures == ("cpu_us",) and each.ours.threads == 1
-             and not each.parts and not each.push.each_connection and not each.push.each_token]
+             and each.measure == "duel" and each.push.is_plain]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/apns-mock")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=plain,

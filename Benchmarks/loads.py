@@ -1,5 +1,7 @@
-"""The load on the servers: pushes from h2load, with provider tokens made beforehand."""
+"""The load on the servers: pushes from h2load or from this process, with provider tokens made beforehand."""
 
+import bisect
+import collections
 import concurrent.futures
 import itertools
 import os
@@ -7,7 +9,7 @@ import re
 import subprocess
 import time
 
-import resigning
+import provider
 from servers import BadRun
 
 # Pushes that fill an inbox are sent in batches of this size; three of them fill one of default size.
@@ -24,6 +26,8 @@ class Load:
         self.pushes = self.calls * self.each_call
         self.payload, self.payloads = folder / "payload.json", itertools.count()
         self.tokens = [self.token()]
+        # The number of pushes that each connection of the latest tracked run sent and the server recorded.
+        self.lives = []
 
     def token(self, issued_at="0s"):
         command = [self.binary, "token", "provider", "--certs", self.folder / "Certs", "--issued-at", issued_at]
@@ -58,7 +62,7 @@ class Load:
             self.h2load(server, self.tokens[0], PORTION)
             server.verify(mark, PORTION)
             if server.is_full:
-                return
+                return server.select_profile()
 
     def run(self, server):
         """Sends all pushes, verifies that each is answered and recorded as expected, and returns what they cost the
@@ -66,26 +70,33 @@ class Load:
         """
         mark = server.mark()
         figures = self.send(server)
-        server.verify(mark, self.pushes)
+        if not (self.push.is_tracked and server.profile):
+            server.verify(mark, figures["pushes"])
         return figures
 
     def send(self, server):
+        mark = server.mark() if server.profile else None
         cpu, loops, began = server.cpu_seconds(), server.loop_seconds(), time.monotonic()
-        if self.push.each_token:
-            self.resign(server)
-            speeds = []
+        pushes, speeds, ends = self.pushes, [], None
+        if self.push.each_token or self.push.each_connection == 1:
+            ends = self.provide(server, [self.each_call] * self.calls)
+        elif self.push.is_tracked:
+            ends = self.provide(server, [self.pushes] if server.profile else self.lives)
         else:
             tokens = itertools.islice(itertools.cycle(self.tokens), self.calls)
             speeds = [self.h2load(server, token, self.each_call) for token in tokens]
         cpu, loops, took = server.cpu_seconds() - cpu, server.loop_seconds() - loops, time.monotonic() - began
-        return {"cpu_us": cpu / self.pushes * 1e6, "loops_us": loops / self.pushes * 1e6,
-                "per_second": speeds[0] if len(speeds) == 1 else self.pushes / took}
+        if ends is not None:
+            pushes = self.check(server, mark, *ends)
+        return {"pushes": pushes, "cpu_us": cpu / pushes * 1e6, "loops_us": loops / pushes * 1e6,
+                "per_second": speeds[0] if len(speeds) == 1 else pushes / took}
 
     def h2load(self, server, token, pushes):
         """Sends this many pushes and returns how many completed per second."""
         # A different text each time: an identical payload would be recorded as a further attempt at the earlier
         # pushes.
-        self.payload.write_text(padded_alert(next(self.payloads), self.push.bytes))
+        self.number = next(self.payloads)
+        self.payload.write_text(padded_alert(self.number, self.push.bytes))
         command = ["h2load", "-n", str(pushes), "-c", str(self.push.connections), "-m", str(self.push.streams),
                    "-t", str(self.push.threads), "-d", self.payload, "-H", f"authorization: bearer {token}",
                    "-H", f"apns-topic: {self.push.topic}", "-H", "apns-push-type: alert", "-H", "apns-priority: 10",
@@ -100,19 +111,34 @@ class Load:
             raise BadRun(f"not every request was answered {expected}:\n{ended.stdout}{ended.stderr}")
         return float(re.search(r"([\d.]+) req/s", ended.stdout)[1])
 
-    def resign(self, server):
-        """Sends the pushes from this process, on the load generator's cores."""
+    def provide(self, server, lives):
+        """Sends the pushes from this process, on the load generator's cores; see `provider.send`."""
         if self.push.connections != 1:
-            raise BadRun("a JWT is signed anew on one connection alone")
+            raise BadRun("this workload uses one connection at a time")
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, self.cores)
         try:
-            resigning.send(server.port, self.folder / "Certs/ca.pem", self.push, self.tokens,
-                           padded_alert(next(self.payloads), self.push.bytes).encode())
+            return provider.send(server.port, self.folder / "Certs/ca.pem", self.push, self.tokens,
+                                 padded_alert(next(self.payloads), self.push.bytes).encode(), lives)
         except (OSError, ValueError) as problem:
             raise BadRun(str(problem)) from None
         finally:
             os.sched_setaffinity(0, cores)
+
+    def check(self, server, mark, ends, begins):
+        """Checks how each push ended, with faults by comparison with its record.
+
+        Returns: the number of pushes that the server processed.
+        """
+        if not server.profile:
+            if set(ends.values()) != {"accepted"}:
+                raise BadRun(f"not every push was accepted: {collections.Counter(ends.values())}")
+            return len(ends)
+        devices = (path.rpartition("/")[2] for path in self.push.paths)
+        recorded = server.compare(mark, dict(zip(devices, (ends[number] for number in range(len(ends))))))
+        connections = collections.Counter(bisect.bisect(begins, int(device, 16) - 1) for device in recorded)
+        self.lives = list(connections.values())
+        return len(recorded)
 
     def addresses(self, server):
         origin, paths = f"https://127.0.0.1:{server.port}", self.push.paths

@@ -3,9 +3,11 @@
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -18,16 +20,50 @@ class BadRun(Exception):
     """A measurement that does not count: a server did not become ready, or a push was not handled as expected."""
 
 
+FAULT_PROFILES = pathlib.Path(__file__).parent / "FaultProfiles"
+
+
+def available_memory():
+    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def touch_memory(size):
+    """Writes to `size` bytes in a process that exits, so that the servers get memory that has been used before: the
+    first write to a page of a virtual machine can cost ten times as much as the later ones.
+    """
+    size = min(size, available_memory() - (1 << 30))
+    if size > 0:
+        subprocess.run([sys.executable, "-c", f"b'1' * {size}"], check=True)
+
+
+def allow_descriptors(needed):
+    """Raises the limit of open files for this process and those it starts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise BadRun(f"a process may open {hard} files here, and {needed} are needed: raise the hard limit "
+                     "(ulimit -Hn, as root)")
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
 class ServerProcess:
     """A server pinned to some cores and stopped by its process id."""
 
     # Prefix of the server's command, for programs such as valgrind.
     wrapper = ()
+    # The fault profile during the measurement.
+    profile = None
 
     def start(self, command, cores, **options):
-        self.process = subprocess.Popen(
-            [*self.wrapper, *command], preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL,
-            **options)
+        own_cores = os.sched_getaffinity(0)
+        # Inherited by the process. A function called in the child would prevent `vfork` and delay the start.
+        os.sched_setaffinity(0, cores)
+        self.began = time.monotonic()
+        self.process = subprocess.Popen([*self.wrapper, *command], stdout=subprocess.DEVNULL, **options)
+        os.sched_setaffinity(0, own_cores)
 
     def cpu_seconds(self):
         """Returns the CPU time so far in seconds, with nanosecond resolution, including that of ended threads."""
@@ -44,14 +80,23 @@ class ServerProcess:
         pages = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def move(self, cores):
+        for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), cores)
+
+    def select_profile(self):
+        """Selects the workload's fault profile, if it has one."""
+
     def wait_until(self, condition, seconds=30):
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise BadRun(f"{self.process.args[0]} did not get ready")
-            time.sleep(0.01)
+            time.sleep(0.001)
 
     def stop(self):
+        if self.process.poll() is not None:
+            return
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(10)
@@ -74,13 +119,14 @@ class MockProcess(ServerProcess):
     """`apns-mock serve`."""
 
     def __init__(self, side, name, binary, folder, cores):
-        self.statuses, self.devices, self.port_file = side.statuses, side.devices, folder / f"{name}.json"
+        self.statuses, self.devices, self.profile = side.statuses, side.devices, side.profile
+        self.port_file = folder / f"{name}.json"
         config = folder / f"{name}.yaml"
         config.write_text(json.dumps({"apns": dict(side.settings)}))
         command = [
             binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs",
             "--port-file", self.port_file, "--config", config, "--threads", str(side.threads), "--log-level", "error",
-            *side.flags]
+            "--profiles", FAULT_PROFILES, *side.flags]
         if side.registered:
             fixtures = folder / f"{name}-fixtures.json"
             write_fixtures(fixtures, side.registered)
@@ -91,6 +137,7 @@ class MockProcess(ServerProcess):
 
     def get_ready(self):
         self.wait_until(self.port_file.exists)
+        self.ready_after = time.monotonic() - self.began
         ports = json.loads(self.port_file.read_text())
         self.port, self.admin_port = ports["apns"][0]["port"], ports["admin"]["port"]
         for device in self.devices:
@@ -104,6 +151,10 @@ class MockProcess(ServerProcess):
             return json.load(urllib.request.urlopen(request, timeout=120))
         except urllib.error.HTTPError as error:
             raise BadRun(f"{method} {path}: {error.code} {error.read().decode()}") from None
+
+    def select_profile(self):
+        if self.profile:
+            self.api("PUT", "/profile", body={"name": self.profile})
 
     def inbox(self):
         return self.api("GET", "/status")["inbox"]
@@ -132,6 +183,30 @@ class MockProcess(ServerProcess):
             evicted = max(0, page["evicted"] - mark)
         if sum(matched.values()) + evicted != pushes or not all(matched.values()):
             raise BadRun(f"{pushes} pushes sent; recorded by status: {matched}, dropped since: {evicted}")
+
+    def compare(self, mark, ends):
+        """Compares the records since `mark` with how the push to each device ended for the client (`provider.send`).
+        A lost push may be recorded or not, depending on where its connection broke.
+
+        Returns: the recorded devices.
+        """
+        records, after = [], mark
+        while after is not None:
+            page = self.api("GET", "/pushes", after=after, limit=1000, fields="request.device_token,served.status")
+            records += [(each["request"]["device_token"], each["served"]["status"]) for each in page["items"]]
+            after = page["next"]
+        statuses = dict(records)
+        if len(statuses) != len(records) or statuses.keys() - ends.keys():
+            raise BadRun("a push was recorded more than once, or was not sent")
+        for device, end in ends.items():
+            status = statuses.get(device)
+            is_right = {"accepted": status == 200, "rejected": status not in (200, None),
+                        "reset": device in statuses and status is None, "lost": True}
+            if not is_right[end]:
+                raise BadRun(f"a push was {end}, but its record has the status {status}")
+        if set(ends.values()) == {"accepted"}:
+            raise BadRun("no fault occurred")
+        return statuses
 
 
 class NghttpdProcess(ServerProcess):

@@ -1,113 +1,95 @@
-#!/usr/bin/env python3
-"""Measures the delay between a push's response and the response to a wait for that push, under concurrent waits and load.
+"""Open requests for `GET /pushes/wait`."""
 
-One thread polls both sockets at once. The delay is the time from the first byte received for the push to the first byte
-received for the wait, and zero if the wait's byte comes first. Run it with the client tests' Python on an idle machine:
-.build/clients/bin/python Benchmarks/waits.py
-"""
-
-import argparse
+import itertools
 import json
-import pathlib
 import select
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "Tests/Clients"))
+from servers import BadRun
 
-from support.server import Server  # noqa: E402
-from support.wire import connect, push_headers  # noqa: E402
-
-BODY = b'{"aps":{"alert":"hello"}}'
+PAYLOAD = b'{"aps":{"alert":"hello"}}'
+# After this many requests, the server's refusals are looked for.
+PORTION = 100
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=ROOT / ".build/release/apns-mock")
-    parser.add_argument("--waiters", type=int, default=300, help="waits at once (default 300)")
-    parser.add_argument("--samples", type=int, default=3000, help="waits that end by a push of theirs (default 3000)")
-    parser.add_argument("--load", type=int, default=1000, help="other pushes a second (default 1000; 0 for none)")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a line")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="apns-mock-bench-") as certs:
-        server = Server(pathlib.Path(arguments.binary).resolve(), certs)
-        others = Load(server, arguments.load)
-        try:
-            began, before = time.monotonic(), newest(server)
-            gaps = sorted(sample(server, arguments.waiters, arguments.samples))
-            pushes = (newest(server) - before - len(gaps)) / (time.monotonic() - began)
-        finally:
-            others.stop()
-            server.stop()
-    summary = {
-        "waiters": arguments.waiters, "other_pushes_per_second": round(pushes), "samples": len(gaps),
-        **{name: round(gaps[min(len(gaps) - 1, int(len(gaps) * share))] * 1000, 3)
-           for name, share in (("median_ms", 0.5), ("p90_ms", 0.9), ("p99_ms", 0.99), ("max_ms", 1))},
-    }
-    print(json.dumps(summary) if arguments.json else ", ".join(f"{key} {value}" for key, value in summary.items()))
+class Waits:
+    """Waits on connections of their own, each for a push to a device of its own, until the end of the `with` block."""
+
+    def __init__(self, server, count):
+        self.port, self.waits = server.admin_port, []
+        after = server.mark()
+        for number in range(1, count + 1):
+            wait = socket.create_connection(("127.0.0.1", self.port), timeout=20), f"{number:064x}"
+            self.waits.append(wait)
+            ask(*wait, after)
+            # The server answers a wait that it refuses at once.
+            if (number % PORTION == 0 or number == count) and self.drop_refused(20):
+                while self.drop_refused(500):
+                    pass
+                break
+        if not self.waits:
+            raise BadRun("the server allows no waits")
+        self.opened, self.turns = len(self.waits), itertools.cycle(self.waits)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for connection, _ in self.waits:
+            connection.close()
+
+    def drop_refused(self, milliseconds):
+        """Closes those of the newest waits that the server has answered; returns whether there were any."""
+        newest = {connection.fileno(): (connection, device) for connection, device in self.waits[-PORTION:]}
+        poll = select.poll()
+        for descriptor in newest:
+            poll.register(descriptor, select.POLLIN)
+        refused = [newest[descriptor] for descriptor, _ in poll.poll(milliseconds)]
+        for wait in refused:
+            self.waits.remove(wait)
+            wait[0].close()
+        return bool(refused)
+
+    def delay(self, provider, token):
+        """Sends a push for the next wait, and opens the wait again.
+
+        Returns: the seconds from the first byte of the push's response to the first byte of the wait's response; 0 if
+        that came first.
+        """
+        connection, device = next(self.turns)
+        provider.push(0, f"/3/device/{device}", token, PAYLOAD)
+        provider.flush()
+        poll, seen = select.poll(), {}
+        for one in (provider.socket, connection):
+            poll.register(one, select.POLLIN)
+        while len(seen) < 2:
+            ready = poll.poll(20_000)
+            now = time.perf_counter()
+            if not ready:
+                raise BadRun("a wait or its push got no response within 20 s")
+            for descriptor, _ in ready:
+                seen[descriptor] = now
+                poll.unregister(descriptor)
+        provider.finish()
+        result = read_response(connection)
+        if provider.ends.pop(0) != "accepted" or result["matched"] != 1:
+            raise BadRun(f"a push was not accepted, or its wait not satisfied: {result}")
+        ask(connection, device, result["seq"])
+        return max(0, seen[connection.fileno()] - seen[provider.socket.fileno()])
 
 
-class Load:
-    """Pushes to one device at a given rate per second, sent by h2load."""
-
-    def __init__(self, server, rate):
-        self.process = rate and subprocess.Popen(
-            ["h2load", "-D", "100000", "-c", "4", "-m", "10", f"--rps={max(1, rate // 4)}", "-d", self.payload(server),
-             "-H", f"authorization: {server.bearer}", "-H", "apns-topic: com.example.load", "-H", "apns-push-type: alert",
-             f"https://127.0.0.1:{server.port}/3/device/{'cd' * 32}"],
-            stdout=subprocess.DEVNULL)
-
-    @staticmethod
-    def payload(server):
-        path = server.directory / "payload.json"
-        path.write_bytes(BODY)
-        return path
-
-    def stop(self):
-        if self.process:
-            self.process.kill()
-            self.process.wait()
+def ask(connection, device, after):
+    connection.sendall(f"GET /api/v1/pushes/wait?device_token={device}&timeout=5m&after={after} HTTP/1.1\r\n"
+                       "host: localhost\r\n\r\n".encode())
 
 
-def newest(server):
-    return server.api("GET", "/status")["inbox"]["last_seq"]
-
-
-def begin_wait(server, device):
-    waiter = socket.create_connection((server.admin_host, server.admin_port))
-    waiter.sendall(b"GET /api/v1/pushes/wait?device_token=%s&timeout=5m&after=%d HTTP/1.1\r\nhost: localhost\r\n\r\n"
-                   % (device.encode(), newest(server)))
-    return waiter
-
-
-def sample(server, count, samples):
-    devices = [f"{number:064x}" for number in range(1, count + 1)]
-    waiters = [begin_wait(server, device) for device in devices]
-    with connect(server) as wire:
-        wire.push(push_headers(server, "ab" * 32), BODY)
-        for number in range(samples):
-            waiter, device = waiters[number % count], devices[number % count]
-            headers = push_headers(server, device)
-            stream = wire.open(headers, BODY)
-            seen = {}
-            while len(seen) < 2:
-                ready, _, _ = select.select([one for one in (wire.sock, waiter) if one not in seen], [], [], 20)
-                now = time.perf_counter()
-                if not ready:
-                    sys.exit("nothing came within 20 s")
-                seen |= {one: now for one in ready}
-            assert wire.response(stream).status == 200
-            yield max(0, seen[waiter] - seen[wire.sock])
-            assert waiter.recv(65536).startswith(b"HTTP/1.1 200 ")
-            waiter.close()
-            waiters[number % count] = begin_wait(server, device)
-    for waiter in waiters:
-        waiter.close()
-
-
-if __name__ == "__main__":
-    main()
+def read_response(connection):
+    with connection.makefile("rb") as file:
+        if b" 200 " not in file.readline():
+            raise BadRun("a wait was not answered 200")
+        size = 0
+        while (line := file.readline().lower()) not in (b"\r\n", b""):
+            if line.startswith(b"content-length:"):
+                size = int(line.partition(b":")[2])
+        return json.loads(file.read(size))
