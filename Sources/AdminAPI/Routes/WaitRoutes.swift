@@ -68,11 +68,17 @@ final class WaitLimit: Sendable {
     deinit { waits.count.withLockedValue { $0 -= 1 } }
   }
 
-  /// The maximum number of waiting requests: half of the connections to the admin listener.
+  /// The maximum number of waiting requests: all connections to the admin listener but 256, at least
+  /// half of them.
   let limit: Int
   private let count = NIOLockedValueBox(0)
 
-  init(limit: Int = max(1, FileDescriptorBudget.adminConnections / 2)) { self.limit = limit }
+  private static var defaultLimit: Int {
+    let connections = FileDescriptorBudget.adminConnections
+    return max(1, connections / 2, connections - 256)
+  }
+
+  init(limit: Int = defaultLimit) { self.limit = limit }
 
   /// Counts a request that is about to wait.
   ///

@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
@@ -5,6 +6,8 @@ internal import Synchronization
 struct InboxChanges: Sendable {
   /// New records in their current state, in ascending order.
   var records: [Record] = []
+  /// All records up to this `seq` were in earlier changes.
+  var after = 0
   /// All records up to this `seq` are in these or earlier changes.
   var through = 0
   /// The number of records that arrived and were removed before they could be reported.
@@ -26,24 +29,37 @@ struct InboxChanges: Sendable {
 
 /// A receiver of the changes of an inbox.
 protocol InboxListener: AnyObject, Sendable {
+  /// Keys of the only device tokens whose pushes concern the listener; nil if all records do. It receives changes only
+  /// if they contain a record of one of these tokens, or if records were removed.
+  var deviceTokens: Set<PushKey>? { get }
   /// Receives the next changes. Called for one listener after the other, so it must return quickly.
   func inboxDidChange(_ changes: InboxChanges)
   /// Called once after the last changes.
   func inboxDidClose()
 }
 
+extension InboxListener {
+  var deviceTokens: Set<PushKey>? { nil }
+}
+
 /// Notifies listeners of the changes of an inbox, without polling.
 ///
 /// Appending a record only signals that there is something new. One task at a time then reads the new records from
 /// the inbox, outside of every lock that a push waits for, and notifies all listeners. Changes that accumulate in
-/// between are reported together, so a burst costs each listener one visit of each new record. Without listeners, a
-/// push costs one relaxed load.
+/// between are reported together, so a burst costs each listener one visit of each new record. A listener for some device
+/// tokens, such as a test that waits for its own push, is found by them, so that thousands of them cost no more than one.
+/// Without listeners, a push costs one relaxed load.
 final class InboxNotifier: Sendable {
   /// The maximum number of server events that accumulate between two rounds.
   private static let eventLimit = 4096
 
-  private struct State {
+  fileprivate struct State {
+    /// All listeners.
     var listeners: [ObjectIdentifier: any InboxListener] = [:]
+    /// The listeners whom all records concern.
+    var ofAllRecords: [ObjectIdentifier: any InboxListener] = [:]
+    /// The other listeners, by the keys of their device tokens.
+    var byDeviceToken: [PushKey: [any InboxListener]] = [:]
     /// Every listener was notified of the records up to this `seq`, or was added later.
     var notified = 0
     var pending = Pending()
@@ -52,7 +68,7 @@ final class InboxNotifier: Sendable {
     var isClosed = false
   }
 
-  private struct Pending {
+  fileprivate struct Pending {
     var updated: [Int] = []
     var emptiedThrough: Int?
     var reset: [String] = []
@@ -62,6 +78,10 @@ final class InboxNotifier: Sendable {
 
   private let state = NIOLockedValueBox(State())
   private let hasListeners = Atomic<Bool>(false)
+  private let notifiedThrough = Atomic<Int>(0)
+
+  /// All listeners whom they concern have received the records up to this `seq`.
+  var deliveredThrough: Int { notifiedThrough.load(ordering: .acquiring) }
 
   // MARK: - Listeners
 
@@ -78,7 +98,7 @@ final class InboxNotifier: Sendable {
         state.pending = Pending()
         state.notified = max(state.notified, inbox.snapshot().lastSeq)
       }
-      state.listeners[ObjectIdentifier(listener)] = listener
+      state.add(listener)
       return true
     }
   }
@@ -86,7 +106,7 @@ final class InboxNotifier: Sendable {
   /// Removes a listener. A notification that is already under way may still reach it.
   func remove(_ listener: any InboxListener) {
     state.withLockedValue { state in
-      state.listeners[ObjectIdentifier(listener)] = nil
+      state.remove(listener)
       if state.listeners.isEmpty { hasListeners.store(false, ordering: .relaxed) }
     }
   }
@@ -107,10 +127,30 @@ final class InboxNotifier: Sendable {
 
   // MARK: - Notifications
 
+  /// The keys of the device tokens of records that are about to be appended; nil without listeners.
+  func deviceTokens(of records: [Record]) -> [PushKey?]? {
+    hasListeners.load(ordering: .relaxed) ? records.map(\.deviceTokenKey) : nil
+  }
+
   /// Signals that records were appended.
-  func appended(to inbox: Inbox) {
+  ///
+  /// - Parameters:
+  ///   - first: The `seq` of the first one.
+  ///   - deviceTokens: What `deviceTokens(of:)` returned for them.
+  func appended(to inbox: Inbox, from first: Int, _ deviceTokens: [PushKey?]?) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    scheduleRound(inbox) { _ in }
+    // A round wakes another thread. Usually the new records concern no listener, and only the position changes.
+    // Measured with ten thousand waits:
+    // 5.5 % of CPU per push (`make bench`).
+    let isSettled = state.withLockedValue { state in
+      guard let deviceTokens, !state.isRunning, state.notified == first - 1, state.ofAllRecords.isEmpty,
+        !deviceTokens.contains(where: { key in key.map { state.byDeviceToken[$0] != nil } ?? false })
+      else { return false }
+      state.notified += deviceTokens.count
+      notifiedThrough.store(state.notified, ordering: .releasing)
+      return true
+    }
+    if !isSettled { scheduleRound(inbox) { _ in } }
   }
 
   /// Signals that a pending record has ended, or that its delivery or its findings changed.
@@ -159,7 +199,7 @@ final class InboxNotifier: Sendable {
     }
     let closedListeners = state.withLockedValue { state in
       guard state.isClosed else { return [any InboxListener]() }
-      defer { state.listeners = [:] }
+      defer { (state.listeners, state.ofAllRecords, state.byDeviceToken) = ([:], [:], [:]) }
       return Array(state.listeners.values)
     }
     for listener in closedListeners { listener.inboxDidClose() }
@@ -182,7 +222,7 @@ final class InboxNotifier: Sendable {
     if let through = pending.emptiedThrough {
       notify(
         InboxChanges(
-          through: notified, missed: max(0, through - notified), emptiedThrough: through, reset: pending.reset))
+          after: notified, through: notified, missed: max(0, through - notified), emptiedThrough: through, reset: pending.reset))
       notified = max(notified, through)
     }
     let end = inbox.snapshot().lastSeq
@@ -209,17 +249,55 @@ final class InboxNotifier: Sendable {
     var iterator = InboxIterator(snapshot, selection)
     let records = iterator.next() ?? []
     return InboxChanges(
-      records: records, through: max(seq, iterator.through), missed: max(0, iterator.through - seq - records.count),
+      records: records, after: seq, through: max(seq, iterator.through), missed: max(0, iterator.through - seq - records.count),
       evictedThrough: snapshot.lastEvicted)
   }
 
-  /// Notifies all listeners. They are read after the changes, because a listener added later takes a snapshot that
-  /// contains these changes.
+  /// Notifies the listeners whom the changes concern. They are read after the changes, because a listener added later
+  /// takes a snapshot that contains these changes.
   private func notify(_ changes: InboxChanges) {
-    let listeners = state.withLockedValue { state in
-      state.notified = max(state.notified, changes.through, changes.emptiedThrough ?? 0)
-      return Array(state.listeners.values)
+    let seq = max(changes.through, changes.emptiedThrough ?? 0)
+    let (listeners, byDeviceToken) = state.withLockedValue { state in
+      state.notified = max(state.notified, seq)
+      // Removed records are missing from the changes, and may concern anybody.
+      let concernsAll = changes.missed > 0 || changes.emptiedThrough != nil
+      return concernsAll ? (state.listeners, [:]) : (state.ofAllRecords, state.byDeviceToken)
     }
-    for listener in listeners { listener.inboxDidChange(changes) }
+    for listener in listeners.values { listener.inboxDidChange(changes) }
+    if !byDeviceToken.isEmpty { notify(byDeviceToken, changes) }
+    notifiedThrough.store(max(seq, deliveredThrough), ordering: .releasing)
+  }
+
+  private func notify(_ byDeviceToken: [PushKey: [any InboxListener]], _ changes: InboxChanges) {
+    var concerned: [ObjectIdentifier: (listener: any InboxListener, changes: InboxChanges)] = [:]
+    func add(_ record: Record, to list: WritableKeyPath<InboxChanges, [Record]>) {
+      guard let key = record.deviceTokenKey, let listeners = byDeviceToken[key] else { return }
+      for listener in listeners {
+        let none = InboxChanges(after: changes.after, through: changes.through, evictedThrough: changes.evictedThrough)
+        concerned[ObjectIdentifier(listener), default: (listener, none)].changes[keyPath: list].append(record)
+      }
+    }
+    for record in changes.records { add(record, to: \.records) }
+    for record in changes.updated { add(record, to: \.updated) }
+    for (listener, changes) in concerned.values { listener.inboxDidChange(changes) }
+  }
+}
+
+extension InboxNotifier.State {
+  fileprivate mutating func add(_ listener: any InboxListener) {
+    let id = ObjectIdentifier(listener)
+    listeners[id] = listener
+    guard let keys = listener.deviceTokens else { return ofAllRecords[id] = listener }
+    for key in keys { byDeviceToken[key, default: []].append(listener) }
+  }
+
+  fileprivate mutating func remove(_ listener: any InboxListener) {
+    let id = ObjectIdentifier(listener)
+    listeners[id] = nil
+    ofAllRecords[id] = nil
+    for key in listener.deviceTokens ?? [] {
+      byDeviceToken[key]?.removeAll { $0 === listener }
+      if byDeviceToken[key]?.isEmpty == true { byDeviceToken[key] = nil }
+    }
   }
 }

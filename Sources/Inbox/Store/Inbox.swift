@@ -67,6 +67,7 @@ package final class Inbox: Sendable {
 
   private func append(_ records: inout [Record], isCounted: Bool) -> Int {
     guard !records.isEmpty else { return 0 }
+    let deviceTokens = notifier.deviceTokens(of: records)
     let first = state.withLockedValue { state in
       let first = state.nextSeq
       for index in records.indices { records[index].seq = first + index }
@@ -76,7 +77,7 @@ package final class Inbox: Sendable {
       evict(from: &state)
       return first
     }
-    notifier.appended(to: self)
+    notifier.appended(to: self, from: first, deviceTokens)
     return first
   }
 

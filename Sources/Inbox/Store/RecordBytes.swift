@@ -173,12 +173,26 @@ struct RecordChunk: Sendable {
 
   /// Returns the mark of a device token. One in 65536 other device tokens has the same mark.
   static func mark(ofDeviceToken token: String) -> UInt16 {
-    var token = token
-    return token.withUTF8 { mark(of: UnsafeRawBufferPointer($0)) }
+    UInt16(truncatingIfNeeded: PushKey(deviceToken: token).number)
   }
 
   /// Returns the mark of a device token, the same for tokens that differ only in case.
   private static func mark(of token: UnsafeRawBufferPointer) -> UInt16 {
     UInt16(truncatingIfNeeded: PushKey(deviceToken: token).number)
+  }
+}
+
+extension PushKey {
+  /// Computes a key of a device token only, the same for tokens that differ only in case.
+  init(deviceToken token: String) {
+    var token = token
+    self = token.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)) }
+  }
+}
+
+extension Record {
+  /// The key of the device token only; nil if the path has none.
+  var deviceTokenKey: PushKey? {
+    withOptionalBytes(head { $0.byteRange($0.verdict.facts.deviceToken) }) { $0.map(PushKey.init(deviceToken:)) }
   }
 }

@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import NIOConcurrencyHelpers
 
 /// A single wait: counts the records in the inbox, then those that arrive, until the result is known or the timeout
@@ -28,6 +29,8 @@ final class Waiter: InboxListener {
     var emptiedThrough: Int?
   }
 
+  /// A condition on device tokens makes the wait independent of all other pushes.
+  let deviceTokens: Set<PushKey>?
   private let inbox: Inbox
   private let deadline: ContinuousClock.Instant
   private let state: NIOLockedValueBox<State>
@@ -35,6 +38,7 @@ final class Waiter: InboxListener {
   init(_ query: WaitQuery, in inbox: Inbox) {
     let startedAt = ContinuousClock.now
     self.inbox = inbox
+    deviceTokens = query.selection.filter.deviceTokens.map { Set($0.map { PushKey(deviceToken: $0) }) }
     deadline = startedAt + query.timeout
     state = NIOLockedValueBox(State(counts: WaitCounts(query, startedAt: startedAt)))
   }
@@ -136,7 +140,7 @@ final class Waiter: InboxListener {
       guard state.termination == nil else { return false }
       let now = ContinuousClock.now
       if let through = changes.emptiedThrough { empty(&state, through: through, at: now) }
-      if changes.missed > 0, changes.evictedThrough > state.seen { state.counts.isComplete = false }
+      if changes.missed > 0, changes.evictedThrough > max(state.seen, changes.after) { state.counts.isComplete = false }
       for record in changes.records where record.seq > state.seen { state.counts.update(record, at: now) }
       for record in changes.updated { state.counts.update(record, at: now) }
       state.seen = max(state.seen, changes.through)
@@ -167,8 +171,9 @@ final class Waiter: InboxListener {
       case .unsatisfiable: state.termination = .unsatisfiable
       case .open where now >= deadline: state.termination = .timedOut
       case .open(let until):
-        state.timer.schedule(at: min(until ?? deadline, deadline)) { [weak self] in self?.check() }
+        return state.timer.schedule(at: min(until ?? deadline, deadline)) { [weak self] in self?.check() }
       }
+      state.seen = max(state.seen, inbox.notifier.deliveredThrough)
     }
   }
 
