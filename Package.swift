@@ -97,18 +97,26 @@ let package = Package(
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ], exclude: ["OpenAPI"], swiftSettings: strict),
+    // Does not depend on AdminAPI, so that the two compile at the same time.
+    .target(
+      name: "ClientCommands",
+      dependencies: [
+        "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
+        "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], swiftSettings: strict),
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage",
-        "Inbox",
-        "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
+        "AdminAPI", "APNSRules", "ClientCommands", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
+        "PlatformLibc", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ], swiftSettings: strict),
     // The trait `.apns()` of Swift Testing.
@@ -165,16 +173,22 @@ let package = Package(
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
-      name: "APNSMockCommandTests",
+      name: "ClientCommandsTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS",
-        "Notation", "TestSupport", "TLSEngine",
+        "AdminAPI", "APNSRules", "ClientCommands", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
+        "TestSupport", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+      ], swiftSettings: strict),
+    .testTarget(
+      name: "APNSMockCommandTests",
+      dependencies: [
+        "APNSMockCommand", "APNSRules", "ClientCommands", "FaultModel", "Faults", "MockAPNS", "Notation", "TestSupport",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6],

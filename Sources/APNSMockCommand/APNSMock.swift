@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommands
 import Notation
 
 /// The root command.
@@ -20,16 +21,10 @@ struct APNSMock: AsyncParsableCommand {
       signal. exec returns the exit code of its program.
       """,
     version: Version.text,
-    subcommands: [
-      ServeCommand.self, CertsCommand.self, KeyCommand.self, TokenCommand.self, SendCommand.self, ListCommand.self,
-      GetCommand.self, TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self,
-      RemoveCommand.self, ExportCommand.self, ImportCommand.self, ViewCommand.self, ExecCommand.self, EnvCommand.self,
-      ProfileCommand.self,
-      RuleCommand.self, DeviceCommand.self, ChannelCommand.self, FixturesCommand.self, FaultsCommand.self,
-      HaltCommand.self, ResumeCommand.self, ResetCommand.self, ClockCommand.self, DoctorCommand.self,
-      HealthcheckCommand.self, OpenAPICommand.self, ConfigCommand.self,
-      CompletionCommand.self, VersionCommand.self,
-    ],
+    subcommands: [ServeCommand.self] + CommandGroups.pushes + [ViewCommand.self, ExecCommand.self]
+      + CommandGroups.server + [
+        OpenAPICommand.self, ConfigCommand.self, CompletionCommand.self, VersionCommand.self,
+      ],
     defaultSubcommand: ServeCommand.self)
 }
 

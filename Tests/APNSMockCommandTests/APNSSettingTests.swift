@@ -1,4 +1,5 @@
 import APNSRules
+import ClientCommands
 import Testing
 
 @testable import APNSMockCommand

@@ -1,3 +1,4 @@
+import ClientCommands
 import FaultModel
 import Faults
 import MockAPNS

@@ -1,5 +1,6 @@
 import APNSRules
 import ArgumentParser
+import ClientCommands
 import FaultModel
 import Faults
 import Logging

@@ -1,4 +1,5 @@
 import APNSRules
+import ClientCommands
 import Inbox
 import MockAPNS
 import Notation
@@ -104,8 +105,7 @@ struct ExecChecks: Sendable {
     do throws(VerificationFailure) {
       return try Verification(json: file.json, in: context)
     } catch {
-      throw file.failure(
-        error.problems.map { VerificationFile.Mistake(pointer: $0.pointer, message: $0.message, hint: $0.hint) })
+      throw file.failure(error)
     }
   }
 }

@@ -1,3 +1,4 @@
+import ClientCommands
 import Inbox
 import Logging
 import MockAPNS

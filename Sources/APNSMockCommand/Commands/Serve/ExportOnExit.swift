@@ -1,3 +1,4 @@
+import ClientCommands
 import Inbox
 import MockAPNS
 import PlatformLibc

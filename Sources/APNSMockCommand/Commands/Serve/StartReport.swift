@@ -1,5 +1,6 @@
 import AdminAPI
 import APNSRules
+import ClientCommands
 import Devices
 import Logging
 import MockAPNS

@@ -1,11 +1,10 @@
-import APNSRules
 import AdminAPI
+import ClientCommands
 import Devices
 import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
 import Notation
-import PlatformLibc
 import TLSEngine
 
 /// A running server with its admin listener and port file.
@@ -89,57 +88,6 @@ struct StartedServer: Sendable {
   /// Returns an admin token of 128 random bits.
   private static func randomAdminToken() -> String {
     Hexadecimal.text((0..<16).map { _ in UInt8.random(in: 0...UInt8.max) })
-  }
-}
-
-/// The port file written by this process.
-struct WrittenPortFile: Sendable {
-  /// The absolute path, because the working directory may change.
-  let path: String
-  private let bytes: [UInt8]
-
-  /// Writes the file.
-  ///
-  /// - Throws: `CommandFailure` if it cannot be written.
-  init(_ content: PortFile, at path: String) throws {
-    self.path = Files.absolute(path)
-    bytes = content.json
-    do {
-      try Files.replace(self.path, with: bytes)
-    } catch {
-      throw CommandFailure(.usage, "\(Setting.portFile.flag): \(error)")
-    }
-  }
-
-  /// Removes the file, unless another server has replaced it.
-  func remove() { WholeFile(path: path).remove(ifItHolds: bytes) }
-}
-
-extension PortFile {
-  /// Creates the content for a server.
-  init(of state: ServerState) {
-    func listeners(_ isIncluded: (ListenerKind) -> Bool) -> [Listener] {
-      state.listeners.filter { isIncluded($0.kind) }.map {
-        Listener(endpoint: $0.endpoint, environment: $0.environment)
-      }
-    }
-    self.init(
-      pid: getpid(), apns: listeners(\.isAPNs), apnsPlain: listeners { $0 == .cleartext },
-      proxy: listeners { $0 == .connectProxy }.first, manage: listeners { $0 == .management },
-      admin: state.adminAddress, ca: state.certificates.caPath,
-      keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
-      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
-  }
-
-  /// Creates the content for a `view` of an export.
-  ///
-  /// - Parameters:
-  ///   - address: The address of the admin listener.
-  ///   - token: The bearer token that the admin API requires; nil for none.
-  init(viewerAt address: Endpoint, token: String?) {
-    self.init(
-      pid: getpid(), apns: [], admin: address, ca: "", keyID: "", teamID: "", key: "", environment: .sandbox, seed: 0,
-      adminToken: token, isView: true)
   }
 }
 

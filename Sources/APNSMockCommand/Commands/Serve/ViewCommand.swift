@@ -1,5 +1,6 @@
 import AdminAPI
 import ArgumentParser
+import ClientCommands
 import Inbox
 import Logging
 import MockAPNS

@@ -1,3 +1,4 @@
+import ClientCommands
 import PlatformLibc
 
 /// A child process with this program's process group, standard streams, working directory and limits, as `env` would

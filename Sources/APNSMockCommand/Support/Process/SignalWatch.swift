@@ -1,3 +1,4 @@
+import ClientCommands
 import Dispatch
 import PlatformLibc
 

@@ -1,4 +1,5 @@
 import APNSRules
+import ClientCommands
 
 /// A commented configuration file with every setting and its default.
 enum SampleConfiguration {

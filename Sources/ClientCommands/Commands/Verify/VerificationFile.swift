@@ -1,0 +1,89 @@
+import FaultModel
+import Faults
+package import Inbox
+import Notation
+
+/// A file with expectations in JSON or YAML.
+package struct VerificationFile {
+  /// The file's name in messages.
+  package let name: String
+  /// The content as YAML; nil for JSON that the YAML parser rejects.
+  private let root: YAMLNode?
+  /// The content as JSON.
+  package let json: [UInt8]
+
+  /// Reads a file; `-` is standard input.
+  ///
+  /// - Throws: `CommandFailure` with status `usage` if the content is neither JSON nor YAML.
+  package init(path: String) throws {
+    try self.init(try Files.contents(of: path), name: path == "-" ? "stdin" : path)
+  }
+
+  /// Parses the content of a file.
+  ///
+  /// - Parameter name: The file's name in messages.
+  init(_ bytes: [UInt8], name: String) throws {
+    self.name = name
+    // The parser counts a byte order mark as a column, and JSON has none.
+    let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+    do throws(YAMLError) {
+      let text = try YAMLNode.text(bytes)
+      if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil {
+        json = bytes
+        root = try? YAMLNode.parse(text)
+      } else {
+        guard let root = try YAMLNode.parse(text) else {
+          throw YAMLError(at: nil, "the file is empty", hint: "add expectations")
+        }
+        var writer = JSONWriter()
+        root.write(to: &writer)
+        json = writer.bytes
+        self.root = root
+      }
+    } catch {
+      let message = error.message + (error.hint.map { ", \($0)" } ?? "")
+      throw CommandFailure(.usage, lines: ["\(Self.location(error.position, in: name)): \(message)"])
+    }
+  }
+
+  private static func location(_ position: TextPosition?, in name: String) -> String {
+    position.map { "\(name):\($0.line):\($0.column)" } ?? name
+  }
+
+  /// Returns the request body, with another timeout or scope if one is specified.
+  func body(timeout: String?, scope: String? = nil) -> [UInt8] {
+    let replaced = [("timeout", timeout), ("scope", scope)].compactMap { name, value in value.map { (name, $0) } }
+    guard !replaced.isEmpty, case .object(let object) = JSONValue(json[...]) else { return json }
+    return JSONWriter.object { writer in
+      for (name, value) in object.entries where !replaced.contains(where: { $0.0 == name }) {
+        writer.name(name)
+        value.write(to: &writer)
+      }
+      for (name, value) in replaced { writer.member(name, value) }
+    }
+  }
+
+  /// An error in the file.
+  struct Mistake: Decodable {
+    var pointer: String
+    var message: String
+    var hint: String
+  }
+
+  /// Returns a failure with one line per error of a verification.
+  package func failure(_ failure: VerificationFailure) -> CommandFailure {
+    self.failure(failure.problems.map { Mistake(pointer: $0.pointer, message: $0.message, hint: $0.hint) })
+  }
+
+  /// Returns a failure with one line per error, sorted by location, in the format of compilers.
+  func failure(_ mistakes: [Mistake]) -> CommandFailure {
+    let located = mistakes.map { mistake in (mistake, root?.position(atPointer: mistake.pointer)) }
+    let sorted = located.sorted { ($0.1?.line ?? 0, $0.1?.column ?? 0) < ($1.1?.line ?? 0, $1.1?.column ?? 0) }
+    return CommandFailure(
+      .usage,
+      lines: sorted.map { mistake, position in
+        let pointer = mistake.pointer.isEmpty ? "" : "\(mistake.pointer): "
+        return "\(Self.location(position, in: name)): \(pointer)\(mistake.message). \(mistake.hint)".onOneLine
+      })
+  }
+}

@@ -1,0 +1,49 @@
+import MockAPNS
+import PlatformLibc
+
+/// Reads and writes the files of the commands by path. Errors are `CommandFailure`s with the path and the system's
+/// reason.
+package enum Files {
+  /// Returns the absolute path, which stays valid if the working directory changes.
+  package static func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+    defer { free(folder) }
+    return String(cString: folder) + "/" + (path.hasPrefix("./") ? String(path.dropFirst(2)) : path)
+  }
+
+  /// The largest file to read. No legitimate input is larger.
+  private static let limit = 64 << 20
+
+  /// Returns the content of a file, at most 64 MiB; `-` is standard input.
+  static func contents(of path: String) throws -> [UInt8] {
+    do throws(FileError) {
+      return path == "-"
+        ? try WholeFile.standardInput(limit: limit) : try WholeFile(path: path).bytes(limit: limit)
+    } catch {
+      // The repair depends on the file's purpose, so the caller adds it.
+      throw CommandFailure(.usage, "\(error)")
+    }
+  }
+
+  /// Returns the content of a file as text.
+  package static func text(of path: String) throws -> String { String(decoding: try contents(of: path), as: UTF8.self) }
+
+  /// Replaces the file atomically. Only the current user can read it.
+  static func replace(_ path: String, with bytes: [UInt8]) throws {
+    try writing { () throws(FileError) in try WholeFile(path: path).replace(with: bytes, isPrivate: true) }
+  }
+
+  /// Begins an atomic replacement of a file, which is written in parts and visible once complete.
+  static func replacement(of path: String) throws -> FileReplacement {
+    try writing { () throws(FileError) in try FileReplacement(of: path, isPrivate: false) }
+  }
+
+  /// Runs `work`, which writes a file, and converts its errors to `CommandFailure`s.
+  static func writing<Result>(_ work: () throws(FileError) -> Result) throws -> Result {
+    do throws(FileError) {
+      return try work()
+    } catch {
+      throw CommandFailure(.usage, "\(error); \(error.repair), or name another file")
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import APNSRules
+package import MockAPNS
+package import Notation
+
+/// The settings of `serve`. The raw value determines the flag, the variable and the key in the config file.
+///
+/// A new setting needs a case here, its documentation and parser in `ServeSettings.swift`, and a flag in `ServeFlags`.
+package enum Setting: String, CaseIterable, Sendable {
+  case apns
+  case apnsPlain = "apns_plain"
+  case proxy, manage, admin, certs, profiles, profile, seed, environment, rules, topics
+  case maxRecords = "max_records"
+  case maxBytes = "max_bytes"
+  case fixtures, devices
+  case maxDevices = "max_devices"
+  case threads
+  case portFile = "port_file"
+  case adminToken = "admin_token"
+  case san
+  case allowHost = "allow_host"
+  case clientCA = "client_ca"
+  case shutdownTimeout = "shutdown_timeout"
+  case logFormat = "log_format"
+  case logLevel = "log_level"
+  case magicTokens = "magic_tokens"
+  case exportOnExit = "export_on_exit"
+
+  /// The key in the config file.
+  package var key: String { rawValue }
+
+  /// The flag, such as `--max-records`. A setting that is on by default has only a flag to turn it off.
+  package var flag: String { (self == .magicTokens ? "--no-" : "--") + rawValue.replacing("_", with: "-") }
+
+  /// The environment variable, such as `APNS_MOCK_MAX_RECORDS`.
+  package var variable: String { EnvironmentVariables.prefix + rawValue.uppercased() }
+
+  /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
+  package var isList: Bool {
+    switch self {
+    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA: true
+    default: false
+    }
+  }
+
+  /// The value of `adminToken` that requests a generated token.
+  package static let generatedToken = "auto"
+
+  /// Returns the values in the variable of a setting that is a list.
+  package static func list(_ text: String) -> [String] {
+    text.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
+  }
+}
+
+/// Parsers of addresses that only the command line has.
+extension Value {
+  package static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
+    guard let endpoint = Endpoint(text) else {
+      throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
+    }
+    return endpoint
+  }
+
+  /// Parses `HOST:PORT[=ENVIRONMENT][+proxy-protocol]`.
+  ///
+  /// - Parameter allowsProxyProtocol: Whether the listener may be behind a TCP balancer.
+  package static func listener(
+    _ text: String, allowsProxyProtocol: Bool = false
+  ) throws(InvalidSettingValue) -> ListenerAddress {
+    let suffix = "+proxy-protocol"
+    let hasProxyProtocol = allowsProxyProtocol && text.hasSuffix(suffix)
+    let parts = text.dropLast(hasProxyProtocol ? suffix.count : 0).split(
+      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let environment = parts.count == 2 ? PushEnvironment(rawValue: String(parts[1])) : nil
+    guard let endpoint = Endpoint(parts[0]), parts.count == 1 || environment != nil else {
+      let order = allowsProxyProtocol ? ", then \(suffix) if needed" : ""
+      let forms =
+        parts.count == 2
+        ? "HOST:PORT=sandbox or HOST:PORT=production\(order)"
+        : "HOST:PORT such as 127.0.0.1:2197, [::1]:2197, localhost:0 or 127.0.0.1:2198=production\(order)"
+      throw InvalidSettingValue(value: text, allowed: forms)
+    }
+    return ListenerAddress(endpoint, environment: environment, hasProxyProtocol: hasProxyProtocol)
+  }
+}
