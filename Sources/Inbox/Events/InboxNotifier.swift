@@ -44,11 +44,11 @@ extension InboxListener {
 
 /// Notifies listeners of the changes of an inbox, without polling.
 ///
-/// Appending a record only signals that there is something new. One task at a time then reads the new records from
-/// the inbox, outside of every lock that a push waits for, and notifies all listeners. Changes that accumulate in
-/// between are reported together, so a burst costs each listener one visit of each new record. A listener for some device
-/// tokens, such as a test that waits for its own push, is found by them, so that thousands of them cost no more than one.
-/// Without listeners, a push costs one relaxed load.
+/// Appending a record only signals that there is something new. One task at a time then reads the new records from the
+/// inbox, outside of every lock that a push waits for, and notifies all listeners. Changes that accumulate in between
+/// are reported together, so a burst costs each listener one visit of each new record. A listener for some device
+/// tokens, such as a test that waits for its own push, is found by them, so that thousands of them cost no more than
+/// one. Without listeners, a push costs one relaxed load.
 final class InboxNotifier: Sendable {
   /// The maximum number of server events that accumulate between two rounds.
   private static let eventLimit = 4096
@@ -222,7 +222,8 @@ final class InboxNotifier: Sendable {
     if let through = pending.emptiedThrough {
       notify(
         InboxChanges(
-          after: notified, through: notified, missed: max(0, through - notified), emptiedThrough: through, reset: pending.reset))
+          after: notified, through: notified, missed: max(0, through - notified), emptiedThrough: through,
+          reset: pending.reset))
       notified = max(notified, through)
     }
     let end = inbox.snapshot().lastSeq
@@ -249,7 +250,8 @@ final class InboxNotifier: Sendable {
     var iterator = InboxIterator(snapshot, selection)
     let records = iterator.next() ?? []
     return InboxChanges(
-      records: records, after: seq, through: max(seq, iterator.through), missed: max(0, iterator.through - seq - records.count),
+      records: records, after: seq, through: max(seq, iterator.through),
+      missed: max(0, iterator.through - seq - records.count),
       evictedThrough: snapshot.lastEvicted)
   }
 
