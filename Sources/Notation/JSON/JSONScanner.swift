@@ -114,8 +114,8 @@ package struct JSONScanner {
   }
 
   /// Skips the bytes of a string up to the next quotation mark, backslash or control character, sixteen at a time;
-  /// returns whether there is one. Measured: evaluating a condition on the payload of a 1 KB push that is met takes 1.2
-  /// instead of 3.5 µs.
+  /// returns whether there is one. Measured, together with the prefetching of records: a condition on the payload that
+  /// every 1 KB push meets takes 0.9 instead of 3.4 µs per push. Byte by byte, most of that time was spent here.
   mutating func skipPlainText() -> Bool {
     guard let start = bytes.baseAddress else { return false }
     while position + ByteBlock.size <= bytes.count {
