@@ -5,10 +5,10 @@ package struct TextPattern: Sendable, Equatable {
   private let bytes: [UInt8]
   /// The end of each piece in `bytes`.
   private let ends: [Int]
-  /// For each byte of a pattern with a wildcard: the length of the longest proper prefix of its piece that ends with
-  /// this byte (the failure function of Knuth, Morris and Pratt). It makes a search linear in pattern and text.
-  private let failures: [Int]
-  private let foldsCase: Bool
+  /// The searches for the pieces between two wildcards.
+  private let searches: [LiteralSearch]
+  /// Whether ASCII letters are compared without case.
+  package let foldsCase: Bool
 
   /// Creates a pattern from text with wildcards.
   ///
@@ -37,22 +37,7 @@ package struct TextPattern: Sendable, Equatable {
     self.bytes = bytes
     self.ends = ends
     self.foldsCase = foldsCase
-    failures = ends.count > 1 ? Self.failures(bytes, ends) : []
-  }
-
-  private static func failures(_ bytes: [UInt8], _ ends: [Int]) -> [Int] {
-    var failures = [Int](repeating: 0, count: bytes.count)
-    var start = 0
-    for end in ends {
-      var matched = 0
-      for index in start + 1..<max(start + 1, end) {
-        while matched > 0, bytes[index] != bytes[start + matched] { matched = failures[start + matched - 1] }
-        if bytes[index] == bytes[start + matched] { matched += 1 }
-        failures[index] = matched
-      }
-      start = end
-    }
-    return failures
+    searches = zip(ends, ends.dropFirst()).dropLast().map { LiteralSearch(bytes[$0..<$1], foldsCase: foldsCase) }
   }
 
   /// The only text that matches, lowercased if case is folded; nil for a pattern with a wildcard.
@@ -62,6 +47,9 @@ package struct TextPattern: Sendable, Equatable {
   package var text: String {
     ends.indices.map { String(decoding: bytes[piece($0)], as: UTF8.self) }.joined(separator: "*")
   }
+
+  /// The texts between the wildcards, lowercased if case is folded; the only one if there is no wildcard.
+  package var pieces: [ArraySlice<UInt8>] { ends.indices.map { bytes[piece($0)] } }
 
   private func piece(_ index: Int) -> Range<Int> { (index == 0 ? 0 : ends[index - 1])..<ends[index] }
 
@@ -78,39 +66,14 @@ package struct TextPattern: Sendable, Equatable {
     // The leftmost position of each piece leaves the most text for the following ones, so no backtracking is needed.
     var position = first.count
     let end = text.count - last.count
-    for index in 1..<ends.count - 1 {
-      let piece = piece(index)
-      guard let found = firstPosition(of: piece, in: text, from: position, to: end) else { return false }
-      position = found + piece.count
-    }
-    return true
-  }
-
-  /// Returns the first position of `piece` between two positions of a text, in linear time.
-  private func firstPosition(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int)
-    -> Int?
-  {
-    guard !piece.isEmpty else { return start }
-    guard start + piece.count <= end else { return nil }
-    let first = bytes[piece.lowerBound]
-    var position = start
-    var matched = 0
-    while position < end {
-      let byte = foldsCase ? asciiLowercased(text[position]) : text[position]
-      position += 1
-      if matched == 0 {
-        // Most bytes do not begin the piece.
-        guard byte == first else { continue }
-        matched = 1
-      } else {
-        while matched > 0, bytes[piece.lowerBound + matched] != byte {
-          matched = failures[piece.lowerBound + matched - 1]
-        }
-        if bytes[piece.lowerBound + matched] == byte { matched += 1 }
+    return searches.withUnsafeBufferPointer { searches in
+      for search in searches {
+        let rest = UnsafeRawBufferPointer(rebasing: text[position..<end])
+        guard let found = search.firstPosition(in: rest) else { return false }
+        position += found + search.count
       }
-      if matched == piece.count { return position - matched }
+      return true
     }
-    return nil
   }
 
   /// Returns whether the whole `text` matches the pattern.

@@ -120,15 +120,21 @@ extension FieldConditions {
   /// Returns whether the conditions hold for the packed header fields: one value of the field must be wanted, and
   /// none unwanted.
   package func hold(headers packed: UnsafeRawBufferPointer) -> Bool {
-    var (isWanted, isUnwanted) = (matchesMissingValue, false)
-    HeaderList.forEachField(in: packed) { name, value in
-      // The length alone rules out most names.
-      guard Int(name.count) == headerName.count, packed[name.indices].elementsEqual(headerName) else { return }
-      let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
-      isWanted = isWanted || wanted.values.containsElement { $0.holds(forHeader: value) }
-      isUnwanted = isUnwanted || unwanted.values.containsElement { $0.holds(forHeader: value) }
+    headerName.withUnsafeBytes { headerName in
+      var (isWanted, isUnwanted) = (matchesMissingValue, false)
+      var offset = 0
+      while let (name, value) = HeaderList.field(in: packed, at: offset) {
+        offset = value.indices.upperBound
+        // The length alone rules out most names.
+        guard Int(name.count) == headerName.count,
+          UnsafeRawBufferPointer(rebasing: packed[name.indices]).equals(headerName)
+        else { continue }
+        let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
+        isWanted = isWanted || wanted.values.containsElement { $0.holds(forHeader: value) }
+        isUnwanted = isUnwanted || unwanted.values.containsElement { $0.holds(forHeader: value) }
+      }
+      return isWanted && !isUnwanted
     }
-    return isWanted && !isUnwanted
   }
 
   /// Returns whether the payload, or the name or value of a packed header field, contains the texts.
@@ -140,7 +146,7 @@ extension FieldConditions {
     hold(matching: { pattern in
       if pattern.matches(body) || pattern.matchesField(in: headers) { return true }
       // Many providers escape all non-ASCII characters.
-      guard body.contains(UInt8(ascii: "\\")) else { return false }
+      guard body.firstPosition(of: UInt8(ascii: "\\")) != nil else { return false }
       let text = unescaped ?? JSONScanner.unescaped(body)
       unescaped = text
       return pattern.matches(text)

@@ -13,6 +13,8 @@ package struct Filter: Sendable {
     private(set) var conditions: FieldConditions
     /// How the conditions are evaluated on many records.
     private(set) var evaluation = FieldEvaluation.expensive
+    /// The quick test before expensive conditions are evaluated.
+    private(set) var prefilter = FieldPrefilter()
 
     /// Whether later conditions on the same field begin a group of their own: true for search words and for the groups
     /// of a scope.
@@ -26,6 +28,7 @@ package struct Filter: Sendable {
     mutating func add(_ condition: QueryCondition) throws(FilterError) {
       try conditions.add(condition)
       evaluation = FieldEvaluation(conditions)
+      prefilter = FieldPrefilter(conditions)
     }
   }
 

@@ -19,11 +19,11 @@ extension Filter {
       if group.isExpensive { hasExpensive = true }
     }
     guard hasExpensive else { return }
-    let (expensive, filter) = (groups.filter(\.isExpensive), copy self)
-    batch.keep { _, record in
+    let (groups, filter) = (groups, copy self)
+    batch.keep(readingContents: { record in
       var cache = FilterEvaluationCache()
-      return !expensive.containsElement { !record.satisfies(expensive: $0, of: filter, &cache) }
-    }
+      return !groups.containsElement { $0.isExpensive && !record.satisfies(expensive: $0, of: filter, &cache) }
+    })
   }
 }
 
@@ -46,7 +46,10 @@ extension Record {
   fileprivate borrowing func satisfies(
     expensive group: borrowing Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache
   ) -> Bool {
-    switch group.conditions.subject {
+    guard withContents({ group.prefilter.mayHold(in: $0, body: $1) }) else {
+      return group.conditions.matchesMissingValue
+    }
+    return switch group.conditions.subject {
     case .payload(let pointer): satisfies(group.conditions, payload: pointer, &cache)
     case .field(.text):
       withBody { body in

@@ -35,6 +35,15 @@ extension Record {
   /// The number of bytes stored for the record.
   var byteCount: Int { head { $0.size } }
 
+  /// Prefetches the head and the bytes behind it, without reading the head.
+  ///
+  /// - Parameter byteCount: The expected number of bytes; at most 4 KB are prefetched.
+  @inline(__always)
+  func prefetchContents(byteCount: Int) {
+    let size = RecordContent.size(bytes: min(byteCount, 4096))
+    CacheLines.prefetch(UnsafeRawBufferPointer(start: content.head, count: size))
+  }
+
   /// Returns a part of the record's head. Reads through a pointer, without a copy of the head and without the
   /// run-time check for overlapping access: heads are never modified.
   @inline(__always)
@@ -50,6 +59,12 @@ extension Record {
   /// Calls `read` with the kept part of the body.
   func withBody<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     withBytes(head { $0.bodyRange }, read)
+  }
+
+  /// Calls `read` with the packed header fields and the kept part of the body in one buffer, and with the body alone.
+  func withContents<Result>(_ read: (UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result) -> Result {
+    let body = head { $0.bodyRange }
+    return withBytes(0..<body.upperBound) { read($0, UnsafeRawBufferPointer(rebasing: $0[body])) }
   }
 
   /// Calls `read` with the header bytes at `range`, or nil without one.

@@ -6,6 +6,10 @@ package struct JSONPointer: Sendable, Equatable {
   /// The number of levels from the root of a document to the value.
   package var depth: Int { tokens.count }
 
+  /// The last name that cannot be the index of an element, unescaped; nil without one. A document in which no member
+  /// has this name has no value at the pointer.
+  package var lastMemberName: [UInt8]? { tokens.last { JSONScanner.index($0) == nil } }
+
   /// Parses a pointer; nil if `text` is not empty and has no leading slash, or contains a `~` that is neither `~0`
   /// nor `~1`.
   package init?(_ text: String) {
@@ -63,7 +67,7 @@ extension JSONScanner {
   }
 
   /// Parses an array index (RFC 6901, section 4): digits without leading zeros.
-  private static func index(_ token: [UInt8]) -> Int? {
+  fileprivate static func index(_ token: [UInt8]) -> Int? {
     guard token.count <= 9, token.first != UInt8(ascii: "0") || token.count == 1 else { return nil }
     guard token.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
     return Int(String(decoding: token, as: UTF8.self))

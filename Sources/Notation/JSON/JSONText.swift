@@ -32,20 +32,26 @@ package enum JSONText {
   }
 
   private static func firstInvalidUTF8(in bytes: UnsafeRawBufferPointer) -> Int? {
-    // Most text is ASCII: skip it in words.
+    guard let start = bytes.baseAddress else { return nil }
     var valid = 0
-    while valid + 8 <= bytes.count,
-      bytes.loadUnaligned(fromByteOffset: valid, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
-    { valid += 8 }
-    var decoder = UTF8()
-    var iterator = bytes[valid...].makeIterator()
-    while true {
-      switch decoder.decode(&iterator) {
-      case .scalarValue(let scalar): valid += UTF8.width(scalar)
-      case .emptyInput: return nil
-      case .error: return valid
+    while valid < bytes.count {
+      // Most text is ASCII.
+      if valid + ByteBlock.size <= bytes.count, ByteBlock(start + valid).isASCII {
+        valid += ByteBlock.size
+        continue
+      }
+      let end = min(valid + ByteBlock.size, bytes.count)
+      var decoder = UTF8()
+      var iterator = bytes[valid...].makeIterator()
+      while valid < end {
+        switch decoder.decode(&iterator) {
+        case .scalarValue(let scalar): valid += UTF8.width(scalar)
+        case .emptyInput: return nil
+        case .error: return valid
+        }
       }
     }
+    return nil
   }
 }
 
@@ -149,14 +155,13 @@ extension JSONScanner {
   mutating func validateString() throws(JSONText.Problem) -> Range<Int> {
     position += 1
     let start = position
-    while position < bytes.count {
+    while skipPlainText() {
       switch bytes[position] {
       case UInt8(ascii: "\""):
         position += 1
         return start..<position - 1
       case UInt8(ascii: "\\"): try validateEscape()
-      case 0..<0x20: throw problem("a control character in a string")
-      default: position += 1
+      default: throw problem("a control character in a string")
       }
     }
     throw problem("a string without an end")

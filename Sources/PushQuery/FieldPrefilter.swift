@@ -1,0 +1,84 @@
+internal import Notation
+
+/// A quick test of a push's bytes that rules out most pushes for which the conditions on a field cannot hold.
+///
+/// It searches for texts of which one must occur in the push if a test holds. Measured, with the prefetching of records
+/// and a million pushes with 1 KB payloads: a query on the text takes 0.2 instead of 2.5 s, one on the payload 0.2
+/// instead of 1.5 s.
+package struct FieldPrefilter: Sendable {
+  private var literals: [JSONLiteral] = []
+  /// Whether the texts may occur in header fields too.
+  private var includesHeaders = false
+
+  /// Creates a prefilter that rules out nothing.
+  package init() {}
+
+  /// Creates the prefilter of conditions. It rules out nothing if they are not about the text or the payload, or if a
+  /// test holds for pushes that have no text in common.
+  package init(_ conditions: FieldConditions) {
+    let tests = conditions.wanted.isEmpty ? conditions.unwanted : conditions.wanted
+    let literals: [JSONLiteral?]
+    switch conditions.subject {
+    case .field(.text):
+      literals = tests.texts.map(Self.literal(anywhere:))
+      includesHeaders = true
+    case .payload(let pointer):
+      let name = pointer.lastMemberName.flatMap { JSONLiteral($0, foldsCase: false, opens: true, closes: true) }
+      literals = tests.values.map { $0.payloadLiteral ?? name }
+    case .field, .header: literals = []
+    }
+    guard literals.count <= Self.limit, !literals.contains(where: { $0 == nil }) else { return }
+    self.literals = literals.compactMap(\.self)
+  }
+
+  /// The maximum number of texts: each is a search of its own.
+  private static let limit = 4
+
+  /// Whether nothing is ruled out.
+  package var isEmpty: Bool { literals.isEmpty }
+
+  /// Returns false only if no wanted value exists, or no unwanted one if none is wanted: the conditions then hold if
+  /// and only if they hold for a push without the value.
+  ///
+  /// - Parameters:
+  ///   - contents: The header fields and the body.
+  ///   - body: The body.
+  @inline(__always)
+  package borrowing func mayHold(in contents: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) -> Bool {
+    isEmpty || literals.containsElement { $0.mayOccur(in: includesHeaders ? contents : body, decoding: body) }
+  }
+
+  /// Returns the longest text between the wildcards of a pattern for any part of a push.
+  private static func literal(anywhere pattern: TextPattern) -> JSONLiteral? {
+    pattern.pieces.compactMap { JSONLiteral($0, foldsCase: pattern.foldsCase) }.max { $0.count < $1.count }
+  }
+}
+
+extension QueryValueTest {
+  /// A text that occurs in each payload with a value that passes the test; nil if there is none.
+  fileprivate var payloadLiteral: JSONLiteral? {
+    switch self {
+    // `3` also finds the number 3.0.
+    case .present, .within, .text(_, orNumber: .some, _): return nil
+    case .json(.text(let text)): return JSONLiteral(text.utf8, foldsCase: false, opens: true, closes: true)
+    case .json: return nil
+    case .text(let pattern, orNumber: nil, let isStringOnly):
+      let isString = isStringOnly || pattern.matchesStringsOnly
+      let pieces = pattern.pieces
+      let literals = pieces.enumerated().compactMap { index, piece in
+        JSONLiteral(
+          piece, foldsCase: pattern.foldsCase, opens: isString && index == 0,
+          closes: isString && index == pieces.count - 1)
+      }
+      return literals.max { $0.count < $1.count }
+    }
+  }
+}
+
+extension TextPattern {
+  /// Whether no number, boolean or null in JSON matches.
+  fileprivate var matchesStringsOnly: Bool {
+    let hasOtherByte = pieces.contains { $0.contains { !"+-.0123456789eE".utf8.contains($0) } }
+    return hasOtherByte && !["true", "false", "null"].contains { matches($0) }
+  }
+}
