@@ -137,7 +137,8 @@ extension FieldConditions {
     }
   }
 
-  /// Returns whether the payload, or the name or value of a packed header field, contains the texts.
+  /// Returns whether the conditions hold for the payload, its decoded form, and the name and value of each packed
+  /// header field.
   ///
   /// - Parameter unescaped: The payload with its escape sequences decoded; set when it is first needed.
   package func hold(

@@ -174,6 +174,18 @@ import Testing
     #expect(subscriber.lines == ["gap 8", "push 9", "push 10"])
   }
 
+  /// Server events beyond the limit of a round are a gap, also if no push arrived with them.
+  @Test func droppedServerEventsAreAGap() throws {
+    let log = EventLog(Inbox())
+    var subscriber = try #require(Subscriber(log))
+    var changes = InboxChanges()
+    changes.serverEvents = [ServerEvent(kind: .rule, json: Array(#"{"name":"a"}"#.utf8))]
+    changes.droppedEvents = 900
+    log.inboxDidChange(changes)
+    subscriber.read(Selection())
+    #expect(subscriber.lines == ["rule a", "gap 900"])
+  }
+
   @Test func manyReadersAndWritersAtOnce() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(events: 100_000))

@@ -259,11 +259,11 @@ import Testing
 
   // MARK: - Inspecting a filter
 
-  @Test func partsOfAFilter() throws {
+  @Test func fieldsOfAFilter() throws {
     let filter = try Filter(query: "text:shipped status:410 type:alert !status:503 payload./aps/badge:>9")
-    let parts = filter.parts
-    #expect(parts.map(\.name) == ["status", "type", "payload./aps/badge", "text"])
-    #expect(parts.map { $0.filter.matches(Self.record) } == [false, true, false, true])
+    let fields = filter.fields(of: Self.record)
+    #expect(fields.met == ["type", "text"])
+    #expect(fields.missed == ["status", "payload./aps/badge"])
   }
 
   @Test(

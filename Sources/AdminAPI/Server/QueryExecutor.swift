@@ -7,8 +7,8 @@ internal import Synchronization
 /// A task executor that runs queries over the inbox on a thread of their own.
 ///
 /// Swift's cooperative thread pool has as many threads as the machine has cores, and also runs signal handling, health
-/// checks and the notifications of waits, which a long query would delay. Queries share the executor's thread and take
-/// turns wherever they suspend.
+/// checks and the notifications of waits, which a long query would delay. Queries, and the responses of waits, share
+/// the executor's thread and take turns wherever they suspend.
 final class QueryExecutor: TaskExecutor {
   /// The maximum number of concurrent queries.
   static let maxQueries = 512

@@ -92,8 +92,8 @@ package final class EventLog: InboxListener {
     let readers = state.withLockedValue { state in
       guard state.isRecording else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID
-      if changes.missed + changes.droppedEvents > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
-        append(.gap(changes.missed + changes.droppedEvents), to: &state)
+      if changes.missed > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
+        append(.gap(changes.missed), to: &state)
       }
       if changes.emptiedThrough != nil { append(.server(Self.reset(changes.reset)), to: &state) }
       var ended: Set<Int> = []
@@ -105,6 +105,8 @@ package final class EventLog: InboxListener {
       // A record that arrived and ended in the same round was already logged in its final state.
       for record in changes.updated where !ended.contains(record.seq) { append(.updated(record), to: &state) }
       for event in changes.serverEvents { append(.server(event), to: &state) }
+      // Those beyond the limit of a round were dropped.
+      if changes.droppedEvents > 0 { append(.gap(changes.droppedEvents), to: &state) }
       return state.lastID > before ? Array(state.readers.values) : []
     }
     for reader in readers { reader.yield() }

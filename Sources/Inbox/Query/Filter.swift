@@ -173,7 +173,7 @@ package struct Filter: Sendable {
       } else if states == [.duplicate] {
         throw FilterError(
           field: term.name, value: term.value.text,
-          hint: "Use it only for pushes in the inbox, not in a wait.")
+          hint: "Use it only for pushes in the inbox, not in a wait or an event stream.")
       }
     default: break
     }
@@ -187,15 +187,6 @@ package struct Filter: Sendable {
 
   /// Whether the filter has no conditions and so matches every record.
   package var isEmpty: Bool { groups.isEmpty && seqs == nil }
-
-  /// A filter for each field that has conditions, with the field's name, to evaluate the fields separately.
-  package var parts: [(name: String, filter: Filter)] {
-    groups.map { group in
-      var part = self
-      part.groups = [group]
-      return (group.conditions.name, part)
-    }
-  }
 
   /// The only device tokens whose records can match, lowercased; nil if the filter names none or a pattern.
   var deviceTokens: [String]? {
@@ -274,7 +265,8 @@ extension QuerySubject {
   }
 }
 
-/// The context in which a filter is parsed. A condition that needs a property that is nil is an error.
+/// The context in which a filter is parsed. A condition that needs a property that is nil is an
+/// error, unless it can hold without it.
 package struct FilterContext: Sendable {
   /// Milliseconds since 1970 by the server's clock, the reference for times such as `since:-5m`.
   package var now: Int64?

@@ -186,7 +186,8 @@ struct RecordChunk: Sendable {
     record.withOptionalBytes(record.head { $0.byteRange($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
   }
 
-  /// Returns the mark of a device token. One in 65536 other device tokens has the same mark.
+  /// Returns the mark of a device token. One in 65536 other device tokens has the same
+  /// mark, so the filter is evaluated nevertheless.
   static func mark(ofDeviceToken token: String) -> UInt16 {
     UInt16(truncatingIfNeeded: PushKey(deviceToken: token).number)
   }

@@ -34,8 +34,6 @@ package struct WaitQuery: Sendable {
   package var timeout = WaitQuery.defaultTimeout
   /// The time without changes after which the number counts.
   package var settle = Duration.zero
-  /// The filter's parts by the names of their fields, to report which parts a similar push does not match.
-  var parts: [(name: String, filter: Filter)] = []
 
   /// Creates a wait for any one push.
   package init() {}
@@ -109,8 +107,8 @@ struct WaitCounts: Sendable {
   private let dependsOnDelivery: Bool
   /// The time of the last change of the number of matches, or the start of the wait.
   private var quietSince: ContinuousClock.Instant
-  /// Whether no record that could count was evicted before it was examined.
-  var isComplete = true
+  /// A record up to this `seq` that could count was evicted before it was examined; 0 if there is none.
+  private var lostThrough = 0
 
   init(_ query: WaitQuery, startedAt: ContinuousClock.Instant) {
     selection = query.selection
@@ -118,6 +116,14 @@ struct WaitCounts: Sendable {
     settle = query.settle
     dependsOnDelivery = query.selection.filter.dependsOnDelivery
     quietSince = startedAt
+  }
+
+  /// Whether no record that could count was evicted before it was examined.
+  var isComplete: Bool { lostThrough == 0 }
+
+  /// Notes that records up to `evicted` were evicted, of which those up to `examined` were counted or do not matter.
+  mutating func recordEviction(through evicted: Int, examined: Int) {
+    if evicted > examined { lostThrough = max(lostThrough, evicted) }
   }
 
   /// Counts a record that existed when the wait began.
@@ -137,6 +143,7 @@ struct WaitCounts: Sendable {
 
   /// Drops the records up to `seq`, after the inbox was emptied.
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
+    if seq >= lostThrough { lostThrough = 0 }
     let removed = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
     guard removed > 0 else { return }
     for seq in matched[..<removed] { unsettled.remove(seq) }

@@ -2,7 +2,7 @@ internal import APNSRules
 internal import NIOConcurrencyHelpers
 
 /// A single wait: counts the records in the inbox, then those that arrive, until the result is known or the timeout
-/// expires.
+/// expires. The records that are in the inbox at the beginning are counted completely, even if that takes longer.
 final class Waiter: InboxListener {
   /// The reason why a wait ended.
   enum Termination: Sendable {
@@ -75,7 +75,7 @@ final class Waiter: InboxListener {
   private func countExistingRecords() async {
     var snapshot = inbox.snapshot()
     var counts = state.withLockedValue { $0.counts }
-    counts.isComplete = snapshot.isComplete(after: counts.selection.after)
+    counts.recordEviction(through: snapshot.lastEvicted, examined: counts.selection.after)
     var seen = 0
     while true {
       var rest = counts.selection
@@ -92,7 +92,7 @@ final class Waiter: InboxListener {
       seen = snapshot.lastSeq
       let newer = inbox.snapshot()
       if newer.lastSeq - seen < 1000 { break }
-      counts.isComplete = counts.isComplete && newer.isComplete(after: seen)
+      counts.recordEviction(through: newer.lastEvicted, examined: seen)
       snapshot = newer
     }
     let (counted, reached) = (counts, seen)
@@ -111,12 +111,12 @@ final class Waiter: InboxListener {
   private func catchUp(_ state: inout State, with pendingChanges: PendingChanges) {
     let now = ContinuousClock.now
     let snapshot = inbox.snapshot()
-    if let through = pendingChanges.emptiedThrough { empty(&state, through: through, at: now) }
+    if let through = pendingChanges.emptiedThrough { state.counts.empty(through: through, at: now) }
     for seq in pendingChanges.updated where seq <= state.seen {
       if let record = inbox.record(seq: seq) { state.counts.update(record, at: now) }
     }
     guard pendingChanges.through > state.seen else { return }
-    state.counts.isComplete = state.counts.isComplete && snapshot.isComplete(after: state.seen)
+    state.counts.recordEviction(through: snapshot.lastEvicted, examined: state.seen)
     var newRecords = Selection.allKinds
     newRecords.after = state.seen
     var iterator = InboxIterator(snapshot, newRecords)
@@ -139,20 +139,16 @@ final class Waiter: InboxListener {
       }
       guard state.termination == nil else { return false }
       let now = ContinuousClock.now
-      if let through = changes.emptiedThrough { empty(&state, through: through, at: now) }
-      if changes.missed > 0, changes.evictedThrough > max(state.seen, changes.after) { state.counts.isComplete = false }
+      if let through = changes.emptiedThrough { state.counts.empty(through: through, at: now) }
+      if changes.missed > 0 {
+        state.counts.recordEviction(through: changes.evictedThrough, examined: max(state.seen, changes.after))
+      }
       for record in changes.records where record.seq > state.seen { state.counts.update(record, at: now) }
       for record in changes.updated { state.counts.update(record, at: now) }
       state.seen = max(state.seen, changes.through)
       return true
     }
     if isNew { check() }
-  }
-
-  private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
-    state.counts.empty(through: seq, at: now)
-    // Earlier evictions no longer matter once everything counted so far was removed.
-    if seq >= state.seen { state.counts.isComplete = true }
   }
 
   func inboxDidClose() {

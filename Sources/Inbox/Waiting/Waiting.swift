@@ -36,7 +36,8 @@ extension Inbox {
   /// Waits until the wanted number of records matches, or the timeout expires.
   ///
   /// A record counts if it matches in its current state: a pending one may begin or cease to match when it ends.
-  /// Records that are removed or evicted later stay counted; emptying the inbox restarts the count.
+  /// Records that are removed or evicted later stay counted; emptying the inbox restarts the count, a
+  /// reset with a scope does not.
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
   package func wait(for query: WaitQuery) async -> WaitResult {

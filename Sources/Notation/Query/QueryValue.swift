@@ -161,7 +161,7 @@ package struct QueryNumber: Comparable, Sendable {
   private let whole: Int64?
   private let value: Double
 
-  /// Parses a decimal number in the syntax of JSON; nil if it is invalid or not finite.
+  /// Parses a decimal number: digits, signs, a point, an exponent; nil if it is invalid or not finite.
   package init?(_ text: some StringProtocol) {
     // Double also parses hexadecimal numbers and infinities.
     let isDecimal = text.utf8.allSatisfy { byte in
