@@ -13,10 +13,11 @@ struct EventRoutes: Sendable {
 
   var routes: [Route] { [.stream("/events", stream)] }
 
-  private func stream(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func stream(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let given = try parameters.remove("last_event_id")
-    let selection = try Selection(parameters.all, in: source.filterContext(nil))
+    // A condition on findings analyzes the whole inbox.
+    let selection = try await QueryExecutor.step { try Selection(parameters.all, in: source.filterContext(nil)) }
     let lastID = try Self.lastID(given, request)
     let slot = try waits.enter()
     guard let reader = source.events.addReader(after: lastID) else {

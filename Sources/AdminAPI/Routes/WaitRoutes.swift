@@ -14,7 +14,8 @@ struct WaitRoutes: Sendable {
   private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let isStrict = try parameters.removeFlag("strict")
-    var query = try WaitQuery(parameters.all, in: source.filterContext(nil))
+    // A condition on findings analyzes the whole inbox.
+    var query = try await QueryExecutor.step { try WaitQuery(parameters.all, in: source.filterContext(nil)) }
     if !source.receivesPushes {
       query.timeout = .zero
       query.settle = .zero
