@@ -69,10 +69,10 @@ struct ProfilesTarget: FuzzTarget {
     profile.write(to: &writer)
     expectJSON(writer.bytes)
     for rule in profile.rules.prefix(20) { inspect(rule) }
-    var traffic = Simulation.Load()
-    traffic.pushes = 20
+    var load = Simulation.Load()
+    load.pushes = 20
     var json = JSONWriter()
-    Simulation(profile: profile, seed: 7, traffic: traffic).run().write(to: &json)
+    Simulation(profile: profile, seed: 7, load: load).run().write(to: &json)
     expectJSON(json.bytes)
   }
 

@@ -23,7 +23,9 @@ package struct FieldPrefilter: Sendable {
       literals = tests.texts.map(Self.literal(anywhere:))
       includesHeaders = true
     case .payload(let pointer):
-      let name = pointer.lastMemberName.flatMap { JSONLiteral($0, foldsCase: false, opens: true, closes: true) }
+      let name = pointer.lastMemberName.flatMap {
+        JSONLiteral($0, foldsCase: false, startsString: true, endsString: true)
+      }
       literals = tests.values.map { $0.payloadLiteral ?? name }
     case .field, .header: literals = []
     }
@@ -60,15 +62,15 @@ extension QueryValueTest {
     switch self {
     // `3` also finds the number 3.0.
     case .present, .within, .text(_, orNumber: .some, _): return nil
-    case .json(.text(let text)): return JSONLiteral(text.utf8, foldsCase: false, opens: true, closes: true)
+    case .json(.text(let text)): return JSONLiteral(text.utf8, foldsCase: false, startsString: true, endsString: true)
     case .json: return nil
     case .text(let pattern, orNumber: nil, let isStringOnly):
       let isString = isStringOnly || pattern.matchesStringsOnly
       let pieces = pattern.pieces
       let literals = pieces.enumerated().compactMap { index, piece in
         JSONLiteral(
-          piece, foldsCase: pattern.foldsCase, opens: isString && index == 0,
-          closes: isString && index == pieces.count - 1)
+          piece, foldsCase: pattern.foldsCase, startsString: isString && index == 0,
+          endsString: isString && index == pieces.count - 1)
       }
       return literals.max { $0.count < $1.count }
     }

@@ -65,21 +65,21 @@ import Testing
     let rule = Rule(name: "rule", injectionPoint: injectionPoint, action: .delay(.fixed(.seconds(1))))
     let plan = FaultPlan([rule])
     for other in InjectionPoint.allCases {
-      #expect(plan.isActive(at: other) == (other == injectionPoint))
+      #expect(plan.mayInject(at: other) == (other == injectionPoint))
       #expect(plan.fires(at: other) == (other == injectionPoint))
     }
-    #expect(FaultPlan([], addedRules: [rule]).isActive(at: injectionPoint))
+    #expect(FaultPlan([], addedRules: [rule]).mayInject(at: injectionPoint))
     let isPaused = FaultPlan([rule], addedRules: [rule], magicTokens: true, isPaused: true)
     for other in InjectionPoint.allCases {
-      #expect(!isPaused.isActive(at: other))
+      #expect(!isPaused.mayInject(at: other))
       #expect(!isPaused.fires(at: other))
     }
   }
 
   @Test func inactiveWithoutRules() {
     for injectionPoint in InjectionPoint.allCases {
-      #expect(!FaultPlan([]).isActive(at: injectionPoint))
-      #expect(FaultPlan([], magicTokens: true).isActive(at: injectionPoint) == (injectionPoint == .request))
+      #expect(!FaultPlan([]).mayInject(at: injectionPoint))
+      #expect(FaultPlan([], magicTokens: true).mayInject(at: injectionPoint) == (injectionPoint == .request))
     }
   }
 

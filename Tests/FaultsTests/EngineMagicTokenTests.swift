@@ -91,10 +91,10 @@ import Testing
   }
 
   @Test func activatesItsInjectionPoint() {
-    #expect(FaultPlan([], magicTokens: true).isActive(at: .request))
-    #expect(!FaultPlan([], magicTokens: false).isActive(at: .request))
-    #expect(!FaultPlan([], magicTokens: true, isPaused: true).isActive(at: .request))
-    #expect(FaultPlan([.unavailable()], magicTokens: false).isActive(at: .request))
+    #expect(FaultPlan([], magicTokens: true).mayInject(at: .request))
+    #expect(!FaultPlan([], magicTokens: false).mayInject(at: .request))
+    #expect(!FaultPlan([], magicTokens: true, isPaused: true).mayInject(at: .request))
+    #expect(FaultPlan([.unavailable()], magicTokens: false).mayInject(at: .request))
   }
 
   /// Attempts are counted per token, independent of other tokens and of attempt numbers.

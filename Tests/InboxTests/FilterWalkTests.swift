@@ -124,15 +124,15 @@ import Testing
     #expect(all.filter { filter.matches($0) }.map(\.seq) == expected.filter { $0 <= 1000 })
   }
 
-  // MARK: - Marks
+  // MARK: - Hashes of device tokens
 
-  /// Two devices whose records have the same 16-bit mark.
+  /// Two devices whose records have the same 16-bit hash.
   @Test func devicesWithTheSameHashAreDistinguished() throws {
     var seen: [UInt16: String] = [:]
     var pair: [String] = []
     for number in 0... {
       let token = "ab12" + String(number, radix: 16)
-      if let other = seen.updateValue(token, forKey: RecordChunk.mark(ofDeviceToken: token)) {
+      if let other = seen.updateValue(token, forKey: RecordChunk.tokenHash(ofDeviceToken: token)) {
         pair = [other, token]
         break
       }

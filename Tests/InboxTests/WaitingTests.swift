@@ -104,14 +104,15 @@ import Testing
     #expect(answer.items.map(\.outcome) == [.accepted, .accepted])
   }
 
-  /// Evictions before a reset no longer matter after it, also if a newer push was counted before the reset was reported.
+  /// Evictions before a reset no longer matter after it, also if a newer push was counted before the reset was
+  /// reported.
   @Test func evictionsBeforeAResetDoNotMatter() async throws {
     let inbox = Inbox(maxRecords: 2)
     for _ in 0..<5 { inbox.append(Self.record()) }
     let wait = try await Self.begin("topic=z&timeout=500ms", in: inbox)
     inbox.append(Self.record())
     while inbox.notifier.deliveredThrough < 6 { await Task.yield() }
-    inbox.notifier.emptied(inbox, through: 5, reset: [])
+    inbox.notifier.signalEmptied(inbox, through: 5, reset: [])
     #expect(await wait.value.isComplete)
     let other = await inbox.wait(for: try Self.query("topic=z&timeout=0s"))
     #expect(!other.isComplete)
@@ -125,7 +126,7 @@ import Testing
       inbox.append(Self.record(outcome: .pending))
       let wait = try await Self.begin("is=pending&count=0&timeout=5s", in: inbox)
       inbox.finish(2, with: Self.end(.accepted))
-      inbox.notifier.emptied(inbox, through: 1, reset: [])
+      inbox.notifier.signalEmptied(inbox, through: 1, reset: [])
       #expect(await wait.value.isSatisfied)
     }
   }

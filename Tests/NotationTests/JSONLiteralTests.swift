@@ -8,7 +8,7 @@ import Testing
   private static func mayOccur(
     _ text: String, in json: String, foldsCase: Bool = true, isQuoted: Bool = false
   ) -> Bool? {
-    let literal = JSONLiteral(text.utf8, foldsCase: foldsCase, opens: isQuoted, closes: isQuoted)
+    let literal = JSONLiteral(text.utf8, foldsCase: foldsCase, startsString: isQuoted, endsString: isQuoted)
     return literal.map { literal in
       Array(json.utf8).withUnsafeBytes { literal.mayOccur(in: $0, decoding: $0) }
     }

@@ -71,7 +71,7 @@ package final class FaultPlan: Sendable {
   /// Returns whether any fault can be injected at an injection point. At `request` this includes magic
   /// device tokens, which only a marked token can activate: see `MagicToken.isMarked`.
   @inline(__always)
-  package func isActive(at injectionPoint: InjectionPoint) -> Bool {
+  package func mayInject(at injectionPoint: InjectionPoint) -> Bool {
     hasRules(at: injectionPoint) || injectionPoint == .request && magicTokens && !isPaused
   }
 
@@ -101,7 +101,7 @@ package final class FaultPlan: Sendable {
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false
   ) -> [Injection] {
-    guard isActive(at: injectionPoint) else { return [] }
+    guard mayInject(at: injectionPoint) else { return [] }
     let remaining = traffic.push.map {
       let attempt = $0.attempt
       return remainingRules(
@@ -137,7 +137,7 @@ package final class FaultPlan: Sendable {
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false,
     among remaining: RemainingRules?
   ) -> [Injection] {
-    guard isActive(at: injectionPoint) else { return [] }
+    guard mayInject(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
     let kind = traffic.push?.kind

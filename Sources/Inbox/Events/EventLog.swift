@@ -85,15 +85,15 @@ package final class EventLog: InboxListener {
     guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)
-    inbox.notifier.add(ServerEvent(kind: kind, json: writer.bytes), in: inbox)
+    inbox.notifier.signal(ServerEvent(kind: kind, json: writer.bytes), in: inbox)
   }
 
   func inboxDidChange(_ changes: InboxChanges) {
     let readers = state.withLockedValue { state in
       guard state.isRecording else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID
-      if changes.missed > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
-        append(.gap(changes.missed), to: &state)
+      if changes.removed > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
+        append(.gap(changes.removed), to: &state)
       }
       if changes.emptiedThrough != nil { append(.server(Self.reset(changes.reset)), to: &state) }
       var ended: Set<Int> = []

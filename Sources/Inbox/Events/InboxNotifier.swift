@@ -11,8 +11,8 @@ struct InboxChanges: Sendable {
   /// All records up to this `seq` are in these or earlier changes.
   var through = 0
   /// The number of records that arrived and were removed before they could be reported.
-  var missed = 0
-  /// Records up to this `seq` were evicted because of the inbox's limits. Other missed records were removed by
+  var removed = 0
+  /// Records up to this `seq` were evicted because of the inbox's limits. Other removed records were removed by
   /// request.
   var evictedThrough = 0
   /// Records that were pending and have ended, or whose delivery, or a finding about it, changed.
@@ -137,7 +137,7 @@ final class InboxNotifier: Sendable {
   /// - Parameters:
   ///   - first: The `seq` of the first one.
   ///   - deviceTokens: What `deviceTokens(of:)` returned for them.
-  func appended(to inbox: Inbox, from first: Int, _ deviceTokens: [PushKey?]?) {
+  func signalAppended(to inbox: Inbox, from first: Int, _ deviceTokens: [PushKey?]?) {
     guard hasListeners.load(ordering: .relaxed) else { return }
     // A round wakes another thread. Usually the new records concern no listener, and only the position changes.
     // Measured with ten thousand waits:
@@ -154,13 +154,13 @@ final class InboxNotifier: Sendable {
   }
 
   /// Signals that a pending record has ended, or that its delivery or its findings changed.
-  func updated(_ seq: Int, in inbox: Inbox) {
+  func signalUpdated(_ seq: Int, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
     scheduleRound(inbox) { $0.pending.updated.append(seq) }
   }
 
   /// Signals that the inbox was emptied.
-  func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
+  func signalEmptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard hasListeners.load(ordering: .relaxed) else { return }
     scheduleRound(inbox) { state in
       state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
@@ -172,7 +172,7 @@ final class InboxNotifier: Sendable {
   }
 
   /// Adds a server event, which is reported after the records that arrived before it.
-  func add(_ event: ServerEvent, in inbox: Inbox) {
+  func signal(_ event: ServerEvent, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
     scheduleRound(inbox) { state in
       if state.pending.serverEvents.count < Self.eventLimit {
@@ -223,7 +223,7 @@ final class InboxNotifier: Sendable {
     if let through = pending.emptiedThrough {
       notify(
         InboxChanges(
-          after: notified, through: notified, missed: max(0, through - notified), emptiedThrough: through,
+          after: notified, through: notified, removed: max(0, through - notified), emptiedThrough: through,
           reset: pending.reset))
       notified = max(notified, through)
     }
@@ -252,7 +252,7 @@ final class InboxNotifier: Sendable {
     let records = iterator.next() ?? []
     return InboxChanges(
       records: records, after: seq, through: max(seq, iterator.through),
-      missed: max(0, iterator.through - seq - records.count),
+      removed: max(0, iterator.through - seq - records.count),
       evictedThrough: snapshot.lastEvicted)
   }
 
@@ -263,7 +263,7 @@ final class InboxNotifier: Sendable {
     let (listeners, byDeviceToken) = state.withLockedValue { state in
       state.notified = max(state.notified, seq)
       // Removed records are missing from the changes, and may concern anybody.
-      let concernsAll = changes.missed > 0 || changes.emptiedThrough != nil
+      let concernsAll = changes.removed > 0 || changes.emptiedThrough != nil
       return concernsAll ? (state.listeners, [:]) : (state.ofAllRecords, state.byDeviceToken)
     }
     for listener in listeners.values { listener.inboxDidChange(changes) }

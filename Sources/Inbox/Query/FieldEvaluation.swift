@@ -23,11 +23,11 @@ enum FieldEvaluation: Sendable {
   /// The values of a header field.
   case header
   /// Conditions that are expensive: evaluated record by record, after all others.
-  case expensive
+  case byRecord
 
   init(_ conditions: FieldConditions) {
     switch conditions.subject {
-    case .payload, .field(.text), .field(.finding): self = .expensive
+    case .payload, .field(.text), .field(.finding): self = .byRecord
     case .header: self = .header
     case .field(.pushKey): self = .pushKey(PushKeyConditions(conditions))
     case .field(.is): self = .state(SmallValueSet(8) { conditions.hold(anyOf: PushState.names(in: $0)) })
@@ -118,7 +118,7 @@ extension FieldEvaluation {
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
     case .pushKey(let keys): batch.keep { _, record in keys.hold(record.pushKey, conditions) }
     case .header: batch.keep(headers: conditions)
-    case .expensive: break
+    case .byRecord: break
     }
   }
 }
@@ -129,7 +129,7 @@ extension FilterBatch {
     case .deviceToken: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.deviceToken) } }
     case .pushType: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.pushTypeText) } }
     case .collapseID: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.collapseID) } }
-    case .apnsID: keep(conditions) { $0.head { $0.wholeIDRange } }
+    case .apnsID: keep(conditions) { $0.head { $0.effectiveIDRange } }
     case .topic: keep(topic: conditions)
     case .reason: keep { _, record in conditions.hold(record.sentReason) }
     case .rule: keep { _, record in conditions.hold(anyOf: record.injections { $0.rule }) }

@@ -12,7 +12,7 @@ package struct Filter: Sendable {
   struct Group: Sendable {
     private(set) var conditions: FieldConditions
     /// How the conditions are evaluated on many records.
-    private(set) var evaluation = FieldEvaluation.expensive
+    private(set) var evaluation = FieldEvaluation.byRecord
     /// The quick test before expensive conditions are evaluated.
     private(set) var prefilter = FieldPrefilter()
 
@@ -21,7 +21,7 @@ package struct Filter: Sendable {
     fileprivate(set) var isSealed = false
 
     /// Whether evaluating the field is expensive.
-    var isExpensive: Bool { if case .expensive = evaluation { true } else { false } }
+    var readsWholeRecord: Bool { if case .byRecord = evaluation { true } else { false } }
 
     init(_ subject: QuerySubject, name: String) { conditions = FieldConditions(subject, name: name) }
 
@@ -135,8 +135,8 @@ package struct Filter: Sendable {
 
   private mutating func insert(_ group: Group) {
     if group.conditions.subject == .field(.requestKind) { namesKind = true }
-    let cost = group.conditions.subject.cost
-    groups.insert(group, at: groups.firstIndex { $0.conditions.subject.cost > cost } ?? groups.endIndex)
+    let rank = group.conditions.subject.evaluationRank
+    groups.insert(group, at: groups.firstIndex { $0.conditions.subject.evaluationRank > rank } ?? groups.endIndex)
   }
 
   /// Restricts the filter to the records that `other`, parsed in the same context, matches as well.
@@ -202,7 +202,7 @@ package struct Filter: Sendable {
 
   /// The number of conditions that read a whole record: those on its text, its payload or its findings.
   var expensiveConditionCount: Int {
-    groups.lazy.filter(\.isExpensive).reduce(0) { $0 + $1.conditions.conditions.count }
+    groups.lazy.filter(\.readsWholeRecord).reduce(0) { $0 + $1.conditions.conditions.count }
   }
 
   /// The number of records to read without suspending: fewer, the more conditions read whole records.
@@ -211,7 +211,7 @@ package struct Filter: Sendable {
   /// The filter without the conditions that read whole records.
   var withoutExpensiveConditions: Filter {
     var filter = self
-    filter.groups.removeAll(where: \.isExpensive)
+    filter.groups.removeAll(where: \.readsWholeRecord)
     return filter
   }
 
@@ -254,7 +254,7 @@ package struct Filter: Sendable {
 
 extension QuerySubject {
   /// The relative cost of evaluation; cheap conditions are evaluated first.
-  var cost: Int {
+  var evaluationRank: Int {
     switch self {
     case .field(.text): 3
     case .field(.finding): 4

@@ -13,16 +13,16 @@ extension Filter {
   /// Removes the records that do not match.
   borrowing func removeNonMatching(_ batch: inout FilterBatch) {
     if let seqs { batch.keep { _, record in seqs.contains(record.seq) } }
-    var hasExpensive = false
+    var someReadWholeRecords = false
     for group in groups where batch.remaining != 0 {
       group.evaluation.removeNonMatching(&batch, group.conditions, of: self)
-      if group.isExpensive { hasExpensive = true }
+      if group.readsWholeRecord { someReadWholeRecords = true }
     }
-    guard hasExpensive else { return }
+    guard someReadWholeRecords else { return }
     let (groups, filter) = (groups, copy self)
     batch.keep(readingContents: { record in
       var cache = FilterEvaluationCache()
-      return !groups.containsElement { $0.isExpensive && !record.satisfies(expensive: $0, of: filter, &cache) }
+      return !groups.containsElement { $0.readsWholeRecord && !record.satisfies(byReading: $0, of: filter, &cache) }
     })
   }
 }
@@ -35,7 +35,7 @@ extension Record {
   borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache)
     -> Bool
   {
-    if group.isExpensive { return satisfies(expensive: group, of: filter, &cache) }
+    if group.readsWholeRecord { return satisfies(byReading: group, of: filter, &cache) }
     return withUnsafePointer(to: self) { record in
       var batch = FilterBatch(record)
       group.evaluation.removeNonMatching(&batch, group.conditions, of: filter)
@@ -44,7 +44,7 @@ extension Record {
   }
 
   fileprivate borrowing func satisfies(
-    expensive group: borrowing Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache
+    byReading group: borrowing Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache
   ) -> Bool {
     guard withContents({ group.prefilter.mayHold(in: $0, body: $1) }) else {
       return group.conditions.matchesMissingValue

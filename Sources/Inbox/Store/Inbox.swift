@@ -77,7 +77,7 @@ package final class Inbox: Sendable {
       evict(from: &state)
       return first
     }
-    notifier.appended(to: self, from: first, deviceTokens)
+    notifier.signalAppended(to: self, from: first, deviceTokens)
     return first
   }
 
@@ -97,7 +97,7 @@ package final class Inbox: Sendable {
       state.counts.add(result)
       return state.records.update(seq) { $0.finish(with: result) }
     }
-    if record != nil { notifier.updated(seq, in: self) }
+    if record != nil { notifier.signalUpdated(seq, in: self) }
     return record
   }
 
@@ -107,7 +107,7 @@ package final class Inbox: Sendable {
   @discardableResult
   package func setDelivery(_ seq: Int, _ delivery: DeliveryState) -> Bool {
     let record = state.withLockedValue { $0.records.update(seq) { $0.delivery = delivery } }
-    if record != nil { notifier.updated(seq, in: self) }
+    if record != nil { notifier.signalUpdated(seq, in: self) }
     return record != nil
   }
 
@@ -159,7 +159,7 @@ package final class Inbox: Sendable {
       return former
     }
     analyzer.reset(through: former.nextSeq - 1)
-    notifier.emptied(self, through: former.nextSeq - 1, reset: reset)
+    notifier.signalEmptied(self, through: former.nextSeq - 1, reset: reset)
     return former.records.count
   }
 
@@ -232,7 +232,7 @@ package final class Inbox: Sendable {
   package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
     guard record(seq: seq) != nil else { return }
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
-    notifier.updated(seq, in: self)
+    notifier.signalUpdated(seq, in: self)
   }
 
   // MARK: - Reading

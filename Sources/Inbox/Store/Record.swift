@@ -75,7 +75,7 @@ package struct Record: Sendable {
   // The memory it points to is written only while the record is made, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
   /// The wire outcome, if it is more than the injection in `content`.
-  private var further: Further?
+  private var storedOutcome: StoredOutcome?
   private var result: PackedResult
   /// The number of this attempt among the attempts of its push, from 1.
   package let attempt: Int32
@@ -84,7 +84,7 @@ package struct Record: Sendable {
   package let pushKey: PushKey
 
   /// A reference, because few records have one.
-  private final class Further: Sendable {
+  private final class StoredOutcome: Sendable {
     let wireOutcome: WireOutcome?
 
     init(_ wireOutcome: WireOutcome?) { self.wireOutcome = wireOutcome }
@@ -92,12 +92,12 @@ package struct Record: Sendable {
 
   /// Details beyond an ordinary response; nil for most records.
   package var wireOutcome: WireOutcome? {
-    if let further { return further.wireOutcome }
+    if let storedOutcome { return storedOutcome.wireOutcome }
     return content.injection.map { WireOutcome(injections: Injections($0)) }
   }
 
   /// Whether the response has a reason that APNs does not define.
-  var hasUnusualReason: Bool { further?.wireOutcome?.unusualReason != nil }
+  var hasUnusualReason: Bool { storedOutcome?.wireOutcome?.unusualReason != nil }
 
   /// The response that was sent.
   package var sentResponse: SentResponse { result.sentResponse }
@@ -165,10 +165,11 @@ package struct Record: Sendable {
     self.result = PackedResult(result)
     let storedInjection = content.injection
     switch result.wireOutcome {
-    case nil: further = storedInjection == nil ? nil : Further(nil)
+    case nil: storedOutcome = storedInjection == nil ? nil : StoredOutcome(nil)
     // Store nothing if the outcome equals the injection in `content`.
     case let wireOutcome?:
-      further = storedInjection != nil && storedInjection == wireOutcome.onlyInjection ? nil : Further(wireOutcome)
+      storedOutcome =
+        storedInjection != nil && storedInjection == wireOutcome.onlyInjection ? nil : StoredOutcome(wireOutcome)
     }
   }
 }
@@ -200,7 +201,8 @@ extension Record {
       content: RecordContent(
         request, verdict, hasVerdict: hasVerdict, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
-      further: injection == nil ? result.wireOutcome.map { Further($0) } : nil, result: PackedResult(result),
+      storedOutcome: injection == nil ? result.wireOutcome.map { StoredOutcome($0) } : nil,
+      result: PackedResult(result),
       attempt: attempt,
       pushKey: pushKey)
   }
@@ -227,7 +229,8 @@ extension Record {
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset, injection: injection,
         importedFindings: names, in: arena
       ),
-      further: injection == nil ? result.wireOutcome.map { Further($0) } : nil, result: PackedResult(result),
+      storedOutcome: injection == nil ? result.wireOutcome.map { StoredOutcome($0) } : nil,
+      result: PackedResult(result),
       attempt: attempt,
       pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }

@@ -112,7 +112,7 @@ struct RecordHead: Sendable {
   var importedFindingsRange: Range<Int> { idRange.upperBound..<idRange.upperBound + Int(importedFindingsSize) }
 
   /// The range of the push's `apns-id`: the generated one if there is one, else the client's. Nil without an ID.
-  var wholeIDRange: Range<Int>? { idSize > 0 ? idRange : byteRange(verdict.facts.apnsID) }
+  var effectiveIDRange: Range<Int>? { idSize > 0 ? idRange : byteRange(verdict.facts.apnsID) }
 
   /// Returns the range of a part of the header fields; nil for nil.
   func byteRange(_ range: ByteRange?) -> Range<Int>? {

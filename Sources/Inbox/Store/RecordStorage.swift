@@ -15,10 +15,10 @@ struct RecordStorage: Sendable {
   /// The memory the records use, in bytes.
   private(set) var bytes = 0
 
-  /// The memory a record uses in addition to its bytes: its slot and mark in the chunk, its head, and the largest
+  /// The memory a record uses in addition to its bytes: its slot and token hash in the chunk, its head, and the largest
   /// padding before the next record.
   static let overhead =
-    MemoryLayout<Record>.stride + RecordChunk.markSize + RecordContent.size(bytes: 0) + RecordContent.alignment - 1
+    MemoryLayout<Record>.stride + RecordChunk.tokenHashSize + RecordContent.size(bytes: 0) + RecordContent.alignment - 1
 
   /// Returns the memory a record uses, in bytes.
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
@@ -130,7 +130,7 @@ struct RecordStorage: Sendable {
     let end = position(from: selection.before)
     guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
     let visited = start.chunk...min(end.chunk, chunks.count - 1)
-    let devices = selection.filter.deviceTokens?.map(RecordChunk.mark)
+    let devices = selection.filter.deviceTokens?.map(RecordChunk.tokenHash)
     let isOfPushesOnly = selection.isOfPushesOnly
     for chunk in newestFirst ? Array(visited.reversed()) : Array(visited) {
       let indices = (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)

@@ -24,7 +24,7 @@ struct NearestPushes {
     self.expectation = expectation
     let matching = expectation.selection.filter.groups.map { (group: $0, filter: expectation.selection.filter) }
     let ending = expectation.ending.groups.map { (group: $0, filter: expectation.ending) }
-    let start = matching.prefix { $0.group.conditions.subject.cost == 0 }
+    let start = matching.prefix { $0.group.conditions.subject.evaluationRank == 0 }
     parts = start + ending + matching.dropFirst(start.count)
   }
 

@@ -1,17 +1,17 @@
-/// The counts of a verification. Each record of the window is passed to it in order, and an unsettled record again
+/// The counts of a verification. Each record of the window is passed to it in order, and an changeable record again
 /// whenever it has changed.
 ///
-/// A record is unsettled while it is pending or, if a condition depends on it, while its delivery may change.
+/// A record is changeable while it is pending or, if a condition depends on it, while its delivery may change.
 struct VerificationCounts: Sendable {
   /// The counts for one expectation.
   struct Count: Sendable {
     /// The `seq` of each record that counts.
     var seqs = SeqSet()
-    /// The number of these that are unsettled: they may no longer count later.
-    var unsettled = 0
+    /// The number of these that are changeable: they may no longer count later.
+    var changeable = 0
     /// The positions of the retry sequences with a matching record that is settled; empty unless retries are expected.
     fileprivate var settledSequences = SeqSet()
-    /// The number of matching unsettled records of each retry sequence, by its position.
+    /// The number of matching changeable records of each retry sequence, by its position.
     fileprivate var unsettledSequences: [Int: Int] = [:]
 
     /// The positions of the retry sequences with a matching record, ascending.
@@ -22,7 +22,7 @@ struct VerificationCounts: Sendable {
     }
   }
 
-  /// What an unsettled record was counted for: positions of expectations, and of its retry sequence.
+  /// What an changeable record was counted for: positions of expectations, and of its retry sequence.
   private struct CountedRecord: Sendable {
     /// Whether the record was in the verification's scope.
     var isInScope = true
@@ -38,7 +38,7 @@ struct VerificationCounts: Sendable {
   /// The `seq` of each record that no expectation matches; empty unless such records are disallowed.
   private(set) var others = SeqSet()
   private(set) var retries = RetrySequences()
-  private var unsettled: [Int: CountedRecord] = [:]
+  private var changeable: [Int: CountedRecord] = [:]
   private let checksRetries: Bool
   private let dependsOnDelivery: Bool
 
@@ -56,13 +56,13 @@ struct VerificationCounts: Sendable {
   /// - Returns: Whether the record may affect the result.
   mutating func count(_ record: borrowing Record) -> Bool {
     let seq = record.seq
-    let earlier = unsettled.removeValue(forKey: seq)
+    let earlier = changeable.removeValue(forKey: seq)
     if let earlier { uncount(earlier, seq) }
-    let isUnsettled = record.mayChange(includingDelivery: dependsOnDelivery)
+    let isChangeable = record.mayChange(includingDelivery: dependsOnDelivery)
     var counted = CountedRecord(hasEnded: record.outcome != .pending)
     guard verification.scope.matches(record) else {
       counted.isInScope = false
-      if isUnsettled { unsettled[seq] = counted }
+      if isChangeable { changeable[seq] = counted }
       return earlier?.isInScope == true
     }
     if checksRetries {
@@ -71,7 +71,7 @@ struct VerificationCounts: Sendable {
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)
       if let sequence = counted.sequence, expectation.retries != nil {
-        if isUnsettled {
+        if isChangeable {
           counts[index].unsettledSequences[sequence, default: 0] += 1
         } else {
           counts[index].settledSequences.insert(sequence)
@@ -80,22 +80,22 @@ struct VerificationCounts: Sendable {
       guard expectation.ending.matches(record) else { continue }
       counted.counting.append(index)
       counts[index].seqs.insert(seq)
-      if isUnsettled { counts[index].unsettled += 1 }
+      if isChangeable { counts[index].changeable += 1 }
     }
     if counted.matching.isEmpty, verification.allowsNoOthers, verification.covers(record.kind) { others.insert(seq) }
-    if isUnsettled { unsettled[seq] = counted }
+    if isChangeable { changeable[seq] = counted }
     return !counted.matching.isEmpty || earlier != nil || verification.allowsNoOthers
       || verification.refusedFindings != nil || verification.requiresNothingLost || checksRetries && record.attempt > 1
   }
 
-  /// Returns whether the record was unsettled when it was counted.
-  func isWaiting(for seq: Int) -> Bool { unsettled[seq] != nil }
+  /// Returns whether the record was changeable when it was counted.
+  func isWaiting(for seq: Int) -> Bool { changeable[seq] != nil }
 
-  /// Undoes the counting of an unsettled record.
+  /// Undoes the counting of an changeable record.
   private mutating func uncount(_ counted: CountedRecord, _ seq: Int) {
     for index in counted.counting {
       counts[index].seqs.remove(seq)
-      counts[index].unsettled -= 1
+      counts[index].changeable -= 1
     }
     for index in counted.matching {
       guard let sequence = counted.sequence, let count = counts[index].unsettledSequences[sequence] else { continue }
@@ -118,9 +118,9 @@ struct VerificationCounts: Sendable {
   /// Whether a count is too large or an unexpected push arrived, so that the verification fails whatever follows.
   var isBroken: Bool {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
-      expectation.count.map { count.seqs.count - count.unsettled > $0.maximum ?? .max } ?? false
+      expectation.count.map { count.seqs.count - count.changeable > $0.maximum ?? .max } ?? false
     }
-    return isOver || others.count > unsettled.values.count { $0.isInScope && $0.matching.isEmpty }
+    return isOver || others.count > changeable.values.count { $0.isInScope && $0.matching.isEmpty }
   }
 }
 

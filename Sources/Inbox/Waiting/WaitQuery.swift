@@ -103,7 +103,7 @@ struct WaitCounts: Sendable {
   private(set) var matched: [Int] = []
   /// The matching records that may no longer match later: pending ones and, if a condition depends on it, those whose
   /// delivery may change.
-  private var unsettled: Set<Int> = []
+  private var changeable: Set<Int> = []
   private let dependsOnDelivery: Bool
   /// The time of the last change of the number of matches, or the start of the wait.
   private var quietSince: ContinuousClock.Instant
@@ -136,7 +136,7 @@ struct WaitCounts: Sendable {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
     } else if matched.remove(seq: record.seq) {
-      unsettled.remove(record.seq)
+      changeable.remove(record.seq)
       quietSince = now
     }
   }
@@ -146,14 +146,14 @@ struct WaitCounts: Sendable {
     if seq >= lostThrough { lostThrough = 0 }
     let removed = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
     guard removed > 0 else { return }
-    for seq in matched[..<removed] { unsettled.remove(seq) }
+    for seq in matched[..<removed] { changeable.remove(seq) }
     matched.removeFirst(removed)
     quietSince = now
   }
 
   /// Returns the state of the condition.
   func status(at now: ContinuousClock.Instant) -> Status {
-    if case .exactly(let wanted) = count, !isComplete || matched.count - unsettled.count > wanted {
+    if case .exactly(let wanted) = count, !isComplete || matched.count - changeable.count > wanted {
       return .unsatisfiable
     }
     return isWanted ? statusAfterSettling(now) : .open(until: nil)
@@ -177,9 +177,9 @@ struct WaitCounts: Sendable {
   @discardableResult
   private mutating func insert(_ record: borrowing Record) -> Bool {
     if record.mayChange(includingDelivery: dependsOnDelivery) {
-      unsettled.insert(record.seq)
+      changeable.insert(record.seq)
     } else {
-      unsettled.remove(record.seq)
+      changeable.remove(record.seq)
     }
     return matched.insert(seq: record.seq)
   }

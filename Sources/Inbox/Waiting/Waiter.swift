@@ -140,7 +140,7 @@ final class Waiter: InboxListener {
       guard state.termination == nil else { return false }
       let now = ContinuousClock.now
       if let through = changes.emptiedThrough { state.counts.empty(through: through, at: now) }
-      if changes.missed > 0 {
+      if changes.removed > 0 {
         state.counts.recordEviction(through: changes.evictedThrough, examined: max(state.seen, changes.after))
       }
       for record in changes.records where record.seq > state.seen { state.counts.update(record, at: now) }

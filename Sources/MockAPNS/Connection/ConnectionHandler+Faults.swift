@@ -16,7 +16,7 @@ extension ConnectionHandler {
   /// Applies the fault rules of the injection point `accept`.
   func applyAcceptFaults(_ context: ChannelHandlerContext) {
     let plan = plan
-    guard plan.isActive(at: .accept) else { return }
+    guard plan.mayInject(at: .accept) else { return }
     let decision = plan.decide(Traffic(connection: earlyTraffic), at: .accept, now: MachineTime.nanoseconds)
     guard let injection = decision.decidingInjection else { return }
     logFault(injection)
@@ -90,7 +90,7 @@ extension ConnectionHandler {
   func faultedSettings(_ connection: Traffic.Connection, _ context: ChannelHandlerContext) -> Action.SettingsParameters?
   {
     let plan = plan
-    guard plan.isActive(at: .settings) else { return nil }
+    guard plan.mayInject(at: .settings) else { return nil }
     var first: Action.SettingsParameters?
     var delay = Duration.zero
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
@@ -147,7 +147,7 @@ extension ConnectionHandler {
     faultTasks.nextEvaluation = nil
     guard stateMachine.isOpen, let processor else { return }
     let plan = plan
-    guard plan.isActive(at: .connection) else { return }
+    guard plan.mayInject(at: .connection) else { return }
     let now = MachineTime.nanoseconds
     var connection = processor.connectionTraffic
     connection.age = (NIODeadline.now() - openedAt).nanoseconds

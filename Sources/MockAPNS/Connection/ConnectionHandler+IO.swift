@@ -39,7 +39,7 @@ extension ConnectionHandler {
     guard let first = bytes.first else { return }
     switch stateMachine.receivedBytes(startingWith: first) {
     case .process: break
-    case .startHandshake: transport.tls?.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
+    case .startHandshake: transport.tls?.stopsAfterClientHello = state.activePolicy.load().plan.mayInject(at: .tls)
     case .refusePlainText: return refusePlainText(bytes, context)
     case .store: return transport.receive(bytes)
     case .discard: return

@@ -105,13 +105,13 @@ final class PushProcessor {
 
   private func updateFaultScope() {
     let plan = activePolicy.plan
-    faultScope.hasConnectionRules = plan.isActive(at: .connection)
-    faultScope.hasResponseRules = plan.isActive(at: .response)
+    faultScope.hasConnectionRules = plan.mayInject(at: .connection)
+    faultScope.hasResponseRules = plan.mayInject(at: .response)
     faultScope.areMagicTokensActive = plan.areMagicTokensActive
     if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.hasRules(at: .request) {
       faultScope.pushes = .all
     } else {
-      faultScope.pushes = plan.isActive(at: .request) ? .magicTokens : .none
+      faultScope.pushes = plan.mayInject(at: .request) ? .magicTokens : .none
     }
   }
 

@@ -10,11 +10,11 @@ package struct JSONLiteral: Sendable {
   /// - Parameters:
   ///   - text: The text in UTF-8.
   ///   - foldsCase: Whether ASCII letters are compared without case.
-  ///   - opens: Whether a quotation mark is in front of the text.
-  ///   - closes: Whether a quotation mark follows the text.
-  package init?(_ text: some Collection<UInt8>, foldsCase: Bool, opens: Bool = false, closes: Bool = false) {
-    let mark = UInt8(ascii: "\"")
-    let whole = (opens ? [mark] : []) + text + (closes ? [mark] : [])
+  ///   - startsString: Whether a quotation mark is in front of the text.
+  ///   - endsString: Whether a quotation mark follows the text.
+  package init?(_ text: some Collection<UInt8>, foldsCase: Bool, startsString: Bool = false, endsString: Bool = false) {
+    let quotationMark = UInt8(ascii: "\"")
+    let whole = (startsString ? [quotationMark] : []) + text + (endsString ? [quotationMark] : [])
     let replacement = LiteralSearch("\u{FFFD}".utf8, foldsCase: false)
     guard !whole.isEmpty, whole.withUnsafeBytes({ replacement.firstPosition(in: $0) }) == nil else { return nil }
     search = LiteralSearch(whole, foldsCase: foldsCase)
