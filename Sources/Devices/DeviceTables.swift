@@ -2,7 +2,6 @@ internal import Notation
 
 internal import APNSRules
 internal import HTTPMessage
-internal import Notation
 
 /// The registered devices, their apps and tokens in arrays of small entries that refer to each other by index, so that
 /// a million devices need little memory.

@@ -1,3 +1,9 @@
+/// A time by the server's clock, which tests can set: milliseconds since 1970.
+package typealias ServerTime = Int64
+
+/// A time by the machine's monotonic clock, which nothing sets: nanoseconds since an unspecified start.
+package typealias MonotonicTime = Int64
+
 /// Formats and parses timestamps: RFC 3339 in UTC with milliseconds. Internally they are milliseconds since 1970 by
 /// the server's clock.
 ///
