@@ -104,11 +104,12 @@ extension Reason {
   ///
   /// - Parameter timestamp: The time in a 410, in milliseconds since 1970.
   package func body(timestamp: Int64? = nil) -> [UInt8] {
-    var body = Self.bodies[Int(rawValue)]
-    guard let timestamp else { return body }
+    let prepared = Self.bodies[Int(rawValue)]
+    guard let timestamp else { return prepared }
     // Added to the prepared body, which is faster than writing the whole object.
-    body.reserveCapacity(body.count + 40)
-    body.removeLast()
+    var body: [UInt8] = []
+    body.reserveCapacity(prepared.count + 40)
+    body += prepared.dropLast()
     body += #","timestamp":"#.utf8
     body += String(timestamp).utf8
     body.append(UInt8(ascii: "}"))

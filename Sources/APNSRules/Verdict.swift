@@ -77,6 +77,7 @@ package struct Verdict: Sendable {
   package func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
     switch rejection?.detail {
     case .ofHeaders(let text)?: text(facts, headers)
+    case .ofTimestamp(let text)?: text(facts, headers, timestamp ?? 0)
     case .ofBody(let text)?: text(facts, bodySize)
     case nil: "accepted"
     }
@@ -162,14 +163,17 @@ final class Rejection: Error {
   let reason: Reason?
   let status: Int
   let timestamp: Int64?
-  /// The body of the response.
-  let body: [UInt8]
   let detail: Detail
+
+  /// The body of the response. Created on demand, because every record of a 410 keeps its rejection.
+  var body: [UInt8] { reason?.body(timestamp: timestamp) ?? [] }
 
   /// The closure that creates the explanation.
   enum Detail: Sendable {
     /// From the facts and the packed header fields.
     case ofHeaders(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String)
+    /// From the facts, the packed header fields and the timestamp, so that the closure need not capture it.
+    case ofTimestamp(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer, _ timestamp: Int64) -> String)
     /// From the facts and the body size.
     case ofBody(@Sendable (_ facts: PushFacts, _ bodySize: Int) -> String)
   }
@@ -186,7 +190,6 @@ final class Rejection: Error {
     self.reason = reason
     status = reason?.status ?? 431
     self.timestamp = timestamp
-    body = reason?.body(timestamp: timestamp) ?? []
     self.detail = detail
   }
 }

@@ -111,16 +111,20 @@ extension Rulebook {
     switch registered.status {
     case .active: return
     case .expired(let since):
-      throw Rejection(.deviceExpired, .expiredToken, timestamp: since) { facts, packed in
-        "\(Explanation.deviceToken(facts, packed)) expired at \(Explanation.timestamp(since)). "
-          + "Delete it unless the app has registered it again."
-      }
+      throw Rejection(
+        .deviceExpired, .expiredToken, timestamp: since,
+        detail: .ofTimestamp { facts, packed, since in
+          "\(Explanation.deviceToken(facts, packed)) expired at \(Explanation.timestamp(since)). "
+            + "Delete it unless the app has registered it again."
+        })
     case .unregistered(let since):
       guard now >= since.addingClamped(times.unregisteredAfter) else { return }
-      throw Rejection(.deviceUnregistered, .unregistered, timestamp: since) { facts, packed in
-        "\(Explanation.deviceToken(facts, packed)) has been unregistered since \(Explanation.timestamp(since)). "
-          + "Delete it unless the app has registered it again."
-      }
+      throw Rejection(
+        .deviceUnregistered, .unregistered, timestamp: since,
+        detail: .ofTimestamp { facts, packed, since in
+          "\(Explanation.deviceToken(facts, packed)) has been unregistered since \(Explanation.timestamp(since)). "
+            + "Delete it unless the app has registered it again."
+        })
     }
   }
 }
