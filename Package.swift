@@ -186,7 +186,8 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "APNSMockCommand", "APNSRules", "ClientCommands", "FaultModel", "Faults", "MockAPNS", "Notation", "TestSupport",
+        "APNSMockCommand", "APNSRules", "ClientCommands", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
+        "TestSupport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),

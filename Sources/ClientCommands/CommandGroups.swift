@@ -6,7 +6,7 @@ package enum CommandGroups {
   package static let pushes: [any ParsableCommand.Type] = [
     CertsCommand.self, KeyCommand.self, TokenCommand.self, SendCommand.self, ListCommand.self, GetCommand.self,
     TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self, RemoveCommand.self,
-    ExportCommand.self, ImportCommand.self,
+    ExportCommand.self, ImportCommand.self, MergeCommand.self,
   ]
 
   /// The state of a server: settings of clients, faults, devices, time, health.

@@ -3,6 +3,7 @@ import ArgumentParser
 import ClientCommands
 import FaultModel
 import Faults
+import Inbox
 import Logging
 import MockAPNS
 import Testing
@@ -71,6 +72,8 @@ import Notation
     (.maxBytes, ["64MiB"], { $0.configuration.maxBytes == 67_108_864 }),
     (.maxBytes, ["1GiB"], { $0.configuration.maxBytes == 1_073_741_824 }),
     (.maxBytes, ["4096"], { $0.configuration.maxBytes == 4096 }),
+    (.record, ["sample=1/1000"], { $0.configuration.recording == .sample(of: 1000) }),
+    (.record, ["counters"], { $0.configuration.recording == .counters }),
     (.fixtures, ["a.yaml", "b.json"], { $0.configuration.fixtures == ["a.yaml", "b.json"] }),
     (.devices, ["known"], { $0.configuration.requiresRegisteredDevices }),
     (.maxDevices, ["5"], { $0.configuration.maxDevices == 5 }),
@@ -117,6 +120,7 @@ import Notation
     (.topics, "all", "any or known"),
     (.maxRecords, "0", "from 1"), (.maxRecords, "many", "a whole number"), (.maxBytes, "12XB", "256MiB"),
     (.maxBytes, "0", "256MiB"), (.maxBytes, "-1", "256MiB"), (.threads, "0", "from 1 to 1024"),
+    (.record, "sample", "sample=1/1000"), (.record, "sample=1/0", "counters"), (.record, "none", "all"),
     (.fixtures, "", "a fixture file"), (.devices, "all", "any or known"), (.maxDevices, "0", "from 1 to 10000000"),
     (.portFile, "", "the path"), (.adminToken, "", "auto"), (.adminToken, "two words", "without spaces"),
     (.san, "", "a host name"), (.allowHost, "", "a host name"), (.clientCA, "", "PEM"),

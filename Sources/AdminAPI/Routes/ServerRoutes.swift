@@ -52,6 +52,7 @@ struct ServerRoutes: Sendable {
       writer.objectMember("limits") { writer in
         writer.member("max_records", configuration.maxRecords)
         writer.member("max_bytes", configuration.maxBytes)
+        writer.member("record", configuration.recording.text)
       }
       writer.member("warnings", warnings(inbox))
     }
@@ -65,8 +66,11 @@ struct ServerRoutes: Sendable {
       warnings.append(warning)
     }
     if inbox.evicted > 0 {
+      let recording = state.configuration.recording
       warnings.append(
-        "\(inbox.evicted) pushes were evicted because the inbox is full: raise --max-records or --max-bytes")
+        recording == .all
+          ? "\(inbox.evicted) pushes were evicted because the inbox is full: raise --max-records or --max-bytes"
+          : "\(inbox.evicted) pushes were not kept because of --record \(recording.text): use --record all")
     }
     if state.faults.selection.isPaused {
       warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")

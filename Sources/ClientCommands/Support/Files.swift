@@ -47,3 +47,37 @@ package enum Files {
     }
   }
 }
+
+/// A file that is read in parts of at most 1 MiB, for files of any size.
+package final class FileParts {
+  private let path: String
+  private let file: Int32
+  private var part = [UInt8](repeating: 0, count: 1 << 20)
+
+  /// Opens the file; `-` is standard input.
+  ///
+  /// - Throws: `CommandFailure` with the path and the system's reason.
+  package init(_ path: String) throws {
+    self.path = path
+    file = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw failure }
+  }
+
+  deinit { if file > 0 { close(file) } }
+
+  /// Returns the next part; nil at the end.
+  ///
+  /// - Throws: `CommandFailure` with the path and the system's reason.
+  package func next() throws -> ArraySlice<UInt8>? {
+    while true {
+      let count = read(file, &part, part.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw failure }
+      return count == 0 ? nil : part[..<count]
+    }
+  }
+
+  private var failure: CommandFailure {
+    CommandFailure(.usage, "\(path): cannot be read: \(String(cString: strerror(errno)))")
+  }
+}

@@ -18,6 +18,8 @@ package final class Inbox: Sendable {
   package let maxRecords: Int
   /// The maximum memory of the records, in bytes.
   package let maxBytes: Int
+  /// The received pushes that are kept. Imported ones always are.
+  package let recording: Recording
 
   // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and reports every wait as a race.
   private let state: NIOLockedValueBox<State>
@@ -34,10 +36,11 @@ package final class Inbox: Sendable {
   ///
   /// - Parameter now: The server's clock, in milliseconds since 1970, for findings about missing retries.
   package init(
-    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts(),
-    now: (@Sendable () -> Int64)? = nil
+    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, recording: Recording = .all,
+    attempts: Attempts = Attempts(), now: (@Sendable () -> Int64)? = nil
   ) {
     self.now = now
+    self.recording = recording
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
     self.attempts = attempts
@@ -47,6 +50,7 @@ package final class Inbox: Sendable {
   /// Creates an inbox without limits from imported records, which keep their `seq`.
   init(imported records: RecordStorage, lastSeq: Int) {
     now = nil
+    recording = .all
     maxRecords = .max
     maxBytes = .max
     attempts = Attempts()
@@ -72,7 +76,10 @@ package final class Inbox: Sendable {
       let first = state.nextSeq
       for index in records.indices { records[index].seq = first + index }
       state.nextSeq += records.count
-      if isCounted { state.counts.add(records) }
+      if isCounted {
+        state.counts.add(records)
+        if recording != .all { discardUnkept(from: &records, &state) }
+      }
       state.records.append(moving: &records)
       evict(from: &state)
       return first
@@ -133,13 +140,24 @@ package final class Inbox: Sendable {
     return range
   }
 
+  /// Removes the records that `recording` does not keep.
+  private func discardUnkept(from records: inout [Record], _ state: inout State) {
+    records.removeAll { record in
+      guard !recording.keeps(record.pushKey) else { return false }
+      state.evicted += 1
+      state.counts.addEvicted()
+      state.lastEvicted = record.seq
+      return true
+    }
+  }
+
   private func evict(from state: inout State) {
     while state.records.count > maxRecords || (state.records.bytes > maxBytes && state.records.count > 1),
       let oldest = state.records.removeFirst()
     {
       state.evicted += 1
       state.counts.addEvicted()
-      state.lastEvicted = oldest
+      state.lastEvicted = max(state.lastEvicted, oldest)
     }
   }
 

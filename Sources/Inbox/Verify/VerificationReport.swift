@@ -235,7 +235,7 @@ extension VerificationReport {
 
   private var inconclusiveness: String {
     "inconclusive: pushes were evicted before they were checked (raise --max-records or --max-bytes, "
-      + "reset before each test, or specify after)"
+      + "reset before each test, specify after, or use --record all)"
   }
 }
 

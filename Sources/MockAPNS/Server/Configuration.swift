@@ -1,6 +1,7 @@
 package import APNSRules
 package import FaultModel
 package import Faults
+package import Inbox
 import NIOCore
 
 /// A host and a TCP port to listen on or to connect to.
@@ -141,6 +142,8 @@ public struct Configuration: Sendable {
   public var maxRecords = 100_000
   /// The maximum size of the requests in the inbox, in bytes.
   public var maxBytes = 256 << 20
+  /// The pushes that the inbox keeps.
+  package var recording = Recording.all
   /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
   public var fixtures: [String] = []
   /// The maximum number of registered devices, and of tokens registered without one.

@@ -72,7 +72,9 @@ package final class ServerState: Sendable {
       var source = IdentifierSource(seed: seed, channel: number)
       return source.base64()
     }
-    inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
+    inbox = Inbox(
+      maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, recording: configuration.recording,
+      now: { clock.now })
     events = EventLog(inbox)
     deliveryControl = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(

@@ -87,7 +87,9 @@ struct ExecChecks: Sendable {
       if report.isComplete { return Outcome() }
       return Outcome(
         status: .inconclusive,
-        lines: ["findings are inconclusive: \(report.evicted) pushes were evicted; raise --max-records"])
+        lines: [
+          "findings are inconclusive: \(report.evicted) pushes were evicted; raise --max-records, or use --record all"
+        ])
     }
     var lines = found.prefix(Self.maxReported).map { finding in
       "finding \(finding.kind.rawValue), push \(finding.seq): \(finding.explanation)".onOneLine

@@ -71,6 +71,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.topics)) var topics: String?
   @Option(help: Command.help(.maxRecords)) var maxRecords: String?
   @Option(help: Command.help(.maxBytes)) var maxBytes: String?
+  @Option(help: Command.help(.record)) var record: String?
   @Option(help: Command.help(.fixtures)) var fixtures: [String] = []
   @Option(help: Command.help(.devices)) var devices: String?
   @Option(help: Command.help(.maxDevices)) var maxDevices: String?
@@ -109,7 +110,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
     let texts: [Setting: String?] = [
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
       .environment: environment,
-      .rules: rules, .topics: topics, .maxRecords: maxRecords, .maxBytes: maxBytes, .devices: devices,
+      .rules: rules, .topics: topics, .maxRecords: maxRecords, .maxBytes: maxBytes, .record: record, .devices: devices,
       .maxDevices: maxDevices, .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,

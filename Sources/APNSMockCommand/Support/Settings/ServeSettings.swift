@@ -2,6 +2,7 @@ import APNSRules
 import ClientCommands
 import FaultModel
 import Faults
+import Inbox
 import Logging
 import MockAPNS
 import Notation
@@ -66,6 +67,10 @@ extension Setting {
       .init("The topics that are accepted: any, or known: those of known apps of the credential's team.", .value("any"))
     case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
     case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
+    case .record:
+      .init(
+        "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
+        .value("all"))
     case .fixtures:
       .init(
         "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))
@@ -124,6 +129,11 @@ extension ServeSettings {
     case .topics: configuration.requiresKnownTopics = try Value.word(value, of: Acceptance.self) == .known
     case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
     case .maxBytes: configuration.maxBytes = try Value.size(value)
+    case .record:
+      guard let recording = Recording(value) else {
+        throw InvalidSettingValue(value: value, allowed: "all, counters, or sample=1/N such as sample=1/1000")
+      }
+      configuration.recording = recording
     case .fixtures: configuration.fixtures = try Self.texts(values, allowed: "a fixture file")
     case .devices: configuration.requiresRegisteredDevices = try Value.word(value, of: Acceptance.self) == .known
     case .maxDevices: configuration.maxDevices = try Value.whole(value, in: 1...Self.maxDevices)

@@ -26,7 +26,7 @@ struct FindingsCommand: AsyncParsableCommand {
     if page.items.isEmpty { StandardStream.error.line("no findings for these pushes") }
     if !page.complete {
       StandardStream.error.line(
-        "\(page.evicted) older pushes were evicted because the inbox is full: findings may be missing")
+        "\(page.evicted) pushes were evicted, or not kept because of --record: findings may be missing")
     }
   }
 }

@@ -37,7 +37,7 @@ struct ListCommand: AsyncParsableCommand {
       StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after list others")
     }
     if page.evicted > 0 {
-      StandardStream.error.line("\(page.evicted) older pushes were evicted because the inbox is full")
+      StandardStream.error.line("\(page.evicted) pushes were evicted, or not kept because of --record")
     }
   }
 }

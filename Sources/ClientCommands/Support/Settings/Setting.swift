@@ -11,6 +11,7 @@ package enum Setting: String, CaseIterable, Sendable {
   case proxy, manage, admin, certs, profiles, profile, seed, environment, rules, topics
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
+  case record
   case fixtures, devices
   case maxDevices = "max_devices"
   case threads

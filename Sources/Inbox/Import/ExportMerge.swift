@@ -1,0 +1,137 @@
+internal import Notation
+
+/// Merges the exports of several servers into one: all records in the order of their arrival, numbered anew.
+///
+/// Reads the exports at the same time, in chunks, so that memory use does not depend on their size. All members of a
+/// record but `seq` and the connection's `id` are copied byte for byte, also those that this version does not know.
+package struct ExportMerge {
+  /// Reads the next chunk of an export; nil at its end.
+  package typealias Input = () throws -> ArraySlice<UInt8>?
+
+  /// An error in one of the exports.
+  package struct Problem: Error, Equatable {
+    /// The index of the export.
+    package let input: Int
+    /// The error.
+    package let problem: InboxImport.Problem
+  }
+
+  /// An export and the records of its last chunk that are not written yet.
+  private struct Export {
+    let read: Input
+    var splitter = ExportSplitter()
+    /// In reverse order.
+    var records: [Unwritten] = []
+    var hasEnded = false
+  }
+
+  private struct Unwritten {
+    let receivedAt: ServerTime
+    let text: [UInt8]
+  }
+
+  private var exports: [Export]
+  /// The number of records written.
+  package private(set) var count = 0
+
+  /// Creates a merge of exports. Records with the same time are in the order of `inputs`.
+  package init(_ inputs: [Input]) { exports = inputs.map { Export(read: $0) } }
+
+  /// Returns the next record as JSON; nil after the last one.
+  ///
+  /// The record's `seq` is its number in the merge. If there are several exports, its connection's `id` begins with
+  /// the number of its export, from 1, because each server counts its own connections.
+  ///
+  /// - Throws: `Problem`, or what an input throws; do not use the merge afterwards.
+  package mutating func next() throws -> [UInt8]? {
+    for index in exports.indices {
+      do {
+        while exports[index].records.isEmpty, !exports[index].hasEnded { try exports[index].fill() }
+      } catch let problem as InboxImport.Problem {
+        throw Problem(input: index, problem: problem)
+      }
+    }
+    let waiting = exports.indices.compactMap { index in
+      exports[index].records.last.map { (receivedAt: $0.receivedAt, index: index) }
+    }
+    guard let first = waiting.min(by: { $0 < $1 })?.index, let record = exports[first].records.popLast() else {
+      return nil
+    }
+    count += 1
+    return renumbered(record.text, export: exports.count > 1 ? first + 1 : nil)
+  }
+
+  private func renumbered(_ text: [UInt8], export: Int?) -> [UInt8] {
+    var writer = JSONWriter(capacity: text.count + 32)
+    text.withUnsafeBytes { text in
+      var json = JSONReader(text)
+      // The text was read completely before, so it has no errors.
+      writer.object { writer in
+        try? json.object { name, json throws(JSONText.Problem) in
+          writer.name(name)
+          switch name {
+          case "seq": writer.integer(count)
+          case "connection" where export != nil: try Self.copyConnection(from: &json, to: &writer, export: export ?? 0)
+          default: writer.verbatim(try json.verbatim())
+          }
+        }
+      }
+    }
+    return writer.bytes
+  }
+
+  private static func copyConnection(
+    from json: inout JSONReader, to writer: inout JSONWriter, export: Int
+  ) throws(JSONText.Problem) {
+    var failure: JSONText.Problem?
+    writer.object { writer in
+      do throws(JSONText.Problem) {
+        try json.object { name, json throws(JSONText.Problem) in
+          writer.name(name)
+          if name == "id" {
+            writer.string("\(export)-\(try json.string())")
+          } else {
+            writer.verbatim(try json.verbatim())
+          }
+        }
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+}
+
+extension ExportMerge.Export {
+  /// Reads the records of the next chunk.
+  fileprivate mutating func fill() throws {
+    guard let chunk = try read() else {
+      hasEnded = true
+      return try splitter.finish()
+    }
+    var found: [ExportMerge.Unwritten] = []
+    try chunk.withUnsafeBytes { bytes in
+      try splitter.read(bytes) { text, line throws(InboxImport.Problem) in
+        do throws(JSONText.Problem) {
+          found.append(try ExportMerge.Unwritten(text))
+        } catch {
+          throw InboxImport.Problem(line: line, reason: "\(error)")
+        }
+      }
+    }
+    records = found.reversed()
+  }
+}
+
+extension ExportMerge.Unwritten {
+  /// Reads what the order depends on, and checks that the text can be imported.
+  fileprivate init(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) {
+    var json = JSONReader(text)
+    let record = try ImportedRecord(&json)
+    guard record.seq != nil, let receivedAt = record.receivedAt else {
+      throw json.problem("no record of a push: \(record.seq == nil ? "seq" : "received_at") is missing")
+    }
+    self.receivedAt = receivedAt
+    self.text = Array(text)
+  }
+}
