@@ -17,7 +17,7 @@ package struct ExportMerge {
   }
 
   /// An export and the records of its last chunk that are not written yet.
-  private struct Export {
+  fileprivate struct Export {
     let read: Input
     var splitter = ExportSplitter()
     /// In reverse order.
@@ -25,7 +25,7 @@ package struct ExportMerge {
     var hasEnded = false
   }
 
-  private struct Unwritten {
+  fileprivate struct Unwritten {
     let receivedAt: ServerTime
     let text: [UInt8]
   }

@@ -19,7 +19,7 @@ package struct InboxImport {
   private var content: Content
 
   /// The records read so far.
-  private struct Content {
+  fileprivate struct Content {
     let maxBytes: Int
     var reader: RecordReader
     var records = RecordStorage()
@@ -56,7 +56,7 @@ package struct InboxImport {
 }
 
 extension InboxImport.Content {
-  mutating func add(_ text: UnsafeRawBufferPointer, line: Int) throws(InboxImport.Problem) {
+  fileprivate mutating func add(_ text: UnsafeRawBufferPointer, line: Int) throws(InboxImport.Problem) {
     let record: Record
     do throws(JSONText.Problem) {
       record = try reader.record(text)

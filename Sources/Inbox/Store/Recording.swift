@@ -1,4 +1,4 @@
-package import APNSRules
+internal import APNSRules
 
 /// The pushes that an inbox keeps.
 ///

@@ -151,9 +151,9 @@ final class PushProcessor {
     var verdict = Verdict()
     policy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, now: batch.serverTime,
-      isRegistered: { [devices = state.devices] in devices.match($0, now: 0) != nil },
-      findChannel: { [state, environment = connection.environment] bundleID, id in
-        state.channels.storagePolicy(of: ChannelName(bundleID: bundleID, environment: environment, id: id))
+      isRegistered: { state.devices.match($0, now: 0) != nil },
+      findChannel: { bundleID, id in
+        state.channels.storagePolicy(of: ChannelName(bundleID: bundleID, environment: connection.environment, id: id))
       }, into: &verdict)
     device = nil
     if let request = verdict.channelRequest { channelExchange = beginExchange(request, &verdict) }

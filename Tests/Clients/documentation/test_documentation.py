@@ -104,6 +104,16 @@ def test_the_lines_on_clock_and_devices(start, paste):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
+def test_the_lines_on_load_tests(paste):
+    begin, end = blocks((PAGES / "LoadTests.md").read_text(), "sh")
+    sends = "".join(
+        f"apns-mock send $(apns-mock token device) --topic com.example.app --port-file {name}.json\n"
+        for name in ("one", "two", "two"))
+    words = paste(None, begin + sends + end + "wait\n", "sh", "-e")
+    assert 'apns_mock_pushes_total{outcome="accepted",status="200",reason=""} 3\n' in words
+    assert "records of 2 exports merged" in words
+
+
 @pytest.fixture
 def curl_home(tmp_path):
     """A folder with settings for curl, which make each curl of a pasted text print its request and its status."""
