@@ -5,6 +5,7 @@ import secrets
 
 import pytest
 
+from support.server import run
 from support.wire import connect, push_headers
 
 DONE, USAGE = 0, 2
@@ -32,9 +33,8 @@ def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_exports_are_merged_in_order_of_arrival(servers, exports, start, tmp_path):
-    server = servers[0]
-    done = server.command("merge", *exports)
+def test_exports_are_merged_in_order_of_arrival(binary, exports, start, tmp_path):
+    done = run(binary, "merge", *exports)
     assert (done.returncode, done.stderr) == (DONE, "5 records of 2 exports merged\n")
     records = lines(done.stdout)
     assert [record["seq"] for record in records] == [1, 2, 3, 4, 5]
@@ -46,23 +46,23 @@ def test_exports_are_merged_in_order_of_arrival(servers, exports, start, tmp_pat
     assert records == originals
 
     merged = tmp_path / "all.ndjson"
-    assert server.command("merge", *exports, "--output", merged).returncode == DONE
+    assert run(binary, "merge", *exports, "--output", merged).returncode == DONE
     assert merged.read_text() == done.stdout
     other = start()
     assert other.command("import", merged).returncode == DONE
     assert other.api("GET", "/pushes")["matched"] == 5
 
 
-def test_one_export_can_be_standard_input(servers, exports):
-    done = servers[0].command("merge", "-", exports[1], input=exports[0].read_text())
+def test_one_export_can_be_standard_input(binary, exports):
+    done = run(binary, "merge", "-", exports[1], input=exports[0].read_text())
     assert done.returncode == DONE and len(lines(done.stdout)) == 5
 
 
-def test_metrics_are_added_up(servers, tmp_path):
+def test_metrics_are_added_up(binary, servers, tmp_path):
     paths = [tmp_path / f"{number}.prom" for number in (1, 2)]
     for server, path in zip(servers, paths):
         path.write_bytes(server.request("GET", "/metrics").body)
-    done = servers[0].command("merge", *paths)
+    done = run(binary, "merge", *paths)
     assert (done.returncode, done.stderr) == (DONE, "")
     found = done.stdout.splitlines()
     assert 'apns_mock_pushes_total{outcome="accepted",status="200",reason=""} 5' in found
@@ -74,18 +74,18 @@ def test_metrics_are_added_up(servers, tmp_path):
     (None, "cannot be read: No such file or directory"), ("{}", ":1: no record of a push: seq is missing"),
     ('{"seq":1', ":1: the record that begins here is incomplete"), ("# TYPE a gauge\na 1\n", "merge exports and metrics"),
 ])
-def test_a_file_that_cannot_be_merged_changes_nothing(servers, exports, tmp_path, content, message):
+def test_a_file_that_cannot_be_merged_changes_nothing(binary, exports, tmp_path, content, message):
     other, output = tmp_path / "other", tmp_path / "output"
     if content is not None:
         other.write_text(content)
     output.write_text("before")
-    done = servers[0].command("merge", exports[0], other, "--output", output)
+    done = run(binary, "merge", exports[0], other, "--output", output)
     assert done.returncode == USAGE and message in done.stderr and str(other) in done.stderr
     assert output.read_text() == "before" and len(list(tmp_path.glob("output*"))) == 1
 
 
-def test_metrics_with_a_line_that_is_none_are_rejected(servers, tmp_path):
+def test_metrics_with_a_line_that_is_none_are_rejected(binary, tmp_path):
     path = tmp_path / "page.html"
     path.write_text("<html>\n")
-    done = servers[0].command("merge", path)
+    done = run(binary, "merge", path)
     assert done.returncode == USAGE and f"{path}:1: expected a metric" in done.stderr
