@@ -39,6 +39,13 @@ struct ReasonTableTests {
         == #"{"reason":"\#(reason.text)","timestamp":1454948015990}"#)
   }
 
+  @Test(arguments: [0, 7, 10, -1, 1_454_948_015_990, Int64.max, Int64.min])
+  func timestampsAreIntegers(timestamp: Int64) {
+    #expect(
+      String(decoding: Reason.unregistered.body(timestamp: timestamp), as: UTF8.self)
+        == #"{"reason":"Unregistered","timestamp":\#(timestamp)}"#)
+  }
+
   @Test func unknownReasonsAreNil() {
     #expect(Set(Reason.allCases.map(\.text)) == Set(Self.table.map(\.1)))
     #expect(Reason(text: "InvalidPayloadSize") == nil)
