@@ -67,7 +67,7 @@ import Testing
     ("limit=many", "limit", "whole number"),
     ("after=-1", "after", "the seq of a record"), ("before=x", "before", "the seq of a record"),
     ("after=9223372036854775808", "after", "whole number"), ("order=newest", "order", "asc (oldest first) or desc"),
-    ("order=ASC", "order", "asc"), ("limt=3", "limt", "did you mean limit?"), ("!after=3", "after", "The fields are"),
+    ("order=ASC", "order", "asc"), ("limt=3", "limt", "did you mean limit?"), ("!after=3", "after", "Use before"),
     ("sort=asc", "sort", "order"),
   ])
   func invalidPageParametersAreReported(query: String, field: String, hint: String) {

@@ -77,6 +77,7 @@ import Testing
       ("!status:", 1, "!status:", "status cannot be \"\"", "!status=*"),
       ("larger:3.5X", 1, "larger:3.5X", "larger cannot be \"3.5X\"", "3.5KiB"),
       ("after:x", 1, "after:x", "after cannot be \"x\"", "seq of a record"),
+      ("!after:5", 1, "!after:5", "after cannot be negated", "Use before"),
       ("payload.aps:1", 1, "payload.aps:1", "\"aps\" is not a JSON pointer", "payload./aps/alert/title"),
       ("text:\"\"", 1, "text:\"\"", "text cannot be \"\"", "a string"),
       ("priority:>3 priority:<8", 13, "priority:<8", "priority cannot be \"<8\"", "written 4..7"),

@@ -86,6 +86,10 @@ package struct Selection: Sendable {
       after = max(after, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
     case ("before", false):
       before = min(before, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
+    case ("after", true), ("before", true):
+      let other = term.name == "after" ? "before" : "after"
+      throw FilterError(
+        name: term.name, message: "\(term.name) cannot be negated", hint: "Use \(other), which selects the other side.")
     default: try filter.add(term, additionalNames: additionalNames, in: context)
     }
   }
