@@ -42,7 +42,7 @@ import Testing
   /// The cursor of a wait that timed out includes pushes to other devices, of which the wait was not notified.
   @Test func cursorIncludesOtherPushes() async throws {
     let inbox = Inbox()
-    let wait = try await Self.wait(1, "&timeout=300ms", in: inbox)
+    let wait = try await Self.wait(1, "&timeout=2s", in: inbox)
     for _ in 0..<20 { Self.append([2, 3], to: inbox) }
     let result = await wait.value
     #expect(!result.isSatisfied && result.isComplete)

@@ -109,7 +109,7 @@ import Testing
   @Test func evictionsBeforeAResetDoNotMatter() async throws {
     let inbox = Inbox(maxRecords: 2)
     for _ in 0..<5 { inbox.append(Self.record()) }
-    let wait = try await Self.begin("topic=z&timeout=500ms", in: inbox)
+    let wait = try await Self.begin("topic=z&timeout=2s", in: inbox)
     inbox.append(Self.record())
     while inbox.notifier.deliveredThrough < 6 { await Task.yield() }
     inbox.notifier.signalEmptied(inbox, through: 5, reset: [])
