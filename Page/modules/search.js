@@ -37,7 +37,10 @@ export class Search {
       h("div", { class: "search-line" },
         h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle, this.completion.element), this.range.element),
       this.problem, this.chips, this.sheet);
-    this.changed = settled(() => go({ q: this.field.value.trim(), view: "inbox", push: null }, { quietly: true }), 250);
+    this.changed = settled(() => {
+      // A field without a value, which a completion may have inserted, is not a condition yet.
+      if (!/(^|\s)!?[a-z_]+[:=]$/.test(this.field.value)) go({ q: this.field.value.trim(), view: "inbox", push: null }, { quietly: true });
+    }, 250);
     onChange(() => this.update());
     document.addEventListener("click", (event) => {
       if (!this.element.contains(event.target)) this.showSheet(false);
@@ -84,8 +87,7 @@ export class Search {
 
   onInput() {
     this.completion.update();
-    // A field without a value is not a condition yet.
-    if (!/(^|\s)!?[a-z_]+[:=]$/.test(this.field.value)) this.changed();
+    this.changed();
   }
 
   onKey(event) {
