@@ -28,8 +28,8 @@ pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
 # SwiftPM suppresses the warnings of dependencies.
 strict = -Xswiftc -warnings-as-errors
 
-# On Linux the program contains the Swift runtime, as the packages do. Measured: 4 to 8 % less CPU per push, and 10 ms less
-# from start to ready (`make bench`), because calls of the runtime need no lookup.
+# On Linux the program contains the Swift runtime, as the packages do. Measured: up to 7 % less CPU per push, most often 2 %,
+# and 13 ms less from start to ready (`make bench`), because calls of the runtime need no lookup.
 static := $(if $(filter Linux,$(shell uname -s)),--static-swift-stdlib)
 
 # One test at a time: Foundation's Process, which tests use to start openssl, has crashed in `run` when several threads
