@@ -79,10 +79,12 @@ lint:
 format:
 	$(SWIFT) format --in-place --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
 
+# Prints the failed tests last, so that they are not lost among thousands of lines.
 test-swift:
 	@.ci/packages build
 	$(SWIFT) build --build-tests $(strict)
-	$(SWIFT) test $(in_turn) $(strict)
+	@{ $(SWIFT) test $(in_turn) $(strict) && echo passed; } 2>&1 | tee .build/test.log; \
+	  tail -n 1 .build/test.log | grep -qx passed || { printf '\nFailed:\n'; grep -a '✘' .build/test.log; exit 1; }
 
 test-clients: $(built) $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
