@@ -27,6 +27,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     .systemLibrary(
@@ -71,6 +72,14 @@ let package = Package(
         "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
+    // The inbox in a file. Separate, so that the library product does not need SQLite.
+    .target(
+      name: "SQLiteStore",
+      dependencies: [
+        "APNSRules", "Inbox", "Notation", "PlatformLibc",
+        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
@@ -113,7 +122,7 @@ let package = Package(
       name: "APNSMockCommand",
       dependencies: [
         "AdminAPI", "APNSRules", "ClientCommands", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "TLSEngine",
+        "PlatformLibc", "SQLiteStore", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

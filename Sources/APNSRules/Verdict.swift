@@ -155,6 +155,56 @@ extension Verdict {
   }
 }
 
+extension Verdict {
+  /// The failed check of a stored verdict.
+  package struct StoredFailure: Sendable {
+    /// The check.
+    package let check: Check
+    /// The reason; nil with 431.
+    package let reason: Reason?
+    /// The `timestamp` of a 410, in milliseconds since 1970.
+    package let timestamp: Int64?
+    /// The explanation.
+    package let detail: String
+
+    /// Creates the description of a failed check.
+    package init(check: Check, reason: Reason?, timestamp: Int64?, detail: String) {
+      (self.check, self.reason, self.timestamp, self.detail) = (check, reason, timestamp, detail)
+    }
+  }
+
+  /// The names of the checks that apply to the request, whether they were made or not.
+  package var applicableCheckNames: [String] { Check.allCases.filter(applicableChecks.contains).map(\.name) }
+
+  /// A number that is equal for verdicts with the same applicable checks, within this process.
+  package var applicableCheckBits: UInt64 { applicableChecks.bits }
+
+  /// Creates the verdict of a record from a database.
+  ///
+  /// - Parameters:
+  ///   - checkBits: The `applicableCheckBits` of a verdict with the same applicable checks.
+  ///   - failure: The failed check; nil if the push was accepted.
+  package init(
+    facts: PushFacts, credential: Credential, token: ProviderToken?, acceptedStatus: Int, checkBits: UInt64,
+    failure: StoredFailure?
+  ) {
+    self.init()
+    begin(facts)
+    self.acceptedStatus = UInt8(clamping: acceptedStatus)
+    self.credential = credential
+    self.token = token
+    applicableChecks.bits = checkBits
+    if let failure {
+      reject(Rejection(failure.check, failure.reason, timestamp: failure.timestamp) { _, _ in failure.detail })
+    }
+  }
+
+  /// Returns the `applicableCheckBits` of checks with these names. Unknown names are ignored.
+  package static func checkBits(names: some Sequence<some StringProtocol>) -> UInt64 {
+    CheckSet(names.compactMap { Check(named: String($0)) }).bits
+  }
+}
+
 /// The error thrown by a failed check. Shared by all pushes with the same failure where possible; the explanation
 /// is made from each push's own headers.
 final class Rejection: Error {
@@ -199,7 +249,7 @@ struct CheckSet: Sendable, Equatable {
   private var low: UInt32 = 0
   private var high: UInt16 = 0
 
-  private var bits: UInt64 {
+  fileprivate var bits: UInt64 {
     get { UInt64(high) << 32 | UInt64(low) }
     set { (low, high) = (UInt32(truncatingIfNeeded: newValue), UInt16(truncatingIfNeeded: newValue >> 32)) }
   }

@@ -50,6 +50,15 @@ package struct FieldPrefilter: Sendable {
     isEmpty || literals.containsElement { $0.mayOccur(in: includesHeaders ? contents : body, decoding: body) }
   }
 
+  /// Returns the same for header fields and a body that are not in one buffer.
+  package borrowing func mayHold(inParts headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) -> Bool {
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    return isEmpty
+      || literals.containsElement {
+        $0.mayOccur(in: body, decoding: body) || includesHeaders && $0.mayOccur(in: headers, decoding: nothing)
+      }
+  }
+
   /// Returns the longest text between the wildcards of a pattern for any part of a push.
   private static func literal(anywhere pattern: TextPattern) -> JSONLiteral? {
     pattern.pieces.compactMap { JSONLiteral($0, foldsCase: pattern.foldsCase) }.max { $0.count < $1.count }

@@ -89,8 +89,29 @@ struct MetricsRoutes: Sendable {
     text.family(
       "apns_mock_inbox_evicted_records", .counter, "Records evicted because the inbox is full.",
       state.inbox.counts.evicted)
+    if let store = state.inbox.writer { writeStore(store.figures, to: &text) }
     text.family("apns_mock_waits", .gauge, "Requests that wait for pushes now.", state.inbox.waiterCount)
     text.family("apns_mock_event_streams", .gauge, "Clients that follow events now.", state.events.readerCount)
+  }
+}
+
+extension MetricsRoutes {
+  private func writeStore(_ figures: RecordWriter.Figures, to text: inout MetricsText) {
+    text.family(
+      "apns_mock_store_working", .gauge, "1 if the store of the inbox works, 0 while it fails.",
+      figures.problem == nil ? 1 : 0)
+    text.family("apns_mock_store_written_records", .counter, "Records written to the store.", figures.records)
+    text.family("apns_mock_store_batches", .counter, "Batches written to the store.", figures.batches)
+    text.family(
+      "apns_mock_store_waiting_records", .gauge, "Records that are not written to the store yet.",
+      state.inbox.waitingRecords)
+    text.family(
+      "apns_mock_store_lost_records", .counter, "Records lost because the store failed.", figures.lost)
+    text.family(
+      "apns_mock_store_refused_pushes", .counter, "Pushes answered 503 because the store failed.", figures.refused)
+    text.family(
+      "apns_mock_store_write_seconds", .counter, "Time that writing to the store took.",
+      [.init(labels: [], value: String(Double(figures.time.nanoseconds) / 1e9))])
   }
 }
 

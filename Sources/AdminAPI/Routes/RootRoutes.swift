@@ -11,6 +11,8 @@ internal import Notation
 /// text for other clients.
 struct RootRoutes: Sendable {
   let phase: @Sendable () -> ServerState.Phase
+  /// Returns what is wrong with the store of the inbox; nil if nothing is.
+  let storeProblem: @Sendable () -> String?
   /// Returns the welcome text; the parameter is the host and port that the client used.
   let welcome: @Sendable (_ host: String) -> String
 
@@ -19,7 +21,11 @@ struct RootRoutes: Sendable {
       .get("/livez") { _, _ in .json { $0.member("status", "live") } },
       .get("/readyz") { _, _ in
         let phase = phase()
-        return .json(status: phase == .ready ? .ok : .serviceUnavailable) { $0.member("status", phase.name) }
+        let problem = storeProblem()
+        return .json(status: phase == .ready && problem == nil ? .ok : .serviceUnavailable) { writer in
+          writer.member("status", problem == nil ? phase.name : "store fails")
+          if let problem { writer.member("problem", problem) }
+        }
       },
       .get("/") { request, _ in
         WebUIRoutes.isAccepted(by: request)

@@ -49,9 +49,14 @@ struct ServerRoutes: Sendable {
         writer.member("fingerprint", state.certificates.caFingerprint)
       }
       writer.objectMember("inbox") { inbox.write(to: &$0) }
+      if let store = state.inbox.writer {
+        writer.objectMember("store", store.write)
+      } else {
+        writer.nullMember("store")
+      }
       writer.objectMember("limits") { writer in
-        writer.member("max_records", configuration.maxRecords)
-        writer.member("max_bytes", configuration.maxBytes)
+        writer.member("max_records", configuration.maxRecords == .max ? nil : configuration.maxRecords)
+        writer.member("max_bytes", configuration.maxBytes == .max ? nil : configuration.maxBytes)
         writer.member("record", configuration.recording.text)
       }
       writer.member("warnings", warnings(inbox))
@@ -74,6 +79,12 @@ struct ServerRoutes: Sendable {
     }
     if state.faults.selection.isPaused {
       warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")
+    }
+    if let store = state.inbox.writer {
+      let figures = store.figures
+      if let problem = figures.problem { warnings.append("the store \(store.store.place) fails: \(problem)") }
+      if figures.lost > 0 { warnings.append("\(figures.lost) pushes were lost because the store failed") }
+      if figures.refused > 0 { warnings.append("\(figures.refused) pushes were refused because the store failed") }
     }
     for problem in state.faults.folderProblems where problem.severity == .error { warnings.append("\(problem)") }
     return warnings

@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import Inbox
 package import MockAPNS
 
 /// A route of the admin API.
@@ -67,7 +68,8 @@ package struct AdminRoutes: Sendable {
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
     let health = RootRoutes(
-      phase: { state.phase }, welcome: { RootRoutes.welcome(to: state, version: version, host: $0) })
+      phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem },
+      welcome: { RootRoutes.welcome(to: state, version: version, host: $0) })
     let waits = WaitLimit()
     let api =
       Self.readingRoutes(state, waits) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
@@ -88,7 +90,8 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of an imported inbox: those that read.
   package init(viewer: InboxViewer, version: String) {
-    let health = RootRoutes(phase: { .ready }, welcome: { _ in viewer.welcome(version: version) })
+    let health = RootRoutes(
+      phase: { .ready }, storeProblem: { nil }, welcome: { _ in viewer.welcome(version: version) })
     routes =
       (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
       + Self.staticRoutes(version)

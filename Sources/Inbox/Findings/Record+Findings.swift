@@ -210,7 +210,7 @@ extension Record {
   /// The exported findings that this version knows; nil for a record that was not imported.
   var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
 
-  private var importedFindingNames: [String]? {
+  var importedFindingNames: [String]? {
     guard head({ $0.marks }).contains(.hasImportedFindings) else { return nil }
     return withBytes(head { $0.importedFindingsRange }) { packed in
       var names: [String] = []

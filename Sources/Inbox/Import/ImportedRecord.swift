@@ -112,6 +112,26 @@ extension ImportedRecord {
   }
 }
 
+extension ImportedRecord {
+  /// Returns what happened beyond an ordinary response; nil if nothing did.
+  ///
+  /// - Parameters:
+  ///   - violation: The violation of HTTP/2, which exports do not contain.
+  ///   - endedAt: When a push without a response ended, which exports do not contain.
+  func wireOutcome(
+    violation: WireOutcome.ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
+  ) -> WireOutcome? {
+    let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
+    guard
+      !injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
+        || served.closed != nil || violation != nil || endedAt != nil
+    else { return nil }
+    return WireOutcome(
+      injections: Injections(injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
+      closed: served.closed, violation: violation, endedAt: endedAt)
+  }
+}
+
 extension DeliveryState {
   /// Reads a state by its text; nil for null.
   fileprivate init?(_ json: inout JSONReader, _ name: String) throws(JSONText.Problem) {
@@ -188,7 +208,7 @@ extension ImportedRecord.AuthMembers {
 }
 
 extension ProviderCertificate {
-  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+  init(_ json: inout JSONReader) throws(JSONText.Problem) {
     self.init(
       subjectUID: nil, topics: [], development: false, production: false, commonName: nil, fingerprint: "")
     try json.object { name, json throws(JSONText.Problem) in

@@ -56,10 +56,10 @@ struct RecordReader {
       seq: seq, request: request,
       verdict: verdict(imported, facts), facts: facts, findings: imported.findings,
       generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
-      receivedAt: receivedAt, arrivalOffset: arrivalOffset,
+      receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset,
       result: Record.Result(
         outcome: outcome, accepted: accepted, sentResponse: sentResponse(of: imported),
-        wireOutcome: wireOutcome(imported),
+        wireOutcome: imported.wireOutcome(),
         finishedAt: imported.finishedAt, delivery: imported.delivery), in: arena)
   }
 
@@ -110,12 +110,7 @@ struct RecordReader {
 
   private mutating func verdict(_ imported: ImportedRecord, _ facts: PushFacts) -> Verdict? {
     guard let verdict = imported.verdict else { return nil }
-    let credential: Verdict.Credential =
-      switch imported.auth.kind {
-      case Verdict.Credential.token.name: .token
-      case Verdict.Credential.certificate.name: .certificate
-      default: .none
-      }
+    let credential = Verdict.Credential(name: imported.auth.kind ?? "")
     return Verdict(
       facts: facts, credential: credential, token: token(imported.auth), acceptedStatus: verdict.status,
       passed: verdict.passed,
@@ -164,19 +159,6 @@ struct RecordReader {
     Record.SentResponse(
       status: imported.served.status.map(Int.init), reason: imported.served.reason.flatMap(Reason.init(text:)),
       latencyNanoseconds: imported.served.latency)
-  }
-
-  private func wireOutcome(_ imported: ImportedRecord) -> WireOutcome? {
-    let served = imported.served
-    let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
-    guard
-      !imported.injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
-        || served.closed != nil
-    else { return nil }
-    return WireOutcome(
-      injections: Injections(imported.injections), unusualReason: unusualReason, reset: served.reset,
-      goAway: served.goAway,
-      closed: served.closed)
   }
 }
 

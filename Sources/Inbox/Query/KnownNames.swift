@@ -53,13 +53,15 @@ package struct KnownNames: Sendable {
     }
   }
 
-  /// Returns whether a record has the value. The search ends at the first one.
+  /// Returns whether a record has the value. The search ends at the first one. A store has a list of these names,
+  /// and may still have those of records that were removed.
   private static func occurs(_ field: QueryField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
     var selection = Selection.allKinds
     let term = QueryTerm(name: field.rawValue, value: value, isNegated: false)
     guard (try? selection.filter.add(term, in: FilterContext())) != nil else { return false }
+    if let stored = inbox.records.stored, stored.contains(name: value.text) { return true }
     var occurs = false
-    inbox.records.forEach(in: selection, newestFirst: true) { _ in
+    inbox.records.recent.forEach(in: selection, newestFirst: true) { _ in
       occurs = true
       return false
     }

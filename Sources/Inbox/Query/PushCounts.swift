@@ -57,8 +57,8 @@ package struct PushCounts: Sendable {
     add(result.outcome, result.sentResponse, hasUnusualReason: result.wireOutcome?.unusualReason != nil)
   }
 
-  /// Counts an evicted record.
-  mutating func addEvicted() { evicted += 1 }
+  /// Counts evicted records.
+  mutating func addEvicted(_ count: Int = 1) { evicted += count }
 
   private mutating func add(_ outcome: Record.Outcome, _ sentResponse: Record.SentResponse, hasUnusualReason: Bool) {
     if let nanoseconds = sentResponse.latencyNanoseconds { latency.add(nanoseconds) }

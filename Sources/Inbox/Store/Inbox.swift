@@ -6,12 +6,15 @@ internal import NIOConcurrencyHelpers
 /// Safe to call from any thread. Writers hold the lock during an append. Readers hold it to take a snapshot, which
 /// takes the same time for any number of records, and search outside of it.
 package final class Inbox: Sendable {
-  private struct State {
+  struct State {
+    /// The records in memory: all of them, or with a store the newest.
     var records = RecordStorage()
     var nextSeq = 1
     var evicted = 0
     var lastEvicted = 0
     var counts = PushCounts()
+    /// What the store has and what it lacks; nil without one.
+    var stored: StoredState?
   }
 
   /// The maximum number of records.
@@ -22,7 +25,9 @@ package final class Inbox: Sendable {
   package let recording: Recording
 
   // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and reports every wait as a race.
-  private let state: NIOLockedValueBox<State>
+  let state: NIOLockedValueBox<State>
+  /// Writes the records to a store; nil without one.
+  package let writer: RecordWriter?
   /// The attempt counts, which distinguish retries from new pushes.
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.
@@ -34,17 +39,24 @@ package final class Inbox: Sendable {
 
   /// Creates an empty inbox. The limits are at least one record; the newest record is kept whatever its size.
   ///
-  /// - Parameter now: The server's clock, in milliseconds since 1970, for findings about missing retries.
+  /// - Parameters:
+  ///   - now: The server's clock, in milliseconds since 1970, for findings about missing retries.
+  ///   - writer: The writer of the store that keeps the records; nil for an inbox in memory.
   package init(
     maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, recording: Recording = .all,
-    attempts: Attempts = Attempts(), now: (@Sendable () -> Int64)? = nil
+    attempts: Attempts = Attempts(), writer: RecordWriter? = nil, now: (@Sendable () -> Int64)? = nil
   ) {
     self.now = now
     self.recording = recording
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
     self.attempts = attempts
-    state = NIOLockedValueBox(State())
+    self.writer = writer
+    state = NIOLockedValueBox(State(writer?.store.initialContents))
+    guard let writer else { return }
+    // Findings that compare several pushes cover those since the start.
+    analyzer.reset(through: writer.store.initialContents.lastSeq)
+    writer.start(self)
   }
 
   /// Creates an inbox without limits from imported records, which keep their `seq`.
@@ -54,6 +66,7 @@ package final class Inbox: Sendable {
     maxRecords = .max
     maxBytes = .max
     attempts = Attempts()
+    writer = nil
     state = NIOLockedValueBox(State(records: records, nextSeq: lastSeq + 1))
   }
 
@@ -80,8 +93,9 @@ package final class Inbox: Sendable {
         state.counts.add(records)
         if recording != .all { discardUnkept(from: &records, &state) }
       }
+      state.stored?.add(records)
       state.records.append(moving: &records)
-      evict(from: &state)
+      if let writer { writer.didAppend(to: &state) } else { evict(from: &state) }
       return first
     }
     notifier.signalAppended(to: self, from: first, deviceTokens)
@@ -100,11 +114,19 @@ package final class Inbox: Sendable {
   /// - Returns: The updated record; nil if it is not in the inbox any more.
   @discardableResult
   package func finish(_ seq: Int, with result: Record.Result) -> Record? {
+    state.withLockedValue { $0.counts.add(result) }
+    return update(seq) { $0.finish(with: result) }
+  }
+
+  /// Changes a record, in memory or in the store, and reports it as updated.
+  private func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
     let record = state.withLockedValue { state in
-      state.counts.add(result)
-      return state.records.update(seq) { $0.finish(with: result) }
+      let record = state.records.update(seq, change)
+      if let record { state.stored?.change(record) }
+      return record
     }
-    if record != nil { notifier.signalUpdated(seq, in: self) }
+    guard let record = record ?? writer?.update(seq, in: self, change) else { return nil }
+    notifier.signalUpdated(seq, in: self)
     return record
   }
 
@@ -113,9 +135,7 @@ package final class Inbox: Sendable {
   /// - Returns: Whether the push is in the inbox.
   @discardableResult
   package func setDelivery(_ seq: Int, _ delivery: DeliveryState) -> Bool {
-    let record = state.withLockedValue { $0.records.update(seq) { $0.delivery = delivery } }
-    if record != nil { notifier.signalUpdated(seq, in: self) }
-    return record != nil
+    update(seq) { $0.delivery = delivery } != nil
   }
 
   /// Appends the records of an imported inbox with new `seq` values. A push that was pending counts as aborted. They
@@ -174,11 +194,15 @@ package final class Inbox: Sendable {
       state = State()
       state.nextSeq = former.nextSeq
       state.counts = former.counts
+      state.stored = former.stored
+      state.stored?.empty(through: former.nextSeq - 1)
       return former
     }
+    // After a restart nothing of it may be there again.
+    writer?.flush()
     analyzer.reset(through: former.nextSeq - 1)
     notifier.signalEmptied(self, through: former.nextSeq - 1, reset: reset)
-    return former.records.count
+    return former.stored?.count ?? former.records.count
   }
 
   /// Removes the selected records.
@@ -186,12 +210,34 @@ package final class Inbox: Sendable {
   /// - Returns: The number of records removed.
   @discardableResult
   package func remove(_ selection: Selection) -> Int {
-    var seqs: [Int] = []
+    var found = FoundRecords()
     snapshot().records.forEach(in: selection) { record in
-      seqs.append(record.seq)
+      found.add(record)
       return true
     }
-    return state.withLockedValue { $0.records.remove(seqs) }
+    return remove(found)
+  }
+
+  /// Records to remove.
+  private struct FoundRecords {
+    private(set) var seqs: [Int] = []
+    private(set) var bytes = 0
+
+    mutating func add(_ record: borrowing Record) {
+      seqs.append(record.seq)
+      bytes += record.storedSize
+    }
+  }
+
+  private func remove(_ found: FoundRecords) -> Int {
+    let count = state.withLockedValue { state in
+      let count = state.records.remove(found.seqs)
+      guard state.stored != nil else { return count }
+      state.stored?.remove(found.seqs, bytes: found.bytes)
+      return found.seqs.count
+    }
+    writer?.flush()
+    return count
   }
 
   /// Removes the selected records like `remove(_:)`, but searches in slices and suspends between them.
@@ -224,17 +270,16 @@ package final class Inbox: Sendable {
   }
 
   private func removeInSlices(_ selection: Selection, visit: (borrowing Record) -> Void) async throws -> Int {
-    var seqs: [Int] = []
+    var found = FoundRecords()
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
       snapshot.records.forEach(in: part) { record in
-        seqs.append(record.seq)
+        found.add(record)
         visit(record)
         return true
       }
     }
-    let found = seqs
-    return state.withLockedValue { $0.records.remove(found) }
+    return remove(found)
   }
 
   /// Records for the findings that a connection ended while its flow-control window held back responses.
@@ -257,10 +302,16 @@ package final class Inbox: Sendable {
 
   /// Returns the current content, which later pushes do not change.
   package func snapshot() -> InboxSnapshot {
-    state.withLockedValue {
-      InboxSnapshot(
-        records: $0.records, lastSeq: $0.nextSeq - 1, evicted: $0.evicted, lastEvicted: $0.lastEvicted)
+    let (snapshot, isWaitingForStore) = state.withLockedValue { state in
+      let snapshot = InboxSnapshot(
+        records: SnapshotRecords(
+          recent: state.records, stored: writer.flatMap { state.storedRecords(in: $0.store) }),
+        lastSeq: state.nextSeq - 1, evicted: state.evicted, lastEvicted: state.lastEvicted)
+      return (snapshot, state.hasOlderChanges)
     }
+    // Rare: a record has changed after it left memory, and is read from the store.
+    if isWaitingForStore { writer?.flush() }
+    return snapshot
   }
 
   /// The counts of all pushes so far.
@@ -268,6 +319,10 @@ package final class Inbox: Sendable {
 
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
   package func record(seq: Int) -> Record? {
-    state.withLockedValue { $0.records.record(seq) }
+    let (record, stored) = state.withLockedValue { state in
+      let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
+      return (record, record == nil ? writer.flatMap { state.storedRecords(in: $0.store) } : nil)
+    }
+    return record ?? stored?.record(seq)
   }
 }

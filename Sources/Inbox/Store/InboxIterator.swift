@@ -5,54 +5,51 @@ internal import APNSRules
 package struct InboxIterator: Sendable {
   /// The maximum number of records returned in one step.
   private static let limit = 256
-  /// The maximum number of records examined in one step.
-  private static let span = 1024
 
-  private let records: RecordStorage
-  private var rest: Selection
+  private let records: SnapshotRecords
+  private let selection: Selection
   private let end: Int
+  /// The parts that were not examined completely.
+  private var rest: ArraySlice<RecordSlice>
   /// All records up to this `seq` were examined.
   package private(set) var through: Int
 
   /// Creates an iteration that begins with the first selected record.
   package init(_ snapshot: InboxSnapshot, _ selection: Selection) {
-    let end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
+    end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
     records = snapshot.records
-    rest = selection
-    self.end = end
+    self.selection = selection
+    rest = snapshot.records.slices(of: selection)[...]
     through = min(end, selection.after)
     skipGap()
   }
 
+  /// The error of the store while records were read; nil if there was none, so that none is missing.
+  package var failure: (any Error)? { records.failure }
+
   /// Returns the next matching records, possibly none; nil when all records were examined.
   package mutating func next() -> [Record]? {
-    skipGap()
-    guard through < end else { return nil }
-    // Conditions that read whole records take long.
-    let span = rest.filter.expensiveConditionCount == 0 ? Self.span : rest.filter.sliceSize
-    let stop = end - through > span ? through + span : end
-    rest.after = through
-    rest.before = stop == .max ? .max : stop + 1
+    guard let slice = rest.first else { return nil }
+    var part = slice.part(of: selection)
+    part.after = max(part.after, through)
     var found: [Record] = []
-    records.forEach(in: rest) { record in
+    records.forEach(in: part) { record in
       found.append(copy record)
       return found.count < Self.limit
     }
-    through = found.count == Self.limit ? found[found.count - 1].seq : stop
+    if found.count == Self.limit {
+      through = found[found.count - 1].seq
+    } else {
+      rest.removeFirst()
+      through = max(through, min(end, slice.before - 1))
+    }
+    skipGap()
     return found
   }
 
-  /// Skips `seq` values without records, so that they cost no steps.
+  /// Skips `seq` values without records.
   private mutating func skipGap() {
-    guard through < end else { return }
-    var all = Selection.allKinds
-    all.after = through
-    var next = end + 1
-    records.forEach(in: all) { record in
-      next = record.seq
-      return false
-    }
-    through = min(end, next - 1)
+    through = min(end, max(through, rest.first?.after ?? end))
   }
 }
 

@@ -2,7 +2,7 @@ internal import Notation
 
 /// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
 package struct InboxSnapshot: Sendable {
-  let records: RecordStorage
+  let records: SnapshotRecords
   /// The `seq` of the newest record ever appended; 0 before the first.
   package let lastSeq: Int
   /// The number of records evicted since the inbox was last emptied.
@@ -46,8 +46,10 @@ package struct InboxSnapshot: Sendable {
     for slice in newestFirst ? slices.reversed() : slices {
       try Task.checkCancellation()
       try body(slice.part(of: selection))
+      if let failure = records.failure { throw failure }
       await Task.yield()
     }
+    if let failure = records.failure { throw failure }
   }
 
   /// The work allowed for a query whatever the size of the inbox, in bytes: 16 conditions on the text of all records
@@ -98,7 +100,7 @@ package struct InboxSnapshot: Sendable {
 
     init(_ query: PageQuery) { self.query = query }
 
-    mutating func add(_ selection: Selection, of records: RecordStorage) {
+    mutating func add(_ selection: Selection, of records: SnapshotRecords) {
       records.forEach(in: selection, newestFirst: query.order == .descending) { record in
         matched += 1
         if items.count < query.limit { items.append(copy record) }

@@ -207,32 +207,34 @@ extension Record {
       pushKey: pushKey)
   }
 
-  /// Creates a record from an export.
+  /// Creates a record from an export or a database.
   ///
   /// - Parameters:
-  ///   - seq: The record's `seq` in the export.
-  ///   - findings: The names of the exported findings, which are not evaluated again.
-  ///   - arrivalOffset: The nanoseconds to add to `receivedAt` for the arrival in machine time.
+  ///   - seq: The record's `seq`.
+  ///   - findings: The names of the findings of an imported record, which are not evaluated again; nil for others.
+  ///   - arrivedAt: The time when the request was complete, in monotonic nanoseconds of machine time.
+  ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes.
   init(
-    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
+    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String]?,
     generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: ServerTime,
-    arrivalOffset: Int64, result: Result, in arena: RecordArena
+    arrivedAt: MonotonicTime, result: Result, pushKey: PushKey? = nil, in arena: RecordArena
   ) {
-    var names = HeaderList()
-    for name in findings { names.append(name: name, value: "") }
+    let names = findings.map { findings in
+      var names = HeaderList()
+      for name in findings { names.append(name: name, value: "") }
+      return names
+    }
     let injection = result.wireOutcome?.onlyInjection
     self.init(
       seq: seq,
       content: RecordContent(
         request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, generatedID, connection,
-        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset, injection: injection,
-        importedFindings: names, in: arena
-      ),
+        receivedAt: receivedAt, arrivedAt: arrivedAt, injection: injection, importedFindings: names, in: arena),
       storedOutcome: injection == nil ? result.wireOutcome.map { StoredOutcome($0) } : nil,
       result: PackedResult(result),
       attempt: attempt,
-      pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
+      pushKey: pushKey ?? PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }
 }
 

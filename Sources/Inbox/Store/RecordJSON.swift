@@ -148,12 +148,7 @@ extension Record {
     writer.member("age", token?.issuedAt.flatMap(age))
     writer.member("signature", token?.signature.rawValue)
     guard credential == .certificate, let certificate = connection.certificate else { return }
-    writer.objectMember("certificate") { writer in
-      writer.member("subject_uid", certificate.subjectUID)
-      writer.member("common_name", certificate.commonName)
-      writer.member("fingerprint", certificate.fingerprint)
-      writer.member("topics", certificate.topics)
-    }
+    writer.objectMember("certificate", certificate.write)
   }
 
   func write(_ verdict: Verdict, to writer: inout JSONWriter) {
@@ -161,7 +156,7 @@ extension Record {
   }
 
   /// Writes the decisive injection, and under `also` the other injections that contributed.
-  private func writeFault(to writer: inout JSONWriter) {
+  func writeFault(to writer: inout JSONWriter) {
     guard let injections = wireOutcome?.injections, let first = injections.first else {
       return writer.nullMember("fault")
     }
@@ -267,6 +262,16 @@ extension Record {
 
   /// The text shown in place of a signature.
   static let ellipsis = "…"
+}
+
+extension ProviderCertificate {
+  /// Writes the certificate as members of an object.
+  func write(to writer: inout JSONWriter) {
+    writer.member("subject_uid", subjectUID)
+    writer.member("common_name", commonName)
+    writer.member("fingerprint", fingerprint)
+    writer.member("topics", topics)
+  }
 }
 
 extension Verdict.Credential {

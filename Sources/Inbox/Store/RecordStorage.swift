@@ -45,6 +45,9 @@ struct RecordStorage: Sendable {
     chunks[chunks.count - 1].append(record)
   }
 
+  /// The `seq` of the oldest record; nil if there is none.
+  var first: Int? { chunks.first.map { $0.records[head].seq } }
+
   /// Drops the oldest record. Its memory is freed with its whole chunk.
   ///
   /// - Returns: The record's `seq`; nil if there is none.
@@ -144,9 +147,14 @@ struct RecordStorage: Sendable {
 
   /// The bounds of `selection` cut into parts of at most `Filter.sliceSize` records, in ascending order.
   func slices(of selection: Selection) -> [RecordSlice] {
+    guard selection.after < .max else { return [] }
     let size = selection.filter.sliceSize
-    return chunks.flatMap { chunk in
-      stride(from: 0, to: chunk.count, by: size).compactMap { start in
+    let (first, last) = (position(from: selection.after + 1), position(from: selection.before))
+    guard first.chunk < chunks.count, first.chunk <= last.chunk else { return [] }
+    return (first.chunk...min(last.chunk, chunks.count - 1)).flatMap { index in
+      let chunk = chunks[index]
+      let start = index == first.chunk ? first.index : 0
+      return stride(from: start, to: chunk.count, by: size).compactMap { start in
         let first = chunk.records[start].seq
         let last = chunk.records[min(start + size, chunk.count) - 1].seq
         let after = max(selection.after, first - 1)
@@ -177,11 +185,14 @@ struct RecordStorage: Sendable {
 }
 
 /// A range of `seq` values that is read without suspending.
-struct RecordSlice: Sendable {
+package struct RecordSlice: Sendable, Equatable {
   /// Only records with a larger `seq`.
-  let after: Int
+  package let after: Int
   /// Only records with a smaller `seq`.
-  let before: Int
+  package let before: Int
+
+  /// Creates a range.
+  package init(after: Int, before: Int) { (self.after, self.before) = (after, before) }
 
   /// The part of `selection` in this range.
   func part(of selection: Selection) -> Selection {

@@ -78,6 +78,7 @@ extension ConnectionHandler {
   /// Sends FIN and closes the socket 250 ms later. Closing with unread bytes would reset the connection, and a reset
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
+    guard output.held.parts.isEmpty else { return output.held.endsOutput = true }
     context.close(mode: .output, promise: nil)
     schedule(.lingerTimeout, after: Self.lingerTimeout, context) { _, context in context.close(promise: nil) }
   }

@@ -80,6 +80,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     var socket: NIOBSDSocket.Handle?
     /// The number of writes that the channel buffers because the socket did not accept them.
     var bufferedWrites = 0
+    /// The output that waits for the store.
+    var held = HeldOutput()
   }
 
   /// The tasks that faults have scheduled on the connection.

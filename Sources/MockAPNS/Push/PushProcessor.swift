@@ -45,6 +45,8 @@ final class PushProcessor {
   /// The accepted broadcast or request of channel management that is being processed; nil once it is recorded.
   @exclusivity(unchecked) var channelExchange: ChannelExchange?
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
+  /// Whether the record of a delayed push was completed in the inbox since the last `commit`.
+  @exclusivity(unchecked) private var hasCompletedRecord = false
 
   /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
   struct FaultScope {
@@ -121,6 +123,8 @@ final class PushProcessor {
     let rulebook: Rulebook
     let deviceRate: SharedDeviceRateLimiter?
     let keys: TrustedKeySet
+    /// Whether all pushes are refused, because the store of the inbox fails.
+    let refusesPushes: Bool
   }
 
   /// Reads the clocks, the policy, the keys and the apps once for all requests of one read.
@@ -138,7 +142,9 @@ final class PushProcessor {
     batch.arrivedAt = MachineTime.nanoseconds
     var rulebook = activePolicy.rulebooks[connection.environment]
     rulebook.apps = readers.apps.value
-    return BatchPolicy(rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value)
+    return BatchPolicy(
+      rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value,
+      refusesPushes: state.inbox.writer?.refusesPushes ?? false)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -148,6 +154,10 @@ final class PushProcessor {
   ) {
     counts.requests += 1
     let request = stream.takeRequest()
+    if policy.refusesPushes {
+      refuse(request, of: stream, session)
+      return stream.putBack(request)
+    }
     var verdict = Verdict()
     policy.rulebook.validate(
       request, authentication: &authentication, keys: policy.keys, now: batch.serverTime,
@@ -206,8 +216,14 @@ final class PushProcessor {
 
   /// Makes the records of this read visible in the inbox. Must be called before the responses are sent: a push
   /// is readable once its client has the response.
-  func commit() {
-    guard !batch.records.isEmpty else { return }
+  ///
+  /// - Returns: Whether there were records, or records of delayed pushes were completed.
+  func commit() -> Bool {
+    guard !batch.records.isEmpty else {
+      defer { hasCompletedRecord = false }
+      return hasCompletedRecord
+    }
+    hasCompletedRecord = false
     resources.knownTokens.learn(from: authentication)
     // One clock reading for all records, because their responses leave together.
     let now = MachineTime.nanoseconds
@@ -222,6 +238,7 @@ final class PushProcessor {
     batch.delayed.removeAll(keepingCapacity: true)
     for (broadcast, index) in batch.broadcasts { state.deliver(broadcast, seq: first + index, now: batch.serverTime) }
     batch.broadcasts.removeAll(keepingCapacity: true)
+    return true
   }
 
   /// Completes the record of a delayed push, in the inbox or still in the batch.
@@ -230,6 +247,7 @@ final class PushProcessor {
     let broadcast = push.channelExchange?.finish(isAccepted: result.accepted, in: state)
     if let delivery { state.devices.recordRemovalDetected(delivery.target, now: batch.serverTime) }
     if let seq = push.seq {
+      hasCompletedRecord = true
       if let delivery {
         state.deliveryControl.complete(
           delivery, seq: seq, with: result, now: batch.serverTime, settings: activePolicy.settings)
@@ -335,6 +353,15 @@ final class PushProcessor {
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
         sentResponse: Record.SentResponse(status: status, reason: reason),
         wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.serverTime))
+  }
+
+  /// Answers a push with 503 `ServiceUnavailable` without recording it, because the store of the inbox fails.
+  private func refuse(_ request: HTTPRequest, of stream: RequestStream, _ session: HTTP2ServerSession) {
+    state.inbox.writer?.countRefused()
+    let reason = Reason.serviceUnavailable
+    let facts = Verdict(of: request).facts
+    let template = filledTemplate(status: reason.status, for: request, facts)
+    session.respond(to: stream, headers: template.headers, body: reason.body(timestamp: nil))
   }
 
   /// Returns whether the response must have no body (RFC 9110 section 9.3.2). APNs accepts only POST and rejects

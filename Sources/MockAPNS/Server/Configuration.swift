@@ -144,6 +144,8 @@ public struct Configuration: Sendable {
   public var maxBytes = 256 << 20
   /// The pushes that the inbox keeps.
   package var recording = Recording.all
+  /// The writer of the store that keeps the inbox; nil for an inbox in memory.
+  package var recordWriter: RecordWriter?
   /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
   public var fixtures: [String] = []
   /// The maximum number of registered devices, and of tokens registered without one.

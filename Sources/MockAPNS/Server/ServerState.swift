@@ -55,7 +55,7 @@ package final class ServerState: Sendable {
 
   private let phaseNow = NIOLockedValueBox(Phase.starting)
   private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: Endpoint?.none))
-  private let connectionsMade = Atomic<UInt64>(0)
+  private let connectionsMade: Synchronization.Atomic<UInt64>
   /// The number of generated device tokens.
   let tokensMade = Atomic<UInt64>(0)
 
@@ -74,7 +74,9 @@ package final class ServerState: Sendable {
     }
     inbox = Inbox(
       maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, recording: configuration.recording,
-      now: { clock.now })
+      writer: configuration.recordWriter, now: { clock.now })
+    // Names of connections are not used again, so that a query finds those of one connection.
+    connectionsMade = .init(UInt64(configuration.recordWriter?.store.initialContents.lastConnection ?? 0))
     events = EventLog(inbox)
     deliveryControl = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(

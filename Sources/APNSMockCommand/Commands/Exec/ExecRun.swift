@@ -59,6 +59,7 @@ struct ExecRun: Sendable {
     await server.stop()
     outcomes.append(checks.findings(server.state))
     if let export { outcomes.append(write(export, server.state)) }
+    try server.closeStore()
     for line in outcomes.flatMap(\.lines) { printLine(line) }
     summarize(server.state)
     let statuses = outcomes.map(\.status).filter { $0 != .done }

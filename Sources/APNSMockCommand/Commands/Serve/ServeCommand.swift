@@ -72,6 +72,10 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.maxRecords)) var maxRecords: String?
   @Option(help: Command.help(.maxBytes)) var maxBytes: String?
   @Option(help: Command.help(.record)) var record: String?
+  @Option(help: Command.help(.store)) var store: String?
+  @Option(help: Command.help(.durable)) var durable: String?
+  @Option(help: Command.help(.storeFailure)) var storeFailure: String?
+  @Option(help: Command.help(.retain)) var retain: String?
   @Option(help: Command.help(.fixtures)) var fixtures: [String] = []
   @Option(help: Command.help(.devices)) var devices: String?
   @Option(help: Command.help(.maxDevices)) var maxDevices: String?
@@ -111,6 +115,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
       .environment: environment,
       .rules: rules, .topics: topics, .maxRecords: maxRecords, .maxBytes: maxBytes, .record: record, .devices: devices,
+      .store: store, .durable: durable, .storeFailure: storeFailure, .retain: retain,
       .maxDevices: maxDevices, .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,

@@ -52,6 +52,11 @@ struct ServerRun: Sendable {
       let count = try export.write(server.state)
       logger.info("exported \(count) pushes to \(export.path)")
     }
+    do {
+      try server.closeStore()
+    } catch {
+      logger.error("closing the store: \(error)")
+    }
     signals.ignoreFurther()
     logger.info("stopped")
   }

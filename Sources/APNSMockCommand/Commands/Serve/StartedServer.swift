@@ -1,6 +1,7 @@
 import AdminAPI
 import ClientCommands
 import Devices
+import Inbox
 import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
@@ -23,6 +24,11 @@ struct StartedServer: Sendable {
     _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> StartedServer {
     var configuration = settings.configuration
+    configuration.recordWriter = try settings.store.open(logger: logger)
+    if configuration.recordWriter != nil {
+      if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
+      if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
+    }
     if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
     let progress = NIOLockedValueBox(LoadingProgress())
     let server = try await starting {
@@ -61,6 +67,9 @@ struct StartedServer: Sendable {
     await admin?.stop()
     removePortFile()
   }
+
+  /// Writes what is left to the store and closes it. For use after `stop`, when nothing reads the inbox any more.
+  func closeStore() throws { try state.inbox.writer?.stop() }
 
   /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }

@@ -65,12 +65,20 @@ extension Setting {
     case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
     case .topics:
       .init("The topics that are accepted: any, or known: those of known apps of the credential's team.", .value("any"))
-    case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
-    case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
+    case .maxRecords: .init("The maximum number of pushes in the inbox; unlimited with --store.", .value("100000"))
+    case .maxBytes: .init("The size limit of the inbox, such as 64MiB; unlimited with --store.", .value("256MiB"))
     case .record:
       .init(
         "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
         .value("all"))
+    case .store: .init("Where pushes are kept: memory, or sqlite:FILE, which outlasts the server.", .value("memory"))
+    case .durable:
+      .init(
+        "With --store: answer when the push is on the disk (answer), or at once (soon).", .value("soon"))
+    case .storeFailure:
+      .init(
+        "While the store fails: answer 503 (refuse), or answer as usual and lose the pushes (drop).", .value("refuse"))
+    case .retain: .init("With --store: remove older pushes, such as 7d.", .other("keep all", example: "7d"))
     case .fixtures:
       .init(
         "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))
@@ -127,8 +135,16 @@ extension ServeSettings {
     case .environment: configuration.environment = try Value.word(value, of: PushEnvironment.self)
     case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
     case .topics: configuration.requiresKnownTopics = try Value.word(value, of: Acceptance.self) == .known
-    case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
-    case .maxBytes: configuration.maxBytes = try Value.size(value)
+    case .maxRecords:
+      configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
+      store.hasRecordLimit = true
+    case .maxBytes:
+      configuration.maxBytes = try Value.size(value)
+      store.hasSizeLimit = true
+    case .store: store.place = try StoreSettings.Place(value)
+    case .durable: store.options.durability = try Value.word(value, of: RecordWriter.Durability.self)
+    case .storeFailure: store.options.failurePolicy = try Value.word(value, of: RecordWriter.FailurePolicy.self)
+    case .retain: store.options.retention = try Value.duration(value).milliseconds
     case .record:
       guard let recording = Recording(value) else {
         throw InvalidSettingValue(value: value, allowed: "all, counters, or sample=1/N such as sample=1/1000")
@@ -230,6 +246,8 @@ struct ServeSettings: Sendable {
   var portFile: String?
   /// The path to export the inbox to when the server stops.
   var exportOnExit: String?
+  /// Where the inbox is kept.
+  var store = StoreSettings()
   /// The format of log lines.
   var logFormat = LogFormat.text
   /// The minimum log level.

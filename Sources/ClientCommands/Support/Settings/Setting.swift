@@ -12,6 +12,9 @@ package enum Setting: String, CaseIterable, Sendable {
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
   case record
+  case store, durable
+  case storeFailure = "store_failure"
+  case retain
   case fixtures, devices
   case maxDevices = "max_devices"
   case threads

@@ -1,0 +1,194 @@
+internal import APNSRules
+package import Notation
+internal import PushQuery
+
+/// A database that keeps the records of an inbox after they have left memory, and after the server has ended.
+///
+/// Changes come from one thread, that of `RecordWriter`; any thread may read at the same time. A method throws an error
+/// of the database, whose description is a sentence for people.
+package protocol RecordStore: Sendable {
+  /// The kind of the store and its place, such as `sqlite:inbox.db`, for people.
+  var place: String { get }
+
+  /// What the store contains when it is opened.
+  var initialContents: StoredContents { get }
+
+  /// Makes all changes of a batch in one transaction. If it throws, nothing has changed.
+  ///
+  /// - Returns: The oldest records that were removed because of a limit.
+  func write(_ batch: borrowing StoreBatch) throws -> RemovedRecords
+
+  /// Calls `visit` with each record that matches `query`, until it returns false. More records may be visited than
+  /// match the conditions of the query, never fewer.
+  func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws
+
+  /// Returns parts of a range that contain all records that match `query`, in ascending order.
+  ///
+  /// - Parameter span: The number of `seq` values that a part covers at most, unless an index finds its records.
+  func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice]
+
+  /// Returns whether a record with this rule, profile or reason that is not one of APNs was ever stored.
+  func contains(name: String) throws -> Bool
+
+  /// Ends all use of the database.
+  func close() throws
+}
+
+/// What a store contains.
+package struct StoredContents: Sendable, Equatable {
+  /// The `seq` of the newest record ever stored; 0 before the first.
+  package var lastSeq = 0
+  /// Records up to this `seq` were removed when the inbox was emptied.
+  package var emptiedThrough = 0
+  /// The number of records.
+  package var count = 0
+  /// The size of the records, in bytes.
+  package var bytes = 0
+  /// The number of records evicted since the inbox was last emptied.
+  package var evicted = 0
+  /// The `seq` of the newest evicted record; 0 if there is none.
+  package var lastEvicted = 0
+  /// The number of the newest connection.
+  package var lastConnection = 0
+
+  /// Creates the contents of an empty store.
+  package init() {}
+}
+
+/// Changes of a store that belong together.
+package struct StoreBatch: Sendable {
+  /// New records in ascending order.
+  package var appended: [Record] = []
+  /// The current state of records that were written before.
+  package var changed: [Record] = []
+  /// The `seq` of records to remove.
+  package var deleted: [Int] = []
+  /// All records up to this `seq` are removed.
+  package var emptiedThrough: Int?
+  /// The number of the oldest records to remove because of a limit.
+  package var excess = 0
+  /// The number of bytes of the oldest records to remove because of a limit.
+  package var excessBytes = 0
+  /// Records that arrived before this time are removed; nil if age is not limited.
+  package var oldestTime: ServerTime?
+  /// What the store contains after the batch, without the removal of the oldest records.
+  package var contents = StoredContents()
+
+  /// The maximum number of the oldest records that one batch removes, so that no batch takes long.
+  package static let removalLimit = 2000
+
+  /// Whether nothing changes.
+  var isEmpty: Bool {
+    appended.isEmpty && changed.isEmpty && deleted.isEmpty && emptiedThrough == nil && excess == 0 && excessBytes == 0
+      && oldestTime == nil
+  }
+}
+
+/// The oldest records of a store, which were removed because of a limit.
+package struct RemovedRecords: Sendable {
+  /// The number of records.
+  package var count = 0
+  /// Their size in bytes.
+  package var bytes = 0
+  /// The `seq` of the newest of them; 0 if there is none.
+  package var lastSeq = 0
+  /// Whether more records remain to be removed.
+  package var isIncomplete = false
+
+  /// Creates the description of no records.
+  package init() {}
+}
+
+/// The records of a store to read.
+package struct StoreQuery: Sendable {
+  /// Only records with a larger `seq`.
+  package var after: Int
+  /// Only records with a smaller `seq`.
+  package var before: Int
+  /// Whether the newest record comes first.
+  package var newestFirst = false
+  /// Conditions on columns, all of which must hold.
+  package private(set) var conditions: [ColumnCondition]
+  /// The filter that the records are compared with afterwards.
+  private let filter: Filter
+
+  init(_ selection: Selection, after: Int, before: Int, newestFirst: Bool = false) {
+    (self.after, self.before, self.newestFirst) = (after, before, newestFirst)
+    filter = selection.filter
+    conditions = selection.filter.groups.flatMap { ColumnCondition.conditions(of: $0.conditions) }
+    if selection.isOfPushesOnly {
+      conditions.append(ColumnCondition(column: .kind, test: .texts([RequestKind.push.rawValue])))
+    }
+  }
+
+  /// Returns false only if no record with these contents matches. The test takes less time than creating the record.
+  package func mayMatch(headers: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
+    filter.groups.allSatisfy {
+      $0.conditions.matchesMissingValue || $0.prefilter.mayHold(inParts: headers, body: payload)
+    }
+  }
+
+  /// The hashes of the values of which an indexed column must have one; nil if the condition does not restrict it.
+  package func hashes(of column: RecordColumn.Hashed) -> [UInt32]? {
+    for condition in conditions where condition.column == column.column && !condition.isNegated {
+      switch condition.test {
+      case .texts(let texts): return texts.map { StoredHash.of($0) }
+      case .ranges(let ranges) where ranges.allSatisfy({ $0.count == 1 }):
+        return ranges.map { StoredHash.of(UInt64(bitPattern: $0.lowerBound)) }
+      case .ranges: return nil
+      }
+    }
+    return nil
+  }
+}
+
+/// A hash by which a store finds the few records of a device token, a push key or an `apns-id` among millions.
+package enum StoredHash {
+  /// Returns the hash of a text, the same for texts that differ only in case.
+  package static func of(_ text: String) -> UInt32 { of(PushKey(deviceToken: text).number) }
+
+  /// Returns the hash of a text, the same for texts that differ only in case.
+  package static func of(_ text: UnsafeRawBufferPointer) -> UInt32 { of(PushKey(deviceToken: text).number) }
+
+  /// Returns the hash of a number.
+  package static func of(_ number: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: number ^ number >> 32) }
+}
+
+/// A condition that a database can evaluate. A record that does not meet it does not match the filter that it comes
+/// from; one that meets it may or may not match.
+package struct ColumnCondition: Sendable {
+  /// How values are compared.
+  package enum Test: Sendable {
+    /// The value is one of these, compared without the case of ASCII letters.
+    case texts([String])
+    /// The value is in one of these ranges.
+    case ranges([ClosedRange<Int64>])
+  }
+
+  /// The column.
+  package let column: RecordColumn
+  /// The values.
+  package let test: Test
+  /// Whether the condition holds for all other values, and without a value.
+  package var isNegated = false
+
+  /// Returns the conditions that the database can evaluate.
+  static func conditions(of field: FieldConditions) -> [ColumnCondition] {
+    guard let column = RecordColumn(field.subject) else { return [] }
+    return [(field.wanted, false), (field.unwanted, true)].compactMap { tests, isNegated in
+      guard !tests.isEmpty, tests.values.isEmpty, let test = test(column, tests) else { return nil }
+      return ColumnCondition(column: column, test: test, isNegated: isNegated)
+    }
+  }
+
+  private static func test(_ column: RecordColumn, _ tests: FieldConditions.Tests) -> Test? {
+    let texts = tests.texts.map(\.literal)
+    guard !texts.contains(nil) else { return nil }
+    if column == .pushKey {
+      let keys = texts.compactMap { $0.flatMap { PushKey(text: $0) } }
+      return .ranges(keys.map { Int64(bitPattern: $0.number)...Int64(bitPattern: $0.number) })
+    }
+    if !tests.numbers.isEmpty { return texts.isEmpty ? .ranges(tests.numbers) : nil }
+    return column.isNumber ? nil : .texts(texts.compactMap(\.self))
+  }
+}

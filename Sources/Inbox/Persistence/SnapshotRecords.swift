@@ -1,0 +1,125 @@
+internal import NIOConcurrencyHelpers
+
+/// The records of a snapshot: the newest, which are in memory, and those of a store, which are older.
+struct SnapshotRecords: Sendable {
+  /// The records in memory.
+  let recent: RecordStorage
+  /// The older records; nil without a store.
+  let stored: StoredRecords?
+
+  /// The number of records.
+  var count: Int { stored?.count ?? recent.count }
+  /// The size of the records, in bytes.
+  var bytes: Int { stored?.bytes ?? recent.bytes }
+
+  /// Returns the record with this `seq`.
+  func record(_ seq: Int) -> Record? {
+    guard let stored, seq < stored.before else { return recent.record(seq) }
+    return stored.record(seq)
+  }
+
+  /// Calls `body` with each selected record, in order or newest first, until it returns false.
+  func forEach(in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool) {
+    guard let stored, selection.after < stored.before - 1 else {
+      return recent.forEach(in: selection, newestFirst: newestFirst, body)
+    }
+    var wantsMore = true
+    func visit(_ record: borrowing Record) -> Bool {
+      wantsMore = body(record)
+      return wantsMore
+    }
+    if newestFirst {
+      recent.forEach(in: selection, newestFirst: true, visit)
+      if wantsMore { stored.forEach(in: selection, newestFirst: true, visit) }
+    } else {
+      stored.forEach(in: selection, newestFirst: false, visit)
+      if wantsMore { recent.forEach(in: selection, visit) }
+    }
+  }
+
+  /// The bounds of `selection` cut into parts that take a short time, in ascending order.
+  func slices(of selection: Selection) -> [RecordSlice] {
+    (stored?.slices(of: selection) ?? []) + recent.slices(of: selection)
+  }
+
+  /// The error of the store while these records were read; nil if there was none, so that none is missing.
+  var failure: (any Error)? { stored?.failure.error }
+}
+
+/// The records of a store between two `seq` values, for one snapshot.
+struct StoredRecords: Sendable {
+  /// Remembers the first error, because it has to reach a caller that iterates without errors.
+  final class Failure: Sendable {
+    private let first = NIOLockedValueBox<(any Error)?>(nil)
+
+    var error: (any Error)? { first.withLockedValue { $0 } }
+
+    func report(_ error: any Error) { first.withLockedValue { $0 = $0 ?? error } }
+  }
+
+  let store: any RecordStore
+  /// Records up to this `seq` were removed.
+  let after: Int
+  /// Records from this `seq` are in memory.
+  let before: Int
+  /// The number of all records of the inbox.
+  let count: Int
+  /// Their size in bytes.
+  let bytes: Int
+  let failure = Failure()
+
+  /// The number of `seq` values that are read without suspending: some milliseconds.
+  private static let span = 4096
+
+  func record(_ seq: Int) -> Record? {
+    guard seq > after, seq < before else { return nil }
+    var found: Record?
+    read(Selection.allKinds, after: seq - 1, before: seq + 1, newestFirst: false) { record in
+      found = copy record
+      return false
+    }
+    return found
+  }
+
+  func forEach(in selection: Selection, newestFirst: Bool, _ body: (borrowing Record) -> Bool) {
+    read(selection, after: selection.after, before: selection.before, newestFirst: newestFirst) { record in
+      // The store returns more records than match.
+      !selection.contains(record) || body(record)
+    }
+  }
+
+  private func read(
+    _ selection: Selection, after: Int, before: Int, newestFirst: Bool, _ visit: (borrowing Record) -> Bool
+  ) {
+    let (after, before) = (max(after, self.after), min(before, self.before))
+    guard after < before - 1 else { return }
+    do {
+      try store.forEach(StoreQuery(selection, after: after, before: before, newestFirst: newestFirst), visit)
+    } catch {
+      failure.report(error)
+    }
+  }
+
+  /// Returns whether a record with this rule, profile or unusual reason was ever stored.
+  func contains(name: String) -> Bool {
+    do {
+      return try store.contains(name: name)
+    } catch {
+      failure.report(error)
+      // Better no error than a wrong one.
+      return true
+    }
+  }
+
+  func slices(of selection: Selection) -> [RecordSlice] {
+    let (after, before) = (max(after, selection.after), min(before, selection.before))
+    guard after < before - 1 else { return [] }
+    let span = min(Self.span, 8 * selection.filter.sliceSize)
+    do {
+      return try store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
+    } catch {
+      failure.report(error)
+      return []
+    }
+  }
+}

@@ -1,0 +1,152 @@
+internal import APNSRules
+internal import NIOConcurrencyHelpers
+
+/// What a store has of an inbox, and what is not written yet. Protected by the lock of the inbox.
+struct StoredState: Sendable {
+  /// The number of all records of the inbox, in memory or not.
+  private(set) var count: Int
+  /// Their size in bytes.
+  private(set) var bytes: Int
+  /// Records up to this `seq` were removed when the inbox was emptied.
+  private(set) var emptiedThrough: Int
+  /// All records up to this `seq` were written.
+  private(set) var written: Int
+  /// The number of the batch that changes made now belong to.
+  private(set) var batch = 1
+
+  /// All records up to this `seq` belong to a batch that is being written, or to an earlier one.
+  private var taken: Int
+  /// The current state of records that have changed since they were taken.
+  private var changed: [Int: Record] = [:]
+  /// Those of the batch that is being written.
+  private var beingWritten: [Int: Record] = [:]
+  private var deleted: [Int] = []
+  private var isEmptied = false
+
+  init(_ contents: StoredContents) {
+    count = contents.count
+    bytes = contents.bytes
+    emptiedThrough = contents.emptiedThrough
+    written = contents.lastSeq
+    taken = contents.lastSeq
+  }
+
+  mutating func add(_ records: [Record]) {
+    count += records.count
+    for record in records { bytes += record.storedSize }
+  }
+
+  /// Notes that a record has changed.
+  mutating func change(_ record: Record) { if record.seq <= taken { changed[record.seq] = record } }
+
+  /// Returns the state of a record that is not in memory, if it was changed and that is not written yet.
+  func changedRecord(_ seq: Int) -> Record? { changed[seq] ?? beingWritten[seq] }
+
+  /// Whether a record with a `seq` below `first` was changed and that is not written yet.
+  func hasChanges(before first: Int) -> Bool {
+    !changed.isEmpty && changed.keys.contains { $0 < first }
+      || !beingWritten.isEmpty && beingWritten.keys.contains { $0 < first }
+  }
+
+  mutating func remove(_ seqs: [Int], bytes: Int) {
+    count -= seqs.count
+    self.bytes -= bytes
+    for seq in seqs where seq <= taken { deleted.append(seq) }
+    if !changed.isEmpty { for seq in seqs { changed[seq] = nil } }
+  }
+
+  mutating func empty(through seq: Int) {
+    count = 0
+    bytes = 0
+    emptiedThrough = seq
+    taken = seq
+    changed = [:]
+    deleted = []
+    isEmptied = true
+  }
+
+  /// Takes everything that is not written yet.
+  ///
+  /// - Parameters:
+  ///   - records: The records in memory.
+  ///   - evicted: The number of evicted records, and the `seq` of the last one.
+  mutating func takeBatch(of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int)) -> StoreBatch {
+    var result = StoreBatch()
+    var new = Selection.allKinds
+    new.after = taken
+    records.forEach(in: new) { record in
+      result.appended.append(copy record)
+      return true
+    }
+    result.changed = Array(changed.values)
+    result.deleted = deleted
+    result.emptiedThrough = isEmptied ? emptiedThrough : nil
+    result.contents.lastSeq = lastSeq
+    result.contents.emptiedThrough = emptiedThrough
+    result.contents.count = count
+    result.contents.bytes = bytes
+    result.contents.evicted = evicted.count
+    result.contents.lastEvicted = evicted.last
+    beingWritten = changed
+    changed = [:]
+    deleted = []
+    isEmptied = false
+    taken = lastSeq
+    batch += 1
+    return result
+  }
+
+  /// Notes that a batch was written.
+  mutating func didWrite(through seq: Int, _ removed: RemovedRecords) {
+    written = max(written, seq)
+    beingWritten = [:]
+    didRemove(removed)
+  }
+
+  mutating func didRemove(_ removed: RemovedRecords) {
+    // After the inbox was emptied in the meantime, these are not counted any more.
+    guard removed.lastSeq > emptiedThrough else { return }
+    count -= removed.count
+    bytes -= removed.bytes
+  }
+}
+
+extension Record {
+  /// The size of the record in a store, in bytes: its header fields and its payload, and the columns as an estimate.
+  var storedSize: Int { head { Int($0.headerSize) + Int($0.keptBodySize) } + Self.storedColumnsSize }
+
+  /// The size of the columns without header fields and payload, as an estimate.
+  package static let storedColumnsSize = 256
+}
+
+extension Inbox {
+  /// The number of records that are not written to the store yet.
+  package var waitingRecords: Int {
+    state.withLockedValue { state in state.stored.map { state.nextSeq - 1 - $0.written } ?? 0 }
+  }
+}
+
+extension Inbox.State {
+  /// Creates the state of an inbox with these contents of its store; nil without a store.
+  init(_ contents: StoredContents?) {
+    guard let contents else { return }
+    nextSeq = contents.lastSeq + 1
+    evicted = contents.evicted
+    lastEvicted = contents.lastEvicted
+    stored = StoredState(contents)
+  }
+
+  /// The `seq` from which records are in memory.
+  var firstInMemory: Int { records.first ?? nextSeq }
+
+  /// Whether a record that is not in memory was changed and that is not written yet.
+  var hasOlderChanges: Bool { stored?.hasChanges(before: firstInMemory) ?? false }
+
+  /// The records of the store; nil without one.
+  func storedRecords(in store: any RecordStore) -> StoredRecords? {
+    stored.map {
+      StoredRecords(
+        store: store, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes)
+    }
+  }
+}

@@ -1,0 +1,4 @@
+package import Inbox
+
+/// The record of a push. GRDB has a type of the same name.
+package typealias PushRecord = Record

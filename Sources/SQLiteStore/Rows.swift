@@ -1,0 +1,109 @@
+internal import GRDB
+internal import GRDBSQLite
+internal import Inbox
+
+/// The parameters of a statement, one for each column. Bound without GRDB's values, which would be created for each of
+/// them. Measured: a row of 1.4 KB takes 5 instead of 17 µs.
+struct StatementRow: RowWriter {
+  private let statement: Statement
+  private let handle: SQLiteStatement
+  /// The number of each column's parameter; 0 if the statement has none.
+  private let parameters: [Int32]
+
+  init(_ statement: Statement, _ columns: [RecordColumn]) {
+    self.statement = statement
+    handle = statement.sqliteStatement
+    var parameters = [Int32](repeating: 0, count: RecordColumn.allCases.count)
+    for (index, column) in columns.enumerated() { parameters[column.index] = Int32(index + 1) }
+    self.parameters = parameters
+  }
+
+  /// Tells SQLite to copy a text.
+  private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+  mutating func setNull(_ column: RecordColumn) { sqlite3_bind_null(handle, parameters[column.index]) }
+
+  mutating func set(_ column: RecordColumn, _ number: Int64) {
+    sqlite3_bind_int64(handle, parameters[column.index], number)
+  }
+
+  mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
+    guard let start = text.baseAddress else {
+      sqlite3_bind_text(handle, parameters[column.index], "", 0, Self.transient)
+      return
+    }
+    sqlite3_bind_text(
+      handle, parameters[column.index], start.assumingMemoryBound(to: CChar.self), Int32(text.count), Self.transient)
+  }
+
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer) {
+    // A blob without an address would be null.
+    guard let start = bytes.baseAddress, !bytes.isEmpty else {
+      sqlite3_bind_zeroblob(handle, parameters[column.index], 0)
+      return
+    }
+    sqlite3_bind_blob(handle, parameters[column.index], start, Int32(bytes.count), nil)
+  }
+
+  /// Executes the statement with the parameters set.
+  mutating func execute() throws {
+    let code = sqlite3_step(handle)
+    sqlite3_reset(handle)
+    guard code == SQLITE_DONE else {
+      throw DatabaseError(
+        resultCode: ResultCode(rawValue: code),
+        message: sqlite3_db_handle(handle).map { String(cString: sqlite3_errmsg($0)) })
+    }
+  }
+}
+
+/// The current row of a query for all columns of the table `push`.
+struct ResultRow: RowReader {
+  private let handle: SQLiteStatement
+
+  init(_ handle: SQLiteStatement) { self.handle = handle }
+
+  func number(_ column: RecordColumn) -> Int64? {
+    let index = Int32(column.index)
+    guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return nil }
+    return sqlite3_column_int64(handle, index)
+  }
+
+  func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
+    let index = Int32(column.index)
+    guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return read(nil) }
+    let start = sqlite3_column_blob(handle, index)
+    return read(
+      UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, index))))
+  }
+}
+
+/// A condition in SQL with its arguments.
+struct SQLCondition {
+  private(set) var sql: String
+  private(set) var arguments: StatementArguments
+
+  /// Creates the condition of a query: its range, and the conditions on columns.
+  init(_ query: StoreQuery) {
+    sql = "seq > ? AND seq < ?"
+    arguments = [query.after, query.before]
+    for condition in query.conditions { add(condition) }
+  }
+
+  private mutating func add(_ condition: ColumnCondition) {
+    let column = condition.column.rawValue
+    let test: String
+    switch condition.test {
+    case .texts(let texts):
+      test = "\(column) COLLATE NOCASE IN (\(texts.map { _ in "?" }.joined(separator: ", ")))"
+      arguments += StatementArguments(texts)
+    case .ranges(let ranges):
+      test = ranges.map { _ in "\(column) BETWEEN ? AND ?" }.joined(separator: " OR ")
+      for range in ranges { arguments += [range.lowerBound, range.upperBound] }
+    }
+    let nothing = condition.isNegated ? "1" : "0"
+    let known = test.isEmpty ? "0" : test
+    sql +=
+      condition.isNegated ? " AND (\(column) IS NULL OR NOT (\(known)))" : " AND (\(test.isEmpty ? nothing : test))"
+  }
+}

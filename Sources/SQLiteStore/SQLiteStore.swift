@@ -1,0 +1,242 @@
+internal import APNSRules
+internal import GRDB
+internal import GRDBSQLite
+package import Inbox
+internal import NIOConcurrencyHelpers
+internal import PlatformLibc
+
+/// An inbox in an SQLite file, which one server uses at a time and other programs may read.
+package final class SQLiteStore: RecordStore {
+  package let initialContents: StoredContents
+  /// The path of the file.
+  package let path: String
+
+  package var place: String { "sqlite:\(path)" }
+
+  private let pool: DatabasePool
+  private let lock: FileLock
+  private let references: NIOLockedValueBox<ReferenceCache>
+  /// Used on the thread of the writer only.
+  private let writing = NIOLockedValueBox(WritingState())
+
+  /// What the writer remembers between two batches.
+  private struct WritingState {
+    var ids = WrittenIDs()
+    var block = OpenBlock()
+  }
+
+  /// Opens a file, or creates it.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file.
+  ///   - isDurable: Whether a commit waits until the disk has the data, so that it survives a power failure.
+  ///   - report: Is called with a sentence about each step that may take long or that the user should know.
+  /// - Throws: `SQLiteStoreError` with a sentence that names the repair. The file is then unchanged.
+  package init(path: String, isDurable: Bool, report: (String) -> Void) throws(SQLiteStoreError) {
+    self.path = path
+    lock = try FileLock(path: path)
+    do {
+      try Self.checkFile(path)
+      var configuration = Configuration()
+      configuration.label = "inbox"
+      configuration.busyMode = .timeout(0.5)
+      configuration.maximumReaderCount = 4
+      configuration.prepareDatabase { db in
+        try db.execute(
+          sql:
+            "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL"); PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000"
+        )
+      }
+      pool = try DatabasePool(path: path, configuration: configuration)
+      try Self.migrate(pool, path: path, report)
+      let (contents, block) = try pool.writeWithoutTransaction { db in
+        // These pushes were waiting for their response when the server ended.
+        try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
+        return (try Self.contents(db), try OpenBlock(db))
+      }
+      initialContents = contents
+      references = NIOLockedValueBox(ReferenceCache())
+      writing.withLockedValue { $0.block = block }
+    } catch {
+      throw SQLiteStoreError(error, path: path)
+    }
+  }
+
+  package func close() throws {
+    try pool.close()
+    lock.release()
+  }
+
+  // MARK: - Opening
+
+  /// Checks that the file is a database of this program, or empty, or missing, before anything changes it.
+  private static func checkFile(_ path: String) throws {
+    guard access(path, F_OK) == 0 else { return }
+    var configuration = Configuration()
+    configuration.readonly = true
+    let queue = try DatabaseQueue(path: path, configuration: configuration)
+    defer { try? queue.close() }
+    try queue.read { db in
+      let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+      let tables = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
+      if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
+      if !tables.isEmpty, !tables.isSuperset(of: ["push", "contents"]) { throw SQLiteStoreError.foreign(path: path) }
+    }
+  }
+
+  private static func migrate(_ pool: DatabasePool, path: String, _ report: (String) -> Void) throws {
+    let version = try pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
+    guard version < Schema.version else { return }
+    if version > 0 {
+      let copy = "\(path).version\(version)"
+      report("copying \(path) to \(copy) before it is changed to the format of this version")
+      try pool.backup(to: DatabaseQueue(path: copy))
+    }
+    try pool.write { try Schema.migrate($0, from: version) }
+  }
+
+  private static func contents(_ db: Database) throws -> StoredContents {
+    var contents = StoredContents()
+    guard let row = try Row.fetchOne(db, sql: "SELECT * FROM contents") else { return contents }
+    contents.lastSeq = row["last_seq"]
+    contents.emptiedThrough = row["emptied_through"]
+    contents.count = row["count"]
+    contents.bytes = row["bytes"]
+    contents.evicted = row["evicted"]
+    contents.lastEvicted = row["last_evicted"]
+    contents.lastConnection = try Int.fetchOne(db, sql: "SELECT max(number) FROM connection") ?? 0
+    return contents
+  }
+
+  // MARK: - Writing
+
+  package func write(_ batch: borrowing StoreBatch) throws -> RemovedRecords {
+    let batch = copy batch
+    return try writing.withLockedValue { former in
+      // A transaction that fails must not leave ids behind that it rolled back.
+      var state = former
+      let removed = try pool.writeWithoutTransaction { db in
+        var removed = RemovedRecords()
+        try db.inTransaction(.immediate) {
+          removed = try Self.write(batch, to: db, &state)
+          return .commit
+        }
+        return removed
+      }
+      former = state
+      return removed
+    }
+  }
+
+  private static func write(_ batch: StoreBatch, to db: Database, _ state: inout WritingState) throws -> RemovedRecords
+  {
+    var contents = batch.contents
+    try state.block.append(batch.appended, to: db)
+    if !batch.appended.isEmpty {
+      let columns = RecordColumn.allCases
+      let sql = """
+        INSERT INTO push (\(columns.map(\.rawValue).joined(separator: ", "))) \
+        VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
+        """
+      var row = StatementRow(try db.cachedStatement(sql: sql), columns)
+      for record in batch.appended {
+        let ids = try state.ids.ids(of: record, db)
+        record.write(to: &row, connection: ids.connection, token: ids.token, checks: ids.checks)
+        try row.execute()
+      }
+    }
+    if !batch.changed.isEmpty { try update(batch.changed, db) }
+    for record in batch.appended { try state.ids.insertNames(of: record, db) }
+    for record in batch.changed { try state.ids.insertNames(of: record, db) }
+    for seq in batch.deleted {
+      let statement = try db.cachedStatement(sql: "DELETE FROM push WHERE seq = ?")
+      try statement.execute(arguments: [seq])
+    }
+    var removed = try Removal(db).removeOldest(of: batch)
+    if try Removal(db).removeSome(through: contents.emptiedThrough) { removed.isIncomplete = true }
+    contents.evicted += removed.count
+    contents.count -= removed.count
+    contents.bytes -= removed.bytes
+    if removed.count > 0 { contents.lastEvicted = max(contents.lastEvicted, removed.lastSeq) }
+    try db.cachedStatement(
+      sql: """
+        UPDATE contents SET last_seq = ?, emptied_through = ?, count = ?, bytes = ?, evicted = ?, last_evicted = ?
+        """
+    ).execute(arguments: [
+      contents.lastSeq, contents.emptiedThrough, contents.count, contents.bytes, contents.evicted, contents.lastEvicted,
+    ])
+    return removed
+  }
+
+  private static func update(_ records: [PushRecord], _ db: Database) throws {
+    let columns = RecordColumn.changing
+    let sql = "UPDATE push SET \(columns.map { "\($0.rawValue) = ?" }.joined(separator: ", ")) WHERE seq = ?"
+    var row = StatementRow(try db.cachedStatement(sql: sql), columns + [.seq])
+    for record in records {
+      record.writeResult(to: &row)
+      row.set(.seq, Int64(record.seq))
+      try row.execute()
+    }
+  }
+
+  // MARK: - Reading
+
+  package func forEach(_ query: StoreQuery, _ visit: (borrowing PushRecord) -> Bool) throws {
+    var rest = query
+    // Visited after the database is free again, because `visit` may read other records. Few at first: often the first
+    // one is enough.
+    var limit = 8
+    while true {
+      let records = try records(of: rest, limit: limit)
+      for index in records.indices { guard visit(records[index]) else { return } }
+      guard records.count == limit, let last = records.last?.seq else { return }
+      if query.newestFirst { rest.before = last } else { rest.after = last }
+      limit = 256
+    }
+  }
+
+  /// Returns the first records of a query.
+  private func records(of query: StoreQuery, limit: Int) throws -> [PushRecord] {
+    let condition = SQLCondition(query)
+    let order = query.newestFirst ? "DESC" : "ASC"
+    return try pool.unsafeRead { db in
+      let statement = try db.cachedStatement(sql: "SELECT * FROM push WHERE \(condition.sql) ORDER BY seq \(order)")
+      statement.arguments = condition.arguments
+      let handle = statement.sqliteStatement
+      defer { sqlite3_reset(handle) }
+      var reader = StoredRecordReader()
+      let row = ResultRow(handle)
+      var records: [PushRecord] = []
+      while records.count < limit {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: break
+        case SQLITE_DONE: return records
+        case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
+        }
+        guard query.mayMatch(row) else { continue }
+        let (connection, token, checks) = try references.withLockedValue { try $0.references(of: row, db) }
+        records.append(reader.record(of: row, connection: connection, token: token, checks: checks))
+      }
+      return records
+    }
+  }
+
+  package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
+    try pool.unsafeRead { try Blocks($0).parts(of: query, span: span) }
+  }
+
+  package func contains(name: String) throws -> Bool {
+    try pool.unsafeRead { db in
+      try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM name WHERE name = ?)", arguments: [name]) ?? false
+    }
+  }
+}
+
+extension StoreQuery {
+  fileprivate func mayMatch(_ row: ResultRow) -> Bool {
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    return row.withBytes(.headers) { headers in
+      row.withBytes(.payload) { mayMatch(headers: headers ?? nothing, payload: $0 ?? nothing) }
+    }
+  }
+}

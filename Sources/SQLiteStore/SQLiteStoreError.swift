@@ -1,0 +1,70 @@
+internal import GRDB
+internal import PlatformLibc
+
+/// Why a file cannot be used as a store. Its description is a sentence with the repair.
+package enum SQLiteStoreError: Error, CustomStringConvertible {
+  /// Another program has locked the file.
+  case inUse(path: String)
+  /// The file is not an SQLite database.
+  case notDatabase(path: String)
+  /// The file is a database of another program.
+  case foreign(path: String)
+  /// The file was written by a newer version of this program.
+  case newer(path: String, version: Int)
+  /// The file or its folder cannot be written.
+  case notWritable(path: String, String)
+  /// Any other error of SQLite.
+  case other(path: String, String)
+
+  init(_ error: any Error, path: String) {
+    if let error = error as? SQLiteStoreError {
+      self = error
+    } else if let error = error as? DatabaseError {
+      let text = error.message ?? error.resultCode.description
+      switch error.resultCode {
+      case .SQLITE_NOTADB, .SQLITE_CORRUPT: self = .notDatabase(path: path)
+      case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(path: path, text)
+      case .SQLITE_BUSY, .SQLITE_LOCKED: self = .inUse(path: path)
+      default: self = .other(path: path, text)
+      }
+    } else {
+      self = .other(path: path, String(describing: error))
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .inUse(let path):
+      "the store \(path) is used by another program: stop it, or choose another file with --store sqlite:FILE"
+    case .notDatabase(let path):
+      "\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it"
+    case .foreign(let path):
+      "\(path) is a database of another program: choose another file with --store sqlite:FILE"
+    case .newer(let path, let version):
+      "\(path) was written by a newer version of apns-mock (format \(version), this one knows \(Schema.version)): "
+        + "use that version, or choose another file with --store sqlite:FILE"
+    case .notWritable(let path, let text):
+      "cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder"
+    case .other(let path, let text): "the store \(path) failed: \(text)"
+    }
+  }
+}
+
+/// A lock that keeps a second server from using a file. The system releases it when the process ends.
+final class FileLock: Sendable {
+  private let descriptor: Int32
+
+  init(path: String) throws(SQLiteStoreError) {
+    let file = path + ".lock"
+    descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      throw .inUse(path: path)
+    }
+  }
+
+  func release() { flock(descriptor, LOCK_UN) }
+
+  deinit { close(descriptor) }
+}
