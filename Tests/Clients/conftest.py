@@ -25,10 +25,13 @@ ONE_WORKER = re.compile(r"\bpage/|test_slow_clients\.py|test_expensive_queries\.
 
 def pytest_addoption(parser):
     parser.addoption("--binary", default=".build/release/apns-mock", help="the apns-mock program to test")
+    parser.addoption("--store", default="memory", choices=["memory", "sqlite"],
+                     help="where servers keep the inbox, unless a test chooses")
 
 
 def pytest_configure(config):
     serial.prepare(config)
+    Server.uses_sqlite = config.getoption("--store") == "sqlite"
 
 
 @pytest.hookimpl(optionalhook=True)

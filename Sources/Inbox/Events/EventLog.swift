@@ -165,7 +165,7 @@ package final class EventLog: InboxListener {
     state.isRecording = true
     // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
-    state.seen = inbox.snapshot().lastSeq
+    state.seen = inbox.currentSnapshot().lastSeq
     hasReaders.store(true, ordering: .relaxed)
     return true
   }

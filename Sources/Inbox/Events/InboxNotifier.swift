@@ -98,7 +98,7 @@ final class InboxNotifier: Sendable {
         // An append that does not see this store in time precedes the snapshot, because both acquire the inbox's lock.
         hasListeners.store(true, ordering: .relaxed)
         state.pending = Pending()
-        state.notified = max(state.notified, inbox.snapshot().lastSeq)
+        state.notified = max(state.notified, inbox.currentSnapshot().lastSeq)
       }
       state.add(listener)
       isSelective.store(state.ofAllRecords.isEmpty, ordering: .relaxed)
@@ -231,7 +231,7 @@ final class InboxNotifier: Sendable {
           reset: pending.reset))
       notified = max(notified, through)
     }
-    let end = inbox.snapshot().lastSeq
+    let end = inbox.currentSnapshot().lastSeq
     while true {
       var changes = Self.changes(of: inbox, after: notified)
       notified = changes.through
@@ -249,7 +249,7 @@ final class InboxNotifier: Sendable {
   /// Returns some of the records after `seq`. The snapshot is released on return, so that appending rarely has to
   /// copy the chunk it shares.
   private static func changes(of inbox: Inbox, after seq: Int) -> InboxChanges {
-    let snapshot = inbox.snapshot()
+    let snapshot = inbox.currentSnapshot()
     var selection = Selection.allKinds
     selection.after = seq
     var iterator = InboxIterator(snapshot, selection)

@@ -301,17 +301,27 @@ package final class Inbox: Sendable {
   // MARK: - Reading
 
   /// Returns the current content, which later pushes do not change.
+  ///
+  /// Waits if the store has to make changes first: a record has changed after it left memory, or the oldest records
+  /// exceed a limit.
   package func snapshot() -> InboxSnapshot {
-    let (snapshot, isWaitingForStore) = state.withLockedValue { state in
-      let snapshot = InboxSnapshot(
+    if let writer {
+      let isUnsettled = state.withLockedValue { state in
+        state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
+      }
+      if isUnsettled { writer.flush() }
+    }
+    return currentSnapshot()
+  }
+
+  /// Returns the current content without waiting.
+  func currentSnapshot() -> InboxSnapshot {
+    state.withLockedValue { state in
+      InboxSnapshot(
         records: SnapshotRecords(
           recent: state.records, stored: writer.flatMap { state.storedRecords(in: $0.store) }),
         lastSeq: state.nextSeq - 1, evicted: state.evicted, lastEvicted: state.lastEvicted)
-      return (snapshot, state.hasOlderChanges)
     }
-    // Rare: a record has changed after it left memory, and is read from the store.
-    if isWaitingForStore { writer?.flush() }
-    return snapshot
   }
 
   /// The counts of all pushes so far.

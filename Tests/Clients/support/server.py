@@ -66,6 +66,8 @@ class Server:
     """
 
     way = Way()
+    #: Whether the inbox is kept in an SQLite file, with only eight records in memory, unless a flag says otherwise.
+    uses_sqlite = False
 
     def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None,
                  directory=None):
@@ -76,6 +78,10 @@ class Server:
         arguments = [str(binary), "serve", "--admin", admin]
         for address in apns:
             arguments += ["--apns", address]
+        if self.uses_sqlite and not any(str(flag).startswith("--store") for flag in flags):
+            arguments += ["--store", f"sqlite:{self.directory / 'inbox.db'}?memory_records=8"]
+            if "--max-records" not in flags:
+                arguments += ["--max-records", "100000"]
         arguments += ["--certs", str(certs), "--port-file", str(self.port_file), *map(str, flags)]
         self.log_path = self.directory / "log"
         self.out_path = self.directory / "out"

@@ -65,8 +65,11 @@ extension Setting {
     case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
     case .topics:
       .init("The topics that are accepted: any, or known: those of known apps of the credential's team.", .value("any"))
-    case .maxRecords: .init("The maximum number of pushes in the inbox; unlimited with --store.", .value("100000"))
-    case .maxBytes: .init("The size limit of the inbox, such as 64MiB; unlimited with --store.", .value("256MiB"))
+    case .maxRecords:
+      .init(
+        "The maximum number of pushes in the inbox.", .other("100000, unlimited with --store", example: "100000"))
+    case .maxBytes:
+      .init("The size limit of the inbox, such as 64MiB.", .other("256MiB, unlimited with --store", example: "256MiB"))
     case .record:
       .init(
         "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
