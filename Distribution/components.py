@@ -26,6 +26,7 @@ LICENCES = [
     ("UNICODE LICENSE V3", "Unicode-3.0"),
     ("Apache License", "Apache-2.0"),
     ("Permission is hereby granted, free of charge", "MIT"),
+    ("License: public-domain", "blessing"),
 ]
 
 
@@ -48,7 +49,7 @@ def linked(*, system_libraries: bool) -> list[Component]:
     """Returns the components sorted by name; with or without the libraries of the operating system."""
     components = [*swift_packages(), *swift_runtime()]
     if system_libraries:
-        components += [debian_package("libnghttp2-dev"), debian_package("libssl-dev")]
+        components += [debian_package("libnghttp2-dev"), debian_package("libssl-dev"), debian_package("libsqlite3-dev")]
     return sorted(components, key=lambda component: component.name.lower())
 
 

@@ -70,7 +70,7 @@ def test_package_installs_runs_and_purges(debian: DebianRoot) -> None:
 
 def test_package_depends_on_the_libraries_it_uses(deb: Path) -> None:
     depends = run("dpkg-deb", "--field", deb, "Depends")
-    assert set(re.findall(r"([a-z0-9+-]+) \(>= ", depends)) >= {"libc6", "libnghttp2-14", "libssl3"}
+    assert set(re.findall(r"([a-z0-9+-]+) \(>= ", depends)) >= {"libc6", "libnghttp2-14", "libssl3", "libsqlite3-0"}
     assert not re.search("@[A-Z]+@", run("dpkg-deb", "--field", deb))
 
 
