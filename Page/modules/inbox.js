@@ -101,7 +101,7 @@ export class Inbox {
     const push = shown.push;
     if (typeof push !== "number" || this.detail.record?.seq !== push) return;
     const page = await get("/pushes", { seqs: push, kind: "*", limit: 1, fields: "seq" }).catch(() => null);
-    if (!page || page.matched > 0 || shown.push !== push) return;
+    if (!page || page.matched !== 0 || shown.push !== push) return;
     showMessage(`Push #${push} was deleted`);
     go({ push: null }, { quietly: true });
     this.refresh();

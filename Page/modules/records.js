@@ -8,6 +8,8 @@ export const ROW_FIELDS = [
   "request.device_token", "request.size", "apns.id", "apns.topic", "apns.push_type", "apns.priority", "apns.collapse_id",
   "served", "fault.rule", "findings",
 ].join(",");
+/** The number of pushes that are loaded at once in a list of unknown length. */
+const PART = 1000;
 const FIRST_PAGE = 100;
 const KEPT_ROWS = 3000;
 
@@ -41,6 +43,8 @@ export class Records {
     this.newer = [];
     this.expected = 0;
     this.positions = null;
+    // Whether more pushes follow the loaded ones, of which the number is not known.
+    this.isPartial = false;
     // The pushes that arrived while the list is sorted by a field, and are not in it.
     this.unlisted = 0;
     this.rows = new Map();
@@ -120,12 +124,14 @@ export class Records {
     this.sort = sort;
     this.loaded = order ?? page.items.map((item) => item.seq);
     for (const item of page.items) this.keep(item);
-    this.expected = order?.length ?? page.matched;
+    // With a store, a long list is loaded in parts as far as it is scrolled.
+    this.isPartial = !order && page.matched === null;
+    this.expected = order?.length ?? page.matched ?? this.loaded.length + PART;
     this.total = page.total;
     this.evicted = page.evicted;
     for (const record of arrived) this.add(record);
     this.onChange();
-    this.loadRest();
+    if (!this.isPartial) this.loadRest();
   }
 
   endFailedLoad(arrived) {
@@ -144,9 +150,9 @@ export class Records {
     if (this.sort || this.rest || this.loaded.length >= this.expected) return;
     const controller = (this.rest = new AbortController());
     try {
-      const seqs = await this.loadOrder({ ...filterOf(this.q), before: this.loaded.at(-1) }, "-seq", controller.signal);
-      for (const seq of seqs) this.loaded.push(seq);
-      this.expected = this.loaded.length;
+      const filter = { ...filterOf(this.q), before: this.loaded.at(-1) };
+      for (const seq of await (this.isPartial ? this.loadPart(filter, controller.signal) : this.loadOrder(filter, "-seq", controller.signal))) this.loaded.push(seq);
+      this.expected = this.loaded.length + (this.isPartial ? PART : 0);
     } catch {
       return; // `want` retries.
     } finally {
@@ -155,9 +161,17 @@ export class Records {
     this.onChange();
   }
 
+  /** Loads the next part of a long list. Returns its seq numbers. */
+  async loadPart(filter, signal) {
+    const page = await get("/pushes", { ...filter, order: "desc", limit: PART, fields: ROW_FIELDS }, { signal });
+    for (const item of page.items) this.keep(item);
+    this.isPartial = page.next !== null;
+    return page.items.map((item) => item.seq);
+  }
+
   /** Loads the rows from `first` to `last`. */
   async want(first, last) {
-    this.loadRest();
+    if (!this.isPartial || last >= this.length - PART) this.loadRest();
     const seqs = this.seqsBetween(first, last).filter((seq) => !this.rows.has(seq) && !this.missing.has(seq));
     if (!seqs.length) return;
     this.fetching?.abort();

@@ -63,6 +63,8 @@ package final class SQLiteStore: RecordStore {
   }
 
   package func close() throws {
+    // The file then contains everything, for example to be copied.
+    _ = try pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
     try pool.close()
     lock.release()
   }

@@ -24,7 +24,7 @@ const OUTCOMES = ["accepted", "faulted", "rejected", "pending", "aborted"];
 export async function loadTrack(connection, window, width, signal) {
   const query = { connection: connection.id, since: new Date(window.from).toISOString(), until: new Date(window.until).toISOString() };
   const page = await get("/pushes", { ...query, order: "asc", limit: MAX_BARS, fields: FIELDS }, { signal });
-  if (page.matched <= MAX_BARS) return { matched: page.matched, pushes: page.items };
+  if (page.matched !== null && page.matched <= MAX_BARS) return { matched: page.matched, pushes: page.items };
   const stats = await get("/stats", { ...query, buckets: Math.min(300, Math.max(20, Math.floor(width / 6))) }, { signal });
   return { matched: stats.matched, timeline: stats.timeline };
 }

@@ -15,7 +15,7 @@ export function history(page, open) {
         h("td", { class: "cell-text" }, visible(headline(push).text, { limit: 80 })),
         h("td", {}, push.accepted ? push.delivery ?? "not known" : h("span", { class: "no" }, `${responseText(push)} ${push.served?.reason ?? push.outcome}`)),
         h("td", { class: "cell-number" }, badge), h("td", {}, replaces && button(`#${replaces}`, () => open(replaces), { class: "link", data: { key: `replaced-${push.seq}` }, "aria-label": `Replaces push ${replaces}` }))))))),
-    page.matched > rows.length && h("p", { class: "quiet" }, `The newest ${count(rows.length)} of ${count(page.matched)} pushes.`));
+    page.next !== null && h("p", { class: "quiet" }, `The newest ${count(rows.length)} of ${page.matched === null ? "more than 10,000" : count(page.matched)} pushes.`));
 }
 
 /** For each push the badge before and after it, and the notification that it replaced by its collapse id. */

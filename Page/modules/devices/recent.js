@@ -28,7 +28,7 @@ export class RecentTokens {
     const registered = [];
     for (const part of urlParts(tokens)) registered.push(...(await get("/devices", { tokens: part })).items);
     const known = new Map(tokens.map((token) => [token, registered.find((one) => one.token === token) ?? null]));
-    replace(this.note, `Device tokens of ${page.matched > LOOKED_AT ? `the newest ${count(LOOKED_AT)} of ${count(page.matched)} pushes` : "all pushes"} that belong to no registered device${pushes.size > MAX_CARDS ? ` (${count(MAX_CARDS)} of ${count(pushes.size)})` : ""}. A token that is not registered is online for all topics.`);
+    replace(this.note, `Device tokens of ${(page.matched ?? page.total) > LOOKED_AT ? `the newest ${count(LOOKED_AT)} of ${count(page.matched ?? page.total)} pushes` : "all pushes"} that belong to no registered device${pushes.size > MAX_CARDS ? ` (${count(MAX_CARDS)} of ${count(pushes.size)})` : ""}. A token that is not registered is online for all topics.`);
     this.draw(pushes, known);
   }
 

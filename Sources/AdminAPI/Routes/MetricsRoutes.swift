@@ -110,6 +110,9 @@ extension MetricsRoutes {
     text.family(
       "apns_mock_store_refused_pushes", .counter, "Pushes answered 503 because the store failed.", figures.refused)
     text.family(
+      "apns_mock_store_cpu_seconds", .counter, "CPU time of the thread that writes to the store.",
+      [.init(labels: [], value: String(Double(figures.processorTime.nanoseconds) / 1e9))])
+    text.family(
       "apns_mock_store_write_seconds", .counter, "Time that writing to the store took.",
       [.init(labels: [], value: String(Double(figures.time.nanoseconds) / 1e9))])
   }

@@ -49,6 +49,7 @@ extension Inbox {
     var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
     try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
       collection.add(part, of: snapshot, in: self, by: rulebook)
+      return true
     }
     return collection.summary(of: selection, in: snapshot)
   }

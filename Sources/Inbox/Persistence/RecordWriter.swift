@@ -56,6 +56,8 @@ package final class RecordWriter: Sendable {
     package fileprivate(set) var lastLatency = Duration.zero
     /// The time that writing took in all.
     package fileprivate(set) var time = Duration.zero
+    /// The CPU time of the thread that writes.
+    package fileprivate(set) var processorTime = Duration.zero
     /// The number of records that were lost because the store failed.
     package fileprivate(set) var lost = 0
     /// The number of pushes that were refused because the store failed.
@@ -273,6 +275,7 @@ package final class RecordWriter: Sendable {
       state.figures.batches += 1
       state.figures.records += size
       state.figures.time += time
+      state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
       if isBatch { (state.figures.lastBatch, state.figures.lastLatency) = (size, time) }
       state.figures.problem = nil
       defer { state.failedSince = nil }

@@ -24,13 +24,19 @@ package struct PageQuery: Sendable {
   /// The members shown for each record; nil for all.
   package var fields: RecordMembers?
 
+  /// Whether all matches are counted even if a store has them, however long it takes.
+  package var countsExactly = false
+
+  /// The number of matches in a store up to which they are counted although the page is full.
+  package static let quickCount = 10_000
+
   /// Whether findings are shown.
   package var showsFindings: Bool { limit > 0 && fields?.includesFindings != false }
 
   /// Creates a request for the first page of all records.
   package init() {}
 
-  /// Creates a query from parameters: those of a selection, `limit`, `order` and `fields`.
+  /// Creates a query from parameters: those of a selection, `limit`, `order`, `fields` and `count`.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
   package init(
@@ -50,8 +56,12 @@ package struct PageQuery: Sendable {
         var fields = self.fields ?? RecordMembers()
         try fields.add(value)
         self.fields = fields
+      case "count":
+        guard value == "exact" else { throw FilterError(field: name, value: value, hint: "Use exact, or omit it.") }
+        countsExactly = true
       default:
-        try selection.add(name: name, value: value, additionalNames: ["limit", "order", "fields"], in: context)
+        try selection.add(
+          name: name, value: value, additionalNames: ["limit", "order", "fields", "count"], in: context)
       }
     }
   }

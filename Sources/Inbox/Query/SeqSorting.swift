@@ -36,6 +36,7 @@ extension InboxSnapshot {
         keys.append((record.sortKey(field, &texts), record.seq))
         return true
       }
+      return true
     }
     if let ranks = texts.ranks {
       for index in keys.indices where keys[index].key != .max { keys[index].key = ranks[Int(keys[index].key)] }

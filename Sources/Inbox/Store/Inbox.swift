@@ -278,6 +278,7 @@ package final class Inbox: Sendable {
         visit(record)
         return true
       }
+      return true
     }
     return remove(found)
   }

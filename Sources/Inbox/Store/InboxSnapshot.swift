@@ -29,24 +29,36 @@ package struct InboxSnapshot: Sendable {
   /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
   package func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
     var page = PageBuilder(query)
+    let isLong = records.stored != nil && !query.countsExactly
     try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
       page.add(part, of: records)
+      page.examined += 1
+      guard isLong, page.isFull, page.matched > PageQuery.quickCount || page.examined > Self.quickSlices else {
+        return true
+      }
+      page.isCounted = false
+      return false
     }
     return page.page(of: self)
   }
 
-  /// Calls `body` with consecutive parts of `selection`, suspending after each.
+  /// The number of slices that are examined to count the matches in a store although the page is full: some hundred
+  /// milliseconds.
+  private static let quickSlices = 64
+
+  /// Calls `body` with consecutive parts of `selection` until it returns false, suspending after each.
   ///
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   func forEachSlice(
-    of selection: Selection, newestFirst: Bool = false, _ body: (Selection) throws -> Void
+    of selection: Selection, newestFirst: Bool = false, _ body: (Selection) throws -> Bool
   ) async throws {
     try await checkWork(of: selection)
     let slices = records.slices(of: selection)
     for slice in newestFirst ? slices.reversed() : slices {
       try Task.checkCancellation()
-      try body(slice.part(of: selection))
+      let wantsMore = try body(slice.part(of: selection))
       if let failure = records.failure { throw failure }
+      guard wantsMore else { return }
       await Task.yield()
     }
     if let failure = records.failure { throw failure }
@@ -96,7 +108,14 @@ package struct InboxSnapshot: Sendable {
   private struct PageBuilder {
     let query: PageQuery
     private var items: [Record] = []
-    private var matched = 0
+    private(set) var matched = 0
+    /// The number of slices that were examined.
+    var examined = 0
+    /// Whether `matched` is the number of all matches.
+    var isCounted = true
+
+    /// Whether the page has as many records as it may.
+    var isFull: Bool { items.count >= query.limit }
 
     init(_ query: PageQuery) { self.query = query }
 
@@ -110,7 +129,8 @@ package struct InboxSnapshot: Sendable {
 
     func page(of snapshot: InboxSnapshot) -> InboxPage {
       InboxPage(
-        items: items, next: matched > items.count ? items.last?.seq : nil, matched: matched,
+        items: items, next: matched > items.count || !isCounted ? items.last?.seq : nil,
+        matched: isCounted ? matched : nil,
         total: snapshot.count, evicted: snapshot.evicted,
         isComplete: snapshot.isComplete(after: query.selection.after))
     }
@@ -135,6 +155,7 @@ package struct InboxSnapshot: Sendable {
         if isWanted(record) { found.append(copy record) }
         return true
       }
+      return true
     }
     return found
   }
@@ -146,8 +167,8 @@ package struct InboxPage: Sendable {
   package let items: [Record]
   /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
   package let next: Int?
-  /// The number of matching records between the cursors, on this page or not.
-  package let matched: Int
+  /// The number of matching records between the cursors, on this page or not; nil if counting them would take long.
+  package let matched: Int?
   /// The number of records in the inbox.
   package let total: Int
   /// The number of records evicted since the inbox was last emptied.

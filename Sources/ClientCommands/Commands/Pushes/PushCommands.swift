@@ -33,8 +33,9 @@ struct ListCommand: AsyncParsableCommand {
     let page = try response.decoded(PushPage.self)
     func chronological<Element>(_ items: [Element]) -> [Element] { after == nil ? items.reversed() : items }
     flags.output.print(Push.table(chronological(page.items)), objects: chronological(response.items))
-    if page.matched > page.items.count {
-      StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after list others")
+    if page.next != nil {
+      let all = page.matched.map { "\($0)" } ?? "more than \(PageQuery.quickCount)"
+      StandardStream.error.line("\(page.items.count) of \(all) pushes; --limit and --after list others")
     }
     if page.evicted > 0 {
       StandardStream.error.line("\(page.evicted) pushes were evicted, or not kept because of --record")
@@ -206,7 +207,9 @@ struct ImportCommand: AsyncParsableCommand {
 /// A page of the inbox, with the members that commands show.
 struct PushPage: Decodable {
   var items: [Push]
-  var matched: Int
+  var next: Int?
+  /// Nil if counting them would take long.
+  var matched: Int?
   var evicted: Int
 }
 

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Measures what an inbox in an SQLite file costs, and how long queries over a large one take.
+
+Compares servers with `--store sqlite`, `--durable soon` and `answer`, with one whose inbox is in memory: the CPU time of
+the event loops, that of the thread that writes, compared with bare inserts of the same rows, and the pushes a second.
+Then fills a file and queries it. Benchmarks/README.md explains the figures.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import sqlite3
+import statistics
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+import loads
+from bench import positive, run
+from servers import BadRun, MockProcess
+from workloads import Mock, Push
+
+CONNECTIONS, STREAMS = 8, 100
+# The rows of a bare insert's transaction.
+BATCH = 1000
+# The device token and the payloads of the large file differ; one call of h2load sends one payload.
+PORTION = 100_000
+
+
+class StoreServer(MockProcess):
+    """A server with `--store`, or without if `durable` is None."""
+
+    def __init__(self, durable, name, binary, folder, cores, flags=()):
+        self.file = folder / f"{name}.db"
+        store = () if durable is None else ("--store", f"sqlite:{self.file}", "--durable", durable)
+        super().__init__(Mock(flags=(*store, *flags)), name, binary, folder, cores)
+
+    def writer_seconds(self):
+        """Returns the CPU time so far of the thread that writes to the store."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=10) as response:
+            found = re.search(r"^apns_mock_store_cpu_seconds_total (\S+)", response.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else 0
+
+    def await_written(self):
+        """Waits until the store has all records."""
+        status = self.api("GET", "/status")
+        last = status["inbox"]["last_seq"]
+        deadline = time.monotonic() + 60
+        while status["store"] and status["store"]["records_written"] < last:
+            if time.monotonic() > deadline:
+                raise BadRun("the store does not get all records")
+            time.sleep(0.02)
+            status = self.api("GET", "/status")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--pushes", type=positive, default=100_000, help="pushes a run (default 100000)")
+    parser.add_argument("--runs", type=positive, default=5)
+    parser.add_argument("--records", type=int, default=1_000_000,
+                        help="records in the file that is queried (default a million; 0 to query none)")
+    parser.add_argument("--bytes", type=positive, default=1024, help="size of a payload")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="apns-mock-store-", dir=os.environ.get("TMPDIR")) as folder:
+        folder = pathlib.Path(folder)
+        compare(arguments, folder)
+        if arguments.records:
+            query(arguments, folder)
+
+
+def compare(arguments, folder):
+    """Prints what pushes cost with each kind of inbox."""
+    cores = sorted(os.sched_getaffinity(0))
+    push = Push(bytes=arguments.bytes, connections=CONNECTIONS, streams=STREAMS, devices=20_000)
+    figures = {durable: [] for durable in (None, "soon", "answer")}
+    bare = []
+    for number in range(arguments.runs):
+        for durable, found in figures.items():
+            name = f"{durable}-{number}"
+            server = StoreServer(durable, name, arguments.binary, folder, {cores[0]})
+            try:
+                server.get_ready()
+                load = loads.Load(push, arguments.pushes, arguments.binary, folder, {cores[-1]})
+                load.h2load(server, load.tokens[0], arguments.pushes // 10)
+                server.await_written()
+                found.append(measure(server, load, arguments.pushes))
+            finally:
+                server.stop()
+            if durable == "soon":
+                bare.append(insert_bare(server.file, arguments.pushes))
+                server.file.unlink()
+    memory = median(figures[None], "loops")
+    print(f"{arguments.pushes:,} pushes of {arguments.bytes} bytes, {CONNECTIONS} connections, {STREAMS} streams each, "
+          f"median of {arguments.runs} runs; server on one core, load on another")
+    print(f"{'inbox':16}{'loops µs/push':>15}{'ratio':>7}{'writer µs/push':>16}{'to bare':>9}{'pushes/s':>10}{'MB':>7}")
+    for durable, found in figures.items():
+        loops, writer = median(found, "loops"), median(found, "writer")
+        print(f"{durable or 'memory':16}{loops:15.2f}{loops / memory:7.2f}"
+              + (f"{writer:16.2f}{writer / statistics.median(bare):9.2f}" if durable else f"{'':25}")
+              + f"{median(found, 'speed'):10,.0f}{median(found, 'resident'):7.0f}")
+    print(f"{'bare insert':16}{'':22}{statistics.median(bare):16.2f}")
+
+
+def median(figures, name):
+    return statistics.median(each[name] for each in figures)
+
+
+def measure(server, load, pushes):
+    loops, writer, began = server.loop_seconds(), server.writer_seconds(), time.monotonic()
+    load.h2load(server, load.tokens[0], pushes)
+    server.await_written()
+    seconds = time.monotonic() - began
+    return {"loops": (server.loop_seconds() - loops) * 1e6 / pushes,
+            "writer": (server.writer_seconds() - writer) * 1e6 / pushes, "speed": pushes / seconds,
+            "resident": server.resident_bytes() / 1e6}
+
+
+def insert_bare(file, count):
+    """Returns the CPU microseconds that SQLite takes to insert a row, for the rows of a file, into one like it."""
+    copy = file.with_suffix(".copy")
+    source = sqlite3.connect(file)
+    columns = [row[1] for row in source.execute("PRAGMA table_info(push)")]
+    rows = source.execute("SELECT * FROM push ORDER BY seq DESC LIMIT ?", (count,)).fetchall()[::-1]
+    schema = [row[0] for row in source.execute("SELECT sql FROM sqlite_master WHERE tbl_name = 'push' AND sql NOT NULL")]
+    source.close()
+    target = sqlite3.connect(copy, isolation_level=None)
+    target.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; "
+                         + ";".join(schema))
+    # The rows come from a table in memory, so that only SQLite's own work is measured.
+    target.execute("ATTACH ':memory:' AS origin")
+    target.execute(f"CREATE TABLE origin.push ({', '.join(columns)})")
+    target.executemany(f"INSERT INTO origin.push VALUES ({', '.join('?' * len(columns))})", rows)
+    began = time.thread_time()
+    for start in range(0, count, BATCH):
+        target.execute("INSERT INTO main.push SELECT * FROM origin.push WHERE rowid > ? AND rowid <= ?",
+                       (start, start + BATCH))
+    seconds = time.thread_time() - began
+    target.close()
+    copy.unlink()
+    return seconds * 1e6 / count
+
+
+def query(arguments, folder):
+    """Fills a file, starts a server on it, and prints how long queries take."""
+    cores = sorted(os.sched_getaffinity(0))
+    push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
+    server = StoreServer("soon", "large", arguments.binary, folder, {cores[0]})
+    try:
+        server.get_ready()
+        load = loads.Load(push, PORTION, arguments.binary, folder, {cores[-1]})
+        for _ in range(max(1, arguments.records // PORTION)):
+            load.h2load(server, load.tokens[0], PORTION)
+        server.await_written()
+        first = server.api("GET", "/pushes", limit=1, order="asc")["items"][0]
+        peak = server.resident_bytes()
+    finally:
+        server.stop()
+    server = StoreServer("soon", "large", arguments.binary, folder, set(cores))
+    try:
+        server.get_ready()
+        count = server.inbox()["records"]
+        print(f"\n{count:,} records, a file of {server.file.stat().st_size / 1e9:.1f} GB; start to ready "
+              f"{server.ready_after * 1000:.0f} ms; {peak / 1e6:.0f} MB resident after filling")
+        print(f"{'ms':>8}  query")
+        middle = first["received_at"]
+        for conditions in (
+                {"order": "desc"}, {"device_token": first["request"]["device_token"]}, {"apns_id": first["apns"]["id"]},
+                {"push_key": first["push_key"]}, {"status": 200, "order": "desc"}, {"topic": "com.example.app", "order": "desc"},
+                {"until": middle}, {"since": middle, "order": "desc"}, {"status": 410, "order": "desc"},
+                {"text": "hello"}, {"payload./aps/badge": 3}):
+            show(server, conditions, arguments.runs)
+        print(f"{server.resident_bytes() / 1e6:.0f} MB resident after the queries")
+    finally:
+        server.stop()
+
+
+def show(server, conditions, runs):
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        page = server.api("GET", "/pushes", **conditions)
+        times.append((time.perf_counter() - began) * 1000)
+        if times[-1] > 5000:
+            break
+    print(f"{statistics.median(times):8.0f}  {urllib.parse.urlencode(conditions, safe='/')}: {len(page['items'])} "
+          f"of {page['matched']}", flush=True)
+
+
+if __name__ == "__main__":
+    run(main)
