@@ -161,6 +161,12 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "SQLiteStoreTests",
+      dependencies: [
+        "APNSRules", "FaultModel", "HTTPMessage", "Inbox", "Notation", "SQLiteStore", "TestSupport",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
+    .testTarget(
       name: "MockAPNSTests",
       dependencies: [
         "APNSRules", "Devices", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "PlatformLibc",

@@ -105,12 +105,14 @@ struct Blocks {
     let hashed = RecordColumn.Hashed.allCases.lazy.compactMap { column in query.hashes(of: column).map { (column, $0) }
     }
     .first
+    // Read first: a block that is written in the meantime is then part of the range after it.
+    let last = try Int.fetchOne(db, sql: "SELECT max(first_seq) FROM block") ?? 1 - Block.size
     let statement = try db.cachedStatement(
       sql: """
         SELECT first_seq, oldest, newest\(hashed.map { ", \($0.0.rawValue)" } ?? "") FROM block \
-        WHERE first_seq > ? AND first_seq < ? ORDER BY first_seq
+        WHERE first_seq >= ? AND first_seq < ? AND first_seq <= ? ORDER BY first_seq
         """)
-    statement.arguments = [Block.first(of: query.after + 1) - 1, query.before]
+    statement.arguments = [Block.first(of: query.after + 1), query.before, last]
     let handle = statement.sqliteStatement
     defer { sqlite3_reset(handle) }
     var parts: [RecordSlice] = []
@@ -119,7 +121,6 @@ struct Blocks {
       case SQLITE_ROW: break
       case SQLITE_DONE:
         // The newest block is not written yet.
-        let last = try Int.fetchOne(db, sql: "SELECT max(first_seq) FROM block") ?? 1 - Block.size
         add(last + Block.size, through: query.before - 1, of: query, span, to: &parts)
         return parts
       case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
@@ -194,7 +195,6 @@ struct Removal {
         """, arguments: [batch.contents.emptiedThrough])
     while let row = try rows.next() {
       let isOld = batch.oldestTime.map { $0 > row[1] as Int64 } ?? false
-      // The newest record stays, whatever its size.
       let isLarge = removed.bytes < batch.excessBytes && removed.count + 1 < batch.contents.count
       guard isOld || isLarge || removed.count < batch.excess else { break }
       removed.count += 1
@@ -202,8 +202,21 @@ struct Removal {
       removed.lastSeq = row[0]
     }
     guard removed.count > 0 else { return removed }
-    removed.isIncomplete = removed.count >= StoreBatch.removalLimit
     try remove(after: batch.contents.emptiedThrough, through: removed.lastSeq)
+    return removed
+  }
+
+  /// Removes records.
+  func remove(_ seqs: [Int]) throws -> RemovedRecords {
+    var removed = RemovedRecords()
+    for seq in seqs {
+      let statement = try db.cachedStatement(
+        sql: "DELETE FROM push WHERE seq = ? RETURNING length(headers) + length(payload)")
+      guard let size = try Int.fetchOne(statement, arguments: [seq]) else { continue }
+      removed.count += 1
+      removed.bytes += size + PushRecord.storedColumnsSize
+      removed.lastSeq = max(removed.lastSeq, seq)
+    }
     return removed
   }
 

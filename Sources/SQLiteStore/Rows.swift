@@ -14,35 +14,35 @@ struct StatementRow: RowWriter {
     self.statement = statement
     handle = statement.sqliteStatement
     var parameters = [Int32](repeating: 0, count: RecordColumn.allCases.count)
-    for (index, column) in columns.enumerated() { parameters[column.index] = Int32(index + 1) }
+    for (index, column) in columns.enumerated() { parameters[column.rawValue] = Int32(index + 1) }
     self.parameters = parameters
   }
 
   /// Tells SQLite to copy a text.
   private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-  mutating func setNull(_ column: RecordColumn) { sqlite3_bind_null(handle, parameters[column.index]) }
+  mutating func setNull(_ column: RecordColumn) { sqlite3_bind_null(handle, parameters[column.rawValue]) }
 
   mutating func set(_ column: RecordColumn, _ number: Int64) {
-    sqlite3_bind_int64(handle, parameters[column.index], number)
+    sqlite3_bind_int64(handle, parameters[column.rawValue], number)
   }
 
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
     guard let start = text.baseAddress else {
-      sqlite3_bind_text(handle, parameters[column.index], "", 0, Self.transient)
+      sqlite3_bind_text(handle, parameters[column.rawValue], "", 0, Self.transient)
       return
     }
     sqlite3_bind_text(
-      handle, parameters[column.index], start.assumingMemoryBound(to: CChar.self), Int32(text.count), Self.transient)
+      handle, parameters[column.rawValue], start.assumingMemoryBound(to: CChar.self), Int32(text.count), Self.transient)
   }
 
   mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer) {
     // A blob without an address would be null.
     guard let start = bytes.baseAddress, !bytes.isEmpty else {
-      sqlite3_bind_zeroblob(handle, parameters[column.index], 0)
+      sqlite3_bind_zeroblob(handle, parameters[column.rawValue], 0)
       return
     }
-    sqlite3_bind_blob(handle, parameters[column.index], start, Int32(bytes.count), nil)
+    sqlite3_bind_blob(handle, parameters[column.rawValue], start, Int32(bytes.count), nil)
   }
 
   /// Executes the statement with the parameters set.
@@ -64,13 +64,13 @@ struct ResultRow: RowReader {
   init(_ handle: SQLiteStatement) { self.handle = handle }
 
   func number(_ column: RecordColumn) -> Int64? {
-    let index = Int32(column.index)
+    let index = Int32(column.rawValue)
     guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return nil }
     return sqlite3_column_int64(handle, index)
   }
 
   func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    let index = Int32(column.index)
+    let index = Int32(column.rawValue)
     guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return read(nil) }
     let start = sqlite3_column_blob(handle, index)
     return read(
@@ -91,19 +91,16 @@ struct SQLCondition {
   }
 
   private mutating func add(_ condition: ColumnCondition) {
-    let column = condition.column.rawValue
+    let column = condition.column.name
     let test: String
     switch condition.test {
-    case .texts(let texts):
-      test = "\(column) COLLATE NOCASE IN (\(texts.map { _ in "?" }.joined(separator: ", ")))"
+    case .texts(let texts, let foldsCase):
+      test = "\(column)\(foldsCase ? " COLLATE NOCASE" : "") IN (\(texts.map { _ in "?" }.joined(separator: ", ")))"
       arguments += StatementArguments(texts)
     case .ranges(let ranges):
-      test = ranges.map { _ in "\(column) BETWEEN ? AND ?" }.joined(separator: " OR ")
+      test = ranges.isEmpty ? "0" : ranges.map { _ in "\(column) BETWEEN ? AND ?" }.joined(separator: " OR ")
       for range in ranges { arguments += [range.lowerBound, range.upperBound] }
     }
-    let nothing = condition.isNegated ? "1" : "0"
-    let known = test.isEmpty ? "0" : test
-    sql +=
-      condition.isNegated ? " AND (\(column) IS NULL OR NOT (\(known)))" : " AND (\(test.isEmpty ? nothing : test))"
+    sql += condition.isNegated ? " AND (\(column) IS NULL OR NOT (\(test)))" : " AND (\(test))"
   }
 }

@@ -63,10 +63,15 @@ package final class SQLiteStore: RecordStore {
   }
 
   package func close() throws {
-    // The file then contains everything, for example to be copied.
-    _ = try pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+    defer { lock.release() }
+    // Then the file alone contains everything, for example to be copied. Not possible while another program reads it.
+    try? pool.writeWithoutTransaction { db in
+      try db.execute(sql: "UPDATE contents SET reserved_seq = last_seq")
+      _ = try db.checkpoint(.truncate)
+    }
+    // Otherwise the last connection to be closed is one that cannot remove the files -wal and -shm.
+    pool.invalidateReadOnlyConnections()
     try pool.close()
-    lock.release()
   }
 
   // MARK: - Opening
@@ -81,8 +86,8 @@ package final class SQLiteStore: RecordStore {
     try queue.read { db in
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       let tables = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-      if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
       if !tables.isEmpty, !tables.isSuperset(of: ["push", "contents"]) { throw SQLiteStoreError.foreign(path: path) }
+      if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
     }
   }
 
@@ -100,7 +105,8 @@ package final class SQLiteStore: RecordStore {
   private static func contents(_ db: Database) throws -> StoredContents {
     var contents = StoredContents()
     guard let row = try Row.fetchOne(db, sql: "SELECT * FROM contents") else { return contents }
-    contents.lastSeq = row["last_seq"]
+    // If the server was killed, clients may know seqs that were not stored. These are not used again.
+    contents.lastSeq = max(row["last_seq"], row["reserved_seq"])
     contents.emptiedThrough = row["emptied_through"]
     contents.count = row["count"]
     contents.bytes = row["bytes"]
@@ -110,34 +116,38 @@ package final class SQLiteStore: RecordStore {
     return contents
   }
 
+  /// The number of seqs after the newest stored one that may be in use.
+  private static let reservedSeqs = 65_536
+
   // MARK: - Writing
 
-  package func write(_ batch: borrowing StoreBatch) throws -> RemovedRecords {
+  package func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
     let batch = copy batch
     return try writing.withLockedValue { former in
       // A transaction that fails must not leave ids behind that it rolled back.
       var state = former
-      let removed = try pool.writeWithoutTransaction { db in
-        var removed = RemovedRecords()
+      let result = try pool.writeWithoutTransaction { db in
+        var result = StoreBatch.Result()
         try db.inTransaction(.immediate) {
-          removed = try Self.write(batch, to: db, &state)
+          result = try Self.write(batch, to: db, &state)
           return .commit
         }
-        return removed
+        return result
       }
       former = state
-      return removed
+      return result
     }
   }
 
-  private static func write(_ batch: StoreBatch, to db: Database, _ state: inout WritingState) throws -> RemovedRecords
-  {
+  private static func write(
+    _ batch: StoreBatch, to db: Database, _ state: inout WritingState
+  ) throws -> StoreBatch.Result {
     var contents = batch.contents
     try state.block.append(batch.appended, to: db)
     if !batch.appended.isEmpty {
       let columns = RecordColumn.allCases
       let sql = """
-        INSERT INTO push (\(columns.map(\.rawValue).joined(separator: ", "))) \
+        INSERT INTO push (\(columns.map(\.name).joined(separator: ", "))) \
         VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
         """
       var row = StatementRow(try db.cachedStatement(sql: sql), columns)
@@ -150,29 +160,30 @@ package final class SQLiteStore: RecordStore {
     if !batch.changed.isEmpty { try update(batch.changed, db) }
     for record in batch.appended { try state.ids.insertNames(of: record, db) }
     for record in batch.changed { try state.ids.insertNames(of: record, db) }
-    for seq in batch.deleted {
-      let statement = try db.cachedStatement(sql: "DELETE FROM push WHERE seq = ?")
-      try statement.execute(arguments: [seq])
-    }
-    var removed = try Removal(db).removeOldest(of: batch)
-    if try Removal(db).removeSome(through: contents.emptiedThrough) { removed.isIncomplete = true }
-    contents.evicted += removed.count
-    contents.count -= removed.count
-    contents.bytes -= removed.bytes
-    if removed.count > 0 { contents.lastEvicted = max(contents.lastEvicted, removed.lastSeq) }
+    var result = StoreBatch.Result()
+    result.deleted = try Removal(db).remove(batch.deleted)
+    result.evicted = try Removal(db).removeOldest(of: batch)
+    let remainsHidden = try Removal(db).removeSome(through: contents.emptiedThrough)
+    result.isIncomplete = remainsHidden || result.evicted.count >= StoreBatch.removalLimit
+    contents.count -= result.deleted.count + result.evicted.count
+    contents.bytes -= result.deleted.bytes + result.evicted.bytes
+    contents.evicted += result.evicted.count
+    if result.evicted.count > 0 { contents.lastEvicted = max(contents.lastEvicted, result.evicted.lastSeq) }
     try db.cachedStatement(
       sql: """
-        UPDATE contents SET last_seq = ?, emptied_through = ?, count = ?, bytes = ?, evicted = ?, last_evicted = ?
+        UPDATE contents SET last_seq = ?, reserved_seq = ?, emptied_through = ?, count = ?, bytes = ?, evicted = ?, \
+        last_evicted = ?
         """
     ).execute(arguments: [
-      contents.lastSeq, contents.emptiedThrough, contents.count, contents.bytes, contents.evicted, contents.lastEvicted,
+      contents.lastSeq, contents.lastSeq + reservedSeqs, contents.emptiedThrough, contents.count, contents.bytes,
+      contents.evicted, contents.lastEvicted,
     ])
-    return removed
+    return result
   }
 
   private static func update(_ records: [PushRecord], _ db: Database) throws {
     let columns = RecordColumn.changing
-    let sql = "UPDATE push SET \(columns.map { "\($0.rawValue) = ?" }.joined(separator: ", ")) WHERE seq = ?"
+    let sql = "UPDATE push SET \(columns.map { "\($0.name) = ?" }.joined(separator: ", ")) WHERE seq = ?"
     var row = StatementRow(try db.cachedStatement(sql: sql), columns + [.seq])
     for record in records {
       record.writeResult(to: &row)
@@ -182,6 +193,8 @@ package final class SQLiteStore: RecordStore {
   }
 
   // MARK: - Reading
+
+  private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
 
   package func forEach(_ query: StoreQuery, _ visit: (borrowing PushRecord) -> Bool) throws {
     var rest = query
@@ -202,7 +215,9 @@ package final class SQLiteStore: RecordStore {
     let condition = SQLCondition(query)
     let order = query.newestFirst ? "DESC" : "ASC"
     return try pool.unsafeRead { db in
-      let statement = try db.cachedStatement(sql: "SELECT * FROM push WHERE \(condition.sql) ORDER BY seq \(order)")
+      let sql = "SELECT \(Self.columns) FROM push WHERE \(condition.sql) ORDER BY seq \(order)"
+      // GRDB keeps every cached statement, so only those without conditions of the user are cached.
+      let statement = try query.conditions.count > 1 ? db.makeStatement(sql: sql) : db.cachedStatement(sql: sql)
       statement.arguments = condition.arguments
       let handle = statement.sqliteStatement
       defer { sqlite3_reset(handle) }

@@ -17,7 +17,7 @@ enum Schema {
   private static func createFirstVersion(_ db: Database) throws {
     let columns = RecordColumn.allCases.map { column in
       let type = column.isBytes ? "BLOB" : column.isNumber ? "INTEGER" : "TEXT"
-      return "\(column.rawValue) \(type)\(column == .seq ? " PRIMARY KEY" : "")"
+      return "\(column.name) \(type)\(column == .seq ? " PRIMARY KEY" : "")"
     }
     try db.execute(
       sql: """
@@ -34,9 +34,9 @@ enum Schema {
           first_seq INTEGER PRIMARY KEY, oldest INTEGER, newest INTEGER,
           \(RecordColumn.Hashed.allCases.map { "\($0.rawValue) BLOB" }.joined(separator: ", ")));
         CREATE TABLE contents (
-          last_seq INTEGER, emptied_through INTEGER, count INTEGER, bytes INTEGER, evicted INTEGER,
+          last_seq INTEGER, reserved_seq INTEGER, emptied_through INTEGER, count INTEGER, bytes INTEGER, evicted INTEGER,
           last_evicted INTEGER);
-        INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0);
+        INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0, 0);
         \(view)
         """)
   }

@@ -192,7 +192,7 @@ import Testing
   {
     var export = InboxExport(inbox.snapshot(), .allKinds, as: format, rulebook: rulebook)
     var text: [UInt8] = []
-    while let piece = export.next() { text += piece }
+    while let piece = try? export.next() { text += piece }
     return text
   }
 

@@ -56,7 +56,7 @@ import Testing
     let inbox = Inbox(recording: .counters)
     let other = Inbox()
     for record in Self.records(3) { other.append(record) }
-    #expect(await inbox.append(imported: other) == 1...3)
+    #expect(try await inbox.append(imported: other) == 1...3)
     #expect(inbox.snapshot().count == 3)
   }
 }

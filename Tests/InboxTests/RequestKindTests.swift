@@ -50,7 +50,7 @@ import Testing
     #expect(wait.isSatisfied, "\(wait.message)")
     var export = InboxExport(snapshot, selection, as: .lines, rulebook: PushFixture.rulebook)
     var lines = 0
-    while let piece = export.next() { lines += piece.count { $0 == UInt8(ascii: "\n") } }
+    while let piece = try export.next() { lines += piece.count { $0 == UInt8(ascii: "\n") } }
     #expect(lines == seqs.count)
     #expect(inbox.remove(selection) == seqs.count)
     #expect(inbox.snapshot().count == 4 - seqs.count)
@@ -60,7 +60,7 @@ import Testing
     let inbox = Self.inbox()
     #expect(inbox.snapshot().count == 4)
     let other = Inbox()
-    #expect(await other.append(imported: inbox) == 1...4)
+    #expect(try await other.append(imported: inbox) == 1...4)
     #expect(other.snapshot().records.count == 4)
     // Chunks that were rebuilt know their kinds as well.
     #expect(inbox.remove(try Selection(FilterTests.parameters("topic=com.other"))) == 1)

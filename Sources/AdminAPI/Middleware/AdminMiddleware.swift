@@ -31,6 +31,8 @@ struct AdminMiddleware: RouterMiddleware {
       response = problem.response
     } catch let error as FilterError {
       response = Problem(error).response
+    } catch let failure as StoreUnavailable {
+      response = Problem(failure).response
     } catch let failure as ProfileFailure {
       response = Problem(failure).response
     } catch let failure as FixtureFailure {

@@ -43,7 +43,7 @@ struct AnalysisRoutes: Sendable {
     let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
     try await snapshot.checkWork(of: selection)
     var iterator = InboxIterator(snapshot, selection)
-    while let records = iterator.next() {
+    while let records = try iterator.next() {
       for record in records { statistics.add(record) }
       // Let other queries run: this one may be slow.
       await Task.yield()

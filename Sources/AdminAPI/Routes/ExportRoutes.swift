@@ -27,7 +27,7 @@ struct ExportRoutes: Sendable {
       status: .ok, headers: [.contentType: format.contentType],
       body: ResponseBody { writer in
         var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook, in: inbox)
-        while let piece = try await QueryExecutor.step({ export.next() }) {
+        while let piece = try await QueryExecutor.step({ try export.next() }) {
           if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece), atPaceOf: eventLoop) }
         }
         try await writer.finish(nil)

@@ -26,7 +26,7 @@ struct ImportRoutes: Sendable {
         detail: "the export has \(snapshot.count) pushes, and the inbox holds \(state.configuration.maxRecords)",
         hint: "Export fewer, or start the server with a higher --max-records.")
     }
-    let range = try await QueryExecutor.run { await state.inbox.append(imported: imported) }
+    let range = try await QueryExecutor.run { try await state.inbox.append(imported: imported) }
     return .json { writer in
       writer.member("imported", snapshot.count)
       writer.member("first_seq", range?.lowerBound)

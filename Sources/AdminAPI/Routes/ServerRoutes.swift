@@ -118,6 +118,9 @@ struct ServerRoutes: Sendable {
     if let query = try body.text("scope") { return try await reset(query, body) }
     let parts = try Self.parts(body)
     state.reset(Set(parts))
+    if let store = state.inbox.writer, parts.contains(.inbox), !store.flush() {
+      throw StoreUnavailable(problem: "the inbox is empty, but would have its pushes again after a restart")
+    }
     return .json { $0.member("reset", parts.map(\.rawValue)) }
   }
 

@@ -1,5 +1,16 @@
+internal import HTTPTypes
 internal import Inbox
 internal import Notation
+
+extension Problem {
+  /// Creates the answer to a request that needs a store that fails.
+  init(_ failure: StoreUnavailable) {
+    self.init(
+      status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
+      hint: "See GET /api/v1/status and the server's log, and repeat the request when the store works.",
+      headers: [.retryAfter: "1"])
+  }
+}
 
 extension RecordWriter {
   /// Writes the condition of the store as members of an object.

@@ -253,7 +253,8 @@ final class InboxNotifier: Sendable {
     var selection = Selection.allKinds
     selection.after = seq
     var iterator = InboxIterator(snapshot, selection)
-    let records = iterator.next() ?? []
+    // Without the records of a store that cannot be read; the event streams then report a gap.
+    let records = (try? iterator.next()) ?? []
     return InboxChanges(
       records: records, after: seq, through: max(seq, iterator.through),
       removed: max(0, iterator.through - seq - records.count),

@@ -11,6 +11,8 @@ final class FindingsAnalyzer: Sendable {
     var findingsState = FindingsState()
     /// All records up to this `seq` were analyzed or are in `pending`.
     var through = 0
+    /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
+    var start = 0
     var pending: [(seq: Int, push: PushKey)] = []
     /// The connections that ended with an exhausted window, in this order, and the number of them that were analyzed.
     var exhausted: [(connection: ConnectionFacts, responses: Int)] = []
@@ -32,7 +34,7 @@ final class FindingsAnalyzer: Sendable {
   /// Analyzes all new records.
   func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
-    while state.withLockedValue({ !$0.analyzeSome(of: inbox.snapshot(), at: Self.span, interval: interval) }) {}
+    while state.withLockedValue({ !$0.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval) }) {}
   }
 
   /// Analyzes all new records, unless the record with this `seq` was analyzed already.
@@ -93,17 +95,19 @@ final class FindingsAnalyzer: Sendable {
   func restart(contains: (Int) -> Bool) {
     state.withLockedValue { state in
       let (exhausted, deliveries) = (state.exhausted, state.deliveries.filter { contains($0.key) })
+      let start = state.start
       state = State()
+      (state.start, state.through) = (start, start)
       state.exhausted = exhausted
       state.deliveries = deliveries
     }
   }
 
-  /// Resets the analysis after the inbox was emptied through `seq`.
+  /// Resets the analysis, and begins after `seq`: the inbox was emptied, or has older records from its store.
   func reset(through seq: Int) {
     state.withLockedValue { state in
       state = State()
-      state.through = seq
+      (state.start, state.through) = (seq, seq)
     }
   }
 }
@@ -132,6 +136,8 @@ extension FindingsAnalyzer.State {
       count += 1
       return count < span
     }
+    // Records that could not be read are analyzed later.
+    guard (try? snapshot.records.checkFailure()) != nil else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
     findingsState.analyzeEndedConnections()
@@ -149,6 +155,10 @@ extension FindingsAnalyzer.State {
     pending = []
     for (seq, push) in former {
       guard let record = snapshot.records.record(seq) else {
+        if (try? snapshot.records.checkFailure()) == nil {
+          pending.append((seq, push))
+          continue
+        }
         findingsState.removePending(seq, push)
         continue
       }

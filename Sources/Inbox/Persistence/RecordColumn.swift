@@ -1,15 +1,15 @@
 internal import APNSRules
 internal import PushQuery
 
-/// The columns of the table `push`, one row for each record; the raw values are their names.
-package enum RecordColumn: String, CaseIterable, Sendable {
+/// The columns of the table `push`, one row for each record; the raw values are their positions.
+package enum RecordColumn: Int, CaseIterable, Sendable {
   case seq
   /// Milliseconds since 1970.
-  case receivedAt = "received_at"
+  case receivedAt
   /// Milliseconds since 1970; null while pending.
-  case finishedAt = "finished_at"
+  case finishedAt
   /// Monotonic nanoseconds of machine time.
-  case arrivedAt = "arrived_ns"
+  case arrivedAt
   case kind
   case outcome
   /// 1 if APNs' rules accepted the push, else 0.
@@ -21,21 +21,21 @@ package enum RecordColumn: String, CaseIterable, Sendable {
   case delivery
   case attempt
   /// The push key as a signed number.
-  case pushKey = "push_key"
-  case deviceToken = "device_token"
+  case pushKey
+  case deviceToken
   case topic
-  case pushType = "push_type"
+  case pushType
   case priority
-  case collapseID = "collapse_id"
-  case apnsID = "apns_id"
+  case collapseID
+  case apnsID
   /// `client` or `server`: who generated the `apns-id`.
-  case idOrigin = "id_origin"
+  case idOrigin
   /// The decisive rule.
   case rule
   /// Nanoseconds from the end of the request to the response.
-  case latency = "latency_ns"
+  case latency
   /// The size of the whole body, in bytes.
-  case payloadSize = "payload_size"
+  case payloadSize
   case stream
   /// The `id` in the table `connection`.
   case connection
@@ -46,13 +46,13 @@ package enum RecordColumn: String, CaseIterable, Sendable {
   /// The applicable checks, one bit each.
   case checks
   /// The status of the verdict.
-  case verdictStatus = "verdict_status"
-  case failedCheck = "failed_check"
-  case verdictReason = "verdict_reason"
+  case verdictStatus
+  case failedCheck
+  case verdictReason
   /// The explanation of the failed check.
   case detail
   /// The `timestamp` of a 410, in milliseconds since 1970.
-  case unregisteredAt = "unregistered_at"
+  case unregisteredAt
   /// The names of the findings of an imported record, separated by commas; null for others.
   case findings
   /// JSON: what happened beyond an ordinary response.
@@ -62,10 +62,47 @@ package enum RecordColumn: String, CaseIterable, Sendable {
   /// The kept part of the body.
   case payload
 
-  /// The index of the column.
-  package var index: Int { Self.indices[self, default: 0] }
-
-  private static let indices = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
+  /// The name of the column.
+  package var name: String {
+    switch self {
+    case .seq: "seq"
+    case .receivedAt: "received_at"
+    case .finishedAt: "finished_at"
+    case .arrivedAt: "arrived_ns"
+    case .kind: "kind"
+    case .outcome: "outcome"
+    case .accepted: "accepted"
+    case .status: "status"
+    case .reason: "reason"
+    case .delivery: "delivery"
+    case .attempt: "attempt"
+    case .pushKey: "push_key"
+    case .deviceToken: "device_token"
+    case .topic: "topic"
+    case .pushType: "push_type"
+    case .priority: "priority"
+    case .collapseID: "collapse_id"
+    case .apnsID: "apns_id"
+    case .idOrigin: "id_origin"
+    case .rule: "rule"
+    case .latency: "latency_ns"
+    case .payloadSize: "payload_size"
+    case .stream: "stream"
+    case .connection: "connection"
+    case .token: "token"
+    case .credential: "credential"
+    case .checks: "checks"
+    case .verdictStatus: "verdict_status"
+    case .failedCheck: "failed_check"
+    case .verdictReason: "verdict_reason"
+    case .detail: "detail"
+    case .unregisteredAt: "unregistered_at"
+    case .findings: "findings"
+    case .details: "details"
+    case .headers: "headers"
+    case .payload: "payload"
+    }
+  }
 
   /// The columns that change after a record was written.
   package static let changing: [RecordColumn] = [

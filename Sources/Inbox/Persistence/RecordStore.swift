@@ -15,8 +15,7 @@ package protocol RecordStore: Sendable {
 
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed.
   ///
-  /// - Returns: The oldest records that were removed because of a limit.
-  func write(_ batch: borrowing StoreBatch) throws -> RemovedRecords
+  func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result
 
   /// Calls `visit` with each record that matches `query`, until it returns false. More records may be visited than
   /// match the conditions of the query, never fewer.
@@ -63,28 +62,41 @@ package struct StoreBatch: Sendable {
   package var changed: [Record] = []
   /// The `seq` of records to remove.
   package var deleted: [Int] = []
-  /// All records up to this `seq` are removed.
-  package var emptiedThrough: Int?
+  /// Whether records up to `contents.emptiedThrough` are removed.
+  package var isEmptied = false
   /// The number of the oldest records to remove because of a limit.
   package var excess = 0
   /// The number of bytes of the oldest records to remove because of a limit.
   package var excessBytes = 0
   /// Records that arrived before this time are removed; nil if age is not limited.
   package var oldestTime: ServerTime?
-  /// What the store contains after the batch, without the removal of the oldest records.
+  /// What the store contains after the batch, without the records that it removes.
   package var contents = StoredContents()
+
+  /// What a batch removed.
+  package struct Result: Sendable {
+    /// The records to remove that were there.
+    package var deleted = RemovedRecords()
+    /// The oldest records, because of a limit.
+    package var evicted = RemovedRecords()
+    /// Whether more records have to be removed.
+    package var isIncomplete = false
+
+    /// Creates the result of a batch that removed nothing.
+    package init() {}
+  }
 
   /// The maximum number of the oldest records that one batch removes, so that no batch takes long.
   package static let removalLimit = 2000
 
   /// Whether nothing changes.
   var isEmpty: Bool {
-    appended.isEmpty && changed.isEmpty && deleted.isEmpty && emptiedThrough == nil && excess == 0 && excessBytes == 0
+    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil
   }
 }
 
-/// The oldest records of a store, which were removed because of a limit.
+/// Records that a store has removed.
 package struct RemovedRecords: Sendable {
   /// The number of records.
   package var count = 0
@@ -92,8 +104,6 @@ package struct RemovedRecords: Sendable {
   package var bytes = 0
   /// The `seq` of the newest of them; 0 if there is none.
   package var lastSeq = 0
-  /// Whether more records remain to be removed.
-  package var isIncomplete = false
 
   /// Creates the description of no records.
   package init() {}
@@ -117,7 +127,7 @@ package struct StoreQuery: Sendable {
     filter = selection.filter
     conditions = selection.filter.groups.flatMap { ColumnCondition.conditions(of: $0.conditions) }
     if selection.isOfPushesOnly {
-      conditions.append(ColumnCondition(column: .kind, test: .texts([RequestKind.push.rawValue])))
+      conditions.append(ColumnCondition(column: .kind, test: .texts([RequestKind.push.rawValue], foldsCase: false)))
     }
   }
 
@@ -132,7 +142,7 @@ package struct StoreQuery: Sendable {
   package func hashes(of column: RecordColumn.Hashed) -> [UInt32]? {
     for condition in conditions where condition.column == column.column && !condition.isNegated {
       switch condition.test {
-      case .texts(let texts): return texts.map { StoredHash.of($0) }
+      case .texts(let texts, _): return texts.map { StoredHash.of($0) }
       case .ranges(let ranges) where ranges.allSatisfy({ $0.count == 1 }):
         return ranges.map { StoredHash.of(UInt64(bitPattern: $0.lowerBound)) }
       case .ranges: return nil
@@ -159,8 +169,8 @@ package enum StoredHash {
 package struct ColumnCondition: Sendable {
   /// How values are compared.
   package enum Test: Sendable {
-    /// The value is one of these, compared without the case of ASCII letters.
-    case texts([String])
+    /// The value is one of these.
+    case texts([String], foldsCase: Bool)
     /// The value is in one of these ranges.
     case ranges([ClosedRange<Int64>])
   }
@@ -189,6 +199,6 @@ package struct ColumnCondition: Sendable {
       return .ranges(keys.map { Int64(bitPattern: $0.number)...Int64(bitPattern: $0.number) })
     }
     if !tests.numbers.isEmpty { return texts.isEmpty ? .ranges(tests.numbers) : nil }
-    return column.isNumber ? nil : .texts(texts.compactMap(\.self))
+    return column.isNumber ? nil : .texts(texts.compactMap(\.self), foldsCase: tests.texts.contains(where: \.foldsCase))
   }
 }

@@ -42,6 +42,8 @@ package final class RecordWriter: Sendable {
   package enum Event: Sendable {
     case failed(String)
     case recovered(after: Duration)
+    /// The server ends while the store fails, and so many pushes are not stored.
+    case lostAtEnd(Int)
   }
 
   /// Figures about writing, since the start.
@@ -72,6 +74,16 @@ package final class RecordWriter: Sendable {
   private static let usualBatch = 1024
   /// The time to wait for more records, so that a batch has many of them.
   private static let collectingTime = 5_000
+  /// The maximum number of new records in one transaction.
+  private static let batchLimit = 16_384
+  /// The time without an answer of the database after which it counts as failing.
+  private static let stallTime: Int64 = 1_000_000_000
+  /// The time that writing may take after the server has stopped.
+  private static let stopTime = Duration.seconds(8)
+  /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
+  private static let unstoredLimit = 16_384
+  /// The time between two checks of the age of records.
+  private static let retentionInterval = Duration.seconds(10)
   /// The time between two attempts to write while the store fails, and between two checks of the limits.
   private static let retryTime = DispatchTimeInterval.milliseconds(250)
 
@@ -88,17 +100,29 @@ package final class RecordWriter: Sendable {
     var waiters: [Waiter] = []
     var figures = Figures()
     var failedSince: ContinuousClock.Instant?
+    /// An error while reading, since the last batch was written.
+    var readProblem: String?
+  }
+
+  /// What only the thread that writes uses.
+  private struct Progress {
+    var lastRetention: ContinuousClock.Instant?
+    var storedSeq: Int
+    var stoppedAt: ContinuousClock.Instant?
+    var isPartial = false
   }
 
   private let state = NIOLockedValueBox(State())
-  private let slowUpdates = NIOLock()
+  private let updatesOfStored = NIOLock()
   private let wakeUp = DispatchSemaphore(value: 0)
   private let ended = DispatchSemaphore(value: 0)
   private let isSignaled = Atomic<Bool>(false)
-  private let isUrgent = Atomic<Bool>(false)
+  private let skipsCollecting = Atomic<Bool>(false)
   private let isStopping = Atomic<Bool>(false)
   private let failing = Atomic<Bool>(false)
   private let hasBacklog = Atomic<Bool>(false)
+  /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
+  private let writingSince = Atomic<Int64>(0)
   /// The number of the batch that changes made now belong to.
   private let collecting = Atomic<Int>(1)
   /// All batches up to this number were written, or given up.
@@ -116,7 +140,15 @@ package final class RecordWriter: Sendable {
   // MARK: - For connections
 
   /// Whether pushes are refused because the store fails.
-  package var refusesPushes: Bool { options.failurePolicy == .refuse && failing.load(ordering: .relaxed) }
+  package var refusesPushes: Bool {
+    options.failurePolicy == .refuse && (failing.load(ordering: .relaxed) || isStalled)
+  }
+
+  /// Whether the database does not answer.
+  private var isStalled: Bool {
+    let since = writingSince.load(ordering: .relaxed)
+    return since != 0 && MachineTime.nanoseconds - since > Self.stallTime
+  }
 
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
@@ -126,6 +158,9 @@ package final class RecordWriter: Sendable {
     guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) else { return nil }
     return collecting.load(ordering: .acquiring)
   }
+
+  /// Whether many records wait to be written.
+  var isBehind: Bool { hasBacklog.load(ordering: .relaxed) }
 
   /// Returns whether a batch was written.
   package func isWritten(_ batch: Int) -> Bool { completed.load(ordering: .acquiring) >= batch }
@@ -143,7 +178,23 @@ package final class RecordWriter: Sendable {
   // MARK: - For the inbox
 
   /// Figures about writing.
-  package var figures: Figures { state.withLockedValue { $0.figures } }
+  package var figures: Figures {
+    state.withLockedValue { state in
+      var figures = state.figures
+      figures.problem = figures.problem ?? state.readProblem ?? (isStalled ? "the database does not answer" : nil)
+      return figures
+    }
+  }
+
+  /// Notes that the store could not be read.
+  func didFail(toRead error: any Error) {
+    let problem = "reading: \(error)"
+    let isNew = state.withLockedValue { state in
+      defer { state.readProblem = problem }
+      return state.readProblem == nil
+    }
+    if isNew { report(.failed(problem)) }
+  }
 
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
@@ -168,19 +219,32 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Waits until all changes made so far are written, at most for two seconds: while the store fails, they are not.
-  func flush() {
+  /// Waits until all changes made so far are written, at most for two seconds. Does not wait while the store fails.
+  ///
+  /// - Returns: Whether they are written.
+  @discardableResult
+  package func flush() -> Bool {
+    guard !failing.load(ordering: .relaxed) else { return false }
     let written = DispatchSemaphore(value: 0)
-    isUrgent.store(true, ordering: .releasing)
+    skipsCollecting.store(true, ordering: .releasing)
     whenWritten(collecting.load(ordering: .acquiring)) { written.signal() }
-    _ = written.wait(timeout: .now() + .seconds(2))
+    return written.wait(timeout: .now() + .seconds(2)) == .success && !failing.load(ordering: .relaxed)
+  }
+
+  /// Waits until all changes made so far are written.
+  ///
+  /// - Throws: `StoreUnavailable` if that fails or takes long.
+  func awaitWritten() throws(StoreUnavailable) {
+    guard flush() else {
+      throw StoreUnavailable(problem: figures.problem ?? "the change is not written yet; it will be")
+    }
   }
 
   /// Changes a record that is not in memory any more.
   ///
   /// - Returns: The changed record; nil if there is none.
   func update(_ seq: Int, in inbox: Inbox, _ change: (inout Record) -> Void) -> Record? {
-    slowUpdates.withLock {
+    updatesOfStored.withLock {
       guard var record = inbox.record(seq: seq) else { return nil }
       change(&record)
       let changed = record
@@ -194,15 +258,18 @@ package final class RecordWriter: Sendable {
 
   func start(_ inbox: Inbox) {
     DispatchQueue(label: "store").async { [self] in
+      var progress = Progress(storedSeq: store.initialContents.lastSeq)
       while !isStopping.load(ordering: .acquiring) {
         _ = wakeUp.wait(timeout: .now() + Self.retryTime)
         isSignaled.store(false, ordering: .sequentiallyConsistent)
-        if options.durability == .soon, !isUrgent.exchange(false, ordering: .acquiringAndReleasing) {
+        if options.durability == .soon, !skipsCollecting.exchange(false, ordering: .acquiringAndReleasing) {
           inbox.waitForMore(than: Self.usualBatch, microseconds: Self.collectingTime)
         }
-        writeAll(of: inbox)
+        writeAll(of: inbox, &progress)
       }
-      writeAll(of: inbox)
+      progress.stoppedAt = .now
+      progress.storedSeq = .min
+      writeAll(of: inbox, &progress)
       ended.signal()
     }
   }
@@ -217,46 +284,88 @@ package final class RecordWriter: Sendable {
     try store.close()
   }
 
-  private func writeAll(of inbox: Inbox) {
+  private func writeAll(of inbox: Inbox, _ progress: inout Progress) {
     var isIncomplete = false
-    repeat { isIncomplete = writeBatch(of: inbox, isRequired: isIncomplete) } while isIncomplete
+    repeat { isIncomplete = writeBatch(of: inbox, isRequired: isIncomplete, &progress) } while isIncomplete
   }
 
   /// Writes one batch.
   ///
   /// - Parameter isRequired: Whether to write it even if nothing has changed, so that the store removes records.
-  /// - Returns: Whether more records have to be removed because of a limit.
-  private func writeBatch(of inbox: Inbox, isRequired: Bool) -> Bool {
-    guard let (batch, number) = inbox.takeBatch(for: options) else { return false }
-    collecting.store(number + 1, ordering: .releasing)
-    if batch.isEmpty, !isRequired {
+  /// - Returns: Whether more records have to be written or removed.
+  private func writeBatch(of inbox: Inbox, isRequired: Bool, _ progress: inout Progress) -> Bool {
+    let checksAge = progress.lastRetention.map { .now - $0 >= Self.retentionInterval } ?? true
+    guard let (batch, number, isPartial) = takeBatch(of: inbox, checksAge: checksAge) else { return false }
+    if checksAge { progress.lastRetention = .now }
+    let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
+    guard !batch.isEmpty || isRequired || unstored.overflow || unstored.partialValue > Self.unstoredLimit else {
+      finish(batch, StoreBatch.Result(), of: inbox)
       complete(number)
       return false
     }
     let start = ContinuousClock.now
     while true {
       do {
-        let removed = try store.write(batch)
+        writingSince.store(MachineTime.nanoseconds, ordering: .relaxed)
+        defer { writingSince.store(0, ordering: .relaxed) }
+        let result = try store.write(batch)
+        progress.storedSeq = batch.contents.lastSeq
         didWrite(batch, in: .now - start)
-        inbox.state.withLockedValue { state in
-          state.stored?.didWrite(through: batch.contents.lastSeq, removed)
-          state.evict(removed)
-          evictWritten(&state)
-          let backlog = state.nextSeq - 1 - (state.stored?.written ?? 0)
-          hasBacklog.store(backlog > Self.backlogLimit, ordering: .relaxed)
-        }
-        complete(number)
-        return removed.isIncomplete
+        finish(batch, result, of: inbox)
+        if !isPartial { complete(number) }
+        return isPartial || result.isIncomplete
       } catch {
         didFail(error)
-        if options.failurePolicy == .drop || isStopping.load(ordering: .acquiring) {
-          giveUp(batch, of: inbox)
-          complete(number)
-          return false
+        if options.failurePolicy == .drop || progress.stoppedAt.map({ .now - $0 > Self.stopTime }) ?? false {
+          discard(batch, of: inbox, atEnd: progress.stoppedAt != nil)
+          if !isPartial { complete(number) }
+          return isPartial
         }
         _ = wakeUp.wait(timeout: .now() + Self.retryTime)
+        if progress.stoppedAt == nil, isStopping.load(ordering: .acquiring) { progress.stoppedAt = .now }
       }
     }
+  }
+
+  /// Takes what is not written yet, and what exceeds the limits.
+  ///
+  /// - Returns: The batch, its number, and whether more of the same number remains.
+  private func takeBatch(
+    of inbox: Inbox, checksAge: Bool
+  ) -> (batch: StoreBatch, number: Int, isPartial: Bool)? {
+    let now = inbox.now?()
+    return inbox.state.withLockedValue { state in
+      guard let number = state.stored?.batch else { return nil }
+      let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
+      guard
+        let taken = state.stored?.takeBatch(
+          of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
+      else { return nil }
+      var batch = taken.batch
+      // With the lock of the inbox, so that a connection that appends later waits for the next batch.
+      if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
+      batch.excess = max(0, batch.contents.count - inbox.maxRecords)
+      // The newest record stays, whatever its size.
+      if batch.contents.count > 1 { batch.excessBytes = max(0, batch.contents.bytes - inbox.maxBytes) }
+      if checksAge, let retention = options.retention, let now { batch.oldestTime = now - retention }
+      return (batch, number, taken.isPartial)
+    }
+  }
+
+  /// Notes that a batch was written.
+  private func finish(_ batch: borrowing StoreBatch, _ result: StoreBatch.Result, of inbox: Inbox) {
+    let lastSeq = batch.contents.lastSeq
+    inbox.state.withLockedValue { state in
+      state.stored?.didWrite(through: lastSeq, result)
+      state.evict(result.evicted)
+      evictWritten(&state)
+      updateBacklog(&state)
+    }
+  }
+
+  private func updateBacklog(_ state: inout Inbox.State) {
+    let backlog = state.nextSeq - 1 - (state.stored?.written ?? 0)
+    hasBacklog.store(backlog > Self.backlogLimit, ordering: .relaxed)
   }
 
   private func complete(_ number: Int) {
@@ -278,6 +387,7 @@ package final class RecordWriter: Sendable {
       state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
       if isBatch { (state.figures.lastBatch, state.figures.lastLatency) = (size, time) }
       state.figures.problem = nil
+      state.readProblem = nil
       defer { state.failedSince = nil }
       return state.failedSince
     }
@@ -297,43 +407,27 @@ package final class RecordWriter: Sendable {
     if isNew { report(.failed(text)) }
   }
 
-  /// Drops the records of a batch that cannot be written.
-  private func giveUp(_ batch: borrowing StoreBatch, of inbox: Inbox) {
-    let lost = batch.appended.map(\.seq)
-    var removed = RemovedRecords()
-    removed.count = lost.count
-    removed.bytes = batch.appended.reduce(0) { $0 + $1.storedSize }
-    removed.lastSeq = lost.last ?? 0
-    let result = removed
-    let lastSeq = batch.contents.lastSeq
-    inbox.state.withLockedValue { state in
-      state.stored?.didWrite(through: lastSeq, result)
-      _ = state.records.remove(lost)
-      state.evict(result)
+  /// Drops the new records of a batch that cannot be written.
+  private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
+    let count = inbox.state.withLockedValue { state in
+      var lost = RemovedRecords()
+      for record in batch.appended where state.records.record(record.seq) != nil {
+        lost.count += 1
+        lost.bytes += record.storedSize
+        lost.lastSeq = record.seq
+      }
+      _ = state.records.remove(batch.appended.map(\.seq))
+      state.stored?.didLose(batch, lost)
+      state.evict(lost)
+      updateBacklog(&state)
+      return lost.count
     }
-    state.withLockedValue { $0.figures.lost += lost.count }
+    state.withLockedValue { $0.figures.lost += count }
+    if atEnd, count > 0 { report(.lostAtEnd(count)) }
   }
 }
 
 extension Inbox {
-  /// Takes what is not written yet, and what exceeds the limits; nil without a store.
-  ///
-  /// - Returns: The batch and its number.
-  fileprivate func takeBatch(for options: RecordWriter.Options) -> (batch: StoreBatch, number: Int)? {
-    let now = now?()
-    return state.withLockedValue { state in
-      guard let number = state.stored?.batch else { return nil }
-      let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
-      guard
-        var batch = state.stored?.takeBatch(of: records, lastSeq: state.nextSeq - 1, evicted: evicted)
-      else { return nil }
-      batch.excess = max(0, batch.contents.count - maxRecords)
-      batch.excessBytes = max(0, batch.contents.bytes - maxBytes)
-      if let retention = options.retention, let now { batch.oldestTime = now - retention }
-      return (batch, number)
-    }
-  }
-
   /// Waits a moment unless many records wait to be written.
   fileprivate func waitForMore(than count: Int, microseconds: Int) {
     let waiting = state.withLockedValue { state in state.nextSeq - 1 - (state.stored?.written ?? 0) }
@@ -344,7 +438,7 @@ extension Inbox {
 extension Inbox.State {
   /// Notes that the store has removed its oldest records.
   fileprivate mutating func evict(_ removed: RemovedRecords) {
-    guard removed.count > 0 else { return }
+    guard removed.count > 0, removed.lastSeq > stored?.emptiedThrough ?? 0 else { return }
     evicted += removed.count
     lastEvicted = max(lastEvicted, removed.lastSeq)
     counts.addEvicted(removed.count)

@@ -42,22 +42,24 @@ struct SnapshotRecords: Sendable {
     (stored?.slices(of: selection) ?? []) + recent.slices(of: selection)
   }
 
-  /// The error of the store while these records were read; nil if there was none, so that none is missing.
-  var failure: (any Error)? { stored?.failure.error }
+  /// Checks that the store could be read so far, so that no record is missing.
+  func checkFailure() throws(StoreUnavailable) {
+    if let problem = stored?.failure.problem { throw StoreUnavailable(problem: problem) }
+  }
 }
 
 /// The records of a store between two `seq` values, for one snapshot.
 struct StoredRecords: Sendable {
   /// Remembers the first error, because it has to reach a caller that iterates without errors.
   final class Failure: Sendable {
-    private let first = NIOLockedValueBox<(any Error)?>(nil)
+    private let first = NIOLockedValueBox<String?>(nil)
 
-    var error: (any Error)? { first.withLockedValue { $0 } }
+    var problem: String? { first.withLockedValue { $0 } }
 
-    func report(_ error: any Error) { first.withLockedValue { $0 = $0 ?? error } }
+    func report(_ error: any Error) { first.withLockedValue { $0 = $0 ?? String(describing: error) } }
   }
 
-  let store: any RecordStore
+  let writer: RecordWriter
   /// Records up to this `seq` were removed.
   let after: Int
   /// Records from this `seq` are in memory.
@@ -94,19 +96,19 @@ struct StoredRecords: Sendable {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
     do {
-      try store.forEach(StoreQuery(selection, after: after, before: before, newestFirst: newestFirst), visit)
+      try writer.store.forEach(StoreQuery(selection, after: after, before: before, newestFirst: newestFirst), visit)
     } catch {
-      failure.report(error)
+      report(error)
     }
   }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
   func contains(name: String) -> Bool {
     do {
-      return try store.contains(name: name)
+      return try writer.store.contains(name: name)
     } catch {
-      failure.report(error)
-      // Better no error than a wrong one.
+      report(error)
+      // Otherwise a valid name would be reported as misspelled.
       return true
     }
   }
@@ -115,11 +117,26 @@ struct StoredRecords: Sendable {
     let (after, before) = (max(after, selection.after), min(before, selection.before))
     guard after < before - 1 else { return [] }
     let span = min(Self.span, 8 * selection.filter.sliceSize)
+    if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
     do {
-      return try store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
+      return try writer.store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
     } catch {
-      failure.report(error)
+      report(error)
       return []
     }
   }
+
+  private func report(_ error: any Error) {
+    failure.report(error)
+    writer.didFail(toRead: error)
+  }
+}
+
+/// The store of the inbox cannot be read or written.
+package struct StoreUnavailable: Error {
+  /// What is wrong, for people.
+  package let problem: String
+
+  /// Creates the error.
+  package init(problem: String) { self.problem = problem }
 }

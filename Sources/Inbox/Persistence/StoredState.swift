@@ -21,6 +21,8 @@ struct StoredState: Sendable {
   /// Those of the batch that is being written.
   private var beingWritten: [Int: Record] = [:]
   private var deleted: [Int] = []
+  /// Whether the batch that is being written removes records.
+  private var beingDeleted = false
   private var isEmptied = false
 
   init(_ contents: StoredContents) {
@@ -42,17 +44,25 @@ struct StoredState: Sendable {
   /// Returns the state of a record that is not in memory, if it was changed and that is not written yet.
   func changedRecord(_ seq: Int) -> Record? { changed[seq] ?? beingWritten[seq] }
 
-  /// Whether a record with a `seq` below `first` was changed and that is not written yet.
+  /// Whether a record with a `seq` below `first` was changed or removed and that is not written yet.
   func hasChanges(before first: Int) -> Bool {
-    !changed.isEmpty && changed.keys.contains { $0 < first }
+    !deleted.isEmpty || beingDeleted || !changed.isEmpty && changed.keys.contains { $0 < first }
       || !beingWritten.isEmpty && beingWritten.keys.contains { $0 < first }
   }
 
-  mutating func remove(_ seqs: [Int], bytes: Int) {
-    count -= seqs.count
-    self.bytes -= bytes
-    for seq in seqs where seq <= taken { deleted.append(seq) }
-    if !changed.isEmpty { for seq in seqs { changed[seq] = nil } }
+  /// Notes that records are removed from memory and are to be removed from the store.
+  ///
+  /// - Parameter records: The records in memory, before the removal.
+  mutating func remove(_ seqs: [Int], from records: RecordStorage) {
+    for seq in seqs {
+      if seq <= taken {
+        deleted.append(seq)
+        changed[seq] = nil
+      } else if let record = records.record(seq) {
+        count -= 1
+        bytes -= record.storedSize
+      }
+    }
   }
 
   mutating func empty(through seq: Int) {
@@ -61,26 +71,33 @@ struct StoredState: Sendable {
     emptiedThrough = seq
     taken = seq
     changed = [:]
+    beingWritten = [:]
     deleted = []
     isEmptied = true
   }
 
-  /// Takes everything that is not written yet.
+  /// Takes what is not written yet.
   ///
   /// - Parameters:
   ///   - records: The records in memory.
   ///   - evicted: The number of evicted records, and the `seq` of the last one.
-  mutating func takeBatch(of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int)) -> StoreBatch {
+  ///   - limit: The maximum number of new records.
+  /// - Returns: The batch, and whether more new records remain, which belong to the batch of the same number.
+  mutating func takeBatch(
+    of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int), limit: Int
+  ) -> (batch: StoreBatch, isPartial: Bool) {
     var result = StoreBatch()
     var new = Selection.allKinds
     new.after = taken
     records.forEach(in: new) { record in
       result.appended.append(copy record)
-      return true
+      return result.appended.count < limit
     }
+    let isPartial = result.appended.count >= limit
+    let lastSeq = isPartial ? result.appended.last?.seq ?? lastSeq : lastSeq
     result.changed = Array(changed.values)
     result.deleted = deleted
-    result.emptiedThrough = isEmptied ? emptiedThrough : nil
+    result.isEmptied = isEmptied
     result.contents.lastSeq = lastSeq
     result.contents.emptiedThrough = emptiedThrough
     result.contents.count = count
@@ -89,21 +106,38 @@ struct StoredState: Sendable {
     result.contents.lastEvicted = evicted.last
     beingWritten = changed
     changed = [:]
+    beingDeleted = !deleted.isEmpty
     deleted = []
     isEmptied = false
-    taken = lastSeq
-    batch += 1
-    return result
+    taken = max(taken, lastSeq)
+    if !isPartial { batch += 1 }
+    return (result, isPartial)
   }
 
   /// Notes that a batch was written.
-  mutating func didWrite(through seq: Int, _ removed: RemovedRecords) {
+  mutating func didWrite(through seq: Int, _ result: StoreBatch.Result) {
     written = max(written, seq)
     beingWritten = [:]
-    didRemove(removed)
+    beingDeleted = false
+    didRemove(result.deleted)
+    didRemove(result.evicted)
   }
 
-  mutating func didRemove(_ removed: RemovedRecords) {
+  /// Notes that a batch was given up: its new records are lost. Its other changes remain to be made.
+  mutating func didLose(_ batch: borrowing StoreBatch, _ lost: RemovedRecords) {
+    written = max(written, batch.contents.lastSeq)
+    if emptiedThrough < batch.contents.lastSeq {
+      changed.merge(beingWritten) { newer, _ in newer }
+      for record in batch.appended { changed[record.seq] = nil }
+      deleted = batch.deleted + deleted
+    }
+    isEmptied = isEmptied || batch.isEmptied
+    beingWritten = [:]
+    beingDeleted = false
+    didRemove(lost)
+  }
+
+  private mutating func didRemove(_ removed: RemovedRecords) {
     // After the inbox was emptied in the meantime, these are not counted any more.
     guard removed.lastSeq > emptiedThrough else { return }
     count -= removed.count
@@ -139,14 +173,14 @@ extension Inbox.State {
   /// The `seq` from which records are in memory.
   var firstInMemory: Int { records.first ?? nextSeq }
 
-  /// Whether a record that is not in memory was changed and that is not written yet.
+  /// Whether a record that is not in memory was changed or removed and that is not written yet.
   var hasOlderChanges: Bool { stored?.hasChanges(before: firstInMemory) ?? false }
 
   /// The records of the store; nil without one.
-  func storedRecords(in store: any RecordStore) -> StoredRecords? {
+  func storedRecords(of writer: RecordWriter) -> StoredRecords? {
     stored.map {
       StoredRecords(
-        store: store, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes)
+        writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes)
     }
   }
 }

@@ -1,4 +1,5 @@
 package import Notation
+internal import PushQuery
 
 /// A selection of records: those that match a filter, between two cursors. Only pushes are selected unless a condition
 /// names the field `kind`.
@@ -74,6 +75,14 @@ package struct Selection: Sendable {
         QueryTerm(name: name, value: value), additionalNames: ["q", "search", "seqs", "scope"] + additionalNames,
         in: context)
     }
+  }
+
+  /// Adds the condition that a field has exactly this value.
+  mutating func add(literal value: String, of field: QueryField) throws(FilterError) {
+    try filter.add(
+      QueryTerm(
+        name: field.rawValue, value: QueryValue(text: value, pieces: [value], isQuoted: true, startsQuoted: true),
+        isNegated: false), in: FilterContext())
   }
 
   private mutating func add(

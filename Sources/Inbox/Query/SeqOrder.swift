@@ -59,6 +59,17 @@ struct SeqRanges: Sendable {
     self.ranges = ranges
   }
 
+  /// Returns the parts of the list between two values, each of at most `span` values.
+  func slices(after: Int, before: Int, span: Int) -> [RecordSlice] {
+    ranges.flatMap { range -> [RecordSlice] in
+      let (first, last) = (max(range.lowerBound, after + 1), min(range.upperBound, before - 1))
+      guard first <= last else { return [] }
+      return stride(from: first, through: last, by: span).map { start in
+        RecordSlice(after: start - 1, before: min(start + span, last + 1))
+      }
+    }
+  }
+
   /// Returns whether a value is in the list.
   func contains(_ seq: Int) -> Bool {
     var (low, high) = (0, ranges.count)

@@ -142,16 +142,18 @@ package final class Inbox: Sendable {
   /// are not counted in `counts`, because this server did not receive them.
   ///
   /// - Returns: The `seq` of the first and the last record; nil if there were none.
-  package func append(imported other: Inbox) async -> ClosedRange<Int>? {
+  package func append(imported other: Inbox) async throws -> ClosedRange<Int>? {
     var range: ClosedRange<Int>?
     var iterator = InboxIterator(other.snapshot(), .allKinds)
-    while var records = iterator.next() {
+    while var records = try iterator.next() {
       for index in records.indices where records[index].outcome == .pending {
         records[index].finish(
           with: Record.Result(
             outcome: .aborted, accepted: records[index].accepted, sentResponse: Record.SentResponse(),
             wireOutcome: records[index].wireOutcome, finishedAt: records[index].receivedAt))
       }
+      // Records that are not written yet stay in memory.
+      while writer?.isBehind == true { try await Task.sleep(for: .milliseconds(5)) }
       let count = records.count
       let first = append(&records, isCounted: false)
       if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
@@ -205,38 +207,27 @@ package final class Inbox: Sendable {
     return former.stored?.count ?? former.records.count
   }
 
-  /// Removes the selected records.
+  /// Removes the selected records of an inbox in memory.
   ///
   /// - Returns: The number of records removed.
   @discardableResult
   package func remove(_ selection: Selection) -> Int {
-    var found = FoundRecords()
+    var seqs: [Int] = []
     snapshot().records.forEach(in: selection) { record in
-      found.add(record)
+      seqs.append(record.seq)
       return true
     }
-    return remove(found)
+    return (try? remove(seqs)) ?? 0
   }
 
-  /// Records to remove.
-  private struct FoundRecords {
-    private(set) var seqs: [Int] = []
-    private(set) var bytes = 0
-
-    mutating func add(_ record: borrowing Record) {
-      seqs.append(record.seq)
-      bytes += record.storedSize
-    }
-  }
-
-  private func remove(_ found: FoundRecords) -> Int {
+  /// Removes the records with these `seq` values, which must ascend.
+  private func remove(_ seqs: [Int]) throws(StoreUnavailable) -> Int {
     let count = state.withLockedValue { state in
-      let count = state.records.remove(found.seqs)
-      guard state.stored != nil else { return count }
-      state.stored?.remove(found.seqs, bytes: found.bytes)
-      return found.seqs.count
+      state.stored?.remove(seqs, from: state.records)
+      let count = state.records.remove(seqs)
+      return state.stored == nil ? count : seqs.count
     }
-    writer?.flush()
+    try writer?.awaitWritten()
     return count
   }
 
@@ -270,17 +261,17 @@ package final class Inbox: Sendable {
   }
 
   private func removeInSlices(_ selection: Selection, visit: (borrowing Record) -> Void) async throws -> Int {
-    var found = FoundRecords()
+    var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
       snapshot.records.forEach(in: part) { record in
-        found.add(record)
+        seqs.append(record.seq)
         visit(record)
         return true
       }
       return true
     }
-    return remove(found)
+    return try remove(seqs)
   }
 
   /// Records for the findings that a connection ended while its flow-control window held back responses.
@@ -320,7 +311,7 @@ package final class Inbox: Sendable {
     state.withLockedValue { state in
       InboxSnapshot(
         records: SnapshotRecords(
-          recent: state.records, stored: writer.flatMap { state.storedRecords(in: $0.store) }),
+          recent: state.records, stored: writer.flatMap { state.storedRecords(of: $0) }),
         lastSeq: state.nextSeq - 1, evicted: state.evicted, lastEvicted: state.lastEvicted)
     }
   }
@@ -332,7 +323,7 @@ package final class Inbox: Sendable {
   package func record(seq: Int) -> Record? {
     let (record, stored) = state.withLockedValue { state in
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
-      return (record, record == nil ? writer.flatMap { state.storedRecords(in: $0.store) } : nil)
+      return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
     return record ?? stored?.record(seq)
   }

@@ -39,12 +39,14 @@ package struct InboxExport: Sendable {
   }
 
   /// Returns the next chunk, possibly empty; nil at the end.
-  package mutating func next() -> [UInt8]? {
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
+  package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
     guard !hasEnded else { return nil }
     var text: [UInt8] = []
     if !hasBegun { text += opening }
     hasBegun = true
-    guard let records = iterator.next() else {
+    guard let records = try iterator.next() else {
       hasEnded = true
       return text + end
     }

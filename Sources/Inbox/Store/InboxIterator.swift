@@ -24,11 +24,11 @@ package struct InboxIterator: Sendable {
     skipGap()
   }
 
-  /// The error of the store while records were read; nil if there was none, so that none is missing.
-  package var failure: (any Error)? { records.failure }
-
   /// Returns the next matching records, possibly none; nil when all records were examined.
-  package mutating func next() -> [Record]? {
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
+  package mutating func next() throws(StoreUnavailable) -> [Record]? {
+    try records.checkFailure()
     guard let slice = rest.first else { return nil }
     var part = slice.part(of: selection)
     part.after = max(part.after, through)
@@ -43,6 +43,7 @@ package struct InboxIterator: Sendable {
       rest.removeFirst()
       through = max(through, min(end, slice.before - 1))
     }
+    try records.checkFailure()
     skipGap()
     return found
   }

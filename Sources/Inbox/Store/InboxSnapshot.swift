@@ -1,4 +1,5 @@
 internal import Notation
+internal import PushQuery
 
 /// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
 package struct InboxSnapshot: Sendable {
@@ -57,11 +58,11 @@ package struct InboxSnapshot: Sendable {
     for slice in newestFirst ? slices.reversed() : slices {
       try Task.checkCancellation()
       let wantsMore = try body(slice.part(of: selection))
-      if let failure = records.failure { throw failure }
+      try records.checkFailure()
       guard wantsMore else { return }
       await Task.yield()
     }
-    if let failure = records.failure { throw failure }
+    try records.checkFailure()
   }
 
   /// The work allowed for a query whatever the size of the inbox, in bytes: 16 conditions on the text of all records
@@ -115,7 +116,7 @@ package struct InboxSnapshot: Sendable {
     var isCounted = true
 
     /// Whether the page has as many records as it may.
-    var isFull: Bool { items.count >= query.limit }
+    var isFull: Bool { query.limit > 0 && items.count >= query.limit }
 
     init(_ query: PageQuery) { self.query = query }
 
@@ -139,10 +140,19 @@ package struct InboxSnapshot: Sendable {
   /// Returns all attempts with this `apns-id`, compared without case, in order of arrival. Suspends after at most
   /// 512 records.
   ///
-  /// - Throws: `CancellationError` if the task was cancelled.
+  /// - Throws: `CancellationError` if the task was cancelled; `StoreUnavailable` if the store cannot be read.
   package func attempts(apnsID: String) async throws -> [Record] {
-    let wanted = TextPattern(literal: apnsID)
-    return try await self.records { record in record.withID { $0.map(wanted.matches) ?? false } }
+    var found: [Record] = []
+    var selection = Selection.allKinds
+    try selection.add(literal: apnsID, of: .apnsID)
+    try await forEachSlice(of: selection) { part in
+      records.forEach(in: part) { record in
+        found.append(copy record)
+        return true
+      }
+      return true
+    }
+    return found
   }
 
   /// Returns the records for which `isWanted` returns true, in order of arrival. Suspends after at most 512 records.

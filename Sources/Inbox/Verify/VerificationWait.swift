@@ -62,7 +62,7 @@ final class VerificationWait: InboxListener {
 
   /// Counts the new records.
   ///
-  /// - Returns: false if the task was cancelled.
+  /// - Returns: false if the task was cancelled, or the store cannot be read.
   private func countNewRecords(_ rounds: inout Rounds) async -> Bool {
     let pendingChanges = pendingChanges.withLockedValue { pendingChanges in
       defer { pendingChanges = PendingChanges() }
@@ -76,10 +76,14 @@ final class VerificationWait: InboxListener {
     var newRecords = Selection.allKinds
     newRecords.after = rounds.seen
     var iterator = InboxIterator(snapshot, newRecords)
-    while let records = iterator.next() {
-      for record in records { rounds.count(record) }
-      if Task.isCancelled { return false }
-      await Task.yield()
+    do {
+      while let records = try iterator.next() {
+        for record in records { rounds.count(record) }
+        if Task.isCancelled { return false }
+        await Task.yield()
+      }
+    } catch {
+      return false
     }
     rounds.seen = max(rounds.seen, snapshot.lastSeq)
     return true

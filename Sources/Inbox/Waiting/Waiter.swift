@@ -81,7 +81,7 @@ final class Waiter: InboxListener {
       var rest = counts.selection
       rest.after = max(rest.after, seen)
       var iterator = InboxIterator(snapshot, rest)
-      while let records = iterator.next() {
+      while let records = iterator.nextOrLoss(in: &counts) {
         let now = ContinuousClock.now
         for record in records {
           if seen == 0 { counts.countExisting(record) } else { counts.update(record, at: now) }
@@ -110,7 +110,7 @@ final class Waiter: InboxListener {
   /// Processes the changes received since the last snapshot.
   private func catchUp(_ state: inout State, with pendingChanges: PendingChanges) {
     let now = ContinuousClock.now
-    let snapshot = inbox.snapshot()
+    let snapshot = inbox.currentSnapshot()
     if let through = pendingChanges.emptiedThrough { state.counts.empty(through: through, at: now) }
     for seq in pendingChanges.updated where seq <= state.seen {
       if let record = inbox.record(seq: seq) { state.counts.update(record, at: now) }
@@ -120,7 +120,7 @@ final class Waiter: InboxListener {
     var newRecords = Selection.allKinds
     newRecords.after = state.seen
     var iterator = InboxIterator(snapshot, newRecords)
-    while let records = iterator.next() {
+    while let records = iterator.nextOrLoss(in: &state.counts) {
       for record in records { state.counts.update(record, at: now) }
     }
     state.seen = max(state.seen, snapshot.lastSeq)
@@ -181,6 +181,19 @@ final class Waiter: InboxListener {
       return state.continuation
     }
     continuation?.resume()
+  }
+}
+
+extension InboxIterator {
+  /// Returns the next records like `next()`. If the store cannot be read, the wait is inconclusive, as if the records
+  /// had been evicted.
+  fileprivate mutating func nextOrLoss(in counts: inout WaitCounts) -> [Record]? {
+    do {
+      return try next()
+    } catch {
+      counts.recordEviction(through: .max, examined: through)
+      return nil
+    }
   }
 }
 

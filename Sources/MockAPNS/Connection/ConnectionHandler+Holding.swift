@@ -3,13 +3,30 @@ import NIOCore
 
 /// Output that waits until the store has the records of the pushes that it answers.
 struct HeldOutput {
+  /// The number of bytes from which the connection is not read.
+  static let limit = 256 << 10
+
   /// The batch with the newest records of the connection; nil if no answer has to wait.
   var batch: Int?
   /// The bytes that wait, with the batch that each part waits for. All bytes behind the first wait too: they are in
   /// order.
-  var parts: [(batch: Int, bytes: ByteBuffer)] = []
+  private(set) var parts = CircularBuffer<(batch: Int, bytes: ByteBuffer)>(initialCapacity: 1)
+  /// The number of bytes that wait.
+  private(set) var byteCount = 0
+  /// Whether the handler is called when the first part need not wait any more.
+  var isAwaiting = false
   /// Whether the connection ends when nothing waits any more.
   var endsOutput = false
+
+  mutating func append(_ bytes: ByteBuffer, until batch: Int) {
+    byteCount += bytes.readableBytes
+    parts.append((batch, bytes))
+  }
+
+  mutating func removeFirst() {
+    guard let first = parts.popFirst() else { return }
+    byteCount -= first.bytes.readableBytes
+  }
 }
 
 /// Holding of answers, for an inbox with a store: `--durable answer`, or a store that is slower than the pushes.
@@ -18,28 +35,38 @@ extension ConnectionHandler {
   ///
   /// - Returns: Whether they are kept.
   func hold(_ bytes: UnsafeRawBufferPointer, for writer: RecordWriter, _ context: ChannelHandlerContext) -> Bool {
-    guard let batch = output.held.batch, !writer.isWritten(batch) || !output.held.parts.isEmpty else { return false }
-    output.held.parts.append((batch, context.channel.allocator.buffer(bytes: bytes)))
-    if output.held.parts.count == 1 { awaitStore(batch, writer, context) }
+    guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else { return false }
+    output.held.append(context.channel.allocator.buffer(bytes: bytes), until: batch)
+    if output.held.byteCount > HeldOutput.limit { _ = context.channel.setOption(ChannelOptions.autoRead, value: false) }
+    awaitStore(writer, context)
     return true
   }
 
-  private func awaitStore(_ batch: Int, _ writer: RecordWriter, _ context: ChannelHandlerContext) {
+  private func awaitStore(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
+    guard !output.held.isAwaiting, let first = output.held.parts.first else { return }
+    output.held.isAwaiting = true
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     let eventLoop = context.eventLoop
-    writer.whenWritten(batch) {
+    writer.whenWritten(first.batch) {
       eventLoop.execute { bound.value.0.release(writer, bound.value.1) }
     }
   }
 
   private func release(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
-    let parts = output.held.parts
-    let count = parts.firstIndex { !writer.isWritten($0.batch) } ?? parts.count
-    output.held.parts = []
-    for part in parts[..<count] { part.bytes.withUnsafeReadableBytes { putNow($0, context) } }
-    output.held.parts = Array(parts[count...])
-    if let next = output.held.parts.first { return awaitStore(next.batch, writer, context) }
-    if output.held.endsOutput { endOutput(context) }
+    output.held.isAwaiting = false
+    let wasFull = output.held.byteCount > HeldOutput.limit
+    // Writing may call this handler, which then appends further parts.
+    while let part = output.held.parts.first, writer.isWritten(part.batch) {
+      output.held.removeFirst()
+      part.bytes.withUnsafeReadableBytes { putNow($0, context) }
+    }
+    awaitStore(writer, context)
+    guard output.held.parts.isEmpty else { return }
+    if output.held.endsOutput { return endOutput(context) }
+    if wasFull, !stateMachine.isReadingSuspended, isWritable(context) {
+      _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
+      flush(context)
+    }
   }
 }

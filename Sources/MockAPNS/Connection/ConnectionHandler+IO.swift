@@ -128,7 +128,7 @@ extension ConnectionHandler {
   /// Returns whether bytes written now leave at once or are buffered only briefly.
   func isWritable(_ context: ChannelHandlerContext) -> Bool {
     // Skip the query when nothing is buffered: it would cost time for each push.
-    output.bufferedWrites == 0 || context.channel.isWritable
+    (output.bufferedWrites == 0 || context.channel.isWritable) && output.held.byteCount <= HeldOutput.limit
   }
 
   /// Writes bytes, unless they have to wait for the store.

@@ -76,7 +76,7 @@ package final class ServerState: Sendable {
       maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, recording: configuration.recording,
       writer: configuration.recordWriter, now: { clock.now })
     // Names of connections are not used again, so that a query finds those of one connection.
-    connectionsMade = .init(UInt64(configuration.recordWriter?.store.initialContents.lastConnection ?? 0))
+    connectionsMade = .init(UInt64(clamping: configuration.recordWriter?.store.initialContents.lastConnection ?? 0))
     events = EventLog(inbox)
     deliveryControl = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(

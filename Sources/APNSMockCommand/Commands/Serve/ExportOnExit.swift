@@ -42,12 +42,15 @@ struct ExportOnExit: Sendable {
     let snapshot = state.inbox.snapshot()
     let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
     var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
-    do throws(FileError) {
+    do {
       let file = try FileReplacement(of: path, isPrivate: false)
-      while let piece = export.next() { try file.append(piece) }
+      while let piece = try export.next() { try file.append(piece) }
       try file.commit()
+    } catch let error as StoreUnavailable {
+      throw CommandFailure(.failed, "\(flag): the store of the inbox cannot be read: \(error.problem)")
     } catch {
-      throw CommandFailure(.failed, "\(flag): \(error); the inbox (\(snapshot.count) pushes) is lost")
+      let consequence = state.inbox.writer == nil ? "; the inbox (\(snapshot.count) pushes) is lost" : ""
+      throw CommandFailure(.failed, "\(flag): \(error)\(consequence)")
     }
     return snapshot.count
   }

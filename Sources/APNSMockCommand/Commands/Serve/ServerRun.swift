@@ -48,14 +48,10 @@ struct ServerRun: Sendable {
     logger.info("\(reason): stopping; a second signal exits immediately")
     reloading.cancel()
     await server.stop()
+    defer { server.closeStore(logger: logger) }
     if let export {
       let count = try export.write(server.state)
       logger.info("exported \(count) pushes to \(export.path)")
-    }
-    do {
-      try server.closeStore()
-    } catch {
-      logger.error("closing the store: \(error)")
     }
     signals.ignoreFurther()
     logger.info("stopped")

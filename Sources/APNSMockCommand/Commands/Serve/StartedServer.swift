@@ -69,7 +69,13 @@ struct StartedServer: Sendable {
   }
 
   /// Writes what is left to the store and closes it. For use after `stop`, when nothing reads the inbox any more.
-  func closeStore() throws { try state.inbox.writer?.stop() }
+  func closeStore(logger: Logger) {
+    do {
+      try state.inbox.writer?.stop()
+    } catch {
+      logger.error("closing the store: \(error)")
+    }
+  }
 
   /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }

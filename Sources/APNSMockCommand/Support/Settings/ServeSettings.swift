@@ -147,7 +147,7 @@ extension ServeSettings {
     case .store: store.place = try StoreSettings.Place(value)
     case .durable: store.options.durability = try Value.word(value, of: RecordWriter.Durability.self)
     case .storeFailure: store.options.failurePolicy = try Value.word(value, of: RecordWriter.FailurePolicy.self)
-    case .retain: store.options.retention = try Value.duration(value).milliseconds
+    case .retain: store.options.retention = try Value.duration(value, isPositive: true).milliseconds
     case .record:
       guard let recording = Recording(value) else {
         throw InvalidSettingValue(value: value, allowed: "all, counters, or sample=1/N such as sample=1/1000")

@@ -67,6 +67,7 @@ extension StoreSettings {
     return RecordWriter(store, options) { event in
       switch event {
       case .failed(let problem): logger.error("the store \(path) fails: \(problem): \(action)")
+      case .lostAtEnd(let count): logger.error("\(count) pushes could not be written to the store \(path) and are lost")
       case .recovered(let time): logger.notice("the store \(path) works again after \(DurationFormat.text(time))")
       }
     }

@@ -1,0 +1,114 @@
+import Inbox
+import NIOConcurrencyHelpers
+import Testing
+
+/// Writing to a store that fails, stalls or is slow.
+@Suite struct RecordWriterTests {
+  /// A store in memory that fails on request.
+  final class FailingStore: RecordStore {
+    struct Failure: Error, CustomStringConvertible { var description: String { "the disk is full" } }
+
+    let place = "test"
+    let initialContents = StoredContents()
+    private let state = NIOLockedValueBox((fails: false, written: [Int]()))
+
+    var fails: Bool {
+      get { state.withLockedValue { $0.fails } }
+      set { state.withLockedValue { $0.fails = newValue } }
+    }
+    var written: [Int] { state.withLockedValue { $0.written } }
+
+    func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
+      let seqs = batch.appended.map(\.seq)
+      try state.withLockedValue { state in
+        if state.fails { throw Failure() }
+        state.written += seqs
+      }
+      return StoreBatch.Result()
+    }
+    func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws { throw Failure() }
+    func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] { throw Failure() }
+    func contains(name: String) throws -> Bool { false }
+    func close() throws {}
+  }
+
+  static func inbox(
+    _ store: FailingStore, _ change: (inout RecordWriter.Options) -> Void = { _ in }
+  ) -> (inbox: Inbox, writer: RecordWriter, events: NIOLockedValueBox<[String]>) {
+    var options = RecordWriter.Options()
+    change(&options)
+    let events = NIOLockedValueBox([String]())
+    let writer = RecordWriter(store, options) { event in
+      events.withLockedValue { $0.append(String(describing: event).prefix { $0 != "(" }.description) }
+    }
+    return (Inbox(maxRecords: .max, maxBytes: .max, writer: writer), writer, events)
+  }
+
+  static func wait(for condition: () -> Bool) async throws {
+    for _ in 0..<1000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(condition())
+  }
+
+  @Test func answersWaitForTheirBatch() async throws {
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.durability = .answer }
+    for number in 1...2000 {
+      let seq = inbox.append(Push.record(number))
+      let batch = try #require(writer.batchToAwait)
+      await withCheckedContinuation { continuation in writer.whenWritten(batch) { continuation.resume() } }
+      #expect(store.written.last ?? 0 >= seq)
+    }
+    try writer.stop()
+  }
+
+  @Test func refusesWhileTheStoreFails() async throws {
+    let store = FailingStore()
+    let (inbox, writer, events) = Self.inbox(store)
+    inbox.append(Push.record(1))
+    try await Self.wait { store.written == [1] }
+    store.fails = true
+    inbox.append(Push.record(2))
+    try await Self.wait { writer.refusesPushes }
+    #expect(writer.figures.problem == "the disk is full")
+    #expect(!writer.flush())
+    inbox.append(Push.record(3))
+    store.fails = false
+    try await Self.wait { !writer.refusesPushes && store.written == [1, 2, 3] }
+    #expect(events.withLockedValue { $0 } == ["failed", "recovered"])
+    #expect(inbox.snapshot().count == 3 && writer.figures.lost == 0)
+    try writer.stop()
+  }
+
+  @Test func dropsWhileTheStoreFails() async throws {
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
+    inbox.append(Push.record(1))
+    try await Self.wait { store.written == [1] }
+    store.fails = true
+    inbox.append(Push.record(2))
+    inbox.append(Push.record(3))
+    try await Self.wait { writer.figures.lost == 2 }
+    #expect(!writer.refusesPushes)
+    let snapshot = inbox.snapshot()
+    #expect(snapshot.count == 1 && snapshot.evicted == 2 && !snapshot.isComplete(after: 0))
+    store.fails = false
+    inbox.append(Push.record(4))
+    try await Self.wait { store.written == [1, 4] && writer.figures.problem == nil }
+    try writer.stop()
+  }
+
+  /// A query over a store that cannot be read is an error, not a shorter list.
+  @Test func unreadableRecordsAreAnError() async throws {
+    let (inbox, writer, events) = Self.inbox(FailingStore()) { $0.recentRecords = 1 }
+    for number in 1...5 { inbox.append(Push.record(number)) }
+    writer.flush()
+    let snapshot = inbox.snapshot()
+    await #expect(throws: StoreUnavailable.self) { try await snapshot.pageInSlices(PageQuery()) }
+    var iterator = InboxIterator(inbox.snapshot(), .allKinds)
+    #expect(throws: StoreUnavailable.self) { while try iterator.next() != nil {} }
+    let result = await inbox.wait(for: try WaitQuery([(name: "count", value: "=1"), (name: "timeout", value: "50ms")]))
+    #expect(!result.isComplete)
+    #expect(events.withLockedValue { $0.first } == "failed")
+    try writer.stop()
+  }
+}

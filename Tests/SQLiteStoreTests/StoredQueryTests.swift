@@ -1,0 +1,106 @@
+import APNSRules
+import Inbox
+import SQLiteStore
+import Testing
+
+/// Queries over a file find the same records as over memory.
+@Suite struct StoredQueryTests {
+  /// More than a block, with gaps: some seqs have no record.
+  static let count = 4500
+  static let connections = (1...3).map { ConnectionFacts(id: "c\($0)", listener: $0, client: "127.0.0.1:\($0)", sni: nil, tls: nil) }
+
+  static func records() -> [Record] {
+    (1...count).map { number in
+      var fields: [(String, String)] = []
+      if number % 4 == 0 { fields.append(("apns-collapse-id", number % 8 == 0 ? "news" : "News")) }
+      if number % 5 == 0 { fields.append(("apns-priority", "5")) }
+      if number % 9 == 0 { fields.append(("x-n", "\(number)")) }
+      let isFaulted = number % 100 == 0
+      return Push.record(
+        number % 2000, connection: connections[number % 3], fields: fields,
+        outcome: isFaulted ? .faulted : .accepted, status: isFaulted ? 503 : 200,
+        reason: isFaulted ? .serviceUnavailable : nil)
+    }
+  }
+
+  static let queries: [[(name: String, value: String)]] = [
+    [], [("status", "503")], [("status", "!200")], [("status", "5*")], [("status", ">=500")],
+    [("reason", "ServiceUnavailable")], [("q", "!reason:ServiceUnavailable")], [("q", "!collapse_id:News")],
+    [("collapse_id", "news")], [("collapse_id", "N*")], [("topic", "com.acme.app")], [("topic", "COM.acme.app")],
+    [("device_token", String(repeating: "a", count: 61) + "7cf")],
+    [("device_token", String(repeating: "A", count: 61) + "7CE"), ("device_token", String(repeating: "a", count: 63) + "1")],
+    [("device_token", "*7cf")], [("apns_id", "9d3220fe-444b-633e-d1f1-00000000012c")],
+    [("q", "push_key:\(Push.record(5).pushKey.text)")], [("q", "!push_key:\(Push.record(5).pushKey.text)")],
+    [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")], [("accepted", "false")],
+    [("since", "2026-01-31T12:30:00Z")], [("until", "2026-01-31T12:01:00Z")], [("attempt", "1")], [("size", ">30B")],
+    [("header.x-n", "4500")], [("text", "push 19")], [("q", "payload./aps/alert:\"push 7\"")], [("seqs", "3,4090-4100,4499")],
+    [("after", "4095"), ("before", "4098")], [("is", "duplicate")], [("listener", "2"), ("text", "push 1999")],
+  ]
+
+  @Test func queriesFindTheSameRecords() async throws {
+    let stored = try StoredInbox(recent: 100)
+    let memory = Inbox()
+    let records = Self.records()
+    for start in stride(from: 0, to: records.count, by: 500) {
+      let part = Array(records[start..<start + 500])
+      stored.append(part)
+      stored.append(part, to: memory)
+    }
+    let removed = try Selection([(name: "seqs", value: "4096,4097,4200-4300")])
+    #expect(stored.inbox.remove(removed) == 103)
+    memory.remove(removed)
+    stored.writer.flush()
+    for round in 1...2 {
+      for query in Self.queries {
+        let expected = try await memory.records(query).map(\.seq)
+        if round == 1 {
+          #expect(try await stored.inbox.records(query).map(\.seq) == expected, "\(query)")
+          continue
+        }
+        let newest = try PageQuery(
+          query + [("order", "desc"), ("limit", "7"), ("count", "exact")],
+          in: FilterContext(now: Push.noon, snapshot: stored.inbox.snapshot()))
+        let page = try await stored.inbox.snapshot().pageInSlices(newest)
+        #expect(page.items.map(\.seq) == Array(expected.suffix(7).reversed()) && page.matched == expected.count)
+      }
+      #expect(stored.inbox.snapshot().count == Self.count - 103)
+      try stored.reopen()
+    }
+    #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 3)
+  }
+
+  @Test func theOldestRecordsAreEvicted() async throws {
+    let stored = try StoredInbox(recent: 10, maxRecords: 50)
+    for number in 1...7 { stored.append((1...30).map { Push.record(number * 100 + $0) }) }
+    let snapshot = stored.inbox.snapshot()
+    #expect(snapshot.count == 50 && snapshot.evicted == 160 && snapshot.lastSeq == 210)
+    #expect(try await stored.inbox.records().map(\.seq) == Array(161...210))
+    try stored.reopen()
+    #expect(stored.inbox.snapshot().evicted == 160)
+  }
+
+  @Test func emptyingHidesAllRecordsForGood() async throws {
+    let stored = try StoredInbox(recent: 10)
+    for _ in 1...5 { stored.append((1...1000).map { Push.record($0) }) }
+    #expect(stored.inbox.removeAll() == 5000)
+    #expect(stored.inbox.snapshot().count == 0)
+    #expect(stored.inbox.record(seq: 10) == nil)
+    stored.append([Push.record(1)])
+    #expect(try await stored.inbox.records().map(\.seq) == [5001])
+    try stored.reopen()
+    #expect(try await stored.inbox.records().map(\.seq) == [5001])
+    #expect(stored.inbox.snapshot().count == 1)
+  }
+
+  @Test func overlappingRemovalsCountOnce() async throws {
+    let stored = try StoredInbox(recent: 10)
+    for _ in 1...4 { stored.append((1...500).map { Push.record($0) }) }
+    let all = try Selection([(name: "status", value: "200")])
+    let inbox = stored.inbox
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 1...4 { group.addTask { _ = try? await inbox.removeInSlices(all) } }
+    }
+    let snapshot = inbox.snapshot()
+    #expect(snapshot.count == 0 && snapshot.bytes == 0)
+  }
+}

@@ -1,0 +1,98 @@
+import APNSRules
+import FaultModel
+import Inbox
+import Testing
+
+/// Records from the file equal those that were written.
+@Suite struct StoredRecordTests {
+  static let certified = ConnectionFacts(
+    id: "c18", listener: 1, environment: .production, client: "[::1]:5", sni: nil, tls: "TLSv1.2", http: .http1,
+    certificate: ProviderCertificate(
+      subjectUID: "org.certified", topics: ["org.certified"], development: true, production: true, commonName: "Apple",
+      fingerprint: "ab:cd"))
+
+  static let records: [(name: String, record: Record)] = [
+    ("accepted", Push.record(1)),
+    ("delivered", Push.record(2, delivery: .deliveredFromStorage)),
+    ("rejected", Push.record(3, fields: [("apns-priority", "7")], outcome: .rejected, status: 400, reason: .badPriority)),
+    ("by a certificate", Push.record(4, connection: certified, fields: [("x-n", "Grüße")])),
+    ("not UTF-8", Push.record(5, fields: [("apns-collapse-id", "Öl"), ("x-empty", "")], body: [0xFF, 0x00, 0x22])),
+    ("empty body", Push.record(6, body: [], outcome: .rejected, status: 400, reason: .payloadEmpty)),
+    ("pending", Push.record(7, outcome: .pending, status: nil)),
+    ("incomplete", Push.record(8, outcome: .aborted, status: nil, isComplete: false)),
+    (
+      "one fault",
+      Push.record(
+        9, outcome: .faulted, status: 503, reason: .serviceUnavailable,
+        wireOutcome: WireOutcome(injections: [
+          Injection(profile: "flaky", rule: "r", action: .hang(for: nil, endWith: .nothing), continues: false, draw: 0.25, probability: 0.5)
+        ]))
+    ),
+    (
+      "everything",
+      Push.record(
+        10, outcome: .faulted, status: nil,
+        wireOutcome: WireOutcome(
+          injections: [
+            Injection(rule: "a", action: .delay(.fixed(.seconds(1))), continues: true),
+            Injection(rule: "b", action: .close, continues: false),
+          ], unusualReason: "TeaPot", reset: "REFUSED_STREAM",
+          goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 5, debugData: "bye"), closed: .reset,
+          violation: .afterGoAway(lastStream: 7, nanoseconds: 9), endedAt: 4))
+    ),
+    (
+      "too many streams",
+      Push.record(11, outcome: .aborted, status: nil, wireOutcome: WireOutcome(violation: .excessStreams(limit: 3)))
+    ),
+  ]
+
+  @Test func recordsAreTheSameAfterLeavingMemory() async throws {
+    let stored = try StoredInbox(recent: 1)
+    let memory = Inbox()
+    stored.append(Self.records.map(\.record))
+    stored.append(Self.records.map(\.record), to: memory)
+    stored.writer.flush()
+    let expected = try await memory.records()
+    let found = try await stored.inbox.records()
+    #expect(found.map(Push.json) == expected.map(Push.json))
+    for (one, other) in zip(found, expected) {
+      #expect(one.pushKey == other.pushKey && one.arrivedAt == other.arrivedAt)
+      #expect(one.wireOutcome?.violation == other.wireOutcome?.violation)
+      #expect(one.wireOutcome?.endedAt == other.wireOutcome?.endedAt)
+      #expect(one.request == other.request && one.facts == other.facts)
+    }
+    try stored.reopen()
+    let reopened = try await stored.inbox.records()
+    #expect(reopened.count == expected.count)
+    for (one, other) in zip(reopened, expected) where other.outcome != .pending {
+      #expect(Push.json(one) == Push.json(other))
+    }
+    // Its response was never sent.
+    #expect(reopened[6].outcome == .aborted && reopened[6].finishedAt != nil)
+  }
+
+  @Test func changesOfRecordsThatLeftMemoryAreKept() async throws {
+    let stored = try StoredInbox(recent: 1)
+    stored.append((1...20).map { Push.record($0, outcome: .pending, status: nil) })
+    stored.writer.flush()
+    let result = Record.Result(
+      outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: Push.noon)
+    for seq in 1...20 { #expect(stored.inbox.finish(seq, with: result)?.outcome == .accepted) }
+    stored.inbox.setDelivery(3, .delivered)
+    #expect(stored.inbox.record(seq: 3)?.delivery == .delivered)
+    #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
+    try stored.reopen()
+    #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
+    #expect(stored.inbox.record(seq: 3)?.delivery == .delivered)
+    #expect(stored.inbox.finish(21, with: result) == nil)
+  }
+
+  @Test func seqsAreNotUsedAgain() throws {
+    let stored = try StoredInbox()
+    stored.append([Push.record(1), Push.record(2)])
+    stored.inbox.remove(.init())
+    try stored.reopen()
+    #expect(stored.inbox.append(Push.record(3)) == 3)
+    #expect(stored.inbox.snapshot().count == 1)
+  }
+}
