@@ -39,7 +39,7 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench \
+.PHONY: help run build test test-swift test-clients test-store test-stores test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench \
   bench-chart lint format clean dist test-dist lint-distribution install uninstall
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
 	@echo 'make test-swift     only the Swift tests'
 	@echo 'make test-clients   only the client tests (PYTEST_ARGS="-k curl" selects)'
+	@echo 'make test-store     the client tests of the inbox with an SQLite file; make test-stores runs all of them with one'
 	@echo 'make test-libraries the client libraries in Clients with their own tests'
 	@echo 'make examples       the example providers in Examples with their suites, one for each language'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
@@ -71,7 +72,7 @@ build:
 	@.ci/packages build
 	$(SWIFT) build -c release $(static) --product apns-mock
 
-test: lint test-swift test-libraries examples test-clients
+test: lint test-swift test-libraries examples test-store test-clients
 
 lint:
 	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
@@ -88,6 +89,14 @@ test-swift:
 
 test-clients: $(built) $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
+
+# The client tests of the inbox with an SQLite file, of which nearly nothing is in memory.
+test-store: $(built) $(clients)/ready
+	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store sqlite --binary $(program)
+
+# All client tests with an SQLite file, and the long ones of the store.
+test-stores: $(built) $(clients)/ready
+	APNS_MOCK_LONG_TESTS=1 $(pytest) --store sqlite --binary $(program) $(PYTEST_ARGS)
 
 # The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
 test-libraries: $(built)

@@ -23,7 +23,7 @@ struct RootRoutes: Sendable {
         let phase = phase()
         let problem = storeProblem()
         return .json(status: phase == .ready && problem == nil ? .ok : .serviceUnavailable) { writer in
-          writer.member("status", problem == nil ? phase.name : "store fails")
+          writer.member("status", problem == nil ? phase.name : "failing")
           if let problem { writer.member("problem", problem) }
         }
       },
