@@ -66,7 +66,7 @@ import Testing
       #expect(stored.inbox.snapshot().count == Self.count - 103)
       try stored.reopen()
     }
-    #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 3)
+    #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 2)
   }
 
   @Test func theOldestRecordsAreEvicted() async throws {
