@@ -56,7 +56,8 @@ def seqs(server, **query):
 
 def load(server, count, *, streams=50, device=None, body=BODY, seconds=60, **changes):
     """Sends this many pushes over one connection, `streams` at a time; returns their apns-ids with the statuses that
-    were received, in the order of sending. Ends when the server closes the connection.
+    were received, in the order of sending. Ends when the server closes the connection. Until a push was accepted, a
+    connection is allowed one stream.
     """
     statuses, started = {}, time.monotonic()
     with connect(server) as wire, contextlib.suppress(Closed, OSError):
@@ -64,7 +65,7 @@ def load(server, count, *, streams=50, device=None, body=BODY, seconds=60, **cha
         while len(statuses) < count:
             assert time.monotonic() < started + seconds, f"only {len(statuses)} pushes within {seconds} s"
             batch = {}
-            for _ in range(min(streams if statuses else 1, count - len(statuses))):
+            for _ in range(min(streams if 200 in statuses.values() else 1, count - len(statuses))):
                 apns_id = str(uuid.uuid4())
                 statuses[apns_id] = None
                 batch[apns_id] = wire.open(
