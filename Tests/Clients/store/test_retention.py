@@ -1,0 +1,242 @@
+"""Limits of a store: `--max-records`, `--max-bytes` and `--retain` remove the oldest pushes, from the file too, and every
+response counts them.
+"""
+
+import secrets
+
+import pytest
+
+from support import stores
+from support.server import wait_until
+from support.wire import connect, push_headers
+
+INCONCLUSIVE = 5
+BODY = b'{"aps":{"alert":"%s"}}' % (b"x" * 3_000)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "inbox.db"
+
+
+@pytest.fixture
+def frozen(start, path):
+    """`frozen(*flags)` starts a server on the file whose clock stands still at the current time."""
+    def starter(*flags, memory_records=1):
+        server = start(*stores.flags(path, *flags, memory_records=memory_records))
+        server.api("PUT", "/clock", {"mode": "frozen"})
+        return server
+
+    return starter
+
+
+def push(server, count=1):
+    """Sends pushes, which are recorded even if the clock makes the provider token expire."""
+    with connect(server) as wire:
+        for _ in range(count):
+            assert wire.push(push_headers(server, secrets.token_hex(32))).status in (200, 403)
+
+
+def advance(server, by):
+    server.api("POST", "/clock/advance", {"by": by})
+
+
+def until_removed(server, path, expected):
+    """Waits until the inbox and the file have these `seq` values only."""
+    wait_until(lambda: stores.seqs(server) == expected, lambda: f"{expected}, but {stores.seqs(server)}", 10)
+    in_file = [row["seq"] for row in stores.pushes_view(path, "SELECT seq FROM pushes ORDER BY seq")]
+    assert in_file == expected
+
+
+# The number of pushes
+
+
+@pytest.mark.parametrize("memory_records", [1, 20, 200, None])
+def test_the_newest_pushes_stay(start, path, memory_records):
+    server = start(*stores.flags(path, "--max-records", "50", memory_records=memory_records))
+    stores.load(server, 130, streams=10)
+    page = server.api("GET", "/pushes", limit=1000)
+    assert [record["seq"] for record in page["items"]] == list(range(81, 131))
+    assert (page["total"], page["matched"], page["evicted"], page["complete"]) == (50, 50, 80, False)
+    until_removed(server, path, list(range(81, 131)))
+    assert server.request("GET", "/api/v1/pushes/80").status == 404
+    assert server.api("GET", "/pushes/81")["seq"] == 81
+    status = stores.status(server)
+    assert status["limits"]["max_records"] == 50 and status["inbox"]["last_seq"] == 130
+
+
+def test_there_is_no_limit_without_a_flag(start, path):
+    server = start(*stores.flags(path, memory_records=1))
+    assert stores.status(server)["limits"] == {"max_records": None, "max_bytes": None, "record": "all"}
+
+
+def test_the_count_of_evicted_pushes_persists(start, path):
+    server = start(*stores.flags(path, "--max-records", "10", memory_records=1))
+    stores.load(server, 25, streams=5)
+    until_removed(server, path, list(range(16, 26)))
+    assert server.stop() == 0
+    server = start(*stores.flags(path, memory_records=1))
+    page = server.api("GET", "/pushes")
+    assert (page["evicted"], page["complete"], page["total"]) == (15, False, 10)
+    assert server.api("GET", "/pushes", after=15)["complete"], "none is missing after the cursor"
+    assert not server.api("GET", "/pushes", after=14)["complete"]
+    stores.load(server, 5, streams=5)
+    assert server.api("GET", "/pushes")["total"] == 15
+    waited = server.command("wait", "topic:com.example.unused", "--count", "0", "--timeout", "0s", "--settle", "0s")
+    assert waited.returncode == INCONCLUSIVE, waited
+
+
+def test_a_reset_sets_the_count_of_evicted_pushes_to_zero(start, path):
+    server = start(*stores.flags(path, "--max-records", "10", memory_records=1))
+    stores.load(server, 25, streams=5)
+    until_removed(server, path, list(range(16, 26)))
+    server.api("POST", "/reset", {"inbox": True})
+    push(server, 3)
+    assert server.stop() == 0
+    page = start(*stores.flags(path)).api("GET", "/pushes")
+    assert [record["seq"] for record in page["items"]] == [26, 27, 28]
+    assert (page["evicted"], page["complete"]) == (0, True)
+
+
+def test_deleted_pushes_make_room(start, path):
+    server = start(*stores.flags(path, "--max-records", "20", memory_records=1))
+    stores.load(server, 20, streams=5)
+    assert server.api("DELETE", "/pushes", q="after:5 before:16") == {"deleted": 10}
+    stores.load(server, 12, streams=5)
+    until_removed(server, path, [3, 4, 5, *range(16, 33)])
+    page = server.api("GET", "/pushes")
+    assert (page["evicted"], page["total"]) == (2, 20)
+
+
+def test_a_smaller_limit_after_a_restart_removes_many_pushes(start, path):
+    """More than one transaction removes at a time."""
+    server = start(*stores.flags(path))
+    assert set(stores.load(server, 5_000, streams=100).values()) == {200}
+    assert server.stop() == 0
+    server = start(*stores.flags(path, "--max-records", "100", memory_records=10))
+    push(server)
+    until_removed(server, path, list(range(4_902, 5_002)))
+    page = server.api("GET", "/pushes")
+    assert (page["total"], page["evicted"], page["complete"]) == (100, 4_901, False)
+    token = server.pushes(after=5_000)[0]["request"]["device_token"]
+    assert [record["seq"] for record in server.pushes(device_token=token)] == [5_001]
+
+
+def test_the_file_does_not_grow_beyond_the_limit(start, path):
+    server = start(*stores.flags(path, "--max-records", "100", memory_records=8))
+    for _ in range(5):
+        assert set(stores.load(server, 400, body=BODY, streams=10).values()) == {200}
+    until_removed(server, path, list(range(1_901, 2_001)))
+    assert server.stop() == 0
+    # 100 pushes of 3 KB, and those of the last batches, which were removed after they were written.
+    assert path.stat().st_size < 4 << 20, "removed pushes leave room for the next ones"
+
+
+# The size
+
+
+@pytest.mark.parametrize("memory_records", [1, None])
+def test_the_size_of_all_pushes_is_limited(start, path, memory_records):
+    server = start(*stores.flags(path, "--max-bytes", "64KiB", memory_records=memory_records))
+    stores.load(server, 100, body=BODY, streams=10)
+    page = server.api("GET", "/pushes", limit=1000)
+    kept = [record["seq"] for record in page["items"]]
+    assert 10 <= len(kept) <= 21 and kept == list(range(101 - len(kept), 101))
+    assert (page["total"], page["evicted"], page["complete"]) == (len(kept), 100 - len(kept), False)
+    until_removed(server, path, kept)
+    assert server.stop() == 0
+    again = start(*stores.flags(path, "--max-bytes", "64KiB", memory_records=1))
+    push(again)
+    assert stores.seqs(again)[-2:] == [100, 101] and len(stores.seqs(again)) in (len(kept), len(kept) + 1)
+
+
+def test_a_push_larger_than_the_limit_stays_alone(start, path):
+    server = start(*stores.flags(path, "--max-bytes", "1KiB", memory_records=1))
+    with connect(server) as wire:
+        for _ in range(3):
+            assert wire.push(push_headers(server, "ab" * 32), BODY).status == 200
+    until_removed(server, path, [3])
+
+
+def test_both_limits_apply(start, path):
+    server = start(*stores.flags(path, "--max-bytes", "64KiB", "--max-records", "5", memory_records=1))
+    stores.load(server, 20, streams=5)
+    until_removed(server, path, list(range(16, 21)))
+
+
+# The age
+
+
+@pytest.mark.parametrize("memory_records", [1, None])
+def test_pushes_beyond_the_age_are_removed(frozen, path, memory_records):
+    server = frozen("--retain", "1h", memory_records=memory_records)
+    push(server, 5)
+    advance(server, "40m")
+    push(server, 5)
+    advance(server, "21m")
+    # Without a further push: nothing else makes the server write.
+    until_removed(server, path, list(range(6, 11)))
+    page = server.api("GET", "/pushes")
+    assert (page["total"], page["evicted"], page["complete"]) == (5, 5, False)
+    assert stores.status(server)["store"]["retain"] == "1h"
+    advance(server, "1h")
+    until_removed(server, path, [])
+
+
+def test_a_push_is_kept_for_exactly_the_age(frozen, path):
+    server = frozen("--retain", "1h")
+    push(server)
+    advance(server, "1h")
+    push(server)
+    wait_until(lambda: len(stores.pushes_view(path)) == 2, "both are written")
+    batches = stores.status(server)["store"]["batches"]
+    push(server)
+    wait_until(lambda: stores.status(server)["store"]["batches"] > batches, "a batch that might remove it")
+    assert stores.seqs(server) == [1, 2, 3]
+    advance(server, "1ms")
+    until_removed(server, path, [2, 3])
+
+
+def test_pushes_that_age_while_no_server_runs_are_removed(frozen, path):
+    server = frozen()
+    push(server, 5)
+    assert server.stop() == 0
+    server = frozen("--retain", "7d")
+    advance(server, "169h")
+    until_removed(server, path, [])
+    assert server.api("GET", "/pushes")["evicted"] == 5
+
+
+def test_many_old_pushes_are_removed(frozen, path):
+    server = frozen("--retain", "1h")
+    assert set(stores.load(server, 4_500, streams=100).values()) == {200}
+    advance(server, "2h")
+    push(server)
+    until_removed(server, path, [4_501])
+    assert server.api("GET", "/pushes")["evicted"] == 4_500
+
+
+def test_a_clock_that_is_set_back_removes_nothing(frozen, path):
+    server = frozen("--retain", "1h")
+    push(server, 3)
+    advance(server, "-30m")
+    push(server, 3)
+    wait_until(lambda: len(stores.pushes_view(path)) == 6, "all are written")
+    assert stores.seqs(server) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_delayed_push_that_is_removed_before_its_response(start, path, device):
+    """The client gets its response; nothing of the push is left."""
+    server = start(*stores.flags(path, "--max-records", "5", memory_records=1))
+    server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "700ms"}}})
+    with connect(server) as wire:
+        wire.settings()
+        stream = wire.open(push_headers(server, device), b"{}")
+        wire.ping()
+        stores.load(server, 20, streams=5)
+        until_removed(server, path, list(range(17, 22)))
+        assert wire.response(stream).status == 200
+    push(server)
+    assert server.request("GET", "/api/v1/pushes/1").status == 404
+    until_removed(server, path, list(range(18, 23)))
+    assert server.api("GET", "/pushes")["total"] == 5
