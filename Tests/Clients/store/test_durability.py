@@ -209,6 +209,21 @@ def test_the_outcome_of_a_faulted_push_is_in_the_file_when_the_client_sees_it(st
         assert row["status"] == status and row["outcome"] == ("accepted" if "delay" in action else "faulted")
 
 
+def test_an_answer_over_http_1_comes_after_the_commit(start, tmp_path):
+    path = tmp_path / "inbox.db"
+    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(path, "--durable", "answer"))
+    for number in range(1, 21):
+        stores.push_over_http_1(server)
+        assert len(stores.pushes_view(path)) == number
+
+
+def test_answers_about_channels_and_broadcasts_come_after_the_commit(start, tmp_path):
+    path = tmp_path / "inbox.db"
+    server = start(*stores.flags(path, "--durable", "answer"))
+    stores.push_broadcasts(server)
+    assert [row["kind"] for row in stores.pushes_view(path)] == ["channel", "broadcast", "broadcast"]
+
+
 def test_without_the_flag_pushes_are_in_the_file_soon(start, tmp_path):
     path = tmp_path / "inbox.db"
     server = start(*stores.flags(path))

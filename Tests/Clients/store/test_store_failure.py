@@ -3,6 +3,7 @@
 """
 
 import contextlib
+import http.client
 import json
 import secrets
 import subprocess
@@ -268,6 +269,28 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_at_once(del
     """Its client has the answer, so the next query finds it."""
     assert delayed.api("GET", "/pushes/1")["outcome"] == "accepted"
     assert delayed.record(device)["outcome"] == "accepted"
+
+
+def test_requests_of_all_kinds_are_refused(start, lock):
+    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(lock.path))
+    acknowledged, _ = fail(server, lock)
+    (listener,) = server.facts["apns_plain"]
+    plain = http.client.HTTPConnection(listener["host"], listener["port"], timeout=20)
+    plain.request("POST", "/3/device/" + "ab" * 32, b"{}", {"authorization": server.bearer, "apns-topic": "com.example.app"})
+    assert plain.getresponse().status == 503
+    plain.close()
+    with connect(server) as wire:
+        wire.settings()
+        fields = [(":scheme", "https"), (":authority", server.authority), ("authorization", server.bearer)]
+        for headers in (
+                [(":method", "GET"), (":path", "/1/apps/com.example.app/all-channels"), *fields],
+                [(":method", "POST"), (":path", "/4/broadcasts/apps/com.example.app"), *fields],
+                push_headers(server, "ab" * 32, apns_topic=None), push_headers(server, "ab" * 32, method_="HEAD"),
+                push_headers(server, "feedfacefeedface41000000" + "0" * 40)):
+            response = wire.push(headers, b"")
+            assert response.status == 503, (headers, response)
+        assert response.body == b'{"reason":"ServiceUnavailable"}'
+    assert ids(server) == acknowledged
 
 
 def test_a_reset_during_the_failure_holds(start, lock):

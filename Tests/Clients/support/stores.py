@@ -26,6 +26,7 @@ def pushes_view(path, sql="SELECT * FROM pushes ORDER BY seq", *arguments):
     """Returns rows of the documented view `pushes`, as another program reads them while the server runs."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
         db.row_factory = sqlite3.Row
+        db.text_factory = lambda text: text.decode(errors="replace")
         return [dict(row) for row in db.execute(sql, arguments)]
 
 

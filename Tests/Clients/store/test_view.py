@@ -1,0 +1,210 @@
+"""The documented view `pushes` of the file, which other programs query, and the settings of a store in a file and in
+variables.
+"""
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from support import stores
+from support.server import Server, stop_cleanly, wait_until
+from support.wire import connect, push_headers
+
+COLUMNS = [
+    "seq", "received_at", "finished_at", "kind", "outcome", "accepted", "status", "reason", "delivery", "attempt", "push_key",
+    "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "rule", "latency_ms", "payload_size",
+    "connection", "stream", "listener", "environment", "client", "key_id", "team_id", "verdict_reason", "detail", "payload",
+]
+
+
+@pytest.fixture(scope="module")
+def compared(binary, certs, tmp_path_factory):
+    """The records of pushes of every kind, and the rows of the view while the server runs."""
+    folder = tmp_path_factory.mktemp("view")
+    path = folder / "inbox.db"
+    server = Server(binary, certs, "--seed", "7", "--apns-plain", "127.0.0.1:0", *stores.flags(path))
+    try:
+        stores.push_every_kind(server, folder)
+        records = stores.everything(server)
+        wait_until(lambda: len(stores.pushes_view(path)) == len(records), "all are written")
+        wait_until(lambda: not stores.pushes_view(path, "SELECT 1 FROM pushes WHERE outcome = 'pending'"), "all have ended")
+        yield server, path, stores.everything(server), stores.pushes_view(path)
+        stop_cleanly(server)
+    finally:
+        server.kill()
+
+
+def test_the_columns_are_those_documented(compared):
+    """They stay the same in later versions; new ones may follow."""
+    assert list(compared[3][0])[:len(COLUMNS)] == COLUMNS
+
+
+def test_rows_are_those_of_the_records(compared):
+    _, _, records, rows = compared
+
+    def of_record(record):
+        request, auth, served = record["request"], record["auth"], record["served"]
+        return {
+            "seq": record["seq"], "received_at": record["received_at"], "finished_at": record["finished_at"],
+            "kind": record["kind"], "outcome": record["outcome"], "accepted": int(record["accepted"]),
+            "status": served["status"], "reason": served["reason"], "delivery": record["delivery"],
+            "attempt": record["attempt"], "push_key": record["push_key"].removeprefix("0x"),
+            "device_token": request["device_token"], "payload_size": request["size"]["bytes"],
+            "connection": record["connection"]["id"], "stream": record["connection"]["stream"],
+            "listener": record["listener"], "environment": record["environment"], "client": record["connection"]["client"],
+            "rule": record["fault"] and record["fault"]["rule"], "topic": record["apns"]["topic"],
+            "push_type": record["apns"]["push_type"], "apns_id": record["apns"]["id"],
+            "collapse_id": record["apns"]["collapse_id"],
+            "key_id": auth.get("key_id"), "team_id": auth.get("team_id") if auth["kind"] == "token" else None,
+        }
+
+    for record, row in zip(records, rows, strict=True):
+        expected = of_record(record)
+        assert {name: row[name] for name in expected} == expected
+
+
+@pytest.mark.xfail(strict=True, reason="the view casts payloads to text that are not UTF-8, so that SELECT * fails")
+def test_all_rows_can_be_read_as_text(compared):
+    """Programs such as Datasette read all columns."""
+    with contextlib.closing(sqlite3.connect(compared[1], timeout=10)) as db:
+        assert len(db.execute("SELECT * FROM pushes").fetchall()) == len(compared[2])
+
+
+def test_payloads_can_be_queried_as_json(compared):
+    found = stores.pushes_view(
+        compared[1], "SELECT seq FROM pushes WHERE json_valid(payload) AND payload->>'$.aps.badge' = 12")
+    assert [row["seq"] for row in found] == [
+        record["seq"] for record in compared[0].pushes(q="payload./aps/badge:12", kind="*")]
+
+
+def test_the_view_can_be_grouped_while_the_server_runs(compared):
+    rows = stores.pushes_view(compared[1], "SELECT outcome, count(*) AS number FROM pushes GROUP BY outcome")
+    records = compared[2]
+    assert {row["outcome"]: row["number"] for row in rows} == {
+        outcome: [record["outcome"] for record in records].count(outcome) for outcome in
+        {record["outcome"] for record in records}}
+
+
+def test_no_signature_of_a_provider_token_is_stored(compared):
+    """Of the three parts of a token, the third authenticates."""
+    server, path, _, _ = compared
+    signature = server.bearer.rsplit(".", 1)[1].encode()
+    for one in path.parent.glob("inbox.db*"):
+        assert signature not in one.read_bytes(), one.name
+
+
+def test_the_file_is_private(compared):
+    """Device tokens and payloads are nobody else's business; certificates are as private."""
+    mode = compared[1].stat().st_mode & 0o777
+    assert mode & 0o002 == 0, oct(mode)
+
+
+def test_the_view_cannot_be_changed(compared):
+    with contextlib.closing(sqlite3.connect(compared[1], timeout=10)) as db, pytest.raises(sqlite3.Error, match="view"):
+        db.execute("DELETE FROM pushes")
+
+
+def test_another_process_reads_the_view(compared):
+    script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM pushes').fetchone()[0])"
+    done = subprocess.run([sys.executable, "-c", script, str(compared[1])], capture_output=True, text=True, timeout=20)
+    assert int(done.stdout) == len(compared[2]), done.stderr
+    assert compared[0].api("GET", "/status")["store"]["problem"] is None
+
+
+# Counts
+
+
+def test_matches_in_a_large_file_are_counted_on_request(start, tmp_path):
+    server = start(*stores.flags(tmp_path / "inbox.db", memory_records=100))
+    assert set(stores.load(server, 10_500, streams=200, body=b"{}").values()) == {200}
+    page = server.api("GET", "/pushes", limit=2, q="status:200")
+    assert page["matched"] in (None, 10_500) and page["total"] == 10_500 and page["next"]
+    assert server.api("GET", "/pushes", limit=2, q="status:200", count="exact")["matched"] == 10_500
+    assert server.api("GET", "/pushes", limit=2, q="status:200 after:10000")["matched"] == 500
+    newest = server.api("GET", "/pushes", limit=2, order="desc", q="text:aps-unused !status:200")
+    assert (newest["matched"], newest["items"], newest["next"]) == (0, [], None)
+    assert server.api("GET", "/pushes/wait", count="=10500", timeout="0s")["satisfied"]
+
+
+# Settings
+
+
+def push_once(server):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, "ab" * 32)).status == 200
+
+
+def test_the_settings_by_variables(start, tmp_path):
+    path = tmp_path / "inbox.db"
+    server = start("--store", f"sqlite:{path}", environment={
+        "APNS_MOCK_DURABLE": "answer", "APNS_MOCK_STORE_FAILURE": "drop", "APNS_MOCK_RETAIN": "2d",
+        "APNS_MOCK_STORE": "sqlite:/nowhere/inbox.db"})
+    push_once(server)
+    store = stores.status(server)["store"]
+    assert (store["place"], store["durable"], store["on_failure"]) == (f"sqlite:{path}", "answer", "drop")
+    assert store["retain"] in ("2d", "48h") and store["records_written"] == 1 == len(stores.pushes_view(path))
+
+
+def test_the_settings_in_a_file(start, tmp_path):
+    path, config = tmp_path / "inbox.db", tmp_path / "config.yaml"
+    config.write_text(f"store: sqlite:{path}\ndurable: answer\nstore_failure: drop\nretain: 90m\nmax_records: 3\n")
+    server = start("--config", config, environment={"APNS_MOCK_STORE": f"sqlite:{path}?memory_records=2"})
+    for _ in range(5):
+        push_once(server)
+    store = stores.status(server)["store"]
+    assert (store["durable"], store["on_failure"], store["retain"]) == ("answer", "drop", "1h30m")
+    assert stores.seqs(server) == [3, 4, 5]
+
+
+def test_a_relative_path_is_relative_to_the_current_folder(start, tmp_path):
+    server = start("--store", "sqlite:inbox.db", directory=tmp_path)
+    push_once(server)
+    wait_until(lambda: len(stores.pushes_view(tmp_path / "inbox.db")) == 1, "the push is written")
+
+
+@pytest.mark.parametrize("name", ["with space.db", "ünïcode.db", "a%20b.db", "semi;colon'quote.db", "hash#.db"])
+def test_a_file_with_an_unusual_name(start, tmp_path, name):
+    server = start("--store", f"sqlite:{tmp_path / name}")
+    push_once(server)
+    wait_until(lambda: (tmp_path / name).exists(), "the file exists")
+    assert server.stop() == 0
+    assert {one.name for one in tmp_path.iterdir()} <= {name + suffix for suffix in ("", ".lock", "-wal", "-shm")}
+    assert stores.seqs(start("--store", f"sqlite:{tmp_path / name}?memory_records=1")) == [1]
+
+
+def test_without_a_store_the_status_has_none(binary, certs):
+    server = Server(binary, certs, "--store", "memory")
+    try:
+        status = stores.status(server)
+        assert status["store"] is None and status["limits"]["max_records"] == 100_000
+        assert b"apns_mock_store_" not in server.request("GET", "/metrics").body
+    finally:
+        stop_cleanly(server)
+
+
+@pytest.fixture(params=["counters", "sample=1/1000000"])
+def unrecorded(request, start, tmp_path):
+    """A server that was sent 20 pushes and recorded none."""
+    server = start(*stores.flags(tmp_path / "inbox.db", "--record", request.param, "--durable", "answer"))
+    stores.load(server, 20)
+    return server
+
+
+def test_pushes_that_are_not_recorded_are_not_in_the_file(unrecorded, tmp_path):
+    page = unrecorded.api("GET", "/pushes")
+    assert (page["total"], page["evicted"], page["complete"]) == (0, 20, False)
+    assert stores.pushes_view(tmp_path / "inbox.db") == []
+
+
+@pytest.mark.xfail(strict=True, reason="StoreBatch.isEmpty: a batch that changes only `contents` is not written")
+def test_pushes_that_are_not_recorded_are_counted_after_a_restart(unrecorded, start, tmp_path):
+    """A count is as inconclusive as before, and `seq` is not used again."""
+    assert unrecorded.stop() == 0
+    server = start(*stores.flags(tmp_path / "inbox.db"))
+    page = server.api("GET", "/pushes")
+    assert (page["evicted"], page["complete"]) == (20, False)
+    push_once(server)
+    assert stores.seqs(server) == [21]
