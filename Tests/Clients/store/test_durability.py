@@ -5,10 +5,12 @@
 """
 
 import collections
+import contextlib
 import os
 import secrets
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 import uuid
@@ -207,6 +209,22 @@ def test_the_outcome_of_a_faulted_push_is_in_the_file_when_the_client_sees_it(st
             status = None
         (row,) = stores.pushes_view(path)
         assert row["status"] == status and row["outcome"] == ("accepted" if "delay" in action else "faulted")
+
+
+def test_a_backup_of_the_file_under_load_is_a_whole_inbox(start, tmp_path):
+    """The backup of SQLite, as `sqlite3 inbox.db '.backup copy.db'` makes it."""
+    path, copy = tmp_path / "inbox.db", tmp_path / "copy.db"
+    server, results = start(*stores.flags(path, "--durable", "answer")), []
+    load = threading.Thread(target=lambda: results.append(stores.load(server, 2_000)), daemon=True)
+    load.start()
+    wait_until(lambda: stores.status(server)["inbox"]["last_seq"] > 300, "the load does not come up")
+    with contextlib.closing(sqlite3.connect(path, timeout=10)) as source:
+        with contextlib.closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+    load.join(60)
+    assert set(results[0].values()) == {200} and stores.status(server)["store"]["problem"] is None
+    copied = stores.everything(start(*stores.flags(copy, memory_records=1)))
+    assert len(copied) > 300 and copied == stores.everything(server, before=len(copied) + 1)
 
 
 def test_an_answer_over_http_1_comes_after_the_commit(start, tmp_path):

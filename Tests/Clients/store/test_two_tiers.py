@@ -320,6 +320,44 @@ def test_resets_while_pushes_arrive(server, path):
     assert (page["total"], page["evicted"], page["complete"]) == (0, 0, True)
 
 
+@pytest.mark.parametrize("how", ["delete", "reset"])
+def test_a_removed_delayed_push_does_not_return_with_its_outcome(server, path, device, how):
+    server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "700ms"}}})
+    with connect(server) as wire:
+        wire.settings()
+        answer = wire.open(push_headers(server, device), b"{}")
+        wire.ping()
+        stores.load(server, 5 * FEW, streams=5)
+        if how == "delete":
+            assert server.api("DELETE", "/pushes", device_token=device) == {"deleted": 1}
+        else:
+            server.api("POST", "/reset", {"inbox": True})
+        assert wire.response(answer).status == 200
+    stores.load(server, 5, streams=5)
+    assert server.pushes(device_token=device) == [] and server.request("GET", "/api/v1/pushes/1").status == 404
+    wait_until(lambda: len(stores.pushes_view(path)) == server.api("GET", "/pushes")["total"], "the file has the same", 5)
+    assert 1 not in [row["seq"] for row in stores.pushes_view(path)]
+
+
+def test_exports_whose_clients_do_not_read_leave_others_alone(server):
+    """The file has a limited number of readers; a client that stalls must not occupy one."""
+    body = b'{"aps":{"alert":"%s"}}' % (b"x" * 3_000)
+    assert set(stores.load(server, 1_500, streams=10, body=body).values()) == {200}
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            sock = stack.enter_context(socket.socket())
+            sock.settimeout(SECONDS)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect((server.admin_host, server.admin_port))
+            sock.sendall(b"GET /api/v1/export HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert sock.recv(64).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert server.pushes(q="after:10 before:12 text:xxx")[0]["seq"] == 11
+        assert set(stores.load(server, 200).values()) == {200}
+        assert server.api("GET", "/pushes", q="after:1500", limit=1)["matched"] == 200
+        assert time.monotonic() - began < 10
+
+
 @pytest.mark.xfail(strict=True, reason="records of a snapshot that are in the file only are removed under it: the rest is "
                                        "left out, and the export ends as if it were whole")
 def test_an_export_is_whole_or_fails_when_the_inbox_is_emptied(server):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from support import stores
-from support.server import Server, stop_cleanly, wait_until
+from support.server import Server, run, stop_cleanly, wait_until
 from support.wire import connect, push_headers
 
 COLUMNS = [
@@ -208,3 +208,13 @@ def test_pushes_that_are_not_recorded_are_counted_after_a_restart(unrecorded, st
     assert (page["evicted"], page["complete"]) == (20, False)
     push_once(server)
     assert stores.seqs(server) == [21]
+
+
+def test_exec_keeps_the_pushes_of_its_command_in_a_file(binary, certs, tmp_path):
+    """Only with its flag: a variable for a long-running server must not make a test run use that server's file."""
+    command = f'"{binary}" send {"ab" * 32} --topic com.example.app'
+    for flags, variable in ((["--store", f"sqlite:{tmp_path / 'inbox.db'}"], None), ([], f"sqlite:{tmp_path / 'other.db'}")):
+        environment = {"APNS_MOCK_STORE": variable} if variable else {}
+        done = run(binary, "exec", "--certs", certs, *flags, "--", "sh", "-c", command, environment=environment)
+        assert done.returncode == 0, done.stderr
+    assert len(stores.pushes_view(tmp_path / "inbox.db")) == 1 and not (tmp_path / "other.db").exists()
