@@ -119,6 +119,18 @@ def test_a_database_of_another_program_with_a_table_of_the_same_name(refused, pa
     refused(path, "another program")
 
 
+@pytest.mark.xfail(strict=True, reason="SQLiteStore.contents subscripts rows: a missing column is a fatal error of GRDB")
+def test_a_database_of_another_program_with_all_the_names(refused, path):
+    """Its tables have other columns."""
+    with sqlite3.connect(path) as db:
+        db.executescript("""
+            CREATE TABLE push (id INTEGER, outcome TEXT, finished_at INTEGER, received_at INTEGER);
+            CREATE TABLE contents (id INTEGER); INSERT INTO contents VALUES (1);
+            PRAGMA user_version = 1;""")
+    db.close()
+    refused(path)
+
+
 @pytest.mark.xfail(strict=True, reason="SQLiteStore.checkFile accepts it: 'failed: no such table: push', without a repair")
 def test_a_database_without_tables_but_with_a_version(refused, path):
     """A program that has created its file and no table yet."""
@@ -173,10 +185,6 @@ def test_a_file_with_overwritten_pages_of_the_newest_pushes(refused, path, fille
     refused(path, "damaged")
 
 
-unreported = pytest.mark.xfail(
-    strict=True, reason="SnapshotRecords.failure is not checked: the result of what could be read is given as a whole one")
-
-
 @pytest.fixture(scope="module")
 def damaged(binary, certs, tmp_path_factory):
     """A server on a file whose pages with old pushes are overwritten, which it does not read at the start."""
@@ -199,8 +207,7 @@ def damaged(binary, certs, tmp_path_factory):
 
 @pytest.mark.parametrize("path", [
     "/pushes?limit=1000", "/pushes?limit=1000&q=text:hello", "/pushes?topic=com.example.unused&count=exact",
-    "/pushes/seqs", pytest.param("/stats?topic=com.example.*", marks=unreported),
-    pytest.param("/pushes/wait?topic=com.example.unused&count=0&timeout=0s", marks=unreported),
+    "/pushes/seqs", "/stats?topic=com.example.*",
 ])
 def test_a_request_that_meets_damaged_pages_is_an_error(damaged, path):
     """Never an incomplete result that looks like a whole one."""
@@ -210,14 +217,17 @@ def test_a_request_that_meets_damaged_pages_is_an_error(damaged, path):
     assert damaged.request("GET", "/livez").status == 200
 
 
-@unreported
+def test_a_wait_that_meets_damaged_pages_is_inconclusive(damaged):
+    response = damaged.request("GET", "/api/v1/pushes/wait", topic="com.example.unused", count=0, timeout="0s")
+    assert response.status in (500, 503) or not response.json["satisfied"] and not response.json["complete"], response.body
+
+
 def test_a_verification_that_meets_damaged_pages_is_no_success(damaged):
     response = damaged.request(
         "POST", "/api/v1/verify", {"expect": [{"match": "topic:com.example.unused", "count": {"exactly": 0}}]})
     assert response.status in (500, 503) or response.json.get("inconclusive"), response.body[:300]
 
 
-@unreported
 def test_an_export_that_meets_damaged_pages_is_no_success(damaged, tmp_path):
     done = damaged.command("export", "--output", tmp_path / "inbox.ndjson")
     assert done.returncode != 0, done.stderr

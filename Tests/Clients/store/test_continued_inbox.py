@@ -191,7 +191,10 @@ def test_an_emptied_inbox_stays_empty(restart, binary, certs, path, how):
     server = restart()
     assert stores.seqs(server) == []
     push(server, 2)
-    assert stores.seqs(server) == [24, 25] and server.api("GET", "/pushes")["total"] == 2
+    first, second = stores.seqs(server)
+    assert first > 23 and second == first + 1, "after a kill there may be a gap, because numbers are reserved"
+    page = server.api("GET", "/pushes")
+    assert (page["total"], page["evicted"], page["complete"]) == (2, 0, True)
 
 
 def test_a_reset_of_a_scope_removes_only_its_pushes(restart):

@@ -298,7 +298,8 @@ def test_a_reset_during_the_failure_holds(start, lock):
     for _ in range(3):
         push_once(server)
     fail(server, lock)
-    server.api("POST", "/reset", {"inbox": True})
+    response = server.request("POST", "/api/v1/reset", {"inbox": True})
+    assert response.status == 503 and "after a restart" in response.json["detail"]
     assert ids(server) == []
     recover(server, lock)
     assert ids(server) == []
@@ -342,7 +343,7 @@ def test_pushes_behind_a_waiting_answer_are_refused_too(start, lock):
         assert wire.response(first).status == 200
 
 
-@pytest.mark.xfail(strict=True, reason="RecordWriter.giveUp at the end loses answered pushes without a word; exit code 0")
+@pytest.mark.xfail(strict=True, reason="RecordWriter.stop does not wait for the second batch, whose loss is not reported")
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, lock):
     """Pushes that were answered but cannot be written are lost: the log states how many."""
     server = Server(binary, certs, *stores.flags(lock.path))
@@ -350,11 +351,22 @@ def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(bina
         acknowledged, _ = fail(server, lock)
         began = time.monotonic()
         server.signal()
-        code = server.wait(40)
+        server.wait(40)
         assert time.monotonic() - began < 20
-        assert acknowledged and any(
-            str(len(acknowledged)) in line and "lost" in line for line in server.log().splitlines()), server.log()
-        assert code == 1
+        lost = [line for line in server.log().splitlines() if "lost" in line]
+        assert len(acknowledged) > 1 and any(f" {len(acknowledged)} pushes" in line for line in lost), lost
+    finally:
+        server.kill()
+
+
+@pytest.mark.xfail(strict=True, reason="a server whose pushes are lost at its end exits with 0")
+def test_the_loss_of_pushes_at_the_end_is_an_error(binary, certs, lock):
+    """As with `--export-on-exit`, whose exit code is 1 if the inbox is lost."""
+    server = Server(binary, certs, *stores.flags(lock.path))
+    try:
+        fail(server, lock)
+        server.signal()
+        assert server.wait(40) == 1
     finally:
         server.kill()
 
