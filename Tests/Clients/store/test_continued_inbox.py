@@ -7,7 +7,7 @@ import secrets
 import pytest
 
 from support import stores
-from support.server import Server, stop_cleanly, wait_until
+from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
 

@@ -49,7 +49,8 @@ QUERIES = [
 ]
 
 VERIFICATIONS = [
-    {"expect": [{"match": "status:410", "count": {"exactly": 3}}, {"match": "topic:com.acme.shop", "count": {"exactly": 1}}]},
+    {"expect": [{"match": "status:410", "count": {"exactly": 3}},
+                {"match": "topic:com.acme.shop", "count": {"exactly": 1}}]},
     {"expect": [{"match": "status:410", "count": {"exactly": 17}}]},
     {"expect": [{"match": 'payload./aps/alert:hello token:ABAB*', "count": {"at_least": 2}}]},
     {"expect": [{"match": "topic:com.example.unused"}]},

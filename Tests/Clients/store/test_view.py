@@ -1,6 +1,4 @@
-"""The documented view `pushes` of the file, which other programs query, and the settings of a store in a file and in
-variables.
-"""
+"""The documented view `pushes` of the file, which other programs query, and counts of a large file."""
 
 import contextlib
 import sqlite3
@@ -10,13 +8,13 @@ import sys
 import pytest
 
 from support import stores
-from support.server import Server, run, stop_cleanly, wait_until
-from support.wire import connect, push_headers
+from support.server import Server, stop_cleanly, wait_until
 
 COLUMNS = [
-    "seq", "received_at", "finished_at", "kind", "outcome", "accepted", "status", "reason", "delivery", "attempt", "push_key",
-    "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "rule", "latency_ms", "payload_size",
-    "connection", "stream", "listener", "environment", "client", "key_id", "team_id", "verdict_reason", "detail", "payload",
+    "seq", "received_at", "finished_at", "kind", "outcome", "accepted", "status", "reason", "delivery", "attempt",
+    "push_key", "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "rule", "latency_ms",
+    "payload_size", "connection", "stream", "listener", "environment", "client", "key_id", "team_id", "verdict_reason",
+    "detail", "payload",
 ]
 
 
@@ -96,8 +94,7 @@ def test_no_signature_of_a_provider_token_is_stored(compared):
         assert signature not in one.read_bytes(), one.name
 
 
-def test_the_file_is_private(compared):
-    """Device tokens and payloads are nobody else's business; certificates are as private."""
+def test_other_users_cannot_write_the_file(compared):
     mode = compared[1].stat().st_mode & 0o777
     assert mode & 0o002 == 0, oct(mode)
 
@@ -127,93 +124,3 @@ def test_matches_in_a_large_file_are_counted_on_request(start, tmp_path):
     newest = server.api("GET", "/pushes", limit=2, order="desc", q="text:aps-unused !status:200")
     assert (newest["matched"], newest["items"], newest["next"]) == (0, [], None)
     assert server.api("GET", "/pushes/wait", count="=10500", timeout="0s")["satisfied"]
-
-
-# Settings
-
-
-def push_once(server):
-    with connect(server) as wire:
-        assert wire.push(push_headers(server, "ab" * 32)).status == 200
-
-
-def test_the_settings_by_variables(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start("--store", f"sqlite:{path}", environment={
-        "APNS_MOCK_DURABLE": "answer", "APNS_MOCK_STORE_FAILURE": "drop", "APNS_MOCK_RETAIN": "2d",
-        "APNS_MOCK_STORE": "sqlite:/nowhere/inbox.db"})
-    push_once(server)
-    store = stores.status(server)["store"]
-    assert (store["place"], store["durable"], store["on_failure"]) == (f"sqlite:{path}", "answer", "drop")
-    assert store["retain"] in ("2d", "48h") and store["records_written"] == 1 == len(stores.pushes_view(path))
-
-
-def test_the_settings_in_a_file(start, tmp_path):
-    path, config = tmp_path / "inbox.db", tmp_path / "config.yaml"
-    config.write_text(f"store: sqlite:{path}\ndurable: answer\nstore_failure: drop\nretain: 90m\nmax_records: 3\n")
-    server = start("--config", config, environment={"APNS_MOCK_STORE": f"sqlite:{path}?memory_records=2"})
-    for _ in range(5):
-        push_once(server)
-    store = stores.status(server)["store"]
-    assert (store["durable"], store["on_failure"], store["retain"]) == ("answer", "drop", "1h30m")
-    assert stores.seqs(server) == [3, 4, 5]
-
-
-def test_a_relative_path_is_relative_to_the_current_folder(start, tmp_path):
-    server = start("--store", "sqlite:inbox.db", directory=tmp_path)
-    push_once(server)
-    wait_until(lambda: len(stores.pushes_view(tmp_path / "inbox.db")) == 1, "the push is written")
-
-
-@pytest.mark.parametrize("name", ["with space.db", "ünïcode.db", "a%20b.db", "semi;colon'quote.db", "hash#.db"])
-def test_a_file_with_an_unusual_name(start, tmp_path, name):
-    server = start("--store", f"sqlite:{tmp_path / name}")
-    push_once(server)
-    wait_until(lambda: (tmp_path / name).exists(), "the file exists")
-    assert server.stop() == 0
-    assert {one.name for one in tmp_path.iterdir()} <= {name + suffix for suffix in ("", ".lock", "-wal", "-shm")}
-    assert stores.seqs(start("--store", f"sqlite:{tmp_path / name}?memory_records=1")) == [1]
-
-
-def test_without_a_store_the_status_has_none(binary, certs):
-    server = Server(binary, certs, "--store", "memory")
-    try:
-        status = stores.status(server)
-        assert status["store"] is None and status["limits"]["max_records"] == 100_000
-        assert b"apns_mock_store_" not in server.request("GET", "/metrics").body
-    finally:
-        stop_cleanly(server)
-
-
-@pytest.fixture(params=["counters", "sample=1/1000000"])
-def unrecorded(request, start, tmp_path):
-    """A server that was sent 20 pushes and recorded none."""
-    server = start(*stores.flags(tmp_path / "inbox.db", "--record", request.param, "--durable", "answer"))
-    stores.load(server, 20)
-    return server
-
-
-def test_pushes_that_are_not_recorded_are_not_in_the_file(unrecorded, tmp_path):
-    page = unrecorded.api("GET", "/pushes")
-    assert (page["total"], page["evicted"], page["complete"]) == (0, 20, False)
-    assert stores.pushes_view(tmp_path / "inbox.db") == []
-
-
-def test_pushes_that_are_not_recorded_are_counted_after_a_restart(unrecorded, start, tmp_path):
-    """A count is as inconclusive as before, and `seq` is not used again."""
-    assert unrecorded.stop() == 0
-    server = start(*stores.flags(tmp_path / "inbox.db"))
-    page = server.api("GET", "/pushes")
-    assert (page["evicted"], page["complete"]) == (20, False)
-    push_once(server)
-    assert stores.seqs(server) == [21]
-
-
-def test_exec_keeps_the_pushes_of_its_command_in_a_file(binary, certs, tmp_path):
-    """Only with its flag: a variable for a long-running server must not make a test run use that server's file."""
-    command = f'"{binary}" send {"ab" * 32} --topic com.example.app'
-    for flags, variable in ((["--store", f"sqlite:{tmp_path / 'inbox.db'}"], None), ([], f"sqlite:{tmp_path / 'other.db'}")):
-        environment = {"APNS_MOCK_STORE": variable} if variable else {}
-        done = run(binary, "exec", "--certs", certs, *flags, "--", "sh", "-c", command, environment=environment)
-        assert done.returncode == 0, done.stderr
-    assert len(stores.pushes_view(tmp_path / "inbox.db")) == 1 and not (tmp_path / "other.db").exists()

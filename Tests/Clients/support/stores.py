@@ -106,7 +106,8 @@ UNUSUAL = [
 #: The actions of rules, each for a device of its own.
 ACTIONS = [
     {"respond": {"status": 503}}, {"respond": {"status": 429, "reason": "TooManyRequests"}},
-    {"respond": {"status": 503, "reason": "Teapot", "unreal": True}}, {"reset_stream": {"code": "REFUSED_STREAM"}}, {"goaway": {}},
+    {"respond": {"status": 503, "reason": "Teapot", "unreal": True}}, {"reset_stream": {"code": "REFUSED_STREAM"}},
+    {"goaway": {}},
     {"goaway": {"code": "INTERNAL_ERROR", "debug": "out", "close_after": "0s"}}, {"close": {}}, {"reset_connection": {}},
     {"delay": {"fixed": "30ms"}},
 ]

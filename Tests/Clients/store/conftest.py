@@ -1,0 +1,65 @@
+"""Fixtures: files that a server refuses, and ways in which a store fails while the server runs."""
+
+import contextlib
+import sqlite3
+
+import pytest
+
+from support import stores
+from support.failing_stores import FullDisk, Lock
+from support.refusals import names_repair, refusal, run_serve
+from support.server import Server
+
+
+@pytest.fixture(params=[Lock, FullDisk])
+def failure(request, tmp_path):
+    made = request.param(tmp_path)
+    yield made
+    made.end()
+    if isinstance(made, FullDisk):
+        made.close()
+
+
+@pytest.fixture
+def lock(tmp_path):
+    made = Lock(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="session")
+def filled(binary, certs, tmp_path_factory):
+    """A file with 300 pushes, as an orderly end leaves it."""
+    path = tmp_path_factory.mktemp("filled") / "inbox.db"
+    server = Server(binary, certs, *stores.flags(path))
+    try:
+        stores.load(server, 300)
+        assert server.stop() == 0
+    finally:
+        server.kill()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+@pytest.fixture
+def serve(binary, certs, tmp_path_factory):
+    """`serve(*flags)` runs the program, which must refuse the flags; returns its sentence."""
+    return lambda *flags: refusal(run_serve(binary, certs, tmp_path_factory.mktemp("run"), *flags))
+
+
+@pytest.fixture
+def refused(serve):
+    """`refused(path, *says)`: the file is refused, and it does not change, and nothing is beside it but files for locks."""
+    def check(path, *says):
+        before = path.read_bytes()
+        names = {one.name for one in path.parent.iterdir()}
+        message = serve(*stores.flags(path))
+        assert str(path) in message and names_repair(message), message
+        assert all(words in message for words in says), message
+        assert path.read_bytes() == before
+        new = {one.name for one in path.parent.iterdir()} - names
+        assert new <= {path.name + suffix for suffix in (".lock", "-wal", "-shm")}, new
+        assert path.name + "-wal" not in new or (path.parent / (path.name + "-wal")).stat().st_size == 0
+
+    return check

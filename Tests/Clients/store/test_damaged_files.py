@@ -1,0 +1,94 @@
+"""Damaged files: refused at the start if the damage is found there, otherwise an error for each request that reads it."""
+
+import os
+
+import pytest
+
+from support import stores
+from support.server import Server
+from support.wire import connect, push_headers
+
+
+@pytest.fixture
+def path(tmp_path):
+    folder = tmp_path / "store"
+    folder.mkdir()
+    return folder / "inbox.db"
+
+
+@pytest.mark.parametrize("size", [4096, 20_000, 0.9])
+def test_a_truncated_file(refused, path, filled, size):
+    content = filled.read_bytes()
+    path.write_bytes(content[:int(size * len(content)) if size < 1 else size])
+    refused(path, "damaged")
+
+
+def test_a_file_with_an_overwritten_schema(refused, path, filled):
+    content = bytearray(filled.read_bytes())
+    content[200:4096] = os.urandom(3896)
+    path.write_bytes(content)
+    refused(path, "damaged")
+
+
+@pytest.mark.xfail(strict=True, reason="SQLiteStore.init ends pending pushes before it has read the newest block")
+def test_a_file_with_overwritten_pages_of_the_newest_pushes(refused, path, filled):
+    content = bytearray(filled.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle:middle + 3 * 4096] = b"\xaa" * 3 * 4096
+    path.write_bytes(content)
+    refused(path, "damaged")
+
+
+@pytest.fixture(scope="module")
+def damaged(binary, certs, tmp_path_factory):
+    """A server on a file whose pages with old pushes are overwritten, which it does not read at the start."""
+    path = tmp_path_factory.mktemp("damaged") / "inbox.db"
+    server = Server(binary, certs, *stores.flags(path))
+    try:
+        assert set(stores.load(server, 5_000, streams=100).values()) == {200}
+        assert server.stop() == 0
+    finally:
+        server.kill()
+    content = bytearray(path.read_bytes())
+    content[40 * 4096:60 * 4096] = b"\xaa" * 20 * 4096
+    path.write_bytes(content)
+    server = Server(binary, certs, *stores.flags(path, memory_records=10))
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("path", [
+    "/pushes?limit=1000", "/pushes?limit=1000&q=text:hello", "/pushes?topic=com.example.unused&count=exact",
+    "/pushes/seqs", "/stats?topic=com.example.*",
+])
+def test_a_request_that_meets_damaged_pages_is_an_error(damaged, path):
+    """Never an incomplete result that looks like a whole one."""
+    response = damaged.request("GET", "/api/v1" + path)
+    assert response.status in (500, 503), (response.status, response.body[:300])
+    assert response.headers["content-type"].startswith("application/problem+json")
+    assert damaged.request("GET", "/livez").status == 200
+
+
+def test_a_wait_that_meets_damaged_pages_is_inconclusive(damaged):
+    response = damaged.request("GET", "/api/v1/pushes/wait", topic="com.example.unused", count=0, timeout="0s")
+    assert response.status in (500, 503) or not response.json["satisfied"] and not response.json["complete"], response.body
+
+
+def test_a_verification_that_meets_damaged_pages_is_no_success(damaged):
+    response = damaged.request(
+        "POST", "/api/v1/verify", {"expect": [{"match": "topic:com.example.unused", "count": {"exactly": 0}}]})
+    assert response.status in (500, 503) or response.json.get("inconclusive"), response.body[:300]
+
+
+def test_an_export_that_meets_damaged_pages_is_no_success(damaged, tmp_path):
+    done = damaged.command("export", "--output", tmp_path / "inbox.ndjson")
+    assert done.returncode != 0, done.stderr
+    assert done.stderr.startswith("error: ") and not list(tmp_path.glob("*.ndjson"))
+
+
+def test_pushes_are_recorded_beside_damaged_pages(damaged, device):
+    with connect(damaged) as wire:
+        assert wire.push(push_headers(damaged, device)).status == 200
+    assert damaged.pushes(after=5_000)[-1]["request"]["device_token"] == device
