@@ -190,7 +190,7 @@ struct Removal {
     let rows = try Row.fetchCursor(
       db,
       sql: """
-        SELECT seq, received_at, length(headers) + length(payload) FROM push WHERE seq > ? ORDER BY seq \
+        SELECT seq, received_at, length(headers) + length(CAST(payload AS BLOB)) FROM push WHERE seq > ? ORDER BY seq \
         LIMIT \(StoreBatch.removalLimit)
         """, arguments: [batch.contents.emptiedThrough])
     while let row = try rows.next() {
@@ -211,7 +211,7 @@ struct Removal {
     var removed = RemovedRecords()
     for seq in seqs {
       let statement = try db.cachedStatement(
-        sql: "DELETE FROM push WHERE seq = ? RETURNING length(headers) + length(payload)")
+        sql: "DELETE FROM push WHERE seq = ? RETURNING length(headers) + length(CAST(payload AS BLOB))")
       guard let size = try Int.fetchOne(statement, arguments: [seq]) else { continue }
       removed.count += 1
       removed.bytes += size + PushRecord.storedColumnsSize

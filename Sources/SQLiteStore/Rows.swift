@@ -36,13 +36,18 @@ struct StatementRow: RowWriter {
       handle, parameters[column.rawValue], start.assumingMemoryBound(to: CChar.self), Int32(text.count), Self.transient)
   }
 
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer) {
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) {
     // A blob without an address would be null.
     guard let start = bytes.baseAddress, !bytes.isEmpty else {
       sqlite3_bind_zeroblob(handle, parameters[column.rawValue], 0)
       return
     }
-    sqlite3_bind_blob(handle, parameters[column.rawValue], start, Int32(bytes.count), nil)
+    if isText {
+      sqlite3_bind_text(
+        handle, parameters[column.rawValue], start.assumingMemoryBound(to: CChar.self), Int32(bytes.count), nil)
+    } else {
+      sqlite3_bind_blob(handle, parameters[column.rawValue], start, Int32(bytes.count), nil)
+    }
   }
 
   /// Executes the statement with the parameters set.

@@ -50,9 +50,10 @@ package final class SQLiteStore: RecordStore {
       pool = try DatabasePool(path: path, configuration: configuration)
       try Self.migrate(pool, path: path, report)
       let (contents, block) = try pool.writeWithoutTransaction { db in
+        let (contents, block) = (try Self.contents(db), try OpenBlock(db))
         // These pushes were waiting for their response when the server ended.
         try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
-        return (try Self.contents(db), try OpenBlock(db))
+        return (contents, block)
       }
       initialContents = contents
       references = NIOLockedValueBox(ReferenceCache())
@@ -86,8 +87,16 @@ package final class SQLiteStore: RecordStore {
     try queue.read { db in
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       let tables = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-      if !tables.isEmpty, !tables.isSuperset(of: ["push", "contents"]) { throw SQLiteStoreError.foreign(path: path) }
+      guard !tables.isEmpty || version != 0 else { return }
+      let columns = try String.fetchSet(
+        db, sql: "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')")
+      if !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
+        throw SQLiteStoreError.foreign(path: path)
+      }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
+      if version == Schema.version, !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq"]) {
+        throw SQLiteStoreError.foreign(path: path)
+      }
     }
   }
 

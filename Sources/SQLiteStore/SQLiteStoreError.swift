@@ -55,7 +55,10 @@ final class FileLock: Sendable {
   private let descriptor: Int32
 
   init(path: String) throws(SQLiteStoreError) {
-    let file = path + ".lock"
+    // A link to the file must not have a lock of its own.
+    let resolved = realpath(path, nil)
+    defer { free(resolved) }
+    let file = (resolved.map { String(cString: $0) } ?? path) + ".lock"
     descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {

@@ -49,7 +49,7 @@ enum Schema {
       kind, outcome, accepted, status, reason, delivery, attempt, printf('%016x', push_key) AS push_key, device_token,
       topic, push_type, priority, collapse_id, apns_id, rule, latency_ns / 1e6 AS latency_ms, payload_size,
       connection.name AS connection, stream, listener, environment, client, key_id, team_id, verdict_reason, detail,
-      CAST(payload AS TEXT) AS payload
+      payload
     FROM push LEFT JOIN connection ON connection.id = push.connection
       LEFT JOIN provider_token ON provider_token.id = push.token
     WHERE push.seq > (SELECT emptied_through FROM contents);

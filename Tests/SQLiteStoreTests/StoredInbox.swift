@@ -62,7 +62,10 @@ enum Push {
         [
           (":method", "POST"), (":scheme", "https"),
           (":path", "/3/device/" + String(repeating: "A", count: 64 - token.count) + token),
-          ("authorization", "bearer \(TestToken(kid: "MOCKKEY001", iss: "MOCKTEAM01", iat: "\(noon / 1000)").message).c2ln"),
+          (
+            "authorization",
+            "bearer \(TestToken(kid: "MOCKKEY001", iss: "MOCKTEAM01", iat: "\(noon / 1000)").message).c2ln"
+          ),
           ("apns-topic", "com.acme.app"), ("apns-push-type", "alert"),
         ] + fields), body: body ?? Array(#"{"aps":{"alert":"push \#(number)"}}"#.utf8))
     request.bodySize = request.body.count
@@ -76,12 +79,14 @@ enum Push {
       receivedAt: noon + Int64(number) * 1000, arrivedAt: Int64(number) * 1_000_000,
       result: Record.Result(
         outcome: outcome, accepted: outcome == .accepted,
-        sentResponse: Record.SentResponse(status: status, reason: reason, latencyNanoseconds: status.map { _ in 1_800_000 }),
+        sentResponse: Record.SentResponse(
+          status: status, reason: reason, latencyNanoseconds: status.map { _ in 1_800_000 }),
         wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : noon + Int64(number) * 1000 + 2,
         delivery: delivery))
   }
 
-  static let connection = ConnectionFacts(id: "c17", listener: 0, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
+  static let connection = ConnectionFacts(
+    id: "c17", listener: 0, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
 
   /// Returns a record as JSON text.
   static func json(_ record: Record) -> String {

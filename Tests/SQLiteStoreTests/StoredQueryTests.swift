@@ -7,7 +7,9 @@ import Testing
 @Suite struct StoredQueryTests {
   /// More than a block, with gaps: some seqs have no record.
   static let count = 4500
-  static let connections = (1...3).map { ConnectionFacts(id: "c\($0)", listener: $0, client: "127.0.0.1:\($0)", sni: nil, tls: nil) }
+  static let connections = (1...3).map {
+    ConnectionFacts(id: "c\($0)", listener: $0, client: "127.0.0.1:\($0)", sni: nil, tls: nil)
+  }
 
   static func records() -> [Record] {
     (1...count).map { number in
@@ -28,12 +30,17 @@ import Testing
     [("reason", "ServiceUnavailable")], [("q", "!reason:ServiceUnavailable")], [("q", "!collapse_id:News")],
     [("collapse_id", "news")], [("collapse_id", "N*")], [("topic", "com.acme.app")], [("topic", "COM.acme.app")],
     [("device_token", String(repeating: "a", count: 61) + "7cf")],
-    [("device_token", String(repeating: "A", count: 61) + "7CE"), ("device_token", String(repeating: "a", count: 63) + "1")],
+    [
+      ("device_token", String(repeating: "A", count: 61) + "7CE"),
+      ("device_token", String(repeating: "a", count: 63) + "1"),
+    ],
     [("device_token", "*7cf")], [("apns_id", "9d3220fe-444b-633e-d1f1-00000000012c")],
     [("q", "push_key:\(Push.record(5).pushKey.text)")], [("q", "!push_key:\(Push.record(5).pushKey.text)")],
-    [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")], [("accepted", "false")],
+    [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")],
+    [("accepted", "false")],
     [("since", "2026-01-31T12:30:00Z")], [("until", "2026-01-31T12:01:00Z")], [("attempt", "1")], [("size", ">30B")],
-    [("header.x-n", "4500")], [("text", "push 19")], [("q", "payload./aps/alert:\"push 7\"")], [("seqs", "3,4090-4100,4499")],
+    [("header.x-n", "4500")], [("text", "push 19")], [("q", "payload./aps/alert:\"push 7\"")],
+    [("seqs", "3,4090-4100,4499")],
     [("after", "4095"), ("before", "4098")], [("is", "duplicate")], [("listener", "2"), ("text", "push 1999")],
   ]
 

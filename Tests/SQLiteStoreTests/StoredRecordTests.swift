@@ -14,7 +14,10 @@ import Testing
   static let records: [(name: String, record: Record)] = [
     ("accepted", Push.record(1)),
     ("delivered", Push.record(2, delivery: .deliveredFromStorage)),
-    ("rejected", Push.record(3, fields: [("apns-priority", "7")], outcome: .rejected, status: 400, reason: .badPriority)),
+    (
+      "rejected",
+      Push.record(3, fields: [("apns-priority", "7")], outcome: .rejected, status: 400, reason: .badPriority)
+    ),
     ("by a certificate", Push.record(4, connection: certified, fields: [("x-n", "Grüße")])),
     ("not UTF-8", Push.record(5, fields: [("apns-collapse-id", "Öl"), ("x-empty", "")], body: [0xFF, 0x00, 0x22])),
     ("empty body", Push.record(6, body: [], outcome: .rejected, status: 400, reason: .payloadEmpty)),
@@ -25,7 +28,9 @@ import Testing
       Push.record(
         9, outcome: .faulted, status: 503, reason: .serviceUnavailable,
         wireOutcome: WireOutcome(injections: [
-          Injection(profile: "flaky", rule: "r", action: .hang(for: nil, endWith: .nothing), continues: false, draw: 0.25, probability: 0.5)
+          Injection(
+            profile: "flaky", rule: "r", action: .hang(for: nil, endWith: .nothing), continues: false, draw: 0.25,
+            probability: 0.5)
         ]))
     ),
     (

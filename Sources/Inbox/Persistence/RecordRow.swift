@@ -12,7 +12,9 @@ package protocol RowWriter {
   /// Sets a column to a text in UTF-8, and copies it.
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer)
   /// Sets a column to bytes. They need not be copied: they are valid until the record is released.
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer)
+  ///
+  /// - Parameter isText: Whether they are text in UTF-8.
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool)
 }
 
 extension RowWriter {
@@ -69,8 +71,8 @@ extension Record {
     row.set(.priority, priority)
     writeVerdict(to: &row)
     row.set(.findings, importedFindingNames?.joined(separator: ","))
-    withHeaders { row.set(.headers, bytes: $0) }
-    withBody { row.set(.payload, bytes: $0) }
+    withHeaders { row.set(.headers, bytes: $0, isText: false) }
+    withBody { row.set(.payload, bytes: $0, isText: $0.isText) }
     writeResult(to: &row)
   }
 }
@@ -289,5 +291,12 @@ extension ProviderCertificate {
     }
     guard let certificate else { return nil }
     self = certificate
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether the bytes are UTF-8 without zeros, which many programs take for the end of a text.
+  fileprivate var isText: Bool {
+    !contains(0) && (allSatisfy { $0 < 0x80 } || String(validating: self, as: UTF8.self) != nil)
   }
 }

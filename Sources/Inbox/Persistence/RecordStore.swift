@@ -122,10 +122,12 @@ package struct StoreQuery: Sendable {
   /// The filter that the records are compared with afterwards.
   private let filter: Filter
 
-  init(_ selection: Selection, after: Int, before: Int, newestFirst: Bool = false) {
+  /// - Parameter usesResults: Whether there are conditions on columns that may have changed since they were written.
+  init(_ selection: Selection, after: Int, before: Int, newestFirst: Bool = false, usesResults: Bool = true) {
     (self.after, self.before, self.newestFirst) = (after, before, newestFirst)
     filter = selection.filter
     conditions = selection.filter.groups.flatMap { ColumnCondition.conditions(of: $0.conditions) }
+    if !usesResults { conditions.removeAll { RecordColumn.changing.contains($0.column) } }
     if selection.isOfPushesOnly {
       conditions.append(ColumnCondition(column: .kind, test: .texts([RequestKind.push.rawValue], foldsCase: false)))
     }

@@ -42,8 +42,6 @@ package final class RecordWriter: Sendable {
   package enum Event: Sendable {
     case failed(String)
     case recovered(after: Duration)
-    /// The server ends while the store fails, and so many pushes are not stored.
-    case lostAtEnd(Int)
   }
 
   /// Figures about writing, since the start.
@@ -79,7 +77,7 @@ package final class RecordWriter: Sendable {
   /// The time without an answer of the database after which it counts as failing.
   private static let stallTime: Int64 = 1_000_000_000
   /// The time that writing may take after the server has stopped.
-  private static let stopTime = Duration.seconds(8)
+  private static let stopTime = Duration.seconds(5)
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
   private static let unstoredLimit = 16_384
   /// The time between two checks of the age of records.
@@ -100,6 +98,8 @@ package final class RecordWriter: Sendable {
     var waiters: [Waiter] = []
     var figures = Figures()
     var failedSince: ContinuousClock.Instant?
+    /// The number of records that could not be written when the server ended.
+    var lostAtEnd = 0
     /// An error while reading, since the last batch was written.
     var readProblem: String?
   }
@@ -121,6 +121,8 @@ package final class RecordWriter: Sendable {
   private let isStopping = Atomic<Bool>(false)
   private let failing = Atomic<Bool>(false)
   private let hasBacklog = Atomic<Bool>(false)
+  /// Records up to this `seq` were removed because the inbox was emptied.
+  private let emptied = Atomic<Int>(0)
   /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
   private let writingSince = Atomic<Int64>(0)
   /// The number of the batch that changes made now belong to.
@@ -135,6 +137,7 @@ package final class RecordWriter: Sendable {
     self.store = store
     self.options = options
     self.report = report
+    emptied.store(store.initialContents.emptiedThrough, ordering: .relaxed)
   }
 
   // MARK: - For connections
@@ -195,6 +198,12 @@ package final class RecordWriter: Sendable {
     }
     if isNew { report(.failed(problem)) }
   }
+
+  /// Records up to this `seq` were removed because the inbox was emptied.
+  var emptiedThrough: Int { emptied.load(ordering: .acquiring) }
+
+  /// Notes that the inbox was emptied.
+  func didEmpty(through seq: Int) { emptied.store(seq, ordering: .releasing) }
 
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
@@ -267,7 +276,7 @@ package final class RecordWriter: Sendable {
         }
         writeAll(of: inbox, &progress)
       }
-      progress.stoppedAt = .now
+      progress.stoppedAt = progress.stoppedAt ?? .now
       progress.storedSeq = .min
       writeAll(of: inbox, &progress)
       ended.signal()
@@ -276,12 +285,14 @@ package final class RecordWriter: Sendable {
 
   /// Writes what is left and closes the store. Waits at most ten seconds.
   ///
-  /// - Throws: An error of the database.
+  /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
     isStopping.store(true, ordering: .releasing)
     signal()
     _ = ended.wait(timeout: .now() + .seconds(10))
     try store.close()
+    let lost = state.withLockedValue { $0.lostAtEnd }
+    if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
   }
 
   private func writeAll(of inbox: Inbox, _ progress: inout Progress) {
@@ -294,11 +305,14 @@ package final class RecordWriter: Sendable {
   /// - Parameter isRequired: Whether to write it even if nothing has changed, so that the store removes records.
   /// - Returns: Whether more records have to be written or removed.
   private func writeBatch(of inbox: Inbox, isRequired: Bool, _ progress: inout Progress) -> Bool {
-    let checksAge = progress.lastRetention.map { .now - $0 >= Self.retentionInterval } ?? true
+    let checksAge = isRequired || progress.lastRetention.map { .now - $0 >= Self.retentionInterval } ?? true
     guard let (batch, number, isPartial) = takeBatch(of: inbox, checksAge: checksAge) else { return false }
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
-    guard !batch.isEmpty || isRequired || unstored.overflow || unstored.partialValue > Self.unstoredLimit else {
+    guard
+      !batch.isEmpty || isRequired || failing.load(ordering: .relaxed) || unstored.overflow
+        || unstored.partialValue > Self.unstoredLimit
+    else {
       finish(batch, StoreBatch.Result(), of: inbox)
       complete(number)
       return false
@@ -423,7 +437,7 @@ package final class RecordWriter: Sendable {
       return lost.count
     }
     state.withLockedValue { $0.figures.lost += count }
-    if atEnd, count > 0 { report(.lostAtEnd(count)) }
+    if atEnd { state.withLockedValue { $0.lostAtEnd += count } }
   }
 }
 

@@ -56,7 +56,7 @@ struct StoredRecords: Sendable {
 
     var problem: String? { first.withLockedValue { $0 } }
 
-    func report(_ error: any Error) { first.withLockedValue { $0 = $0 ?? String(describing: error) } }
+    func report(_ problem: String) { first.withLockedValue { $0 = $0 ?? problem } }
   }
 
   let writer: RecordWriter
@@ -68,6 +68,8 @@ struct StoredRecords: Sendable {
   let count: Int
   /// Their size in bytes.
   let bytes: Int
+  /// The current state of records that have changed since they were written.
+  let changes: [Int: Record]
   let failure = Failure()
 
   /// The number of `seq` values that are read without suspending: some milliseconds.
@@ -96,7 +98,19 @@ struct StoredRecords: Sendable {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
     do {
-      try writer.store.forEach(StoreQuery(selection, after: after, before: before, newestFirst: newestFirst), visit)
+      let query = StoreQuery(
+        selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
+      if changes.isEmpty {
+        try writer.store.forEach(query, visit)
+      } else {
+        try writer.store.forEach(query) { record in
+          if let changed = changes[record.seq] { return visit(changed) }
+          return visit(record)
+        }
+      }
+      if writer.emptiedThrough > self.after {
+        throw StoreUnavailable(problem: "the inbox was emptied during the request")
+      }
     } catch {
       report(error)
     }
@@ -127,7 +141,8 @@ struct StoredRecords: Sendable {
   }
 
   private func report(_ error: any Error) {
-    failure.report(error)
+    if let error = error as? StoreUnavailable { return failure.report(error.problem) }
+    failure.report(String(describing: error))
     writer.didFail(toRead: error)
   }
 }

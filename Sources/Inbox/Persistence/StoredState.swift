@@ -44,6 +44,11 @@ struct StoredState: Sendable {
   /// Returns the state of a record that is not in memory, if it was changed and that is not written yet.
   func changedRecord(_ seq: Int) -> Record? { changed[seq] ?? beingWritten[seq] }
 
+  /// The current state of records whose change is not written yet.
+  var unwrittenChanges: [Int: Record] {
+    beingWritten.isEmpty ? changed : beingWritten.merging(changed) { _, newer in newer }
+  }
+
   /// Whether a record with a `seq` below `first` was changed or removed and that is not written yet.
   func hasChanges(before first: Int) -> Bool {
     !deleted.isEmpty || beingDeleted || !changed.isEmpty && changed.keys.contains { $0 < first }
@@ -180,7 +185,8 @@ extension Inbox.State {
   func storedRecords(of writer: RecordWriter) -> StoredRecords? {
     stored.map {
       StoredRecords(
-        writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes)
+        writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes,
+        changes: $0.unwrittenChanges)
     }
   }
 }

@@ -198,6 +198,7 @@ package final class Inbox: Sendable {
       state.counts = former.counts
       state.stored = former.stored
       state.stored?.empty(through: former.nextSeq - 1)
+      writer?.didEmpty(through: former.nextSeq - 1)
       return former
     }
     // After a restart nothing of it may be there again.

@@ -61,7 +61,7 @@ struct ExecRun: Sendable {
     if let export { outcomes.append(write(export, server.state)) }
     for line in outcomes.flatMap(\.lines) { printLine(line) }
     summarize(server.state)
-    server.closeStore(logger: logger)
+    try server.closeStore()
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.
     let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done

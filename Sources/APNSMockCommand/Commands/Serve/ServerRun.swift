@@ -48,11 +48,13 @@ struct ServerRun: Sendable {
     logger.info("\(reason): stopping; a second signal exits immediately")
     reloading.cancel()
     await server.stop()
-    defer { server.closeStore(logger: logger) }
-    if let export {
+    let exported = Result {
+      guard let export else { return }
       let count = try export.write(server.state)
       logger.info("exported \(count) pushes to \(export.path)")
     }
+    try server.closeStore()
+    try exported.get()
     signals.ignoreFurther()
     logger.info("stopped")
   }

@@ -69,11 +69,16 @@ struct StartedServer: Sendable {
   }
 
   /// Writes what is left to the store and closes it. For use after `stop`, when nothing reads the inbox any more.
-  func closeStore(logger: Logger) {
+  ///
+  /// - Throws: `CommandFailure` if that fails.
+  func closeStore() throws {
+    guard let writer = state.inbox.writer else { return }
     do {
-      try state.inbox.writer?.stop()
+      try writer.stop()
+    } catch let error as StoreUnavailable {
+      throw CommandFailure(.failed, "the store \(writer.store.place): \(error.problem)")
     } catch {
-      logger.error("closing the store: \(error)")
+      throw CommandFailure(.failed, "closing the store \(writer.store.place): \(error)")
     }
   }
 

@@ -49,11 +49,24 @@ extension StoreSettings.Place {
 }
 
 extension StoreSettings {
+  /// A setting with another value than its default that has an effect only with a store.
+  private var settingWithoutStore: Setting? {
+    if options.durability != .soon { return .durable }
+    if options.failurePolicy != .refuse { return .storeFailure }
+    return options.retention == nil ? nil : .retain
+  }
+
   /// Opens the store; nil for an inbox in memory.
   ///
   /// - Throws: `CommandFailure` if the store cannot be used.
   func open(logger: Logger) throws -> RecordWriter? {
-    guard case .sqlite(let path, let recent) = place else { return nil }
+    guard case .sqlite(let path, let recent) = place else {
+      if let setting = settingWithoutStore {
+        throw CommandFailure(
+          .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
+      }
+      return nil
+    }
     var options = options
     if let recent { options.recentRecords = recent }
     let store: SQLiteStore
@@ -67,7 +80,6 @@ extension StoreSettings {
     return RecordWriter(store, options) { event in
       switch event {
       case .failed(let problem): logger.error("the store \(path) fails: \(problem): \(action)")
-      case .lostAtEnd(let count): logger.error("\(count) pushes could not be written to the store \(path) and are lost")
       case .recovered(let time): logger.notice("the store \(path) works again after \(DurationFormat.text(time))")
       }
     }
