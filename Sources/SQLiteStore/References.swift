@@ -26,15 +26,13 @@ struct WrittenIDs: Sendable {
 
   private mutating func id(of facts: ConnectionFacts, _ db: Database) throws -> Int64 {
     if let known = connections[ObjectIdentifier(facts)] { return known.id }
-    // An imported record may have any name.
-    let number = facts.id.wholeMatch(of: /c([1-9][0-9]{0,17})/).flatMap { Int($0.1) }
     try db.cachedStatement(
       sql: """
-        INSERT INTO connection (name, number, listener, environment, client, sni, tls, http, certificate, opened_ns) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     ).execute(arguments: [
-      facts.id, number, facts.listener, facts.environment.rawValue, facts.client, facts.sni,
+      facts.id, facts.listener, facts.environment.rawValue, facts.client, facts.sni,
       facts.tls,
       facts.http.rawValue, facts.certificate?.json, facts.openedAt,
     ])

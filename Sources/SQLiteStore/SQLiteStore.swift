@@ -94,7 +94,9 @@ package final class SQLiteStore: RecordStore {
         throw SQLiteStoreError.foreign(path: path)
       }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
-      if version == Schema.version, !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq"]) {
+      if version == Schema.version,
+        !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq", "last_connection"])
+      {
         throw SQLiteStoreError.foreign(path: path)
       }
     }
@@ -121,7 +123,7 @@ package final class SQLiteStore: RecordStore {
     contents.bytes = row["bytes"]
     contents.evicted = row["evicted"]
     contents.lastEvicted = row["last_evicted"]
-    contents.lastConnection = try Int.fetchOne(db, sql: "SELECT max(number) FROM connection") ?? 0
+    contents.lastConnection = row["last_connection"]
     return contents
   }
 
@@ -181,11 +183,11 @@ package final class SQLiteStore: RecordStore {
     try db.cachedStatement(
       sql: """
         UPDATE contents SET last_seq = ?, reserved_seq = ?, emptied_through = ?, count = ?, bytes = ?, evicted = ?, \
-        last_evicted = ?
+        last_evicted = ?, last_connection = ?
         """
     ).execute(arguments: [
       contents.lastSeq, contents.lastSeq + reservedSeqs, contents.emptiedThrough, contents.count, contents.bytes,
-      contents.evicted, contents.lastEvicted,
+      contents.evicted, contents.lastEvicted, contents.lastConnection,
     ])
     return result
   }

@@ -24,7 +24,7 @@ enum Schema {
         CREATE TABLE push (\(columns.joined(separator: ", ")));
         CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
         CREATE TABLE connection (
-          id INTEGER PRIMARY KEY, name TEXT, number INTEGER, listener INTEGER, environment TEXT, client TEXT, sni TEXT,
+          id INTEGER PRIMARY KEY, name TEXT, listener INTEGER, environment TEXT, client TEXT, sni TEXT,
           tls TEXT, http TEXT, certificate TEXT, opened_ns INTEGER);
         CREATE TABLE provider_token (
           id INTEGER PRIMARY KEY, key_id TEXT, team_id TEXT, issued_at INTEGER, signature TEXT);
@@ -35,8 +35,8 @@ enum Schema {
           \(RecordColumn.Hashed.allCases.map { "\($0.rawValue) BLOB" }.joined(separator: ", ")));
         CREATE TABLE contents (
           last_seq INTEGER, reserved_seq INTEGER, emptied_through INTEGER, count INTEGER, bytes INTEGER, evicted INTEGER,
-          last_evicted INTEGER);
-        INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0, 0);
+          last_evicted INTEGER, last_connection INTEGER);
+        INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0, 0, 0);
         \(view)
         """)
   }

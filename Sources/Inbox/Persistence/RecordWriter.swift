@@ -121,6 +121,8 @@ package final class RecordWriter: Sendable {
   private let isStopping = Atomic<Bool>(false)
   private let failing = Atomic<Bool>(false)
   private let hasBacklog = Atomic<Bool>(false)
+  /// The number of the newest connection.
+  private let newestConnection: Synchronization.Atomic<Int>
   /// Records up to this `seq` were removed because the inbox was emptied.
   private let emptied = Atomic<Int>(0)
   /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
@@ -137,6 +139,7 @@ package final class RecordWriter: Sendable {
     self.store = store
     self.options = options
     self.report = report
+    newestConnection = .init(store.initialContents.lastConnection)
     emptied.store(store.initialContents.emptiedThrough, ordering: .relaxed)
   }
 
@@ -152,6 +155,9 @@ package final class RecordWriter: Sendable {
     let since = writingSince.load(ordering: .relaxed)
     return since != 0 && MachineTime.nanoseconds - since > Self.stallTime
   }
+
+  /// Notes the number of a new connection, so that it is not used again after a restart.
+  package func didOpen(connection number: Int) { newestConnection.store(number, ordering: .relaxed) }
 
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
@@ -356,6 +362,7 @@ package final class RecordWriter: Sendable {
           of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
       else { return nil }
       var batch = taken.batch
+      batch.contents.lastConnection = newestConnection.load(ordering: .relaxed)
       // With the lock of the inbox, so that a connection that appends later waits for the next batch.
       if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
       batch.excess = max(0, batch.contents.count - inbox.maxRecords)

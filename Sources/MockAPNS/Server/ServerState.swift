@@ -138,7 +138,9 @@ package final class ServerState: Sendable {
 
   /// Returns the number of the next connection, from 1.
   func nextConnectionNumber() -> UInt64 {
-    connectionsMade.add(1, ordering: .relaxed).newValue
+    let number = connectionsMade.add(1, ordering: .relaxed).newValue
+    inbox.writer?.didOpen(connection: Int(clamping: number))
+    return number
   }
 }
 

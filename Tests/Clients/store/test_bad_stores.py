@@ -46,7 +46,6 @@ def test_a_database_of_another_program_with_a_table_of_the_same_name(refused, pa
     refused(path, "another program")
 
 
-@pytest.mark.xfail(strict=True, reason="SQLiteStore.contents subscripts rows: a missing column is a fatal error of GRDB")
 def test_a_database_of_another_program_with_all_the_names(refused, path):
     """Its tables have other columns."""
     with sqlite3.connect(path) as db:
@@ -58,7 +57,6 @@ def test_a_database_of_another_program_with_all_the_names(refused, path):
     refused(path)
 
 
-@pytest.mark.xfail(strict=True, reason="SQLiteStore.checkFile accepts it: 'failed: no such table: push', without a repair")
 def test_a_database_without_tables_but_with_a_version(refused, path):
     """A program that has created its file and no table yet."""
     with sqlite3.connect(path) as db:
@@ -162,7 +160,6 @@ def test_a_second_server_on_the_same_file(serve, start, path, device):
     assert stores.status(server)["store"]["problem"] is None
 
 
-@pytest.mark.xfail(strict=True, reason="FileLock locks PATH.lock without resolving symbolic links: both servers write")
 def test_a_second_server_on_a_link_to_the_same_file(serve, start, path):
     server = start(*stores.flags(path))
     stores.load(server, 10)

@@ -173,8 +173,6 @@ def test_a_removed_delayed_push_does_not_return_with_its_outcome(server, path, d
     assert 1 not in [row["seq"] for row in stores.pushes_view(path)]
 
 
-@pytest.mark.xfail(strict=True, reason="records of a snapshot that are in the file only are removed under it: the rest is "
-                                       "left out, and the export ends as if it were whole")
 def test_an_export_is_whole_or_fails_when_the_inbox_is_emptied(server):
     """With an inbox in memory, the export contains all pushes of its beginning."""
     body = b'{"aps":{"alert":"%s"}}' % (b"x" * 3_000)

@@ -11,9 +11,6 @@ from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
 
-not_counted = pytest.mark.xfail(
-    strict=True, reason="only connections with a written record count after a restart: StoredContents.lastConnection")
-
 
 @pytest.fixture
 def path(tmp_path):
@@ -89,7 +86,6 @@ def test_names_of_connections_are_not_used_again_after_the_inbox_was_emptied(res
     assert former not in connections(server)
 
 
-@not_counted
 def test_the_name_of_a_connection_without_a_push_is_not_used_again(restart):
     """The log of the first server names it."""
     server = restart()
@@ -110,7 +106,6 @@ def test_generated_apns_ids_are_not_repeated_with_the_same_seed(restart):
     assert [record["apns"]["id"] for record in stores.everything(server)] == ids
 
 
-@not_counted
 def test_generated_apns_ids_of_pushes_that_are_not_recorded_are_not_repeated(restart):
     server = restart(None, "--seed", "7", "--record", "counters")
     ids = push(server, 3)

@@ -187,8 +187,6 @@ def test_pushes_that_age_while_no_server_runs_are_removed(start, path):
     assert start(*stores.flags(path)).api("GET", "/pushes")["evicted"] == 5
 
 
-@pytest.mark.xfail(strict=True, reason="RecordWriter.takeBatch: batches that continue a removal have no `oldestTime`, "
-                                       "so that at most 2000 pushes are removed every ten seconds")
 def test_many_old_pushes_are_removed(start, path):
     """More than one transaction removes at a time."""
     server = start(*stores.flags(path))

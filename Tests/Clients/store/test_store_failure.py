@@ -154,7 +154,6 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(
     assert (record["outcome"], record["served"]["status"]) == ("accepted", 200)
 
 
-@pytest.mark.xfail(strict=True, reason="Inbox.snapshot reads the old state from the file when its flush has timed out")
 def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_at_once(delayed, device):
     """Its client has the answer, so the next query finds it."""
     assert delayed.api("GET", "/pushes/1")["outcome"] == "accepted"
@@ -233,8 +232,6 @@ def test_pushes_behind_a_waiting_answer_are_refused_too(start, lock):
         assert wire.response(first).status == 200
 
 
-@pytest.mark.xfail(strict=True, reason="RecordWriter.stop does not wait for the second batch, so that its loss is not "
-                                       "reported; exit code 0")
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, lock):
     """Pushes that were answered but cannot be written are lost: the log states how many."""
     server = Server(binary, certs, *stores.flags(lock.path))

@@ -35,7 +35,6 @@ def test_an_invalid_setting_of_the_store(serve, tmp_path, flags, says):
     assert list(tmp_path.iterdir()) == [], "the file is created only if all settings are valid"
 
 
-@pytest.mark.xfail(strict=True, reason="StoreSettings does not check it: the flags are ignored")
 @pytest.mark.parametrize("flags", [["--durable", "answer"], ["--store-failure", "drop"], ["--retain", "1h"]])
 def test_a_setting_of_a_store_without_a_store(serve, flags):
     """A user who sets it without `--store` expects an effect that it does not have."""
