@@ -11,20 +11,25 @@ TIMEOUT = 240  # seconds for h2load; a debug build with a sanitizer is slow
 pytestmark = [pytest.mark.serial, pytest.mark.timeout(400)]
 
 
+def fill(server, number, folder):
+    """Sends equal pushes."""
+    if shutil.which("h2load") is None:
+        pytest.skip("no h2load on this machine, which makes the pushes: apt-get install nghttp2-client")
+    body = folder / "body"
+    body.write_text('{"aps":{"alert":{"title":"One of many","body":"Text"}}}')
+    subprocess.run(
+        ["h2load", "-n", str(number), "-c", "4", "-m", "100", "-d", str(body), "-H", f"authorization: {server.bearer}",
+         "-H", "apns-topic: com.example.app", "-H", "apns-push-type: alert", f"{server.url}/3/device/{'ab12' * 16}"],
+        check=True, capture_output=True, timeout=TIMEOUT)
+
+
 @pytest.fixture(scope="module")
 def full(binary, certs, tmp_path_factory):
     """A server with this many pushes in its inbox."""
     from support.server import Server
 
-    if shutil.which("h2load") is None:
-        pytest.skip("no h2load on this machine, which makes the pushes: apt-get install nghttp2-client")
     server = Server(binary, certs)
-    body = tmp_path_factory.mktemp("many") / "body"
-    body.write_text('{"aps":{"alert":{"title":"One of many","body":"Text"}}}')
-    subprocess.run(
-        ["h2load", "-n", str(NUMBER), "-c", "4", "-m", "100", "-d", str(body), "-H", f"authorization: {server.bearer}",
-         "-H", "apns-topic: com.example.app", "-H", "apns-push-type: alert", f"{server.url}/3/device/{'ab12' * 16}"],
-        check=True, capture_output=True, timeout=TIMEOUT)
+    fill(server, NUMBER, tmp_path_factory.mktemp("many"))
     yield server
     assert server.stop() == 0
 
@@ -75,3 +80,25 @@ def test_new_pushes_appear_in_a_full_list(full, open_page, provider, device):
     view.row("One more").wait_for()
     view.page.get_by_label("Search pushes").fill(f"token:{device}")
     view.until("() => document.querySelectorAll('.row').length === 1")
+
+
+def test_a_long_list_of_a_store_is_loaded_as_far_as_it_is_scrolled(start, open_page, tmp_path):
+    number = 13_000
+    server = start("--store", f"sqlite:{tmp_path / 'inbox.db'}?memory_records=500")
+    fill(server, number, tmp_path)
+    assert server.api("GET", "/pushes", order="desc")["matched"] is None
+    assert server.api("GET", "/pushes", order="desc", count="exact")["matched"] == number
+    view = open_page(server).live()
+    view.row("One of many").first.wait_for()
+    # The length of the list is not known: it grows by a part at a time.
+    height = "() => document.querySelector('.list-space').offsetHeight / 32"
+    assert view.page.evaluate(height) < number
+    first = view.page.locator('.row[data-seq="1"] .row-title')
+    for _ in range(100):
+        view.page.evaluate("() => { const list = document.querySelector('.list'); list.scrollTop = list.scrollHeight; }")
+        if first.count():
+            break
+        view.page.wait_for_timeout(200)
+    first.wait_for()
+    assert view.page.evaluate(height) == number
+    assert not view.complaints
