@@ -253,8 +253,15 @@ final class InboxNotifier: Sendable {
     var selection = Selection.allKinds
     selection.after = seq
     var iterator = InboxIterator(snapshot, selection)
-    // Without the records of a store that cannot be read; the event streams then report a gap.
-    let records = (try? iterator.next()) ?? []
+    let records: [Record]
+    do {
+      records = try iterator.next() ?? []
+    } catch {
+      // For listeners, records of a store that cannot be read are evicted ones: waits are then inconclusive, and event
+      // streams report a gap.
+      let last = max(seq, snapshot.lastSeq)
+      return InboxChanges(after: seq, through: last, removed: last - seq, evictedThrough: last)
+    }
     return InboxChanges(
       records: records, after: seq, through: max(seq, iterator.through),
       removed: max(0, iterator.through - seq - records.count),

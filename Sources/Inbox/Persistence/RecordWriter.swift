@@ -109,7 +109,6 @@ package final class RecordWriter: Sendable {
     var lastRetention: ContinuousClock.Instant?
     var storedSeq: Int
     var stoppedAt: ContinuousClock.Instant?
-    var isPartial = false
   }
 
   private let state = NIOLockedValueBox(State())
@@ -316,7 +315,8 @@ package final class RecordWriter: Sendable {
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
-      !batch.isEmpty || isRequired || failing.load(ordering: .relaxed) || unstored.overflow
+      // While something is wrong, writing finds out whether it still is.
+      !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit
     else {
       finish(batch, StoreBatch.Result(), of: inbox)

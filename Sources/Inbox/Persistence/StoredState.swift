@@ -44,9 +44,10 @@ struct StoredState: Sendable {
   /// Returns the state of a record that is not in memory, if it was changed and that is not written yet.
   func changedRecord(_ seq: Int) -> Record? { changed[seq] ?? beingWritten[seq] }
 
-  /// The current state of records whose change is not written yet.
-  var unwrittenChanges: [Int: Record] {
-    beingWritten.isEmpty ? changed : beingWritten.merging(changed) { _, newer in newer }
+  /// The current state of records with a `seq` below `first` whose change is not written yet.
+  func unwrittenChanges(before first: Int) -> [Int: Record] {
+    guard hasChanges(before: first) else { return [:] }
+    return beingWritten.merging(changed) { _, newer in newer }.filter { $0.key < first }
   }
 
   /// Whether a record with a `seq` below `first` was changed or removed and that is not written yet.
@@ -100,13 +101,21 @@ struct StoredState: Sendable {
     }
     let isPartial = result.appended.count >= limit
     let lastSeq = isPartial ? result.appended.last?.seq ?? lastSeq : lastSeq
+    result.contents.count = count
+    result.contents.bytes = bytes
+    if isPartial {
+      new.after = lastSeq
+      records.forEach(in: new) { record in
+        result.contents.count -= 1
+        result.contents.bytes -= record.storedSize
+        return true
+      }
+    }
     result.changed = Array(changed.values)
     result.deleted = deleted
     result.isEmptied = isEmptied
     result.contents.lastSeq = lastSeq
     result.contents.emptiedThrough = emptiedThrough
-    result.contents.count = count
-    result.contents.bytes = bytes
     result.contents.evicted = evicted.count
     result.contents.lastEvicted = evicted.last
     beingWritten = changed
@@ -186,7 +195,7 @@ extension Inbox.State {
     stored.map {
       StoredRecords(
         writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes,
-        changes: $0.unwrittenChanges)
+        changes: $0.unwrittenChanges(before: firstInMemory))
     }
   }
 }
