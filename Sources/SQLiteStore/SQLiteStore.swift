@@ -80,6 +80,8 @@ package final class SQLiteStore: RecordStore {
   /// Checks that the file is a database of this program, or empty, or missing, before anything changes it.
   private static func checkFile(_ path: String) throws {
     guard access(path, F_OK) == 0 else { return }
+    // SQLite would report an I/O error.
+    guard access(path + "/.", F_OK) != 0 else { throw SQLiteStoreError.notWritable(path: path, "it is a folder") }
     var configuration = Configuration()
     configuration.readonly = true
     let queue = try DatabaseQueue(path: path, configuration: configuration)

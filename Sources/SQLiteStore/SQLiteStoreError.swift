@@ -45,7 +45,8 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
         + "use that version, or choose another file with --store sqlite:FILE"
     case .notWritable(let path, let text):
       "cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder"
-    case .other(let path, let text): "the store \(path) failed: \(text)"
+    case .other(let path, let text):
+      "the store \(path) failed: \(text): repair the cause, or choose another file with --store sqlite:FILE"
     }
   }
 }

@@ -297,6 +297,16 @@ extension ProviderCertificate {
 extension UnsafeRawBufferPointer {
   /// Whether the bytes are UTF-8 without zeros, which many programs take for the end of a text.
   fileprivate var isText: Bool {
-    !contains(0) && (allSatisfy { $0 < 0x80 } || String(validating: self, as: UTF8.self) != nil)
+    firstPosition(of: 0) == nil && (isASCII || String(validating: self, as: UTF8.self) != nil)
+  }
+
+  /// Whether all bytes are ASCII characters. Eight bytes are tested at once, because this is done for each payload.
+  private var isASCII: Bool {
+    var offset = 0
+    while offset + 8 <= count {
+      guard loadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0 else { return false }
+      offset += 8
+    }
+    return self[offset...].allSatisfy { $0 < 0x80 }
   }
 }
