@@ -36,7 +36,7 @@ package final class SQLiteStore: RecordStore {
     self.path = path
     lock = try FileLock(path: path)
     do {
-      try Self.checkFile(path)
+      let openBlock = try Self.checkFile(path)
       var configuration = Configuration()
       configuration.label = "inbox"
       configuration.busyMode = .timeout(0.5)
@@ -50,7 +50,7 @@ package final class SQLiteStore: RecordStore {
       pool = try DatabasePool(path: path, configuration: configuration)
       try Self.migrate(pool, path: path, report)
       let (contents, block) = try pool.writeWithoutTransaction { db in
-        let (contents, block) = (try Self.contents(db), try OpenBlock(db))
+        let (contents, block) = (try Self.contents(db), openBlock ?? OpenBlock())
         // These pushes were waiting for their response when the server ended.
         try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
         return (contents, block)
@@ -78,18 +78,20 @@ package final class SQLiteStore: RecordStore {
   // MARK: - Opening
 
   /// Checks that the file is a database of this program, or empty, or missing, before anything changes it.
-  private static func checkFile(_ path: String) throws {
-    guard access(path, F_OK) == 0 else { return }
+  ///
+  /// - Returns: The block with the newest records; nil if there are no records yet.
+  private static func checkFile(_ path: String) throws -> OpenBlock? {
+    guard access(path, F_OK) == 0 else { return nil }
     // SQLite would report an I/O error.
     guard access(path + "/.", F_OK) != 0 else { throw SQLiteStoreError.notWritable(path: path, "it is a folder") }
     var configuration = Configuration()
     configuration.readonly = true
     let queue = try DatabaseQueue(path: path, configuration: configuration)
     defer { try? queue.close() }
-    try queue.read { db in
+    return try queue.read { db in
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       let tables = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-      guard !tables.isEmpty || version != 0 else { return }
+      guard !tables.isEmpty || version != 0 else { return nil }
       let columns = try String.fetchSet(
         db, sql: "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')")
       if !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
@@ -101,6 +103,7 @@ package final class SQLiteStore: RecordStore {
       {
         throw SQLiteStoreError.foreign(path: path)
       }
+      return try OpenBlock(db)
     }
   }
 
