@@ -117,7 +117,7 @@ def test_order_and_others(start, device):
 
 POLICY = {
     "name": "retry policy", "match": {"rule": "flaky"}, "count": {"at_least": 1},
-    "retries": {"max": 3, "min_first_delay": "80ms", "growing": True, "finally": "accepted"}}
+    "retries": {"max": 3, "min_first_delay": "200ms", "growing": True, "finally": "accepted"}}
 
 
 def criteria(found):
@@ -126,7 +126,7 @@ def criteria(found):
 
 def test_a_provider_that_retries_well(under, device):
     server = under(ALWAYS)
-    assert retrying(server, device, [0.1, 0.4, 1.6]) == [503, 503, 200]
+    assert retrying(server, device, [0.25, 0.5, 1.6]) == [503, 503, 200]
     found = verify(server, expect=[POLICY])
     assert found["passed"], found["text"]
     assert criteria(found)["retries.max"]["found"] == "2 retries"
@@ -134,7 +134,7 @@ def test_a_provider_that_retries_well(under, device):
 
 
 @pytest.mark.parametrize(("pauses", "wrong"), [
-    ([0, 0.4], {"retries.min_first_delay"}), ([0.3, 0.1], {"retries.growing"}), ([0.1], {"retries.finally"}),
+    ([0, 0.4], {"retries.min_first_delay"}), ([0.3, 0.1], {"retries.growing"}), ([0.25], {"retries.finally"}),
     ([], {"retries.finally"}),
 ])
 def test_a_provider_that_does_not_retry_well(under, device, pauses, wrong):

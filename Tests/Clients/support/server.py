@@ -83,6 +83,8 @@ class Server:
             if "--max-records" not in flags:
                 arguments += ["--max-records", "100000"]
         arguments += ["--certs", str(certs), "--port-file", str(self.port_file), *map(str, flags)]
+        #: Whether the server was asked to stop.
+        self.is_stopping = False
         self.log_path = self.directory / "log"
         self.out_path = self.directory / "out"
         with open(self.log_path, "wb") as log, open(self.out_path, "wb") as out:
@@ -206,13 +208,15 @@ class Server:
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
+        self.is_stopping = self.is_stopping or number in (signal.SIGTERM, signal.SIGINT)
 
     def wait(self, timeout=STOP_TIMEOUT):
         return self.process.wait(timeout=timeout)
 
     def stop(self):
-        """Sends SIGTERM and returns the exit code. The port file must be removed."""
-        if self.process.poll() is None:
+        """Sends SIGTERM, unless the test has, and returns the exit code. The port file must be removed."""
+        # A second signal would make the server exit at once.
+        if self.process.poll() is None and not self.is_stopping:
             self.signal()
         code = self.wait()
         assert not self.port_file.exists(), "the port file outlived the server"
