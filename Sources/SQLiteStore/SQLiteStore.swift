@@ -49,15 +49,13 @@ package final class SQLiteStore: RecordStore {
       }
       pool = try DatabasePool(path: path, configuration: configuration)
       try Self.migrate(pool, path: path, report)
-      let (contents, block) = try pool.writeWithoutTransaction { db in
-        let (contents, block) = (try Self.contents(db), openBlock ?? OpenBlock())
+      initialContents = try pool.writeWithoutTransaction { db in
         // These pushes were waiting for their response when the server ended.
         try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
-        return (contents, block)
+        return try Self.contents(db)
       }
-      initialContents = contents
       references = NIOLockedValueBox(ReferenceCache())
-      writing.withLockedValue { $0.block = block }
+      writing.withLockedValue { $0.block = openBlock ?? OpenBlock() }
     } catch {
       throw SQLiteStoreError(error, path: path)
     }

@@ -43,7 +43,7 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   case token
   /// The raw value of `Verdict.Credential`; null without a verdict.
   case credential
-  /// The applicable checks, one bit each.
+  /// The `id` in the table `check_list`: the applicable checks.
   case checks
   /// The status of the verdict.
   case verdictStatus

@@ -70,8 +70,8 @@ package final class RecordWriter: Sendable {
   private static let backlogLimit = 10_000
   /// The number of records that are written without waiting for more.
   private static let usualBatch = 1024
-  /// The time to wait for more records, so that a batch has many of them.
-  private static let collectingTime = 5_000
+  /// The microseconds to wait for more records, so that a batch has many of them.
+  private static let collectingTime: UInt32 = 5_000
   /// The maximum number of new records in one transaction.
   private static let batchLimit = 16_384
   /// The time without an answer of the database after which it counts as failing.
@@ -213,9 +213,7 @@ package final class RecordWriter: Sendable {
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
     evictWritten(&state)
-    if let stored = state.stored, state.nextSeq - 1 - stored.written > Self.backlogLimit {
-      hasBacklog.store(true, ordering: .relaxed)
-    }
+    if state.waitingRecords > Self.backlogLimit { hasBacklog.store(true, ordering: .relaxed) }
     signal()
   }
 
@@ -277,7 +275,7 @@ package final class RecordWriter: Sendable {
         _ = wakeUp.wait(timeout: .now() + Self.retryTime)
         isSignaled.store(false, ordering: .sequentiallyConsistent)
         if options.durability == .soon, !skipsCollecting.exchange(false, ordering: .acquiringAndReleasing) {
-          inbox.waitForMore(than: Self.usualBatch, microseconds: Self.collectingTime)
+          if inbox.waitingRecords < Self.usualBatch { usleep(Self.collectingTime) }
         }
         writeAll(of: inbox, &progress)
       }
@@ -380,13 +378,8 @@ package final class RecordWriter: Sendable {
       state.stored?.didWrite(through: lastSeq, result)
       state.evict(result.evicted)
       evictWritten(&state)
-      updateBacklog(&state)
+      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
     }
-  }
-
-  private func updateBacklog(_ state: inout Inbox.State) {
-    let backlog = state.nextSeq - 1 - (state.stored?.written ?? 0)
-    hasBacklog.store(backlog > Self.backlogLimit, ordering: .relaxed)
   }
 
   private func complete(_ number: Int) {
@@ -440,19 +433,13 @@ package final class RecordWriter: Sendable {
       _ = state.records.remove(batch.appended.map(\.seq))
       state.stored?.didLose(batch, lost)
       state.evict(lost)
-      updateBacklog(&state)
+      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
       return lost.count
     }
-    state.withLockedValue { $0.figures.lost += count }
-    if atEnd { state.withLockedValue { $0.lostAtEnd += count } }
-  }
-}
-
-extension Inbox {
-  /// Waits a moment unless many records wait to be written.
-  fileprivate func waitForMore(than count: Int, microseconds: Int) {
-    let waiting = state.withLockedValue { state in state.nextSeq - 1 - (state.stored?.written ?? 0) }
-    if waiting < count { usleep(UInt32(microseconds)) }
+    state.withLockedValue { state in
+      state.figures.lost += count
+      if atEnd { state.lostAtEnd += count }
+    }
   }
 }
 

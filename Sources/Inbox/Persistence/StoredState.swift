@@ -168,10 +168,8 @@ extension Record {
 }
 
 extension Inbox {
-  /// The number of records that are not written to the store yet.
-  package var waitingRecords: Int {
-    state.withLockedValue { state in state.stored.map { state.nextSeq - 1 - $0.written } ?? 0 }
-  }
+  /// The number of records that are not written to the store yet; 0 without one.
+  package var waitingRecords: Int { state.withLockedValue(\.waitingRecords) }
 }
 
 extension Inbox.State {
@@ -183,6 +181,9 @@ extension Inbox.State {
     lastEvicted = contents.lastEvicted
     stored = StoredState(contents)
   }
+
+  /// The number of records that are not written to the store yet; 0 without one.
+  var waitingRecords: Int { stored.map { nextSeq - 1 - $0.written } ?? 0 }
 
   /// The `seq` from which records are in memory.
   var firstInMemory: Int { records.first ?? nextSeq }
