@@ -180,7 +180,7 @@ def test_the_clock_of_the_server_does_not_change_delays(under, device):
     server = under(ALWAYS)
     server.command("clock", "freeze")
     push(server, device, alert("again"))
-    time.sleep(0.1)
+    time.sleep(0.25)
     server.api("POST", "/clock/advance", {"by": "1h"})
     push(server, device, alert("again"))
     row = criteria(verify(server, expect=[POLICY]))["retries.min_first_delay"]
