@@ -4,6 +4,9 @@ import pytest
 
 from support.browser import accessibility
 
+# axe takes seconds for each of the sizes, and a minute for all of them while other tests keep the machine busy.
+pytestmark = pytest.mark.timeout(300)
+
 VIEWS = {
     "empty search": "/?q=status:999", "list": "/", "preview": "/?push=1", "payload": "/?push=1&tab=payload", "headers": "/?push=1&tab=headers",
     "auth": "/?push=1&tab=auth", "verdict": "/?push=2&tab=verdict", "timeline": "/?push=1&tab=timeline", "faulted": "/?push=3",
