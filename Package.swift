@@ -80,6 +80,12 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
+    // The inbox in a database that several servers share. libpq is loaded when it is needed.
+    .target(
+      name: "PostgreSQLStore",
+      dependencies: [
+        "APNSRules", "Inbox", "PlatformLibc", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
@@ -122,7 +128,7 @@ let package = Package(
       name: "APNSMockCommand",
       dependencies: [
         "AdminAPI", "APNSRules", "ClientCommands", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "SQLiteStore", "TLSEngine",
+        "PlatformLibc", "PostgreSQLStore", "SQLiteStore", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -7,7 +7,8 @@ internal import Notation
 
 /// The middleware of all requests: access control, problem documents for errors, common response header fields.
 struct AdminMiddleware: RouterMiddleware {
-  let access: AccessRules
+  /// Nil if access was checked before.
+  let access: AccessRules?
   let routes: [Route]
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
@@ -24,7 +25,7 @@ struct AdminMiddleware: RouterMiddleware {
   ) async throws -> Response {
     var response: Response
     do {
-      try access.check(request)
+      try access?.check(request)
       try checkReadOnly(request)
       response = try await next(request, context)
     } catch let problem as Problem {

@@ -17,7 +17,7 @@ struct AnalysisRoutes: Sendable {
     return routes.map(\.onQueryExecutor)
   }
 
-  private func findings(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func findings(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let buckets = try parameters.removeBuckets()
     var selection = try Selection(parameters.all, in: source.filterContext(source.inbox.snapshot()))
@@ -28,7 +28,7 @@ struct AnalysisRoutes: Sendable {
     return .json { summary.writeMembers(to: &$0) }
   }
 
-  private func explain(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func explain(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
     let evaluations = source.evaluateRules(of: record)
     return .json {
@@ -36,7 +36,7 @@ struct AnalysisRoutes: Sendable {
     }
   }
 
-  private func statistics(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func statistics(_ request: Request, _ context: AdminContext) async throws -> Response {
     let snapshot = source.inbox.snapshot()
     var parameters = try QueryParameters(request)
     var statistics = InboxStatistics(buckets: try parameters.removeBuckets())

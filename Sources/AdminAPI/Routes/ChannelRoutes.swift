@@ -12,7 +12,7 @@ struct ChannelRoutes: Sendable {
     [.get("/channels", list), .post("/channels", add), .delete("/channels", remove)]
   }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
     let names = ["bundle_id", "environment"]
     let page = try ListPage(request, additionalNames: names)
     var parameters = try QueryParameters(request)
@@ -28,7 +28,7 @@ struct ChannelRoutes: Sendable {
     }
   }
 
-  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["bundle_id", "environment", "id", "message_storage_policy"])
     let bundleID = try body.required("bundle_id", hint: "It is the bundle id of the channel's app.")
     guard CertificateFolder.isTopic(bundleID), PushType.bundleID(of: bundleID) == bundleID else {
@@ -69,7 +69,7 @@ struct ChannelRoutes: Sendable {
     }
   }
 
-  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func remove(_ request: Request, _ context: AdminContext) throws -> Response {
     var parameters = try QueryParameters(request)
     let bundleID = try parameters.remove("bundle_id")
     let environment = try parameters.remove("environment", PushEnvironment.self)

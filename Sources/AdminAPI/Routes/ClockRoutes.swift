@@ -13,9 +13,9 @@ struct ClockRoutes: Sendable {
     case real, frozen
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) -> Response { shown }
+  private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
 
-  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["mode", "now"])
     let now = try body.time("now")
     switch try body.choice("mode", Mode.self) {
@@ -32,7 +32,7 @@ struct ClockRoutes: Sendable {
     return shown
   }
 
-  private func advance(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func advance(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["by"])
     let hint = "It must be a duration such as 90s, 20m or 1h30m; a negative one sets the clock back."
     let text = try body.required("by", hint: hint)

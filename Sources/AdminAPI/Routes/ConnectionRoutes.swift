@@ -25,7 +25,7 @@ struct ConnectionRoutes: Sendable {
 
   // MARK: - Queries
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
     var parameters = try QueryParameters(request)
     let text = try parameters.remove("state")
     if let other = parameters.all.first {
@@ -50,7 +50,7 @@ struct ConnectionRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard let log = state.connections.logs.first(where: { $0.id == id }) else {
       throw Problem.notFound(
@@ -69,7 +69,7 @@ struct ConnectionRoutes: Sendable {
 
   // MARK: - Commands
 
-  private func goAway(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func goAway(_ request: Request, _ context: AdminContext) async throws -> Response {
     let fields = Action.goAwayFields
     let body = try await JSONBody(request, allowing: ConnectionScope.members + fields)
     let scope = try ConnectionScope(body, listeners: state.listeners.count)

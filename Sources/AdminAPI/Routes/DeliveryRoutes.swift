@@ -20,12 +20,12 @@ struct DeliveryRoutes: Sendable {
 
   // MARK: - Delivery log
 
-  private func show(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: state).find(context)
     return .json { write(record, to: &$0) }
   }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let names = ["apns_unique_id", "apns_id"]
     let hint = "Use ?apns_unique_id= with the header of an accepted push in the sandbox, or ?apns_id=."
@@ -51,7 +51,7 @@ struct DeliveryRoutes: Sendable {
 
   /// Writes the delivery of a push.
   private func write(_ record: Record, to writer: inout JSONWriter) {
-    var entries = state.devices.log(of: record.seq) ?? []
+    var entries = state.devices.log(of: state.inbox.number(of: record.seq)) ?? []
     if entries.isEmpty, let delivery = record.delivery, delivery != .received {
       entries.append(DeliveryLogEntry(state: delivery, time: record.finishedAt ?? record.receivedAt))
     }
@@ -82,7 +82,7 @@ struct DeliveryRoutes: Sendable {
 
   // MARK: - Notifications
 
-  private func notifications(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func notifications(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard let contents = state.devices.contents(of: id) else { throw state.problem(.unknownDevice(id)) }
     let shown = contents.shown.compactMap { shown in
@@ -110,12 +110,12 @@ struct DeliveryRoutes: Sendable {
         }
       }
       writer.arrayMember("stored") { writer in
-        for push in contents.stored { writer.integer(push.seq) }
+        for push in contents.stored { writer.integer(state.inbox.seq(of: push.seq)) }
       }
     }
   }
 
-  private func stream(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func stream(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     let slot = try waits.enter()
     let notifications: AsyncStream<DeliveryControl.Notification>
@@ -127,12 +127,14 @@ struct DeliveryRoutes: Sendable {
     let channel = DisconnectCancellation.channel
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
-      body: ResponseBody { writer in
+      body: ResponseBody { [inbox = state.inbox] writer in
         var body = writer
         let (pieces, feed) = AsyncStream.makeStream(
           of: ByteBuffer.self, bufferingPolicy: .bufferingNewest(DeliveryControl.listenerBuffer))
         let forwarding = Task {
-          for await notification in notifications { feed.yield(ByteBuffer(notification)) }
+          for await notification in notifications {
+            feed.yield(ByteBuffer(notification, seq: await inbox.settledSeq(of: notification.received.seq)))
+          }
           feed.yield(ByteBuffer(string: "event: end\ndata: {\"message\":\"the server stops\"}\n\n"))
           feed.finish()
         }
@@ -192,7 +194,7 @@ private struct ShownNotification {
   }
 
   func write(to writer: inout JSONWriter) {
-    writer.member("seq", shown.seq)
+    writer.member("seq", record.seq)
     writer.member("bundle_id", shown.bundleID)
     writer.member("environment", shown.environment.rawValue)
     record.writeNotification(to: &writer)
@@ -212,11 +214,13 @@ extension Record {
 
 extension ByteBuffer {
   /// Creates the event of a notification. Its payload fits `xcrun simctl push`: it names its app.
-  fileprivate init(_ notification: DeliveryControl.Notification) {
+  ///
+  /// - Parameter seq: The `seq` of the push.
+  fileprivate init(_ notification: DeliveryControl.Notification, seq: Int) {
     let received = notification.received
     var writer = JSONWriter()
     writer.object { writer in
-      writer.member("seq", received.seq)
+      writer.member("seq", seq)
       writer.member("bundle_id", received.bundleID)
       writer.member("environment", received.environment.rawValue)
       writer.member("state", received.state.text)

@@ -6,7 +6,7 @@ internal import Notation
 
 /// The list of registered device tokens, its search, and the lookup of several tokens.
 extension DeviceRoutes {
-  func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  func list(_ request: Request, _ context: AdminContext) async throws -> Response {
     let list = try ListPage(request, additionalNames: ["search", "tokens"])
     var parameters = try QueryParameters(request)
     let search = try parameters.remove("search") ?? ""

@@ -22,12 +22,12 @@ struct DeviceRoutes: Sendable {
 
   // MARK: - Tokens
 
-  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token"] + Self.members)
     return try register(try body.required("token", hint: "Use the device token in hexadecimal."), body)
   }
 
-  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token"] + Self.members)
     let token = try Self.checked(context.parameters.get("id") ?? "")
     if let other = try body.text("token"), other.lowercased() != token {
@@ -56,14 +56,14 @@ struct DeviceRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard DeviceToken.isWellFormed(id) else { return try .json(description(of: id)) }
     guard let token = state.devices.token(id) else { throw Self.unknown(id) }
     return .json { token.write(to: &$0) }
   }
 
-  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func remove(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     if DeviceToken.isWellFormed(id) {
       guard state.devices.remove(id) else { throw Self.unknown(id) }
@@ -108,7 +108,7 @@ struct DeviceRoutes: Sendable {
     }
   }
 
-  private func perform(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func perform(_ request: Request, _ context: AdminContext) async throws -> Response {
     let id = context.parameters.get("id") ?? ""
     let name = context.parameters.get("action") ?? ""
     // First, so that forms of other web pages are rejected for their content type, whatever the action.
@@ -220,7 +220,7 @@ struct DeviceRoutes: Sendable {
 
   // MARK: - Subscriptions
 
-  private func subscriptions(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func subscriptions(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard state.devices.device(id) != nil else { throw state.problem(.unknownDevice(id)) }
     let channels = state.devices.subscriptions(of: id)
@@ -231,7 +231,7 @@ struct DeviceRoutes: Sendable {
     }
   }
 
-  private func subscribe(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func subscribe(_ request: Request, _ context: AdminContext) async throws -> Response {
     let id = context.parameters.get("id") ?? ""
     let body = try await JSONBody(request, allowing: ["channel", "bundle_id", "environment"])
     let name = try body.required("channel", hint: "It is the id of a channel, in base64.")
@@ -242,7 +242,7 @@ struct DeviceRoutes: Sendable {
     return .json(channel.write)
   }
 
-  private func unsubscribe(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func unsubscribe(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     var parameters = try QueryParameters(request)
     guard let given = try parameters.remove("channel"), parameters.all.isEmpty else {

@@ -13,7 +13,7 @@ struct EventRoutes: Sendable {
 
   var routes: [Route] { [.stream("/events", stream)] }
 
-  private func stream(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func stream(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let given = try parameters.remove("last_event_id")
     // A condition on findings analyzes the whole inbox.

@@ -14,7 +14,7 @@ struct ExportRoutes: Sendable {
     ]
   }
 
-  private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func export(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let format = try Self.format(parameters.remove("format"))
     let inbox = source.inbox
@@ -34,7 +34,7 @@ struct ExportRoutes: Sendable {
       })
   }
 
-  private func curl(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func curl(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
     let (port, caPath) = source.target(ofListener: record.connection.listener)
     do throws(NotRenderable) {
@@ -52,7 +52,7 @@ struct ExportRoutes: Sendable {
     caPath.lastIndex(of: "/").map { String(caPath[..<$0]) } ?? "."
   }
 
-  private func simulatorFile(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func simulatorFile(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
     do throws(NotRenderable) {
       return Response(

@@ -17,9 +17,9 @@ struct FaultRoutes: Sendable {
     ]
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) -> Response { shown }
+  private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
 
-  private func use(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func use(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["name", "params", "seed", "ttl"])
     let name = try body.required("name", hint: "It must be a profile's name such as flaky-503, or flaky-503?rate=0.4.")
     let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init)
@@ -29,12 +29,12 @@ struct FaultRoutes: Sendable {
     return shown
   }
 
-  private func useHealthy(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func useHealthy(_ request: Request, _ context: AdminContext) -> Response {
     faults.useHealthy()
     return shown
   }
 
-  private func setParameters(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func setParameters(_ request: Request, _ context: AdminContext) async throws -> Response {
     let values = try await JSONBody(request).scalars()
     guard !values.isEmpty else {
       throw Problem.badRequest(

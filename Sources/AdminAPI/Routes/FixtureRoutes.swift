@@ -16,7 +16,7 @@ struct FixtureRoutes: Sendable {
   /// The maximum size of fixtures in a request, in bytes.
   private static let bodyLimit = 64 << 20
 
-  private func save(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func save(_ request: Request, _ context: AdminContext) throws -> Response {
     let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
       status: .ok, headers: [.contentType: JSONBody.type],
@@ -29,7 +29,7 @@ struct FixtureRoutes: Sendable {
       })
   }
 
-  private func load(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func load(_ request: Request, _ context: AdminContext) async throws -> Response {
     let document = try await Self.document(in: request)
     let contents = try await QueryExecutor.run { [state] in
       try state.load([document], limits: FixtureReader.clientText)
@@ -37,7 +37,7 @@ struct FixtureRoutes: Sendable {
     return .json { contents.write(to: &$0) }
   }
 
-  private func lint(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
     let document = try await Self.document(in: request)
     let configuration = state.configuration
     let contents = try await QueryExecutor.run {

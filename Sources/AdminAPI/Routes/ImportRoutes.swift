@@ -14,7 +14,7 @@ struct ImportRoutes: Sendable {
 
   var routes: [Route] { [.post("/import", importExport)] }
 
-  private func importExport(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func importExport(_ request: Request, _ context: AdminContext) async throws -> Response {
     try RequestBody.type(of: request, among: ["application/x-ndjson", JSONBody.type])
     try limit.enter()
     defer { limit.leave() }

@@ -10,12 +10,12 @@ struct KeyRoutes: Sendable {
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
     let keys = keys.load().keys.values.sorted { $0.keyID < $1.keyID }
     return try ListPage(request).response(keys, by: \.keyID, TrustedKey.write)
   }
 
-  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let keyID = try Self.identifier(context.parameters.get("key_id") ?? "", "key_id")
     let body = try await JSONBody(
       request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "team_topics", "related_key_id"])
@@ -45,7 +45,7 @@ struct KeyRoutes: Sendable {
     return .stored(at: "/keys/\(keyID)", isNew: result == .added) { $0.object(key.write) }
   }
 
-  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func remove(_ request: Request, _ context: AdminContext) throws -> Response {
     let keyID = context.parameters.get("key_id") ?? ""
     let wasTrusted = keys.update { trusted in
       guard trusted.keys[keyID] != nil else { return false }

@@ -15,7 +15,7 @@ struct MetricsRoutes: Sendable {
 
   var routes: [Route] { [.get("/metrics", metrics)] }
 
-  private func metrics(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func metrics(_ request: Request, _ context: AdminContext) -> Response {
     let accepts = request.headers[.accept]?.lowercased() ?? ""
     let format: MetricsText.Format = accepts.contains("application/openmetrics-text") ? .openMetrics : .prometheus
     var text = MetricsText(format)

@@ -21,7 +21,7 @@ struct ProfileRoutes: Sendable {
 
   // MARK: - Library
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
     let page = try ListPage(request)
     let library = faults.library.load()
     let names = library.names
@@ -39,7 +39,7 @@ struct ProfileRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     let library = faults.library.load()
     guard let entry = entry(name, library) else {
@@ -48,7 +48,7 @@ struct ProfileRoutes: Sendable {
     return .json(entry.writeAll)
   }
 
-  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let name = context.parameters.get("name") ?? ""
     if let problem = ProfileName.problem(with: name) {
       throw Problem.badRequest(
@@ -62,7 +62,7 @@ struct ProfileRoutes: Sendable {
     return .stored(at: "/profiles/\(name)", isNew: isNew) { $0.object(entry.writeAll) }
   }
 
-  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func remove(_ request: Request, _ context: AdminContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     let current = faults.selection.selectedProfile.source
     if current.origin == .uploaded, current.name == name {
@@ -83,7 +83,7 @@ struct ProfileRoutes: Sendable {
     return Response(status: .noContent)
   }
 
-  private func reload(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func reload(_ request: Request, _ context: AdminContext) async throws -> Response {
     _ = try await JSONBody(request, allowing: [])
     let problems = faults.reload()
     return .json { $0.arrayMember("problems") { problems.write(to: &$0) } }
@@ -95,7 +95,7 @@ struct ProfileRoutes: Sendable {
 
   // MARK: - Checks without activation
 
-  private func lint(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request, wrapper: "source")
     let loaded = try faults.library.load().profile(of: Self.sent(text))
     return .json { writer in
@@ -104,7 +104,7 @@ struct ProfileRoutes: Sendable {
     }
   }
 
-  private func simulate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func simulate(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["name", "source", "params", "seed", "pushes"])
     let library = faults.library.load()
     let profile: Profile

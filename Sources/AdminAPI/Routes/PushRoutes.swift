@@ -21,7 +21,7 @@ struct PushRoutes: Sendable {
     Route.delete("/pushes", PushRoutes(source: state).delete).onQueryExecutor
   }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func list(_ request: Request, _ context: AdminContext) async throws -> Response {
     let inbox = source.inbox
     let snapshot = inbox.snapshot()
     let rulebook = source.rulebook
@@ -31,7 +31,7 @@ struct PushRoutes: Sendable {
     return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
 
-  private func seqs(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func seqs(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let field = try Self.word(parameters.remove("sort"), "sort", SortField.self) ?? .seq
     let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
@@ -60,7 +60,7 @@ struct PushRoutes: Sendable {
     }
   }
 
-  private func delete(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func delete(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let all = try parameters.remove("all")
     guard all == nil || all == "true" else {
@@ -84,7 +84,7 @@ struct PushRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, attempts) = try await find(context)
     let rulebook = source.rulebook
     source.inbox.updateFindings(by: rulebook)
@@ -98,7 +98,7 @@ struct PushRoutes: Sendable {
     }
   }
 
-  private func payload(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func payload(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await find(context)
     // A body that is not JSON could be HTML with a script; its content type prevents browsers from rendering it.
     let type = record.payloadProblem == nil ? "application/json" : "application/octet-stream"
@@ -108,7 +108,7 @@ struct PushRoutes: Sendable {
 
   /// Returns the record that the path names: by its `seq`, or by an `apns-id`, which selects the newest attempt with
   /// that id. In the latter case also returns the `seq` of all attempts.
-  func find(_ context: BasicRequestContext) async throws -> (record: Record, attempts: [Int]?) {
+  func find(_ context: AdminContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       if let record = Int(id).flatMap(source.inbox.record) { return (record, nil) }

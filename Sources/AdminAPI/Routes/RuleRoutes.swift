@@ -18,7 +18,7 @@ struct RuleRoutes: Sendable {
     ]
   }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func list(_ request: Request, _ context: AdminContext) -> Response {
     let added = faults.selection.added
     let counts = RuleCounts(faults.counters)
     return .json { writer in
@@ -29,12 +29,12 @@ struct RuleRoutes: Sendable {
     }
   }
 
-  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
     return try put(try faults.parseRule(text))
   }
 
-  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let name = context.parameters.get("name") ?? ""
     if let problem = ProfileName.problem(with: name) {
       throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
@@ -51,7 +51,7 @@ struct RuleRoutes: Sendable {
   private static let previewedPushes = 1000
 
   /// Lints a rule, and evaluates it for the newest records without adding it.
-  private func preview(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func preview(_ request: Request, _ context: AdminContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
     let definition: AddedRuleDefinition
     do throws(ProfileFailure) {
@@ -92,13 +92,13 @@ struct RuleRoutes: Sendable {
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else { throw unknown(name) }
     return .jsonValue { rule.write(RuleCounts(faults.counters), to: &$0) }
   }
 
-  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func remove(_ request: Request, _ context: AdminContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     guard faults.removeRule(name) else { throw unknown(name) }
     return Response(status: .noContent)
@@ -122,7 +122,7 @@ struct RuleRoutes: Sendable {
       hint: names.isEmpty ? "No rules are active; a rule with a ttl expires." : "\(guess)The rules are \(list).")
   }
 
-  private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func explain(_ request: Request, _ context: AdminContext) throws -> Response {
     let name = context.parameters.get("name") ?? ""
     guard let explanation = faults.counters.explain(name) else {
       let selection = faults.selection

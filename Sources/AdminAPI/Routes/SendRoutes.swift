@@ -17,7 +17,7 @@ struct SendRoutes: Sendable {
   /// The maximum number of header fields of a test push.
   private static let maxHeaders = 100
 
-  private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func send(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token", "headers", "payload", "dry_run"])
     let token = try body.required("token", hint: "Use the device token to push to, in hexadecimal.")
     let headers = try headers(body)

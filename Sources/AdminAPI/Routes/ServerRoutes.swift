@@ -13,7 +13,11 @@ struct ServerRoutes: Sendable {
 
   var routes: [Route] { [.get("/status", status), .post("/reset", reset)] }
 
-  private func status(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func status(_ request: Request, _ context: AdminContext) async -> Response {
+    var servers: [StoreServer]?
+    if let writer = state.inbox.writer, writer.store.isShared {
+      servers = try? await writer.blocking { try writer.store.servers() }
+    }
     let configuration = state.configuration
     let inbox = state.inbox.snapshot()
     let faults = state.faults.selection
@@ -50,7 +54,7 @@ struct ServerRoutes: Sendable {
       }
       writer.objectMember("inbox") { inbox.write(to: &$0) }
       if let store = state.inbox.writer {
-        writer.objectMember("store", store.write)
+        writer.objectMember("store") { [servers] in store.write(to: &$0, servers: servers) }
       } else {
         writer.nullMember("store")
       }
@@ -112,7 +116,7 @@ struct ServerRoutes: Sendable {
     return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
   }
 
-  private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func reset(_ request: Request, _ context: AdminContext) async throws -> Response {
     let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep", "scope"]
     let body = try await JSONBody(request, allowing: names)
     if let query = try body.text("scope") { return try await reset(query, body) }

@@ -11,7 +11,7 @@ struct VerifyRoutes: Sendable {
 
   var routes: [Route] { [.post("/verify", verify)] }
 
-  private func verify(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func verify(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await RequestBody.bytes(of: request)
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
     var verification = try Verification(

@@ -11,7 +11,7 @@ struct WaitRoutes: Sendable {
 
   var routes: [Route] { [.get("/pushes/wait", wait)] }
 
-  private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func wait(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let isStrict = try parameters.removeFlag("strict")
     // A condition on findings analyzes the whole inbox.

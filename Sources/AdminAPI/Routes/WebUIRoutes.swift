@@ -35,7 +35,7 @@ enum WebUIRoutes {
     EmbeddedFile.page.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
   private static let bundle = WebUIBundle(files)
 
-  private static func file(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private static func file(_ request: Request, _ context: AdminContext) throws -> Response {
     try response(String(request.uri.path.dropFirst(folder.count)))
   }
 
@@ -78,7 +78,7 @@ struct DescriptionRoutes: Sendable {
   var routes: [Route] { [.get("/openapi.json", show)] }
 
   // Generated on demand, because it is rarely requested.
-  private func show(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func show(_ request: Request, _ context: AdminContext) -> Response {
     Response(
       status: .ok, headers: [.contentType: "application/json"],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: APIDescription(version: version).json)))

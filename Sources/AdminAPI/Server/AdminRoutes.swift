@@ -4,7 +4,7 @@ package import MockAPNS
 
 /// A route of the admin API.
 struct Route: Sendable {
-  typealias Handler = @Sendable (Request, BasicRequestContext) async throws -> Response
+  typealias Handler = @Sendable (Request, AdminContext) async throws -> Response
 
   let method: HTTPRequest.Method
   /// The path, with `:name` for a variable component.
@@ -14,6 +14,10 @@ struct Route: Sendable {
   var isStreaming = false
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false
+  /// Whether the response depends on all pushes that servers have answered, so that it needs the store of the inbox.
+  var needsStore = false
+  /// Set if servers that share the store of the inbox all have to execute the request.
+  var command: StoreCommand.Kind?
 
   static func get(_ path: String, _ handler: @escaping Handler) -> Route {
     Route(method: .get, path: path, handler: handler)
@@ -36,7 +40,25 @@ struct Route: Sendable {
 
   /// The same route below `/api/v1`.
   var underAPI: Route {
-    Route(method: method, path: "/api/v1" + path, handler: handler, isStreaming: isStreaming, isQuery: isQuery)
+    Route(
+      method: method, path: "/api/v1" + path, handler: handler, isStreaming: isStreaming, isQuery: isQuery,
+      needsStore: needsStore, command: command)
+  }
+
+  /// The same route, whose response depends on all pushes that servers have answered.
+  var onStore: Route {
+    var route = self
+    route.needsStore = true
+    return route
+  }
+
+  /// The same route, which servers that share a store all execute if it changes something.
+  func shared(_ kind: StoreCommand.Kind = .state) -> Route {
+    var route = self
+    if method != .get, !path.hasSuffix("/lint"), !path.hasSuffix("/simulate"), !path.hasSuffix("/preview") {
+      route.command = kind
+    }
+    return route
   }
 
   /// The same route, run on the `QueryExecutor`.
@@ -64,6 +86,8 @@ package struct AdminRoutes: Sendable {
   let access: AccessRules
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
+  /// What servers that share a store all execute; nil for a server that shares none.
+  let commands: SharedRequests?
 
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
@@ -71,15 +95,18 @@ package struct AdminRoutes: Sendable {
       phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem },
       welcome: { RootRoutes.welcome(to: state, version: version, host: $0) })
     let waits = WaitLimit()
-    let api =
-      Self.readingRoutes(state, waits) + SendRoutes(state: state).routes + ClockRoutes(state: state).routes
-      + DeliveryRoutes(state: state, waits: waits).routes + DeviceRoutes(state: state).routes
-      + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
+    let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
+    let shared =
+      ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
+      + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
-      + RuleRoutes(state: state).routes + ConnectionRoutes(state: state).routes
-      + ServerRoutes(state: state, version: version).routes + ImportRoutes(state: state).routes + [
-        PushRoutes.deletion(in: state)
-      ]
+      + RuleRoutes(state: state).routes
+    let api =
+      reading.map(\.onStore) + shared.map { $0.shared() } + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
+      + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
+      + ImportRoutes(state: state).routes
+      + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }
+    commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, clock: state.clock) : nil }
     routes =
       api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
@@ -97,6 +124,7 @@ package struct AdminRoutes: Sendable {
       + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
     viewedFile = viewer.file
+    commands = nil
   }
 
   private static func readingRoutes(_ source: any InboxSource, _ waits: WaitLimit) -> [Route] {
@@ -110,18 +138,24 @@ package struct AdminRoutes: Sendable {
   }
 
   /// Returns the responder for these routes.
-  func responder() -> some HTTPResponder<AdminContext> {
+  ///
+  /// - Parameter isInternal: Whether it executes what another server, or this one, has already checked and announced.
+  func responder(isInternal: Bool = false) -> some HTTPResponder<AdminContext> {
     let router = Router(context: AdminContext.self)
-    router.add(middleware: AdminMiddleware(access: access, routes: routes, viewedFile: viewedFile))
+    router.add(
+      middleware: AdminMiddleware(access: isInternal ? nil : access, routes: routes, viewedFile: viewedFile))
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
-        router.on(RouterPath(route.path), method: method) { [access] request, context in
+        router.on(RouterPath(route.path), method: method) { [access, commands] request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
           return try await DisconnectCancellation.$channel.withValue(context.channel) {
-            let basic = context.basic
-            guard route.isQuery else { return try await route.handler(request, basic) }
-            return try await QueryExecutor.runLimited { try await route.handler(request, basic) }
+            if !isInternal, let commands {
+              try await commands.settle(isRequired: route.needsStore || route.command != nil)
+              if let kind = route.command { return try await commands.execute(request, kind) }
+            }
+            guard route.isQuery else { return try await route.handler(request, context) }
+            return try await QueryExecutor.runLimited { try await route.handler(request, context) }
           }
         }
       }

@@ -45,6 +45,7 @@ package final class AdminServer: Sendable {
     _ routes: AdminRoutes, of source: any InboxSource, at address: Endpoint, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
+    try await routes.commands?.start(routes.responder(isInternal: true), logger: logger)
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections()
     let application = Application(
@@ -140,19 +141,22 @@ enum Limits {
 
 /// The context of one request: the framework's own, and the connection.
 struct AdminContext: RequestContext {
+  /// What a request that another server has received has instead of a connection.
+  struct Sender: RequestContextSource {
+    let logger: Logger
+  }
+
   var coreContext: CoreRequestContextStorage
-  /// The connection of the request.
-  let channel: any Channel
+  /// The connection of the request; nil if another server has received it.
+  let channel: (any Channel)?
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
     channel = source.channel
   }
 
-  /// The context for routes, which need no connection.
-  var basic: BasicRequestContext {
-    var context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
-    context.coreContext = coreContext
-    return context
+  init(_ sender: Sender) {
+    coreContext = CoreRequestContextStorage(source: sender)
+    channel = nil
   }
 }

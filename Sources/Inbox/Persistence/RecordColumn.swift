@@ -41,7 +41,7 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   case connection
   /// The `id` in the table `provider_token`.
   case token
-  /// The raw value of `Verdict.Credential`; null without a verdict.
+  /// The kind of credential; null without a verdict.
   case credential
   /// The `id` in the table `check_list`: the applicable checks.
   case checks
@@ -113,7 +113,7 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   package var isNumber: Bool {
     switch self {
     case .seq, .receivedAt, .finishedAt, .arrivedAt, .accepted, .status, .attempt, .pushKey, .priority, .latency,
-      .payloadSize, .stream, .connection, .token, .credential, .checks, .verdictStatus, .unregisteredAt:
+      .payloadSize, .stream, .connection, .token, .checks, .verdictStatus, .unregisteredAt:
       true
     default: false
     }

@@ -31,6 +31,45 @@ package protocol RecordStore: Sendable {
 
   /// Ends all use of the database.
   func close() throws
+
+  // MARK: - Sharing
+
+  /// Whether several servers use the store at the same time. It then numbers the new records of a batch itself.
+  var isShared: Bool { get }
+
+  /// Calls `receive` on any thread with what other servers announce, until the store is closed.
+  func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void)
+
+  /// Waits until the other servers have written the pushes that they have answered so far, at most for some seconds.
+  func awaitOthers() throws
+
+  /// Announces a command, which all servers execute in the same order.
+  ///
+  /// - Parameter supersedesState: Whether servers that start later need not execute the earlier commands of the kind
+  ///   `state`.
+  /// - Returns: Its number.
+  func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int
+
+  /// Notes that this server has executed all commands up to a number.
+  func confirm(_ number: Int) throws
+
+  /// Waits until the other servers have executed a command, at most for some seconds.
+  ///
+  /// - Returns: The servers that have not.
+  func awaitConfirmation(of number: Int) throws -> [Int]
+
+  /// The servers that use the store now.
+  func servers() throws -> [StoreServer]
+}
+
+extension RecordStore {
+  package var isShared: Bool { false }
+  package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
+  package func awaitOthers() throws {}
+  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int { 0 }
+  package func confirm(_ number: Int) throws {}
+  package func awaitConfirmation(of number: Int) throws -> [Int] { [] }
+  package func servers() throws -> [StoreServer] { [] }
 }
 
 /// What a store contains.
@@ -49,6 +88,8 @@ package struct StoredContents: Sendable, Equatable {
   package var lastEvicted = 0
   /// The number of the newest connection.
   package var lastConnection = 0
+  /// The seed that all servers have that were started without one; nil for a store of one server.
+  package var seed: UInt64?
 
   /// Creates the contents of an empty store.
   package init() {}
@@ -64,10 +105,12 @@ package struct StoreBatch: Sendable {
   package var deleted: [Int] = []
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
-  /// The number of the oldest records to remove because of a limit.
-  package var excess = 0
-  /// The number of bytes of the oldest records to remove because of a limit.
-  package var excessBytes = 0
+  /// The names of what is reset together with the inbox, if it is emptied.
+  package var reset: [String] = []
+  /// The maximum number of records; the oldest that exceed it are removed.
+  package var maxRecords = Int.max
+  /// The maximum size of the records in bytes; the oldest that exceed it are removed.
+  package var maxBytes = Int.max
   /// Records that arrived before this time are removed; nil if age is not limited.
   package var oldestTime: ServerTime?
   /// What the store contains after the batch, without the records that it removes.
@@ -81,16 +124,26 @@ package struct StoreBatch: Sendable {
     package var evicted = RemovedRecords()
     /// Whether more records have to be removed.
     package var isIncomplete = false
+    /// What other servers have changed; nil for a store of one server.
+    package var shared: SharedChanges?
 
     /// Creates the result of a batch that removed nothing.
     package init() {}
   }
 
+  /// Creates a batch that changes nothing.
+  package init() {}
+
   /// The maximum number of the oldest records that one batch removes, so that no batch takes long.
   package static let removalLimit = 2000
 
+  /// The number of the oldest records that exceed a limit.
+  package var excess: Int { max(0, contents.count - maxRecords) }
+  /// The size of the oldest records that exceed a limit, in bytes. The newest record stays, whatever its size.
+  package var excessBytes: Int { contents.count > 1 ? max(0, contents.bytes - maxBytes) : 0 }
+
   /// Whether nothing changes.
-  var isEmpty: Bool {
+  package var isEmpty: Bool {
     appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil
   }

@@ -102,6 +102,8 @@ package final class RecordWriter: Sendable {
     var lostAtEnd = 0
     /// An error while reading, since the last batch was written.
     var readProblem: String?
+    var receiveCommands: (@Sendable ([StoreCommand]) -> Void)?
+    var unreceivedCommands: [StoreCommand] = []
   }
 
   /// What only the thread that writes uses.
@@ -210,6 +212,9 @@ package final class RecordWriter: Sendable {
   /// Notes that the inbox was emptied.
   func didEmpty(through seq: Int) { emptied.store(seq, ordering: .releasing) }
 
+  /// Notes that a record has changed, so that other servers learn of it soon.
+  func didChange() { signal() }
+
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
     evictWritten(&state)
@@ -243,6 +248,46 @@ package final class RecordWriter: Sendable {
     return written.wait(timeout: .now() + .seconds(2)) == .success && !failing.load(ordering: .relaxed)
   }
 
+  /// Waits until a query finds all pushes that servers have answered so far. Returns at once if the store is not shared.
+  ///
+  /// - Throws: `StoreUnavailable` if the database cannot be reached.
+  package func settle() async throws(StoreUnavailable) {
+    guard store.isShared else { return }
+    try await blocking { [self] in
+      try store.awaitOthers()
+      try awaitWritten()
+    }
+  }
+
+  /// Runs `body`, which waits for the database, on a thread of its own.
+  ///
+  /// - Throws: `StoreUnavailable` for any error.
+  package func blocking<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws(StoreUnavailable) -> Result {
+    let result = await withCheckedContinuation { continuation in
+      Self.waitingQueue.async {
+        continuation.resume(
+          returning: Swift.Result(catching: body).mapError { error in
+            error as? StoreUnavailable ?? StoreUnavailable(problem: String(describing: error))
+          })
+      }
+    }
+    return try result.get()
+  }
+
+  private static let waitingQueue = DispatchQueue(label: "store.waiting", attributes: .concurrent)
+
+  /// Calls `receive` with the commands of all servers, in their order.
+  package func receiveCommands(_ receive: @escaping @Sendable ([StoreCommand]) -> Void) {
+    let commands = state.withLockedValue { state in
+      state.receiveCommands = receive
+      defer { state.unreceivedCommands = [] }
+      return state.unreceivedCommands
+    }
+    if !commands.isEmpty { receive(commands) }
+  }
+
   /// Waits until all changes made so far are written.
   ///
   /// - Throws: `StoreUnavailable` if that fails or takes long.
@@ -269,6 +314,14 @@ package final class RecordWriter: Sendable {
   // MARK: - Writing
 
   func start(_ inbox: Inbox) {
+    store.listen { [self] announced in
+      switch announced {
+      case .changed: signal()
+      case .flush(let reply):
+        skipsCollecting.store(true, ordering: .releasing)
+        whenWritten(collecting.load(ordering: .acquiring), reply)
+      }
+    }
     DispatchQueue(label: "store").async { [self] in
       var progress = Progress(storedSeq: store.initialContents.lastSeq)
       while !isStopping.load(ordering: .acquiring) {
@@ -313,8 +366,10 @@ package final class RecordWriter: Sendable {
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
+      // The changes of other servers are read together with writing.
+      store.isShared
       // While something is wrong, writing finds out whether it still is.
-      !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
+        || !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
@@ -356,16 +411,16 @@ package final class RecordWriter: Sendable {
       guard let number = state.stored?.batch else { return nil }
       let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
       guard
-        let taken = state.stored?.takeBatch(
-          of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
+        let taken = store.isShared
+          ? state.takeSharedBatch(limit: Self.batchLimit)
+          : state.stored?.takeBatch(
+            of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
       else { return nil }
       var batch = taken.batch
       batch.contents.lastConnection = newestConnection.load(ordering: .relaxed)
       // With the lock of the inbox, so that a connection that appends later waits for the next batch.
       if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
-      batch.excess = max(0, batch.contents.count - inbox.maxRecords)
-      // The newest record stays, whatever its size.
-      if batch.contents.count > 1 { batch.excessBytes = max(0, batch.contents.bytes - inbox.maxBytes) }
+      (batch.maxRecords, batch.maxBytes) = (inbox.maxRecords, inbox.maxBytes)
       if checksAge, let retention = options.retention, let now { batch.oldestTime = now - retention }
       return (batch, number, taken.isPartial)
     }
@@ -373,12 +428,53 @@ package final class RecordWriter: Sendable {
 
   /// Notes that a batch was written.
   private func finish(_ batch: borrowing StoreBatch, _ result: StoreBatch.Result, of inbox: Inbox) {
+    if let changes = result.shared { return finish(batch, changes, of: inbox) }
     let lastSeq = batch.contents.lastSeq
     inbox.state.withLockedValue { state in
       state.stored?.didWrite(through: lastSeq, result)
       state.evict(result.evicted)
       evictWritten(&state)
       hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
+    }
+  }
+
+  /// Adds what a shared store has, and tells the listeners of the inbox.
+  private func finish(_ batch: borrowing StoreBatch, _ changes: SharedChanges, of inbox: Inbox) {
+    let deviceTokens = inbox.notifier.deviceTokens(of: changes.appended + batch.appended)
+    let (formerLastSeq, isEmptied) = inbox.state.withLockedValue { state in
+      let formerLastSeq = state.nextSeq - 1
+      let isEmptied = state.apply(changes)
+      evictWritten(&state)
+      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
+      return (formerLastSeq, isEmptied)
+    }
+    let contents = changes.contents
+    for record in changes.appended {
+      // So that a retry that arrives here is the next attempt.
+      if record.accepted {
+        inbox.attempts.accept(record.pushKey)
+      } else {
+        inbox.attempts.resume(record.pushKey, after: record.attempt, now: MachineTime.nanoseconds)
+      }
+    }
+    if isEmptied {
+      didEmpty(through: contents.emptiedThrough)
+      inbox.attempts.removeAll()
+      inbox.analyzer.reset(through: contents.emptiedThrough)
+      inbox.notifier.signalEmptied(
+        inbox, through: contents.emptiedThrough, reset: batch.isEmptied ? batch.reset : changes.reset)
+    }
+    if contents.lastSeq > formerLastSeq {
+      let isComplete = deviceTokens?.count == contents.lastSeq - formerLastSeq
+      inbox.notifier.signalAppended(to: inbox, from: formerLastSeq + 1, isComplete ? deviceTokens : nil)
+    }
+    for record in changes.changed { inbox.notifier.signalUpdated(record.seq, in: inbox) }
+    if !changes.commands.isEmpty {
+      let receive = state.withLockedValue { state in
+        if state.receiveCommands == nil { state.unreceivedCommands += changes.commands }
+        return state.receiveCommands
+      }
+      receive?(changes.commands)
     }
   }
 
@@ -393,9 +489,9 @@ package final class RecordWriter: Sendable {
   }
 
   private func didWrite(_ batch: borrowing StoreBatch, in time: Duration) {
-    let (size, isBatch) = (batch.appended.count, !batch.appended.isEmpty)
+    let (size, isBatch, isEmpty) = (batch.appended.count, !batch.appended.isEmpty, batch.isEmpty)
     let failedSince = state.withLockedValue { state in
-      state.figures.batches += 1
+      if !isEmpty { state.figures.batches += 1 }
       state.figures.records += size
       state.figures.time += time
       state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
@@ -424,6 +520,11 @@ package final class RecordWriter: Sendable {
   /// Drops the new records of a batch that cannot be written.
   private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
     let count = inbox.state.withLockedValue { state in
+      if store.isShared {
+        state.stored?.didLose(batch)
+        hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
+        return state.outbox?.didLose() ?? 0
+      }
       var lost = RemovedRecords()
       for record in batch.appended where state.records.record(record.seq) != nil {
         lost.count += 1

@@ -24,6 +24,8 @@ struct StoredState: Sendable {
   /// Whether the batch that is being written removes records.
   private var beingDeleted = false
   private var isEmptied = false
+  /// The names of what is reset together with the inbox.
+  private var reset: [String] = []
 
   init(_ contents: StoredContents) {
     count = contents.count
@@ -33,6 +35,7 @@ struct StoredState: Sendable {
     taken = contents.lastSeq
   }
 
+  /// Notes new records of this server, in a store of its own.
   mutating func add(_ records: [Record]) {
     count += records.count
     for record in records { bytes += record.storedSize }
@@ -82,7 +85,55 @@ struct StoredState: Sendable {
     isEmptied = true
   }
 
-  /// Takes what is not written yet.
+  /// Notes that a shared store is to be emptied. It is when the batch has been written.
+  mutating func requestEmptying(reset names: [String]) {
+    isEmptied = true
+    for name in names where !reset.contains(name) { reset.append(name) }
+  }
+
+  /// Takes what a shared store has to change, without new records.
+  ///
+  /// - Parameter isPartial: Whether more new records remain, which belong to the batch of the same number.
+  mutating func takeChanges(isPartial: Bool) -> StoreBatch {
+    var result = StoreBatch()
+    result.contents.emptiedThrough = emptiedThrough
+    takeChanges(for: &result)
+    result.reset = reset
+    reset = []
+    if !isPartial { batch += 1 }
+    return result
+  }
+
+  private mutating func takeChanges(for result: inout StoreBatch) {
+    result.changed = Array(changed.values)
+    result.deleted = deleted
+    result.isEmptied = isEmptied
+    beingWritten = changed
+    changed = [:]
+    beingDeleted = !deleted.isEmpty
+    deleted = []
+    isEmptied = false
+  }
+
+  /// Notes what a shared store contains after a batch was written.
+  mutating func didWrite(_ contents: StoredContents) {
+    (count, bytes, emptiedThrough) = (contents.count, contents.bytes, contents.emptiedThrough)
+    (written, taken) = (contents.lastSeq, contents.lastSeq)
+    beingWritten = [:]
+    beingDeleted = false
+    changed = changed.filter { $0.key > contents.emptiedThrough }
+  }
+
+  /// Notes that a batch of a shared store was given up: its new records are lost. Its other changes remain to be made.
+  mutating func didLose(_ batch: borrowing StoreBatch) {
+    changed.merge(beingWritten) { newer, _ in newer }
+    deleted = batch.deleted + deleted
+    if batch.isEmptied { requestEmptying(reset: batch.reset) }
+    beingWritten = [:]
+    beingDeleted = false
+  }
+
+  /// Takes what a store of this server alone has to change.
   ///
   /// - Parameters:
   ///   - records: The records in memory.
@@ -111,18 +162,11 @@ struct StoredState: Sendable {
         return true
       }
     }
-    result.changed = Array(changed.values)
-    result.deleted = deleted
-    result.isEmptied = isEmptied
+    takeChanges(for: &result)
     result.contents.lastSeq = lastSeq
     result.contents.emptiedThrough = emptiedThrough
     result.contents.evicted = evicted.count
     result.contents.lastEvicted = evicted.last
-    beingWritten = changed
-    changed = [:]
-    beingDeleted = !deleted.isEmpty
-    deleted = []
-    isEmptied = false
     taken = max(taken, lastSeq)
     if !isPartial { batch += 1 }
     return (result, isPartial)
@@ -161,7 +205,7 @@ struct StoredState: Sendable {
 
 extension Record {
   /// The size of the record in a store, in bytes: its header fields and its payload, and the columns as an estimate.
-  var storedSize: Int { head { Int($0.headerSize) + Int($0.keptBodySize) } + Self.storedColumnsSize }
+  package var storedSize: Int { head { Int($0.headerSize) + Int($0.keptBodySize) } + Self.storedColumnsSize }
 
   /// The size of the columns without header fields and payload, as an estimate.
   package static let storedColumnsSize = 256
@@ -173,9 +217,50 @@ extension Inbox {
 }
 
 extension Inbox.State {
-  /// Creates the state of an inbox with these contents of its store; nil without a store.
-  init(_ contents: StoredContents?) {
-    guard let contents else { return }
+  /// Takes a batch for a shared store.
+  ///
+  /// - Parameter limit: The maximum number of new records.
+  mutating func takeSharedBatch(limit: Int) -> (batch: StoreBatch, isPartial: Bool)? {
+    guard let (records, isPartial) = outbox?.take(limit: limit), var batch = stored?.takeChanges(isPartial: isPartial)
+    else { return nil }
+    batch.appended = records
+    return (batch, isPartial)
+  }
+
+  /// Adds what a shared store has: the changes of other servers and the new records of this one.
+  ///
+  /// - Returns: Whether the inbox was emptied.
+  mutating func apply(_ changes: SharedChanges) -> Bool {
+    guard let former = stored, let written = outbox?.didWrite(from: changes.firstSeq) else { return false }
+    let contents = changes.contents
+    stored?.didWrite(contents)
+    let isEmptied = contents.emptiedThrough > former.emptiedThrough
+    if changes.hasGap {
+      records = RecordStorage()
+    } else {
+      var new = changes.appended
+      records.append(moving: &new)
+      new = written.records
+      records.append(moving: &new)
+    }
+    while let first = records.first, first <= max(contents.emptiedThrough, contents.lastEvicted) {
+      _ = records.removeFirst()
+    }
+    for record in changes.changed {
+      // A change of this server that is not written yet is newer.
+      if stored?.changedRecord(record.seq) == nil { _ = records.update(record.seq) { $0 = copy record } }
+    }
+    for record in written.changed { stored?.change(record) }
+    _ = records.remove(changes.deleted)
+    (nextSeq, evicted, lastEvicted) = (contents.lastSeq + 1, contents.evicted, contents.lastEvicted)
+    return isEmptied
+  }
+
+  /// Creates the state of an inbox with the contents of its store; nil without a store.
+  init(_ store: (any RecordStore)?) {
+    guard let store else { return }
+    let contents = store.initialContents
+    if store.isShared { outbox = Outbox() }
     nextSeq = contents.lastSeq + 1
     evicted = contents.evicted
     lastEvicted = contents.lastEvicted
@@ -183,7 +268,7 @@ extension Inbox.State {
   }
 
   /// The number of records that are not written to the store yet; 0 without one.
-  var waitingRecords: Int { stored.map { nextSeq - 1 - $0.written } ?? 0 }
+  var waitingRecords: Int { stored.map { nextSeq - 1 - $0.written + (outbox?.count ?? 0) } ?? 0 }
 
   /// The `seq` from which records are in memory.
   var firstInMemory: Int { records.first ?? nextSeq }

@@ -15,6 +15,8 @@ package final class Inbox: Sendable {
     var counts = PushCounts()
     /// What the store has and what it lacks; nil without one.
     var stored: StoredState?
+    /// The new records that a shared store has not numbered yet; nil without one.
+    var outbox: Outbox?
   }
 
   /// The maximum number of records.
@@ -28,6 +30,8 @@ package final class Inbox: Sendable {
   let state: NIOLockedValueBox<State>
   /// Writes the records to a store; nil without one.
   package let writer: RecordWriter?
+  /// Whether the store is shared with other servers.
+  private let isShared: Bool
   /// The attempt counts, which distinguish retries from new pushes.
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.
@@ -52,7 +56,8 @@ package final class Inbox: Sendable {
     self.maxBytes = maxBytes
     self.attempts = attempts
     self.writer = writer
-    state = NIOLockedValueBox(State(writer?.store.initialContents))
+    isShared = writer?.store.isShared ?? false
+    state = NIOLockedValueBox(State(writer?.store))
     guard let writer else { return }
     // Findings that compare several pushes cover those since the start.
     analyzer.reset(through: writer.store.initialContents.lastSeq)
@@ -67,6 +72,7 @@ package final class Inbox: Sendable {
     maxBytes = .max
     attempts = Attempts()
     writer = nil
+    isShared = false
     state = NIOLockedValueBox(State(records: records, nextSeq: lastSeq + 1))
   }
 
@@ -78,12 +84,14 @@ package final class Inbox: Sendable {
   /// The records are visible to all readers when this returns, so the responses may be sent. Older records are
   /// evicted if the limits require it.
   ///
-  /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
+  /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none. With a shared store
+  ///   a provisional number: a record is visible, and has its `seq`, when it is written.
   @discardableResult
   package func append(_ records: inout [Record]) -> Int { append(&records, isCounted: true) }
 
   private func append(_ records: inout [Record], isCounted: Bool) -> Int {
     guard !records.isEmpty else { return 0 }
+    if isShared { return appendToOutbox(&records, isCounted: isCounted) }
     let deviceTokens = notifier.deviceTokens(of: records)
     let first = state.withLockedValue { state in
       let first = state.nextSeq
@@ -100,6 +108,18 @@ package final class Inbox: Sendable {
     }
     notifier.signalAppended(to: self, from: first, deviceTokens)
     return first
+  }
+
+  private func appendToOutbox(_ records: inout [Record], isCounted: Bool) -> Int {
+    state.withLockedValue { state in
+      if isCounted {
+        state.counts.add(records)
+        records.removeAll { !recording.keeps($0.pushKey) }
+      }
+      let first = state.outbox?.append(&records) ?? 0
+      writer?.didAppend(to: &state)
+      return first
+    }
   }
 
   /// Appends one record and returns its `seq`.
@@ -119,14 +139,19 @@ package final class Inbox: Sendable {
   }
 
   /// Changes a record, in memory or in the store, and reports it as updated.
-  private func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
-    let record = state.withLockedValue { state in
+  private func update(_ number: Int, _ change: (inout Record) -> Void) -> Record? {
+    let (seq, record) = state.withLockedValue { state in
+      // A record of the outbox is reported when it is written.
+      if let record = state.outbox?.update(number, change) { return (Int?.none, Optional(record)) }
+      guard let seq = state.seq(of: number) else { return (nil, nil) }
       let record = state.records.update(seq, change)
       if let record { state.stored?.change(record) }
-      return record
+      return (seq, record)
     }
+    guard let seq else { return record }
     guard let record = record ?? writer?.update(seq, in: self, change) else { return nil }
     notifier.signalUpdated(seq, in: self)
+    if isShared { writer?.didChange() }
     return record
   }
 
@@ -189,8 +214,9 @@ package final class Inbox: Sendable {
   /// - Returns: The number of records removed.
   @discardableResult
   package func removeAll(reset: [String] = ["inbox"]) -> Int {
-    // The former records are freed after the lock is released, because that is slow with a million records.
     attempts.removeAll()
+    if let writer, isShared { return removeAllShared(by: writer, reset: reset) }
+    // The former records are freed after the lock is released, because that is slow with a million records.
     let former = state.withLockedValue { state in
       let former = state
       state = State()
@@ -206,6 +232,16 @@ package final class Inbox: Sendable {
     analyzer.reset(through: former.nextSeq - 1)
     notifier.signalEmptied(self, through: former.nextSeq - 1, reset: reset)
     return former.stored?.count ?? former.records.count
+  }
+
+  private func removeAllShared(by writer: RecordWriter, reset: [String]) -> Int {
+    guard !SharedCommands.isReplica else { return 0 }
+    let count = state.withLockedValue { state in
+      state.stored?.requestEmptying(reset: reset)
+      return state.stored?.count ?? 0
+    }
+    writer.flush()
+    return count
   }
 
   /// Removes the selected records of an inbox in memory.
@@ -286,7 +322,8 @@ package final class Inbox: Sendable {
   ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck` or `backgroundBudget`.
   ///   - other: The `seq` of the push that replaced it; nil if none did.
   package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
-    guard record(seq: seq) != nil else { return }
+    guard let seq = record(seq: seq)?.seq else { return }
+    let other = other.map(self.seq(of:))
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
     notifier.signalUpdated(seq, in: self)
   }
@@ -302,7 +339,7 @@ package final class Inbox: Sendable {
       let isUnsettled = state.withLockedValue { state in
         state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
       }
-      if isUnsettled { writer.flush() }
+      if isUnsettled, !isShared { writer.flush() }
     }
     return currentSnapshot()
   }
@@ -321,11 +358,32 @@ package final class Inbox: Sendable {
   package var counts: PushCounts { state.withLockedValue { $0.counts } }
 
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
-  package func record(seq: Int) -> Record? {
-    let (record, stored) = state.withLockedValue { state in
+  package func record(seq number: Int) -> Record? {
+    let (seq, record, stored) = state.withLockedValue { state -> (Int, Record?, StoredRecords?) in
+      var seq = number
+      switch state.outbox?.place(of: number) {
+      case .outbox(let record): return (number, record, nil)
+      case .store(let written): seq = written
+      case nil: break
+      }
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
-      return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
+      return (seq, record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
     return record ?? stored?.record(seq)
   }
+
+  /// Returns the `seq` of a record for the number that `append` returned; the number itself while it has none.
+  package func seq(of number: Int) -> Int {
+    state.withLockedValue { $0.seq(of: number) ?? number }
+  }
+
+  /// Returns the `seq` of a record for the number that `append` returned, when it has one.
+  package func settledSeq(of number: Int) async -> Int {
+    guard let writer, state.withLockedValue({ $0.seq(of: number) }) == nil else { return seq(of: number) }
+    try? await writer.blocking { try writer.awaitWritten() }
+    return seq(of: number)
+  }
+
+  /// Returns the number that `append` returned for a record whose delivery may change; otherwise its `seq`.
+  package func number(of seq: Int) -> Int { state.withLockedValue { $0.outbox?.numbers[seq] ?? seq } }
 }

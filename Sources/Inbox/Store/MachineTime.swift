@@ -5,6 +5,9 @@ package enum MachineTime {
   /// Nanoseconds since an unspecified start.
   package static var nanoseconds: Int64 { reading(of: CLOCK_MONOTONIC) }
 
+  /// The nanoseconds since 1970.
+  package static var nanosecondsSince1970: Int64 { reading(of: CLOCK_REALTIME) }
+
   /// The CPU time of this thread in nanoseconds.
   static var threadNanoseconds: Int64 { reading(of: CLOCK_THREAD_CPUTIME_ID) }
 

@@ -65,7 +65,7 @@ package final class ServerState: Sendable {
     faultCertificates = FaultCertificates(folder: certificates, extraNames: configuration.certificateNames)
     let clock = ServerClock()
     self.clock = clock
-    seed = configuration.seed ?? UInt64.random(in: 1...999_999)
+    seed = configuration.seed ?? Self.randomSeed()
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
     channels = ChannelRegistry { [seed] number in
@@ -82,6 +82,9 @@ package final class ServerState: Sendable {
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
+
+  /// Returns a seed for a server that is started without one.
+  package static func randomSeed() -> UInt64 { UInt64.random(in: 1...999_999) }
 
   /// The active APNs rules and faults.
   var activePolicy: PublishedValue<ActivePolicy> { faults.activePolicy }

@@ -24,8 +24,10 @@ struct StartedServer: Sendable {
     _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> StartedServer {
     var configuration = settings.configuration
-    configuration.recordWriter = try settings.store.open(logger: logger)
-    if configuration.recordWriter != nil {
+    let seed = configuration.seed ?? ServerState.randomSeed()
+    configuration.recordWriter = try settings.store.open(seed: seed, logger: logger)
+    if let writer = configuration.recordWriter {
+      configuration.seed = configuration.seed ?? writer.store.initialContents.seed
       if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
       if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
     }
@@ -86,7 +88,11 @@ struct StartedServer: Sendable {
   func removePortFile() { portFile?.remove() }
 
   private static func startAdmin(_ state: ServerState, logger: Logger) async throws -> AdminServer? {
-    guard let address = state.configuration.admin else { return nil }
+    guard let address = state.configuration.admin else {
+      // Without the admin API this server does not execute what others announce, and they do not wait for it.
+      try state.inbox.writer?.store.confirm(.max)
+      return nil
+    }
     return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
   }
 

@@ -2,6 +2,7 @@ import ClientCommands
 import Inbox
 import Logging
 import Notation
+import PostgreSQLStore
 import SQLiteStore
 
 /// Where the inbox is kept.
@@ -11,6 +12,8 @@ struct StoreSettings: Sendable {
     case memory
     /// An SQLite file, and the number of records that are in memory too; nil for the default.
     case sqlite(path: String, recent: Int?)
+    /// A schema of a PostgreSQL database, which other servers may use too.
+    case postgreSQL(PostgreSQLAddress)
   }
 
   var place = Place.memory
@@ -22,12 +25,16 @@ struct StoreSettings: Sendable {
 }
 
 extension StoreSettings.Place {
-  private static let allowed = "memory, or sqlite:FILE such as sqlite:inbox.db"
+  private static let allowed = "memory, sqlite:FILE such as sqlite:inbox.db, or \(PostgreSQLAddress.allowed)"
 
-  /// Parses `memory` or `sqlite:FILE`, which may end with `?memory_records=N`.
+  /// Parses `memory`, `sqlite:FILE`, which may end with `?memory_records=N`, or a URL of PostgreSQL.
   init(_ text: String) throws(InvalidSettingValue) {
     if text == "memory" {
       self = .memory
+      return
+    }
+    if let address = PostgreSQLAddress(text) {
+      self = .postgreSQL(address)
       return
     }
     guard text.hasPrefix("sqlite:") else { throw InvalidSettingValue(value: text, allowed: Self.allowed) }
@@ -58,29 +65,36 @@ extension StoreSettings {
 
   /// Opens the store; nil for an inbox in memory.
   ///
+  /// - Parameter seed: The seed of the server, for other servers that share the store.
   /// - Throws: `CommandFailure` if the store cannot be used.
-  func open(logger: Logger) throws -> RecordWriter? {
-    guard case .sqlite(let path, let recent) = place else {
-      if let setting = settingWithoutStore {
+  func open(seed: UInt64, logger: Logger) throws -> RecordWriter? {
+    var options = options
+    let store: any RecordStore
+    do {
+      switch place {
+      case .memory:
+        guard let setting = settingWithoutStore else { return nil }
         throw CommandFailure(
           .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
+      case .sqlite(let path, let recent):
+        options.recentRecords = recent ?? options.recentRecords
+        store = try SQLiteStore(path: path, isDurable: options.durability == .answer) { logger.notice("\($0)") }
+      case .postgreSQL(let address):
+        options.recentRecords = address.recentRecords ?? options.recentRecords
+        store = try PostgreSQLStore(
+          address, recentRecords: options.recentRecords, durability: options.durability, seed: seed)
       }
-      return nil
-    }
-    var options = options
-    if let recent { options.recentRecords = recent }
-    let store: SQLiteStore
-    do {
-      store = try SQLiteStore(path: path, isDurable: options.durability == .answer) { logger.notice("\($0)") }
+    } catch let failure as CommandFailure {
+      throw failure
     } catch {
       throw CommandFailure(.usage, "\(Setting.store.flag): \(error)")
     }
     let action =
       options.failurePolicy == .refuse ? "pushes are answered 503 until it works" : "pushes are not kept until it works"
-    return RecordWriter(store, options) { event in
+    return RecordWriter(store, options) { [place = store.place] event in
       switch event {
-      case .failed(let problem): logger.error("the store \(path) fails: \(problem): \(action)")
-      case .recovered(let time): logger.notice("the store \(path) works again after \(DurationFormat.text(time))")
+      case .failed(let problem): logger.error("the store \(place) fails: \(problem): \(action)")
+      case .recovered(let time): logger.notice("the store \(place) works again after \(DurationFormat.text(time))")
       }
     }
   }

@@ -1,0 +1,190 @@
+internal import APNSRules
+internal import NIOConcurrencyHelpers
+
+/// What other servers that share a store announce.
+package enum StoreSignal: Sendable {
+  /// The store has changed.
+  case changed
+  /// A server waits until the pushes that were answered so far are written. `reply` tells it that they are.
+  case flush(reply: @Sendable () -> Void)
+}
+
+/// A server that uses a shared store.
+package struct StoreServer: Sendable {
+  /// Its number, which no other server ever has.
+  package let id: Int
+  /// When its answers leave.
+  package let durability: String
+
+  /// Creates the description of a server.
+  package init(id: Int, durability: String) { (self.id, self.durability) = (id, durability) }
+}
+
+/// A command that all servers execute, in the same order.
+package struct StoreCommand: Sendable {
+  /// How long a command has an effect.
+  package enum Kind: String, Sendable {
+    /// Only on the servers that run now.
+    case once
+    /// Until a command that supersedes it.
+    case state
+    /// Always.
+    case lasting
+  }
+
+  package let number: Int
+  package let text: String
+  /// Whether this server has sent it.
+  package let isOwn: Bool
+
+  /// Creates a command.
+  package init(number: Int, text: String, isOwn: Bool) { (self.number, self.text, self.isOwn) = (number, text, isOwn) }
+}
+
+/// Whether a command that another server has sent is executed now: then the inbox is not emptied again.
+package enum SharedCommands {
+  @TaskLocal package static var isReplica = false
+}
+
+/// What a store that servers share contains in addition to a batch of this server: the changes of the others since the
+/// last batch.
+package struct SharedChanges: Sendable {
+  /// New records of other servers, in ascending order. Their `seq` is smaller than that of the batch's new records.
+  package var appended: [Record] = []
+  /// Whether changes may have been missed, or are many: then no record in memory can be relied on.
+  package var hasGap = false
+  /// The `seq` of the batch's first new record; the others follow without a gap.
+  package var firstSeq = 0
+  /// The current state of changed records.
+  package var changed: [Record] = []
+  /// The `seq` of removed records.
+  package var deleted: [Int] = []
+  /// The names of what was reset together with the inbox, if another server has emptied it.
+  package var reset: [String] = []
+  /// New commands, in their order.
+  package var commands: [StoreCommand] = []
+  /// What the store contains after the batch.
+  package var contents = StoredContents()
+
+  /// Creates the description of no changes.
+  package init() {}
+}
+
+/// The new records of this server that a shared store has not numbered yet. They have provisional numbers, by which the
+/// parts of the server that have seen them continue to name them.
+struct Outbox: Sendable {
+  /// The first provisional number. No `seq` is that large.
+  private static let base = 1 << 52
+  /// The maximum number of records whose provisional number is remembered after they are written.
+  private static let capacity = 1 << 20
+
+  /// The records that wait for a batch.
+  private var waiting: [Record] = []
+  /// Those of the batch that is being written, in their current state.
+  private var beingWritten: [Record] = []
+  /// The provisional number of the first record of the batch that is being written, or else of the first that waits.
+  private var first = Self.base
+  /// The provisional numbers of records that have changed since their batch was taken.
+  private var changed: Set<Int> = []
+  /// The `seq` of written records that are still pending, or whose delivery may change.
+  private var seqs: [Int: Int] = [:]
+  /// The provisional numbers of these records by their `seq`.
+  private(set) var numbers: [Int: Int] = [:]
+
+  /// The number of records that are not written.
+  var count: Int { waiting.count + beingWritten.count }
+
+  /// Adds records, and numbers them provisionally. Leaves `records` empty.
+  ///
+  /// - Returns: The number of the first one.
+  mutating func append(_ records: inout [Record]) -> Int {
+    let next = first + count
+    for index in records.indices { records[index].seq = next + index }
+    waiting.append(contentsOf: records)
+    records.removeAll(keepingCapacity: true)
+    return next
+  }
+
+  /// Takes records for a batch.
+  ///
+  /// - Returns: The records, and whether more remain.
+  mutating func take(limit: Int) -> (records: [Record], isPartial: Bool) {
+    let isPartial = waiting.count > limit
+    beingWritten = isPartial ? Array(waiting.prefix(limit)) : waiting
+    if isPartial { waiting.removeFirst(limit) } else { waiting = [] }
+    return (beingWritten, isPartial)
+  }
+
+  /// Notes that the batch was written.
+  ///
+  /// - Returns: The records with their `seq`, and those of them that have changed in the meantime.
+  mutating func didWrite(from seq: Int) -> (records: [Record], changed: [Record]) {
+    var records = beingWritten
+    var late: [Record] = []
+    if seqs.count > Self.capacity { (seqs, numbers) = ([:], [:]) }
+    for index in records.indices {
+      records[index].seq = seq + index
+      if records[index].outcome == .pending || records[index].delivery != nil || records[index].kind == .broadcast {
+        seqs[first + index] = seq + index
+        numbers[seq + index] = first + index
+      }
+      if changed.contains(first + index) { late.append(records[index]) }
+    }
+    finish()
+    return (records, late)
+  }
+
+  /// Notes that the batch was given up.
+  ///
+  /// - Returns: The number of lost records.
+  mutating func didLose() -> Int {
+    defer { finish() }
+    return beingWritten.count
+  }
+
+  private mutating func finish() {
+    first += beingWritten.count
+    beingWritten = []
+    changed = []
+  }
+
+  /// Where a record with a provisional number is.
+  enum Place {
+    case outbox(Record)
+    case store(seq: Int)
+  }
+
+  /// Returns where the record with a number is; nil if it is unknown.
+  func place(of number: Int) -> Place? {
+    guard number >= Self.base else { return .store(seq: number) }
+    guard number >= first else { return seqs[number].map { .store(seq: $0) } }
+    let index = number - first
+    if index < beingWritten.count { return .outbox(beingWritten[index]) }
+    let position = index - beingWritten.count
+    return position < waiting.count ? .outbox(waiting[position]) : nil
+  }
+
+  /// Changes a record that is not written; returns nil if there is none with this number.
+  mutating func update(_ number: Int, _ change: (inout Record) -> Void) -> Record? {
+    guard number >= first else { return nil }
+    let index = number - first
+    if index < beingWritten.count {
+      change(&beingWritten[index])
+      changed.insert(number)
+      return beingWritten[index]
+    }
+    let position = index - beingWritten.count
+    guard position < waiting.count else { return nil }
+    change(&waiting[position])
+    return waiting[position]
+  }
+}
+
+extension Inbox.State {
+  /// Returns the `seq` of a record for the number that `append` returned; nil while it has none.
+  func seq(of number: Int) -> Int? {
+    guard let outbox else { return number }
+    guard case .store(let seq) = outbox.place(of: number) else { return nil }
+    return seq
+  }
+}

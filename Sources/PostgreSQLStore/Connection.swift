@@ -1,0 +1,198 @@
+internal import Inbox
+internal import PlatformLibc
+
+/// A connection to the database, which one thread uses at a time.
+///
+/// Unchecked because libpq allows any thread to use a connection, one at a time, and each owner has a lock for it: that of
+/// the pool lends it to one caller, that of the writer is held while it is used, and that of the listener has one thread.
+final class Connection: @unchecked Sendable {
+  private let library: LibPQ
+  private let handle: LibPQ.Connection
+
+  /// Connects.
+  ///
+  /// - Parameter address: The database, the schema, and what else the URL says.
+  init(_ address: PostgreSQLAddress) throws(PostgreSQLError) {
+    guard let library = LibPQ.shared else { throw .missingLibrary }
+    self.library = library
+    // `dbname` may be a URL; a later parameter of the same name would override it, an earlier one is a default.
+    let names = ["connect_timeout", "application_name", "client_encoding", "dbname"]
+    let values = ["5", "apns-mock", "UTF8", address.url]
+    let connection = Self.withTexts(names) { names in
+      Self.withTexts(values) { library.connect(names, $0, 1) }
+    }
+    guard let connection else { throw .other("libpq has no memory") }
+    handle = connection
+    guard library.status(connection) == LibPQ.connectionOK else { throw error(nil) }
+    _ = library.setNoticeProcessor(connection, { _, _ in }, nil)
+    let schema = "\"\(address.schema)\""
+    try run(
+      """
+      SET search_path TO \(schema); SET bytea_output TO hex; SET standard_conforming_strings TO on; \
+      SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '2s'; SET statement_timeout TO '20s'; \
+      SET jit TO off
+      """)
+  }
+
+  deinit { library.finish(handle) }
+
+  /// Whether the connection was lost.
+  var isBroken: Bool { library.status(handle) != LibPQ.connectionOK }
+
+  var serverVersion: Int { Int(library.serverVersion(handle)) }
+
+  var socket: Int32 { library.socket(handle) }
+
+  // MARK: - Commands
+
+  /// Executes commands whose result is not needed.
+  func run(_ sql: String) throws(PostgreSQLError) {
+    let result = sql.withCString { library.execute(handle, $0) }
+    guard let result else { throw error(nil) }
+    defer { library.clear(result) }
+    let status = library.resultStatus(result)
+    guard status == LibPQ.commandOK || status == LibPQ.tuplesOK else { throw error(result) }
+  }
+
+  /// Executes one command with parameters as texts.
+  @discardableResult
+  func query(_ sql: String, _ parameters: [String?] = []) throws(PostgreSQLError) -> Rows {
+    let result = Self.withTexts(parameters) { values in
+      // 1: results in binary format.
+      sql.withCString {
+        library.executeWithParameters(handle, $0, Int32(parameters.count), nil, values, nil, nil, 1)
+      }
+    }
+    guard let result else { throw error(nil) }
+    let status = library.resultStatus(result)
+    guard status == LibPQ.commandOK || status == LibPQ.tuplesOK else {
+      defer { library.clear(result) }
+      throw error(result)
+    }
+    return Rows(result, of: library)
+  }
+
+  /// Executes a COPY from the client.
+  ///
+  /// - Parameter send: Is called to write all rows, with a function that sends a part of them.
+  func copy(_ sql: String, _ send: ((borrowing [UInt8]) throws -> Void) throws -> Void) throws {
+    guard let begun = sql.withCString({ library.execute(handle, $0) }) else { throw error(nil) }
+    defer { library.clear(begun) }
+    guard library.resultStatus(begun) == LibPQ.copyIn else { throw error(begun) }
+    do {
+      try send { bytes in
+        let isSent = bytes.withUnsafeBytes { bytes in
+          bytes.withMemoryRebound(to: CChar.self) { bytes in
+            bytes.baseAddress.map { library.putCopyData(handle, $0, Int32(bytes.count)) == 1 } ?? true
+          }
+        }
+        if !isSent { throw error(nil) }
+      }
+    } catch {
+      _ = library.putCopyEnd(handle, "the rows could not be sent")
+      while let result = library.nextResult(handle) { library.clear(result) }
+      throw error
+    }
+    guard library.putCopyEnd(handle, nil) == 1 else { throw error(nil) }
+    var failure: PostgreSQLError?
+    while let result = library.nextResult(handle) {
+      if library.resultStatus(result) != LibPQ.commandOK { failure = failure ?? error(result) }
+      library.clear(result)
+    }
+    if let failure { throw failure }
+  }
+
+  /// Executes `body` in a transaction.
+  func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    try run("BEGIN")
+    let result: Result
+    do {
+      result = try body()
+    } catch {
+      if !isBroken { try? run("ROLLBACK") }
+      throw error
+    }
+    do {
+      try run("COMMIT")
+    } catch {
+      // If the connection is lost now, the database may have committed or not.
+      throw isBroken ? PostgreSQLError.commitUnknown("\(error)") : error
+    }
+    return result
+  }
+
+  /// The notifications that have arrived. Does not wait.
+  func notifications() throws(PostgreSQLError) -> [String] {
+    guard library.consumeInput(handle) == 1 else { throw error(nil) }
+    var payloads: [String] = []
+    while let notification = library.nextNotification(handle) {
+      let payload = notification.load(as: LibPQ.Notification.self).payload
+      payloads.append(payload.map { String(cString: $0) } ?? "")
+      library.free(notification)
+    }
+    return payloads
+  }
+
+  // MARK: - Errors
+
+  private func error(_ result: LibPQ.Result?) -> PostgreSQLError {
+    let state = result.flatMap { library.resultErrorField($0, LibPQ.sqlState) }.map { String(cString: $0) }
+    let message =
+      result.flatMap { library.resultErrorField($0, LibPQ.primaryMessage) } ?? library.errorMessage(handle)
+    let text = message.map { String(cString: $0) } ?? "unknown error"
+    return PostgreSQLError(state: state, message: text)
+  }
+
+  /// Calls `body` with C strings, and a null after the last one.
+  private static func withTexts<Result>(_ texts: [String?], _ body: (LibPQ.Texts) -> Result) -> Result {
+    let copies = texts.map { $0.flatMap { strdup($0) } }
+    let pointers = UnsafeMutablePointer<LibPQ.Text?>.allocate(capacity: copies.count + 1)
+    pointers.initialize(repeating: nil, count: copies.count + 1)
+    defer {
+      pointers.deallocate()
+      for copy in copies { free(copy) }
+    }
+    for (index, copy) in copies.enumerated() { pointers[index] = copy.map { UnsafePointer($0) } }
+    return body(pointers)
+  }
+}
+
+/// The rows of a result in binary format.
+final class Rows {
+  private let result: LibPQ.Result
+  private let library: LibPQ
+  let count: Int
+
+  fileprivate init(_ result: LibPQ.Result, of library: LibPQ) {
+    (self.result, self.library) = (result, library)
+    count = Int(library.rowCount(result))
+  }
+
+  deinit { library.clear(result) }
+
+  func withBytes<Result>(_ row: Int, _ column: Int, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
+    let (row, column) = (Int32(row), Int32(column))
+    guard library.isNull(result, row, column) == 0, let value = library.value(result, row, column) else {
+      return read(nil)
+    }
+    return read(UnsafeRawBufferPointer(start: value, count: Int(library.length(result, row, column))))
+  }
+
+  /// A number of any width, or a truth value; nil for null.
+  func number(_ row: Int, _ column: Int) -> Int64? {
+    withBytes(row, column) { bytes in
+      guard let bytes else { return nil }
+      switch bytes.count {
+      case 8: return Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
+      case 4: return Int64(Int32(bigEndian: bytes.loadUnaligned(as: Int32.self)))
+      case 2: return Int64(Int16(bigEndian: bytes.loadUnaligned(as: Int16.self)))
+      case 1: return Int64(bytes[0])
+      default: return nil
+      }
+    }
+  }
+
+  func text(_ row: Int, _ column: Int) -> String? {
+    withBytes(row, column) { $0.map { String(decoding: $0, as: UTF8.self) } }
+  }
+}

@@ -1,0 +1,59 @@
+/// Where a shared inbox is: a database, and a schema in it.
+package struct PostgreSQLAddress: Sendable, Equatable {
+  /// The URL for libpq.
+  let url: String
+  /// The schema with the tables. Each schema is an inbox of its own.
+  package let schema: String
+  /// The number of records that are in memory too; nil for the default.
+  package let recentRecords: Int?
+  /// The URL without its password, for people.
+  package let place: String
+
+  /// The forms of a URL that `init` parses.
+  package static let allowed = "postgres://USER@HOST:PORT/DATABASE"
+
+  /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`. Returns nil for a text
+  /// that is not one.
+  package init?(_ text: String) {
+    guard ["postgres://", "postgresql://"].contains(where: text.hasPrefix) else { return nil }
+    let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    var (kept, shown): ([Substring], [Substring]) = ([], [])
+    var (schema, recent): (String, Int?) = ("apns_mock", nil)
+    for parameter in parts.dropFirst().joined().split(separator: "&") {
+      let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let value = pair.count == 2 ? pair[1] : ""
+      switch pair[0] {
+      case "schema":
+        guard Self.isName(value) else { return nil }
+        schema = String(value)
+      case "memory_records":
+        guard let number = Int(value), number > 0 else { return nil }
+        recent = number
+      case "password", "sslpassword": kept.append(parameter)
+      default:
+        kept.append(parameter)
+        shown.append(parameter)
+      }
+    }
+    let start = String(parts[0])
+    (self.schema, recentRecords) = (schema, recent)
+    url = start + Self.query(kept)
+    place = Self.withoutPassword(start) + Self.query(shown + (schema == "apns_mock" ? [] : ["schema=\(schema)"]))
+  }
+
+  private static func query(_ parameters: [Substring]) -> String {
+    parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&")
+  }
+
+  private static func withoutPassword(_ url: String) -> String {
+    let authority = url.drop { $0 != "/" }.dropFirst(2)
+    guard let at = authority.lastIndex(of: "@"), let colon = authority[..<at].firstIndex(of: ":") else { return url }
+    return String(url[..<colon] + url[at...])
+  }
+
+  /// Whether a text is the name of a schema that needs no quotes: lower-case letters, digits and underscores.
+  private static func isName(_ text: Substring) -> Bool {
+    text.utf8.count <= 63 && text.utf8.first.map { !(0x30...0x39).contains($0) } ?? false
+      && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
+  }
+}

@@ -1,0 +1,504 @@
+internal import APNSRules
+package import Inbox
+internal import NIOConcurrencyHelpers
+internal import PlatformLibc
+
+/// An inbox in a schema of a PostgreSQL database, which several servers share.
+///
+/// The row of the table `contents` is locked while a server writes a batch. So batches are numbered in the order in which
+/// they are committed, and a server that has read up to a `seq` never misses a smaller one.
+package final class PostgreSQLStore: RecordStore {
+  package let initialContents: StoredContents
+  package let isShared = true
+  package var place: String { address.place }
+
+  /// The number of this server, which no other server ever has.
+  let server: Int
+  let address: PostgreSQLAddress
+  let readers: ConnectionPool
+  let sharing: Sharing
+  /// The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
+  private let clockOffset: Int64
+  private let recentRecords: Int
+  private let references = NIOLockedValueBox(ReferenceCache())
+  private let writing: NIOLockedValueBox<WritingState>
+
+  /// What the writer remembers between two batches.
+  private struct WritingState {
+    /// The connection; nil after it was lost.
+    var connection: Connection?
+    var ids = WrittenIDs()
+    /// The records and messages up to these are known.
+    var lastSeq: Int
+    var lastMessage: Int
+    /// Commands that were sent before this server started.
+    var commands: [StoreCommand]
+    /// Whether the last batch may have been written although its connection was lost.
+    var isUnsure = false
+    /// Whether changes of other servers may have been missed.
+    var hasGap = false
+    var maintainedAt: ContinuousClock.Instant?
+  }
+
+  /// Opens a schema, or creates it.
+  ///
+  /// - Parameters:
+  ///   - recentRecords: The number of the newest records that this server has in memory.
+  ///   - durability: The name of what the server promises, for the other servers.
+  ///   - seed: The seed for servers that are started without one, if no server has proposed one before.
+  /// - Throws: `PostgreSQLError` with a sentence that names the repair. Nothing has changed then.
+  package init(
+    _ address: PostgreSQLAddress, recentRecords: Int, durability: RecordWriter.Durability, seed: UInt64
+  ) throws {
+    self.address = address
+    self.recentRecords = recentRecords
+    clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
+    let connection = try Connection(address)
+    try Schema.prepare(connection, address)
+    let server = Int(
+      try connection.query("INSERT INTO server (durable) VALUES ($1) RETURNING id", [durability.rawValue]).number(0, 0)
+        ?? 0)
+    self.server = server
+    sharing = try Sharing(server: server, address, connection)
+    readers = ConnectionPool(address)
+    var contents = StoredContents()
+    var lastMessage = 0
+    try connection.transaction {
+      contents = try Self.contents(connection, locked: true).contents
+      contents.lastConnection += Self.connectionNumbers
+      contents.seed = contents.seed ?? seed
+      lastMessage = try Self.contents(connection, locked: false).lastMessage
+      try connection.query(
+        "UPDATE contents SET last_connection = $1, seed = $2",
+        [String(contents.lastConnection), contents.seed.map { String(Int64(bitPattern: $0)) }])
+    }
+    contents.lastConnection -= Self.connectionNumbers
+    initialContents = contents
+    let commands = try connection.query(
+      "SELECT number, body FROM message WHERE kind IN ('state', 'lasting') AND number <= $1 ORDER BY number",
+      [String(lastMessage)])
+    let former = (0..<commands.count).map { row in
+      StoreCommand(number: Int(commands.number(row, 0) ?? 0), text: commands.text(row, 1) ?? "", isOwn: false)
+    }
+    writing = NIOLockedValueBox(
+      WritingState(connection: connection, lastSeq: contents.lastSeq, lastMessage: lastMessage, commands: former))
+  }
+
+  /// The number of connections that a server may number.
+  private static let connectionNumbers = 10_000_000
+
+  package func close() throws {
+    sharing.stop()
+    writing.withLockedValue { state in
+      // Other servers need not wait for this one. Its lock is released when its connections are closed.
+      _ = try? state.connection?.query("DELETE FROM server WHERE id = $1", [String(server)])
+      state.connection = nil
+    }
+    readers.close()
+  }
+
+  private static func contents(
+    _ connection: Connection, locked: Bool
+  ) throws(PostgreSQLError) -> (contents: StoredContents, lastMessage: Int) {
+    let rows = try connection.query(
+      """
+      SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, seed \
+      FROM contents\(locked ? " FOR UPDATE" : "")
+      """)
+    guard rows.count == 1 else { throw .other("the table contents has \(rows.count) rows instead of one") }
+    func number(_ column: Int) -> Int { Int(rows.number(0, column) ?? 0) }
+    var contents = StoredContents()
+    contents.lastSeq = number(0)
+    contents.emptiedThrough = number(1)
+    contents.count = number(2)
+    contents.bytes = number(3)
+    contents.evicted = number(4)
+    contents.lastEvicted = number(5)
+    contents.lastConnection = number(6)
+    contents.seed = rows.number(0, 8).map { UInt64(bitPattern: $0) }
+    return (contents, number(7))
+  }
+
+  // MARK: - Writing
+
+  package func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
+    let batch = copy batch
+    return try writing.withLockedValue { former in
+      // A transaction that fails must not leave ids behind that it rolled back.
+      var state = former
+      let connection: Connection
+      if let open = former.connection, !open.isBroken {
+        connection = open
+      } else {
+        former.connection = nil
+        connection = try Connection(address)
+        former.connection = connection
+        // Messages may have been removed, and a database may have been restored.
+        former.hasGap = true
+        state = former
+      }
+      do {
+        let result = try write(batch, connection, &state)
+        state.isUnsure = false
+        state.hasGap = false
+        former = state
+        return result
+      } catch {
+        if connection.isBroken { former.connection = nil }
+        if case PostgreSQLError.commitUnknown = error { former.isUnsure = true }
+        throw error
+      }
+    }
+  }
+
+  private func write(
+    _ batch: StoreBatch, _ connection: Connection, _ state: inout WritingState
+  ) throws -> StoreBatch.Result {
+    try maintain(connection, &state)
+    guard !batch.isEmpty else {
+      let (contents, lastMessage) = try Self.contents(connection, locked: false)
+      var result = StoreBatch.Result()
+      result.shared = try changes(through: contents, lastMessage, connection, &state)
+      result.shared?.firstSeq = contents.lastSeq + 1
+      return result
+    }
+    return try connection.transaction {
+      let (contents, lastMessage) = try Self.contents(connection, locked: true)
+      if state.isUnsure, let first = try firstSeq(ofWritten: batch, connection) {
+        var result = StoreBatch.Result()
+        state.hasGap = true
+        result.shared = try changes(through: contents, lastMessage, connection, &state)
+        result.shared?.firstSeq = first
+        return result
+      }
+      var result = StoreBatch.Result()
+      var shared = try changes(through: contents, lastMessage, connection, &state)
+      shared.firstSeq = contents.lastSeq + 1
+      try append(batch.appended, from: shared.firstSeq, connection, &state)
+      shared.contents.lastSeq += batch.appended.count
+      shared.contents.count += batch.appended.count
+      for record in batch.appended { shared.contents.bytes += record.storedSize }
+      var messages = Messages(last: lastMessage, server: server)
+      try update(batch.changed, connection)
+      try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
+      for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
+      try remove(batch, connection, &shared.contents, &messages, &result)
+      state.lastSeq = shared.contents.lastSeq
+      state.lastMessage = messages.last
+      try store(shared.contents, messages.last, of: batch, from: shared.firstSeq, connection)
+      result.shared = shared
+      return result
+    }
+  }
+
+  /// Returns the first `seq` of a batch if it was written, although the connection was lost before this was known.
+  private func firstSeq(ofWritten batch: StoreBatch, _ connection: Connection) throws -> Int? {
+    guard let number = batch.appended.first?.seq else { return nil }
+    let row = try connection.query("SELECT last_batch, last_batch_seq FROM server WHERE id = $1", [String(server)])
+    guard row.count == 1, row.number(0, 0) == Int64(number) else { return nil }
+    return row.number(0, 1).map { Int($0) }
+  }
+
+  /// Reads what other servers have changed.
+  private func changes(
+    through contents: StoredContents, _ lastMessage: Int, _ connection: Connection, _ state: inout WritingState
+  ) throws -> SharedChanges {
+    var changes = SharedChanges()
+    changes.contents = contents
+    changes.commands = state.commands
+    state.commands = []
+    // A database that was restored from a backup has fewer records than before.
+    changes.hasGap =
+      state.hasGap || contents.lastSeq < state.lastSeq || contents.lastSeq - state.lastSeq > recentRecords
+    if !changes.hasGap, contents.lastSeq > state.lastSeq {
+      changes.appended = try records(
+        of: connection.query(
+          "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
+          [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection)
+    }
+    if lastMessage > state.lastMessage {
+      try readMessages(after: state.lastMessage, through: lastMessage, connection, &changes)
+    }
+    state.lastSeq = contents.lastSeq
+    state.lastMessage = lastMessage
+    return changes
+  }
+
+  private func readMessages(
+    after: Int, through last: Int, _ connection: Connection, _ changes: inout SharedChanges
+  ) throws {
+    let rows = try connection.query(
+      "SELECT number, server, kind, body FROM message WHERE number > $1 AND number <= $2 ORDER BY number",
+      [String(after), String(last)])
+    var changed: Set<String> = []
+    for row in 0..<rows.count {
+      let isOwn = rows.number(row, 1) == Int64(server)
+      let body = rows.text(row, 3) ?? ""
+      switch rows.text(row, 2) {
+      case "changed" where !isOwn: changed.formUnion(body.split(separator: ",").map(String.init))
+      case "deleted" where !isOwn: changes.deleted += body.split(separator: ",").compactMap { Int($0) }
+      case "reset" where !isOwn: changes.reset = body.split(separator: ",").map(String.init)
+      case "once", "state", "lasting":
+        changes.commands.append(StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn))
+      default: break
+      }
+    }
+    guard !changed.isEmpty else { return }
+    changes.changed = try records(
+      of: connection.query(
+        "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
+        ["{\(changed.joined(separator: ","))}"]), connection)
+    changes.deleted.sort()
+  }
+
+  private func append(
+    _ records: [Record], from first: Int, _ connection: Connection, _ state: inout WritingState
+  ) throws {
+    guard !records.isEmpty else { return }
+    // Before COPY begins, because no other command is possible then.
+    var ids: [(connection: Int64, token: Int64?, checks: Int64?)] = []
+    for record in records { ids.append(try state.ids.ids(of: record, connection)) }
+    try connection.copy("COPY push (\(CopyRows.columns)) FROM STDIN (FORMAT binary)") { send in
+      var rows = CopyRows(server: Int32(server), clockOffset: clockOffset)
+      for (index, record) in records.enumerated() {
+        rows.seq = first + index
+        record.write(
+          to: &rows, connection: ids[index].connection, token: ids[index].token, checks: ids[index].checks)
+        rows.endRow()
+        guard rows.bytes.count >= 1 << 18 else { continue }
+        try send(rows.bytes)
+        rows.removeSent()
+      }
+      rows.end()
+      try send(rows.bytes)
+    }
+  }
+
+  private func update(_ records: [Record], _ connection: Connection) throws {
+    let columns = RecordColumn.changing
+    let assignments = columns.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: ", ")
+    for record in records {
+      var row = UpdatedRow()
+      record.writeResult(to: &row)
+      try connection.query(
+        "UPDATE push SET \(assignments) WHERE seq = $\(columns.count + 1)", row.values + [String(record.seq)])
+    }
+  }
+
+  private static let size = "coalesce(length(headers), 0) + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
+
+  /// Removes records: those that were requested, those that exceed a limit, and hidden ones.
+  private func remove(
+    _ batch: StoreBatch, _ connection: Connection, _ contents: inout StoredContents, _ messages: inout Messages,
+    _ result: inout StoreBatch.Result
+  ) throws {
+    if !batch.deleted.isEmpty {
+      let rows = try connection.query(
+        "DELETE FROM push WHERE seq = ANY ($1::bigint[]) RETURNING \(Self.size)",
+        ["{\(batch.deleted.map { String($0) }.joined(separator: ","))}"])
+      contents.count -= rows.count
+      for row in 0..<rows.count { contents.bytes -= Int(rows.number(row, 0) ?? 0) }
+      try messages.add("deleted", seqs: batch.deleted, connection)
+    }
+    if batch.isEmptied {
+      contents.emptiedThrough = contents.lastSeq
+      (contents.count, contents.bytes, contents.evicted, contents.lastEvicted) = (0, 0, 0, 0)
+      try messages.add("reset", batch.reset.joined(separator: ","), connection)
+    }
+    try removeOldest(batch, connection, &contents, &result)
+    guard contents.emptiedThrough > 0 else { return }
+    let hidden = try connection.query(
+      """
+      WITH removed AS (DELETE FROM push WHERE seq IN (SELECT seq FROM push WHERE seq <= $1 ORDER BY seq \
+      LIMIT \(StoreBatch.removalLimit)) RETURNING 1) SELECT count(*) FROM removed
+      """, [String(contents.emptiedThrough)])
+    if hidden.number(0, 0) ?? 0 >= Int64(StoreBatch.removalLimit) { result.isIncomplete = true }
+  }
+
+  private func removeOldest(
+    _ batch: StoreBatch, _ connection: Connection, _ contents: inout StoredContents,
+    _ result: inout StoreBatch.Result
+  ) throws {
+    var limits = StoreBatch()
+    (limits.maxRecords, limits.maxBytes, limits.contents) = (batch.maxRecords, batch.maxBytes, contents)
+    let (excess, excessBytes) = (limits.excess, limits.excessBytes)
+    guard excess > 0 || excessBytes > 0 || batch.oldestTime != nil else { return }
+    let rows = try connection.query(
+      """
+      SELECT seq, received_at, \(Self.size) FROM push WHERE seq > $1 ORDER BY seq LIMIT \(StoreBatch.removalLimit)
+      """, [String(max(contents.emptiedThrough, contents.lastEvicted))])
+    var removed = RemovedRecords()
+    for row in 0..<rows.count {
+      let isOld = batch.oldestTime.map { $0 > rows.number(row, 1) ?? 0 } ?? false
+      let isLarge = removed.bytes < excessBytes && removed.count + 1 < contents.count
+      guard isOld || isLarge || removed.count < excess else { break }
+      removed.count += 1
+      removed.bytes += Int(rows.number(row, 2) ?? 0)
+      removed.lastSeq = Int(rows.number(row, 0) ?? 0)
+    }
+    guard removed.count > 0 else { return }
+    try connection.query("DELETE FROM push WHERE seq <= $1", [String(removed.lastSeq)])
+    contents.count -= removed.count
+    contents.bytes -= removed.bytes
+    contents.evicted += removed.count
+    contents.lastEvicted = max(contents.lastEvicted, removed.lastSeq)
+    result.evicted = removed
+    if removed.count >= StoreBatch.removalLimit { result.isIncomplete = true }
+  }
+
+  private func store(
+    _ contents: StoredContents, _ lastMessage: Int, of batch: StoreBatch, from first: Int, _ connection: Connection
+  ) throws {
+    try connection.query(
+      """
+      UPDATE contents SET last_seq = $1, emptied_through = $2, count = $3, bytes = $4, evicted = $5, last_evicted = $6, \
+      last_message = $7
+      """,
+      [
+        contents.lastSeq, contents.emptiedThrough, contents.count, contents.bytes, contents.evicted,
+        contents.lastEvicted, lastMessage,
+      ].map { String($0) })
+    if let number = batch.appended.first?.seq {
+      try connection.query(
+        "UPDATE server SET last_batch = $1, last_batch_seq = $2 WHERE id = $3",
+        [String(number), String(first), String(server)])
+    }
+    try sharing.notify(.written, connection)
+  }
+
+  /// Does what only needs to be done now and then: ends pushes of servers that have died, and forgets old messages.
+  private func maintain(_ connection: Connection, _ state: inout WritingState) throws {
+    if let last = state.maintainedAt, .now - last < .seconds(5) { return }
+    state.maintainedAt = .now
+    let pending = try connection.query(
+      "SELECT DISTINCT server FROM push WHERE outcome = 'pending' AND server <> $1", [String(server)])
+    guard pending.count > 0 || state.hasGap else { return }
+    try connection.transaction {
+      let (_, lastMessage) = try Self.contents(connection, locked: true)
+      let ended = try connection.query(
+        """
+        UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending' AND server <> $1 \
+        AND server NOT IN (\(sharing.liveServers)) RETURNING seq
+        """, [String(server)])
+      var messages = Messages(last: lastMessage, server: 0)
+      try messages.add("changed", seqs: (0..<ended.count).map { Int(ended.number($0, 0) ?? 0) }, connection)
+      try connection.query("UPDATE contents SET last_message = $1", [String(messages.last)])
+      try connection.run(
+        """
+        DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'
+        """)
+    }
+  }
+
+  // MARK: - Reading
+
+  private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
+
+  private func records(of rows: Rows, _ connection: Connection) throws -> [Record] {
+    var reader = StoredRecordReader()
+    return try (0..<rows.count).map { index in
+      let row = ResultRow(rows: rows, index: index, clockOffset: clockOffset)
+      let (facts, token, checks) = try references.withLockedValue { try $0.references(of: row, connection) }
+      return reader.record(of: row, connection: facts, token: token, checks: checks)
+    }
+  }
+
+  package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
+    var rest = query
+    // Few at first: often the first one is enough.
+    var limit = 8
+    while true {
+      let condition = SQLCondition(rest)
+      var last: Int?
+      var count = 0
+      let records = try readers.use { connection in
+        let rows = try connection.query(
+          """
+          SELECT \(Self.columns) FROM push WHERE \(condition.sql) ORDER BY seq \(query.newestFirst ? "DESC" : "ASC") \
+          LIMIT \(limit)
+          """, condition.parameters)
+        count = rows.count
+        if count > 0 { last = rows.number(count - 1, 0).map { Int($0) } }
+        var reader = StoredRecordReader()
+        var records: [Record] = []
+        for index in 0..<count {
+          let row = ResultRow(rows: rows, index: index, clockOffset: clockOffset)
+          guard query.mayMatch(row) else { continue }
+          let (facts, token, checks) = try references.withLockedValue { try $0.references(of: row, connection) }
+          records.append(reader.record(of: row, connection: facts, token: token, checks: checks))
+        }
+        return records
+      }
+      for index in records.indices { guard visit(records[index]) else { return } }
+      guard count == limit, let last else { return }
+      if query.newestFirst { rest.before = last } else { rest.after = last }
+      limit = 256
+    }
+  }
+
+  /// The maximum number of matches of an index that are listed; more of them are searched like any other condition.
+  private static let indexLimit = 50_000
+
+  package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
+    try readers.use { connection in
+      let condition = SQLCondition(query)
+      if RecordColumn.Hashed.allCases.contains(where: { query.hashes(of: $0) != nil }) {
+        let found = try connection.query(
+          "SELECT seq FROM push WHERE \(condition.sql) ORDER BY seq LIMIT \(Self.indexLimit + 1)", condition.parameters)
+        if found.count <= Self.indexLimit {
+          return stride(from: 0, to: found.count, by: 256).map { start in
+            let end = min(start + 256, found.count) - 1
+            return RecordSlice(
+              after: Int(found.number(start, 0) ?? 0) - 1, before: Int(found.number(end, 0) ?? 0) + 1)
+          }
+        }
+      }
+      let range: Rows
+      if query.conditions.contains(where: { $0.column == .receivedAt && !$0.isNegated }) {
+        range = try connection.query("SELECT min(seq), max(seq) FROM push WHERE \(condition.sql)", condition.parameters)
+      } else {
+        range = try connection.query(
+          "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2",
+          [String(query.after), String(query.before)])
+      }
+      guard let first = range.number(0, 0), let last = range.number(0, 1) else { return [] }
+      return stride(from: Int(first), through: Int(last), by: span).map { start in
+        RecordSlice(after: start - 1, before: min(start + span, Int(last) + 1))
+      }
+    }
+  }
+
+  package func contains(name: String) throws -> Bool {
+    try readers.use { try $0.query("SELECT 1 FROM name WHERE name = $1", [name]).count > 0 }
+  }
+}
+
+/// Appends messages to the other servers, within a transaction that has locked `contents`.
+private struct Messages {
+  /// The number of the newest message.
+  private(set) var last: Int
+  let server: Int
+
+  init(last: Int, server: Int) { (self.last, self.server) = (last, server) }
+
+  mutating func add(_ kind: String, seqs: [Int], _ connection: Connection) throws(PostgreSQLError) {
+    guard !seqs.isEmpty else { return }
+    try add(kind, seqs.map { String($0) }.joined(separator: ","), connection)
+  }
+
+  mutating func add(_ kind: String, _ body: String, _ connection: Connection) throws(PostgreSQLError) {
+    last += 1
+    try connection.query(
+      "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
+      [String(last), String(server), kind, body])
+  }
+}
+
+extension StoreQuery {
+  fileprivate func mayMatch(_ row: ResultRow) -> Bool {
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    return row.withBytes(.headers) { headers in
+      row.withBytes(.payload) { mayMatch(headers: headers ?? nothing, payload: $0 ?? nothing) }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+internal import APNSRules
+internal import Inbox
+
+/// The rows that the rows of `push` refer to, for the writer: what several records share is written once.
+struct WrittenIDs: Sendable {
+  /// The maximum number of connections, and of provider tokens, that are remembered.
+  private static let capacity = 4096
+
+  // The objects are kept alive, so that no other object gets the same identifier.
+  private var connections: [ObjectIdentifier: (facts: ConnectionFacts, id: Int64)] = [:]
+  private var tokens: [ObjectIdentifier: (token: ProviderToken, id: Int64)] = [:]
+  private var checks: [UInt64: Int64] = [:]
+  private var names: Set<String> = []
+
+  /// Returns the ids of what a record refers to.
+  mutating func ids(
+    of record: Record, _ database: Connection
+  ) throws(PostgreSQLError) -> (connection: Int64, token: Int64?, checks: Int64?) {
+    let verdict = record.verdict
+    let connection = try id(of: record.connection, database)
+    let token: Int64? = if let token = verdict?.token { try id(of: token, database) } else { nil }
+    let checks: Int64? = if let verdict { try id(of: verdict, database) } else { nil }
+    return (connection, token, checks)
+  }
+
+  private mutating func id(of facts: ConnectionFacts, _ database: Connection) throws(PostgreSQLError) -> Int64 {
+    if let known = connections[ObjectIdentifier(facts)] { return known.id }
+    let id = try database.query(
+      """
+      INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns) \
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id
+      """,
+      [
+        facts.id, String(facts.listener), facts.environment.rawValue, facts.client, facts.sni, facts.tls,
+        facts.http.rawValue, facts.certificate?.json, String(facts.openedAt),
+      ]
+    ).number(0, 0)
+    if connections.count >= Self.capacity { connections.removeAll() }
+    connections[ObjectIdentifier(facts)] = (facts, id ?? 0)
+    return id ?? 0
+  }
+
+  private mutating func id(of token: ProviderToken, _ database: Connection) throws(PostgreSQLError) -> Int64 {
+    if let known = tokens[ObjectIdentifier(token)] { return known.id }
+    let id = try database.query(
+      "INSERT INTO provider_token (key_id, team_id, issued_at, signature) VALUES ($1, $2, $3, $4) RETURNING id",
+      [token.keyID, token.teamID, token.issuedAt.map { String($0) }, token.signature.rawValue]
+    ).number(0, 0)
+    if tokens.count >= Self.capacity { tokens.removeAll() }
+    tokens[ObjectIdentifier(token)] = (token, id ?? 0)
+    return id ?? 0
+  }
+
+  private mutating func id(of verdict: Verdict, _ database: Connection) throws(PostgreSQLError) -> Int64 {
+    if let known = checks[verdict.applicableCheckBits] { return known }
+    let names = verdict.applicableCheckNames.joined(separator: ",")
+    try database.query("INSERT INTO check_list (names) VALUES ($1) ON CONFLICT DO NOTHING", [names])
+    let id = try database.query("SELECT id FROM check_list WHERE names = $1", [names]).number(0, 0) ?? 0
+    checks[verdict.applicableCheckBits] = id
+    return id
+  }
+
+  /// Stores the names of rules, profiles and unusual reasons of a record, which conditions may name.
+  mutating func insertNames(of record: Record, _ database: Connection) throws(PostgreSQLError) {
+    for name in record.usedNames() where !names.contains(name) {
+      try database.query("INSERT INTO name VALUES ($1) ON CONFLICT DO NOTHING", [name])
+      if names.count < Self.capacity { names.insert(name) }
+    }
+  }
+}
+
+/// The rows that the rows of `push` refer to, for readers: records share connections and provider tokens, as the
+/// originals did.
+struct ReferenceCache: Sendable {
+  private static let capacity = 4096
+
+  private var connections: [Int64: ConnectionFacts] = [:]
+  private var tokens: [Int64: ProviderToken] = [:]
+  private var checks: [Int64: UInt64] = [:]
+
+  /// Returns what a row refers to.
+  mutating func references(
+    of row: ResultRow, _ database: Connection
+  ) throws(PostgreSQLError) -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
+    let facts = try connection(row.number(.connection) ?? 0, database)
+    let token: ProviderToken? = if let id = row.number(.token) { try token(id, database) } else { nil }
+    let checks: UInt64 = if let id = row.number(.checks) { try checks(id, database) } else { 0 }
+    return (facts, token, checks)
+  }
+
+  private mutating func connection(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> ConnectionFacts {
+    if let known = connections[id] { return known }
+    let rows = try database.query(
+      """
+      SELECT name, listener, environment, client, sni, tls, http, certificate, opened_ns FROM connection WHERE id = $1
+      """, [String(id)])
+    func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
+    func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
+    let facts = ConnectionFacts(
+      id: text(0) ?? "", listener: Int(number(1) ?? 0),
+      environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
+      http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
+      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: number(8) ?? 0)
+    if connections.count >= Self.capacity { connections.removeAll() }
+    connections[id] = facts
+    return facts
+  }
+
+  private mutating func token(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> ProviderToken {
+    if let known = tokens[id] { return known }
+    let rows = try database.query(
+      "SELECT key_id, team_id, issued_at, signature FROM provider_token WHERE id = $1", [String(id)])
+    func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
+    let token = ProviderToken(
+      keyID: text(0), teamID: text(1), issuedAt: rows.count == 1 ? rows.number(0, 2) : nil,
+      signature: text(3).flatMap(ProviderToken.Signature.init) ?? .unchecked)
+    if tokens.count >= Self.capacity { tokens.removeAll() }
+    tokens[id] = token
+    return token
+  }
+
+  private mutating func checks(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> UInt64 {
+    if let known = checks[id] { return known }
+    let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
+    let names = rows.count == 1 ? rows.text(0, 0) ?? "" : ""
+    let bits = Verdict.checkBits(names: names.split(separator: ","))
+    checks[id] = bits
+    return bits
+  }
+}

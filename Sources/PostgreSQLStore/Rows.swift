@@ -1,0 +1,151 @@
+internal import Inbox
+
+/// Rows for COPY in binary format, as the documentation of PostgreSQL describes it under COPY.
+struct CopyRows: RowWriter {
+  /// The columns of the table `push` in the order of the rows; `server` follows them.
+  static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ") + ", server"
+  private static let header: [UInt8] = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + [UInt8](repeating: 0, count: 8)
+
+  private(set) var bytes = Self.header
+  /// The `seq` of the present row.
+  var seq = 0
+  private let server: Int32
+  private let clockOffset: Int64
+  /// The start of each column's value in the present row, and its size with the length; 0 for null.
+  private var values = [Range<Int>](repeating: 0..<0, count: RecordColumn.allCases.count)
+  private var row: [UInt8] = []
+
+  /// - Parameters:
+  ///   - server: The number of this server.
+  ///   - clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
+  init(server: Int32, clockOffset: Int64) {
+    (self.server, self.clockOffset) = (server, clockOffset)
+  }
+
+  mutating func setNull(_ column: RecordColumn) { values[column.rawValue] = 0..<0 }
+
+  mutating func set(_ column: RecordColumn, _ number: Int64) {
+    let number =
+      switch column {
+      case .seq: Int64(seq)
+      case .arrivedAt: number + clockOffset
+      default: number
+      }
+    withUnsafeBytes(of: number.bigEndian) { append(column, $0) }
+  }
+
+  mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
+    guard text.contains(0) else { return append(column, text) }
+    // PostgreSQL has no texts with zeros.
+    let replaced = text.map { $0 == 0 ? UInt8(ascii: "?") : $0 }
+    replaced.withUnsafeBytes { append(column, $0) }
+  }
+
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) { append(column, bytes) }
+
+  private mutating func append(_ column: RecordColumn, _ value: UnsafeRawBufferPointer) {
+    let start = row.count
+    Self.append(Int32(value.count), to: &row)
+    row.append(contentsOf: value)
+    values[column.rawValue] = start..<row.count
+  }
+
+  /// Completes the present row.
+  mutating func endRow() {
+    Self.append(Int16(values.count + 1), to: &bytes)
+    for value in values {
+      if value.isEmpty { Self.append(Int32(-1), to: &bytes) } else { bytes.append(contentsOf: row[value]) }
+    }
+    Self.append(Int32(4), to: &bytes)
+    Self.append(server, to: &bytes)
+    row.removeAll(keepingCapacity: true)
+  }
+
+  /// Completes the data.
+  mutating func end() { Self.append(Int16(-1), to: &bytes) }
+
+  /// Forgets the rows that were sent.
+  mutating func removeSent() { bytes.removeAll(keepingCapacity: true) }
+
+  private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
+    withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+}
+
+/// The values of an UPDATE as parameters.
+struct UpdatedRow: RowWriter {
+  private(set) var values = [String?](repeating: nil, count: RecordColumn.changing.count)
+
+  private mutating func set(_ column: RecordColumn, to value: String?) {
+    if let index = RecordColumn.changing.firstIndex(of: column) { values[index] = value }
+  }
+
+  mutating func setNull(_ column: RecordColumn) { set(column, to: nil) }
+  mutating func set(_ column: RecordColumn, _ number: Int64) { set(column, to: String(number)) }
+  mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
+    set(column, to: String(decoding: text, as: UTF8.self))
+  }
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) { set(column, text: bytes) }
+}
+
+/// A row of a query for all columns of the table `push`.
+struct ResultRow: RowReader {
+  let rows: Rows
+  let index: Int
+  let clockOffset: Int64
+
+  func number(_ column: RecordColumn) -> Int64? {
+    let number = rows.number(index, column.rawValue)
+    return column == .arrivedAt ? number.map { $0 - clockOffset } : number
+  }
+
+  func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
+    rows.withBytes(index, column.rawValue, read)
+  }
+}
+
+/// A condition in SQL with its parameters.
+struct SQLCondition {
+  private(set) var sql: String
+  private(set) var parameters: [String?]
+
+  /// Creates the condition of a query: its range, and the conditions on columns.
+  init(_ query: StoreQuery) {
+    sql = "seq > $1 AND seq < $2"
+    parameters = [String(query.after), String(query.before)]
+    for condition in query.conditions { add(condition) }
+  }
+
+  private mutating func add(_ condition: ColumnCondition) {
+    let name = condition.column.name
+    let test: String
+    switch condition.test {
+    case .texts(let texts, let foldsCase):
+      // Device tokens are stored in lower case.
+      let folds = foldsCase || condition.column == .deviceToken
+      let column = condition.column == .deviceToken || !folds ? name : "lower(\(name))"
+      let list = texts.map { parameter(folds ? $0.lowercasedASCII : $0) }
+      test = texts.isEmpty ? "false" : "\(column) IN (\(list.joined(separator: ", ")))"
+    case .ranges(let ranges):
+      let list = ranges.map { range in
+        let lower = parameter(String(range.lowerBound))
+        return range.count == 1
+          ? "\(name) = \(lower)" : "\(name) BETWEEN \(lower) AND \(parameter(String(range.upperBound)))"
+      }
+      test = list.isEmpty ? "false" : list.joined(separator: " OR ")
+    }
+    sql += condition.isNegated ? " AND (\(name) IS NULL OR NOT (\(test)))" : " AND (\(test))"
+  }
+
+  private mutating func parameter(_ value: String) -> String {
+    parameters.append(value.contains("\0") ? String(value.map { $0 == "\0" ? "?" : $0 }) : value)
+    return "$\(parameters.count)"
+  }
+}
+
+extension String {
+  /// The text with ASCII letters in lower case, as `lower` of PostgreSQL returns it with the collation `C`.
+  fileprivate var lowercasedASCII: String {
+    String(decoding: utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,84 @@
+internal import Inbox
+
+/// The tables of the database.
+enum Schema {
+  /// The version of this program's tables, in the table `contents`.
+  static let version = 1
+
+  /// Creates the tables in an empty schema, or checks those that are there. One server at a time.
+  static func prepare(_ connection: Connection, _ address: PostgreSQLAddress) throws {
+    guard connection.serverVersion >= 140_000 else {
+      throw PostgreSQLError.oldServer(version: connection.serverVersion)
+    }
+    try connection.transaction {
+      try connection.query("SELECT pg_advisory_xact_lock(hashtext($1), -1)", [address.schema])
+      // Only if it is missing, because the user may lack the right to create schemas.
+      let exists = try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [address.schema]).count > 0
+      if !exists { try connection.run("CREATE SCHEMA \"\(address.schema)\"") }
+      let columns = try connection.query(
+        """
+        SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
+        count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_message')), \
+        count(*) FILTER (WHERE table_name IN ('push', 'contents')) \
+        FROM information_schema.columns WHERE table_schema = $1
+        """, [address.schema])
+      if columns.number(0, 2) == 0 {
+        try connection.run(tables)
+        return
+      }
+      guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else {
+        throw PostgreSQLError.foreign(schema: address.schema)
+      }
+      let version = Int(try connection.query("SELECT version FROM contents").number(0, 0) ?? 0)
+      guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
+    }
+  }
+
+  private static var tables: String {
+    let columns = RecordColumn.allCases.map { column in
+      let type = column.isBytes ? "bytea" : column.isNumber ? "bigint" : "text COLLATE \"C\""
+      return "\(column.name) \(type)\(column == .seq ? " PRIMARY KEY" : "")"
+    }
+    return """
+      CREATE TABLE push (\(columns.joined(separator: ", ")), server integer NOT NULL);
+      CREATE INDEX push_device_token ON push (device_token);
+      CREATE INDEX push_push_key ON push (push_key);
+      CREATE INDEX push_apns_id ON push (lower(apns_id));
+      CREATE INDEX push_received_at ON push (received_at);
+      CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
+      CREATE TABLE connection (
+        id bigserial PRIMARY KEY, name text, listener bigint, environment text, client text, sni text, tls text,
+        http text, certificate text, opened_ns bigint);
+      CREATE TABLE provider_token (
+        id bigserial PRIMARY KEY, key_id text, team_id text, issued_at bigint, signature text);
+      CREATE TABLE check_list (id bigserial PRIMARY KEY, names text UNIQUE);
+      CREATE TABLE name (name text PRIMARY KEY);
+      CREATE TABLE contents (
+        version integer NOT NULL, last_seq bigint NOT NULL, emptied_through bigint NOT NULL, count bigint NOT NULL,
+        bytes bigint NOT NULL, evicted bigint NOT NULL, last_evicted bigint NOT NULL, last_connection bigint NOT NULL,
+        last_message bigint NOT NULL, seed bigint);
+      INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, 0, NULL);
+      CREATE TABLE server (
+        id serial PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(), durable text NOT NULL,
+        last_batch bigint NOT NULL DEFAULT 0, last_batch_seq bigint NOT NULL DEFAULT 0,
+        applied_message bigint NOT NULL DEFAULT 0);
+      CREATE TABLE message (
+        number bigint PRIMARY KEY, server integer NOT NULL, kind text NOT NULL, body text NOT NULL,
+        sent_at timestamptz NOT NULL DEFAULT now());
+      \(view)
+      """
+  }
+
+  /// The documented view, whose columns stay the same in later versions.
+  private static let view = """
+    CREATE VIEW pushes AS SELECT
+      push.seq, to_timestamp(received_at / 1000.0) AS received_at, to_timestamp(finished_at / 1000.0) AS finished_at,
+      kind, outcome, accepted, status, reason, delivery, attempt,
+      lpad(to_hex(push_key), 16, '0') AS push_key, device_token, topic, push_type, priority, collapse_id, apns_id, rule,
+      latency_ns / 1e6 AS latency_ms, payload_size, connection.name AS connection, stream, listener, environment, client,
+      key_id, team_id, verdict_reason, detail, payload
+    FROM push LEFT JOIN connection ON connection.id = push.connection
+      LEFT JOIN provider_token ON provider_token.id = push.token
+    WHERE push.seq > (SELECT emptied_through FROM contents);
+    """
+}

@@ -1,0 +1,212 @@
+internal import Dispatch
+package import Inbox
+internal import NIOConcurrencyHelpers
+internal import PlatformLibc
+internal import Synchronization
+
+/// How the servers that share a schema reach each other: by notifications, and by an advisory lock that each holds as long
+/// as it lives.
+final class Sharing: Sendable {
+  /// A notification to all servers. Its text has words separated by spaces.
+  enum Announcement {
+    /// The database has new records or messages from this server.
+    case written
+    /// All servers, also this one, have a command to execute.
+    case commanded
+    /// A server waits until the others have written the pushes they have answered.
+    case flush(request: Int)
+    /// A server has done so.
+    case flushed(server: Int, request: Int)
+  }
+
+  /// The query for the numbers of the servers that live: their connections hold their locks.
+  let liveServers: String
+
+  private let server: Int
+  private let address: PostgreSQLAddress
+  /// The first number of the locks of servers, which is different for each schema.
+  private let lockClass: Int32
+  private let state: NIOLockedValueBox<State>
+  private let requests = Atomic<Int>(0)
+  private let isStopping = Atomic<Bool>(false)
+  private let ended = DispatchSemaphore(value: 0)
+
+  private struct State {
+    /// The connection that listens; nil while there is none.
+    var connection: Connection?
+    /// What this server waits for: the servers that have to answer a request.
+    var awaited: [Int: Set<Int>] = [:]
+    var wake: [Int: DispatchSemaphore] = [:]
+  }
+
+  init(server: Int, _ address: PostgreSQLAddress, _ connection: Connection) throws {
+    (self.server, self.address) = (server, address)
+    lockClass = Int32(
+      truncatingIfNeeded: try connection.query("SELECT hashtext($1)", [address.schema]).number(0, 0) ?? 0)
+    liveServers = """
+      SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
+      AND classid::bigint = \(UInt32(bitPattern: lockClass)) \
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      """
+    state = NIOLockedValueBox(State())
+    let listening = try listen()
+    state.withLockedValue { $0.connection = listening }
+  }
+
+  /// Opens a connection that holds the lock of this server and receives notifications.
+  private func listen() throws -> Connection {
+    let connection = try Connection(address)
+    try connection.query("SELECT pg_advisory_lock($1, $2)", [String(lockClass), String(server)])
+    try connection.run("LISTEN \"\(address.schema)\"")
+    return connection
+  }
+
+  // MARK: - Notifications
+
+  /// Sends a notification when the transaction of `connection` is committed.
+  func notify(_ announcement: Announcement, _ connection: Connection) throws(PostgreSQLError) {
+    let text =
+      switch announcement {
+      case .written: "written \(server)"
+      case .commanded: "commanded"
+      case .flush(let request): "flush \(server) \(request)"
+      case .flushed(let asking, let request): "flushed \(asking) \(request) \(server)"
+      }
+    try connection.query("SELECT pg_notify($1, $2)", [address.schema, text])
+  }
+
+  /// Receives notifications on a thread of its own until `stop`.
+  func run(_ readers: ConnectionPool, _ receive: @escaping @Sendable (StoreSignal) -> Void) {
+    DispatchQueue(label: "store.notifications").async { [self] in
+      while !isStopping.load(ordering: .relaxed) {
+        do {
+          guard let connection = state.withLockedValue(\.connection) else {
+            let connection = try listen()
+            state.withLockedValue { $0.connection = connection }
+            // Notifications may have been missed.
+            receive(.changed)
+            continue
+          }
+          var descriptor = pollfd(fd: connection.socket, events: Int16(POLLIN), revents: 0)
+          // Also the time that stopping may take.
+          poll(&descriptor, 1, 100)
+          for text in try connection.notifications() { handle(text, readers, receive) }
+        } catch {
+          state.withLockedValue { $0.connection = nil }
+          usleep(100_000)
+        }
+      }
+      ended.signal()
+    }
+  }
+
+  private func handle(_ text: String, _ readers: ConnectionPool, _ receive: @Sendable (StoreSignal) -> Void) {
+    let words = text.split(separator: " ")
+    let numbers = words.dropFirst().compactMap { Int($0) }
+    switch (words.first, numbers.count) {
+    case ("written", 1) where numbers[0] != server: receive(.changed)
+    case ("commanded", 0): receive(.changed)
+    case ("flush", 2) where numbers[0] != server:
+      receive(
+        .flush { [self] in
+          // On another thread: the one that calls writes batches.
+          DispatchQueue.global().async { [self] in
+            _ = try? readers.use { try notify(.flushed(server: numbers[0], request: numbers[1]), $0) }
+          }
+        })
+    case ("flushed", 3) where numbers[0] == server:
+      let wake = state.withLockedValue { state in
+        state.awaited[numbers[1]]?.remove(numbers[2])
+        return state.awaited[numbers[1]]?.isEmpty == true ? state.wake[numbers[1]] : nil
+      }
+      wake?.signal()
+    default: break
+    }
+  }
+
+  func stop() {
+    isStopping.store(true, ordering: .relaxed)
+    _ = ended.wait(timeout: .now() + .seconds(1))
+    state.withLockedValue { $0.connection = nil }
+  }
+
+  // MARK: - Waiting for other servers
+
+  /// The time to wait for another server that lives.
+  private static let patience = DispatchTimeInterval.milliseconds(1500)
+
+  /// Waits until the other servers whose answers do not wait for the database have written what they have answered.
+  func awaitOthers(_ readers: ConnectionPool) throws {
+    let request = requests.add(1, ordering: .relaxed).newValue
+    let wake = DispatchSemaphore(value: 0)
+    defer {
+      state.withLockedValue { state in
+        state.awaited[request] = nil
+        state.wake[request] = nil
+      }
+    }
+    let isAlone = try readers.use { connection in
+      let others = try connection.query(
+        "SELECT id FROM server WHERE durable = 'soon' AND id <> $1 AND id IN (\(liveServers))", [String(server)])
+      guard others.count > 0 else { return true }
+      state.withLockedValue { state in
+        state.awaited[request] = Set((0..<others.count).map { Int(others.number($0, 0) ?? 0) })
+        state.wake[request] = wake
+      }
+      try notify(.flush(request: request), connection)
+      return false
+    }
+    if !isAlone { _ = wake.wait(timeout: .now() + Self.patience) }
+  }
+}
+
+extension PostgreSQLStore {
+  package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) { sharing.run(readers, receive) }
+
+  package func awaitOthers() throws { try sharing.awaitOthers(readers) }
+
+  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
+    try readers.use { connection in
+      try connection.transaction {
+        let number = Int(
+          try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message")
+            .number(0, 0) ?? 0)
+        if supersedesState { try connection.run("DELETE FROM message WHERE kind = 'state'") }
+        try connection.query(
+          "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
+          [String(number), String(server), kind.rawValue, command])
+        try sharing.notify(.commanded, connection)
+        return number
+      }
+    }
+  }
+
+  package func confirm(_ number: Int) throws {
+    try readers.use {
+      _ = try $0.query("UPDATE server SET applied_message = $1 WHERE id = $2", [String(number), String(server)])
+    }
+  }
+
+  package func awaitConfirmation(of number: Int) throws -> [Int] {
+    let deadline = ContinuousClock.now + .seconds(3)
+    while true {
+      let missing = try readers.use { connection in
+        let rows = try connection.query(
+          """
+          SELECT id FROM server WHERE applied_message < $1 AND id <> $2 AND id IN (\(sharing.liveServers)) ORDER BY id
+          """, [String(number), String(server)])
+        return (0..<rows.count).map { Int(rows.number($0, 0) ?? 0) }
+      }
+      if missing.isEmpty || .now > deadline { return missing }
+      usleep(2_000)
+    }
+  }
+
+  package func servers() throws -> [StoreServer] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT id, durable FROM server WHERE id IN (\(sharing.liveServers)) ORDER BY id")
+      return (0..<rows.count).map { StoreServer(id: Int(rows.number($0, 0) ?? 0), durability: rows.text($0, 1) ?? "") }
+    }
+  }
+}
