@@ -23,8 +23,8 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 # in memory.
 STORES = {
     "memory": None,
-    "sqlite": lambda folder: stores.value(folder / "inbox.db", memory_records=8),
-    "postgres": lambda folder: stores.value(databases.shared().new_inbox(), memory_records=8),
+    "sqlite": lambda folder: stores.value(stores.new_place("sqlite", folder), memory_records=8),
+    "postgres": lambda folder: stores.value(stores.new_place("postgres", folder), memory_records=8),
 }
 
 # The files whose tests share something slow: a browser, or a server on which all slow clients or many pushes are.

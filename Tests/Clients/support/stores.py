@@ -13,10 +13,15 @@ import time
 import uuid
 
 from support.certificates import provider_certificate
-from support.postgres import PostgresInbox
+from support.postgres import PostgresInbox, shared
 from support.wire import Closed, connect, push_headers
 
 BODY = b'{"aps":{"alert":"hello"}}'
+
+
+def new_place(store, folder):
+    """Returns a place for a new inbox: for `sqlite` in this folder, for `postgres` in the shared database."""
+    return folder / "inbox.db" if store == "sqlite" else shared().new_inbox()
 
 
 def value(place, memory_records=None):
