@@ -41,7 +41,7 @@ def pytest_configure(config):
     serial.prepare(config)
     if chosen := STORES[config.getoption("--store")]:
         Server.default_store = staticmethod(chosen)
-    config.add_cleanup(databases.close_shared)
+    config.add_cleanup(databases.close_all)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from support import postgres as databases, stores
-from support.failing_stores import FullDisk, Lock
+from support.failing_stores import FrozenPostgres, FullDisk, FullPostgres, Lock, StoppedPostgres
 from support.refusals import names_repair, refusal, run_serve
 from support.server import Server
 
@@ -31,12 +31,13 @@ def inbox(postgres):
     return postgres.new_inbox()
 
 
-@pytest.fixture(params=[Lock, FullDisk])
+@pytest.fixture(params=[Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres])
 def failure(request, tmp_path):
     made = request.param(tmp_path)
-    yield made
-    made.end()
-    if isinstance(made, FullDisk):
+    try:
+        yield made
+    finally:
+        made.end()
         made.close()
 
 

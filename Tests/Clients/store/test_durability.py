@@ -4,7 +4,6 @@
 `APNS_MOCK_LONG_TESTS=1` repeats the kills more often.
 """
 
-import collections
 import contextlib
 import os
 import secrets
@@ -13,12 +12,12 @@ import signal
 import sqlite3
 import threading
 import time
-import uuid
 
 import pytest
 from hyperframe.frame import HeadersFrame
 
 from support import stores
+from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
 from support.postgres import PostgresInbox
 from support.server import Server, wait_until
 from support.wire import Closed, connect, push_headers
@@ -28,64 +27,6 @@ pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes 
 LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
 SERIES = 10 if LONG else 2  # of kills with the same inbox
 KILLS = 5
-STREAMS = 20
-MOST = 4_000  # pushes of a provider, so that a slow kill does not fill the disk
-DELAYED = "fe" * 32
-
-
-class Provider(threading.Thread):
-    """Pushes on concurrent streams until the server has gone. `acknowledged`: the ids of its pushes answered with 200."""
-
-    def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server = server
-        self.acknowledged = set()
-        self.other = collections.Counter()  # other statuses
-        self.error = None
-
-    def run(self):
-        try:
-            with connect(self.server) as wire:
-                self.push_all(wire)
-        except (Closed, OSError):
-            pass  # the server has gone, as expected
-        except Exception as error:  # raised in the test's thread
-            self.error = error
-
-    def push_all(self, wire):
-        wire.settings()
-        sent, streams, limit = 0, {}, 1  # more streams are allowed after the first response
-        while sent < MOST:
-            while len(streams) < limit and sent < MOST:
-                sent += 1
-                apns_id, device = str(uuid.uuid4()), DELAYED if sent % 10 == 0 else secrets.token_hex(32)
-                streams[wire.open(push_headers(self.server, device, apns_id=apns_id), stores.BODY)] = apns_id
-            frame = wire.receive()
-            if isinstance(frame, HeadersFrame):
-                limit = STREAMS
-                apns_id, status = streams.pop(frame.stream_id), wire.responses[frame.stream_id].status
-                if status == 200:
-                    self.acknowledged.add(apns_id)
-                else:
-                    self.other[status] += 1
-
-
-def acknowledged_under_load(server, count, end, providers=3):
-    """Pushes with several providers; calls `end` after this many acknowledged pushes; returns all their ids."""
-    threads = [Provider(server) for _ in range(providers)]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_until(lambda: sum(len(one.acknowledged) for one in threads) >= count or any(one.error for one in threads),
-                   "the load does not come up", 60)
-        end()
-    finally:
-        server.process.kill()
-        server.wait()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive() and thread.error is None and not thread.other, (thread.error, thread.other)
-    return set().union(*(thread.acknowledged for thread in threads))
 
 
 def is_shared(place):
@@ -94,18 +35,6 @@ def is_shared(place):
 
 def outcomes(server):
     return {record["outcome"] for record in stores.everything(server, fields="outcome")}
-
-
-def assert_each_is_there_once(server, place, acknowledged):
-    """The API and the view agree, and have each acknowledged push once."""
-    records = [record["apns"]["id"] for record in stores.everything(server, fields="apns.id")]
-    found = collections.Counter(records)
-    wrong = {apns_id: found[apns_id] for apns_id in acknowledged if found[apns_id] != 1}
-    assert not wrong, f"{len(wrong)} of {len(acknowledged)} acknowledged pushes are not there once"
-    assert max(found.values()) == 1
-    assert [row["apns_id"] for row in stores.pushes_view(place, "SELECT apns_id FROM pushes ORDER BY seq")] == records
-    for apns_id in list(acknowledged)[:20]:
-        assert [record["apns"]["id"] for record in server.pushes(apns_id=apns_id)] == [apns_id]
 
 
 @pytest.mark.parametrize("series", range(SERIES))

@@ -1,14 +1,17 @@
 """A private PostgreSQL in a temporary folder, reached over a Unix socket, and inboxes in it."""
 
 import atexit
+import contextlib
 import functools
 import json
 import os
 import pathlib
 import pwd
+import random
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -239,26 +242,33 @@ class Postgres:
         query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote, safe="/")
         return f"postgres://{credentials}@{address}/{database}" + (f"?{query}" if query else "")
 
-    def new_inbox(self):
-        """Returns an inbox of its own; the server creates its schema."""
-        return PostgresInbox(self, f"inbox_{secrets.token_hex(6)}")
+    def new_inbox(self, **parameters):
+        """Returns an inbox of its own, with further parameters of the URL; the server creates its schema."""
+        return PostgresInbox(self, f"inbox_{secrets.token_hex(6)}", **parameters)
 
 
 class PostgresInbox:
     """An inbox in a schema of its own."""
 
-    def __init__(self, postgres, schema):
+    def __init__(self, postgres, schema, **parameters):
         self.postgres = postgres
         self.schema = schema
+        self.parameters = parameters
 
     def __str__(self):
         return self.schema
 
     def url(self, **parameters):
-        return self.postgres.url(schema=self.schema, **parameters)
+        return self.postgres.url(schema=self.schema, **self.parameters, **parameters)
 
     def execute(self, sql, *arguments):
         return self.postgres.execute(sql, *arguments, schema=self.schema)
+
+    def dump(self):
+        """Returns the tables as SQL."""
+        return subprocess.run(
+            [program("pg_dump"), "--no-password", "--schema", self.schema, self.postgres.url()], check=True,
+            capture_output=True, timeout=60, env=environment()).stdout
 
     def view(self, sql, *arguments):
         """Returns rows of a query, in which the view is `pushes`; the payload as bytes."""
@@ -269,16 +279,35 @@ class PostgresInbox:
         return rows
 
 
+def free_port():
+    """Returns a port on 127.0.0.1 that is free and that the system does not give to clients."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
 @functools.cache
 def shared():
-    """Returns the PostgreSQL that the tests of this process share; starts it at the first call."""
+    """Returns the PostgreSQL that the tests of this process share; starts it at the first call. It also listens on
+    127.0.0.1.
+    """
+    return Postgres(port=free_port())
+
+
+@functools.cache
+def disposable():
+    """Returns another PostgreSQL of this process, which tests stop and start again."""
     return Postgres()
 
 
-def close_shared():
-    if shared.cache_info().currsize:
-        shared().close()
-        shared.cache_clear()
+def close_all():
+    """Closes the databases of this process."""
+    for one in (shared, disposable):
+        if one.cache_info().currsize:
+            one().close()
+            one.cache_clear()
 
 
 def _is_running(pid):
