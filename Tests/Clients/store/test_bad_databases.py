@@ -1,5 +1,5 @@
-"""Databases and URLs that a server refuses: one sentence that names the repair, exit code 2, and the database unchanged; and which
-URLs are used.
+"""Databases and URLs that a server refuses: one sentence that names the repair, exit code 2, and the database unchanged; and
+URLs that it uses.
 """
 
 import concurrent.futures
@@ -56,7 +56,7 @@ def assert_helpful(message, *says):
     assert_no_secret(message)
 
 
-def test_a_host_that_nobody_listens_on(serve):
+def test_an_address_without_a_listener(serve):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -88,7 +88,7 @@ def test_a_missing_password(serve, postgres):
 
 
 def test_an_unknown_user(serve, postgres):
-    assert_helpful(serve("--store", postgres.url(user="nobody_of_this_name")), "nobody_of_this_name")
+    assert_helpful(serve("--store", postgres.url(user="no_such_user")), "no_such_user")
 
 
 def test_a_missing_database(serve, postgres):

@@ -1,5 +1,5 @@
-"""Two servers behind a TCP load balancer, with one inbox: a client that does not know which server has its connection finds each
-push on both as soon as it was answered.
+"""Two servers behind a TCP load balancer, with one inbox: a client that does not know which server has its connection finds
+each push on both as soon as it was answered.
 """
 
 import concurrent.futures

@@ -57,7 +57,8 @@ def test_a_kill_loses_no_acknowledged_push(binary, certs, place, series):
     try:
         assert_each_is_there_once(server, place, acknowledged)
         # A server that shares an inbox first has to find out that the other one has gone.
-        wait_until(lambda: outcomes(server) <= {"accepted", "aborted"}, lambda: outcomes(server), 10 if is_shared(place) else 0)
+        timeout = 10 if is_shared(place) else 0
+        wait_until(lambda: outcomes(server) <= {"accepted", "aborted"}, lambda: outcomes(server), timeout)
         assert server.stop() == 0
     finally:
         server.kill()

@@ -1,5 +1,5 @@
-"""PostgreSQL that fails while servers run, and servers that are killed while they share an inbox: no acknowledged push is missing
-afterwards, and none is there twice.
+"""PostgreSQL that fails while servers run, and servers that are killed while they share an inbox: no acknowledged push is
+missing afterwards, and none is there twice.
 
 `APNS_MOCK_LONG_TESTS=1` repeats the kills more often. What is the same for every store is in test_store_failure.py.
 """
@@ -378,8 +378,8 @@ def test_a_failure_under_load_loses_no_acknowledged_push(request, start, durable
 
 @pytest.mark.parametrize("durable", ["answer", "soon"])
 def test_a_kill_of_a_server_under_load(binary, certs, inbox, durable):
-    """The other server continues, and all that was acknowledged with `answer` is there. With `soon` the killed server may take
-    its last pushes with it, but never those of the other one.
+    """The other server continues, and all that was acknowledged with `answer` is there. With `soon` the last pushes of the
+    killed server may be lost, but never those of the other one.
     """
     survivor = Server(binary, certs, *stores.flags(inbox, "--durable", durable, memory_records=8))
     load, acknowledged = None, set()

@@ -1,5 +1,5 @@
-"""Two servers that share an inbox in PostgreSQL: each sees the pushes that were sent to the other, with the same records, in the
-same order, as soon as they were answered.
+"""Two servers that share an inbox in PostgreSQL: each sees the pushes that were sent to the other, with the same records, in
+the same order, as soon as they were answered.
 """
 
 import concurrent.futures
@@ -410,7 +410,7 @@ def is_answered(server):
 
 
 def test_a_frozen_server_does_not_block_the_other_one_forever(pair):
-    """A machine that does not respond: queries on the other server wait at most some seconds for what it may have buffered."""
+    """A machine that does not respond: queries on the other server wait some seconds for what it may have buffered."""
     push(pair[0], "ab" * 32)
     pair[0].signal(signal.SIGSTOP)
     try:

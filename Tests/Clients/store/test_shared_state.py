@@ -1,5 +1,5 @@
-"""Two servers that share an inbox in PostgreSQL: what is configured on one over the admin API has taken effect on both when the
-request is answered, and a server that starts later has it too.
+"""Two servers that share an inbox in PostgreSQL: what is configured on one over the admin API is active on both when the request
+is answered, and a server that starts later has it too.
 """
 
 import json

@@ -161,9 +161,7 @@ class Postgres:
 
     def processes(self):
         """Returns the ids of all processes, that of the first one first."""
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True, timeout=20)
-        pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
-        return [self.process.pid, *(pid for pid, parent in pairs if parent == self.process.pid)]
+        return [self.process.pid, *_children(self.process.pid)]
 
     def signal_all(self, number):
         for pid in self.processes():
@@ -310,13 +308,28 @@ def close_all():
             one.cache_clear()
 
 
+def _children(parent):
+    """Returns the ids of the child processes."""
+    if pathlib.Path("/proc/self/stat").exists():
+        pids = [int(one.name) for one in pathlib.Path("/proc").iterdir() if one.name.isdigit()]
+        return [pid for pid in pids if _state(pid)[1] == str(parent)]
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True, timeout=20)
+    pairs = [line.split() for line in listed.stdout.splitlines()]
+    return [int(pid) for pid, found in pairs if found == str(parent)]
+
+
+def _state(pid):
+    """Returns the state of a process and the id of its parent, as Linux shows them."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+    except OSError:
+        return ["X", None]
+
+
 def _is_running(pid):
+    """Returns whether a process exists that has not ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = pathlib.Path(f"/proc/{pid}/stat")
-    try:
-        return state.read_text().rsplit(")", 1)[1].split()[0] != "Z" if state.exists() else True
-    except (OSError, IndexError):
-        return False
+    return not pathlib.Path("/proc/self/stat").exists() or _state(pid)[0] not in "XZ"
