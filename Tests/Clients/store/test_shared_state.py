@@ -1,5 +1,5 @@
-"""Two servers that share an inbox in PostgreSQL: what is configured on one over the admin API is active on both when the request
-is answered, and a server that starts later has it too.
+"""Two servers that share an inbox in PostgreSQL: what is configured on one over the admin API is active on both when the
+request is answered, and a server that starts later has it too.
 """
 
 import json
@@ -11,7 +11,7 @@ from hyperframe.frame import GoAwayFrame
 from support import stores
 from support.server import Server, stop_cleanly, wait_until
 from support.tokens import foreign_key, public_half
-from support.wire import Closed, connect, push_headers
+from support.wire import connect, push_headers
 
 APP = "com.example.app"
 NOON = "2030-01-01T12:00:00.000Z"
