@@ -47,7 +47,7 @@ help:
 	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
 	@echo 'make test-swift     only the Swift tests'
 	@echo 'make test-clients   only the client tests (PYTEST_ARGS="-k curl" selects)'
-	@echo 'make test-store     the client tests of the inbox with an SQLite file; make test-stores runs all of them with one'
+	@echo 'make test-store     the client tests of the inbox with SQLite and with PostgreSQL; make test-stores runs all of them'
 	@echo 'make test-libraries the client libraries in Clients with their own tests'
 	@echo 'make examples       the example providers in Examples with their suites, one for each language'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
@@ -90,13 +90,15 @@ test-swift:
 test-clients: $(built) $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
 
-# The client tests of the inbox with an SQLite file, of which nearly nothing is in memory.
+# The client tests of the inbox with an SQLite file and with PostgreSQL; nearly nothing of the inbox is in memory.
 test-store: $(built) $(clients)/ready
 	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store sqlite --binary $(program)
+	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store postgres --binary $(program)
 
-# All client tests with an SQLite file, and the long ones of the store.
+# All client tests with both, and the long ones of the stores, which choose a store themselves, once.
 test-stores: $(built) $(clients)/ready
 	APNS_MOCK_LONG_TESTS=1 $(pytest) --store sqlite --binary $(program) $(PYTEST_ARGS)
+	$(pytest) --store postgres --binary $(program) $(PYTEST_ARGS)
 
 # The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
 test-libraries: $(built)

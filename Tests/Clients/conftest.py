@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import ROOT, browser as browsers, drivers, hosts, serial
+from support import ROOT, browser as browsers, drivers, hosts, postgres as databases, serial, stores
 from support.server import Server, clean_environment, run, stop_cleanly
 from support.way import Way
 
@@ -19,19 +19,29 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
+# Where servers keep the inbox, unless a test chooses: each in a place of its own. Of a file or a database, nearly nothing is
+# in memory.
+STORES = {
+    "memory": None,
+    "sqlite": lambda folder: stores.value(stores.new_place("sqlite", folder), memory_records=8),
+    "postgres": lambda folder: stores.value(stores.new_place("postgres", folder), memory_records=8),
+}
+
 # The files whose tests share something slow: a browser, or a server on which all slow clients or many pushes are.
 ONE_WORKER = re.compile(r"\bpage/|test_slow_clients\.py|test_expensive_queries\.py")
 
 
 def pytest_addoption(parser):
     parser.addoption("--binary", default=".build/release/apns-mock", help="the apns-mock program to test")
-    parser.addoption("--store", default="memory", choices=["memory", "sqlite"],
+    parser.addoption("--store", default="memory", choices=list(STORES),
                      help="where servers keep the inbox, unless a test chooses")
 
 
 def pytest_configure(config):
     serial.prepare(config)
-    Server.uses_sqlite = config.getoption("--store") == "sqlite"
+    if chosen := STORES[config.getoption("--store")]:
+        Server.default_store = staticmethod(chosen)
+    config.add_cleanup(databases.close_all)
 
 
 @pytest.hookimpl(optionalhook=True)

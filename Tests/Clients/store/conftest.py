@@ -1,22 +1,43 @@
-"""Fixtures: files that a server refuses, and ways in which a store fails while the server runs."""
+"""Fixtures: places for an inbox, files and databases that a server refuses, and ways in which a store fails while the server
+runs.
+"""
 
 import contextlib
 import sqlite3
 
 import pytest
 
-from support import stores
-from support.failing_stores import FullDisk, Lock
+from support import postgres as databases, stores
+from support.failing_stores import FrozenPostgres, FullDisk, FullPostgres, Lock, StoppedPostgres
 from support.refusals import names_repair, refusal, run_serve
 from support.server import Server
 
 
-@pytest.fixture(params=[Lock, FullDisk])
+@pytest.fixture(scope="session")
+def postgres():
+    """The PostgreSQL that the tests of this process share. A test that stops it starts one of its own."""
+    return databases.shared()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Where an inbox can be: a file, which does not exist yet, or a schema in a database, likewise."""
+    return stores.new_place(request.param, tmp_path)
+
+
+@pytest.fixture
+def inbox(postgres):
+    """An inbox in PostgreSQL, for several servers. The first server creates it."""
+    return postgres.new_inbox()
+
+
+@pytest.fixture(params=[Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres])
 def failure(request, tmp_path):
     made = request.param(tmp_path)
-    yield made
-    made.end()
-    if isinstance(made, FullDisk):
+    try:
+        yield made
+    finally:
+        made.end()
         made.close()
 
 

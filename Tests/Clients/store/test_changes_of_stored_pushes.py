@@ -1,4 +1,4 @@
-"""Changes of pushes that have left memory, and their removal: the file, queries, waits and event streams agree."""
+"""Changes of pushes that have left memory, and their removal: the store, queries, waits and event streams agree."""
 
 import concurrent.futures
 import contextlib
@@ -22,19 +22,14 @@ SECONDS = 90
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "inbox.db"
-
-
-@pytest.fixture
-def server(start, path):
-    return start(*stores.flags(path, memory_records=FEW))
+def server(start, place):
+    return start(*stores.flags(place, memory_records=FEW))
 
 
 # Outcomes
 
 
-def test_a_delayed_push_has_its_outcome_after_it_left_memory(server, path, device):
+def test_a_delayed_push_has_its_outcome_after_it_left_memory(server, place, device):
     server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "1s"}}})
     with events(server) as stream, concurrent.futures.ThreadPoolExecutor(1) as pool, connect(server) as wire:
         wire.settings()
@@ -43,7 +38,7 @@ def test_a_delayed_push_has_its_outcome_after_it_left_memory(server, path, devic
         waiting = pool.submit(server.api, "GET", "/pushes/wait", device_token=device, status=200, timeout="1m")
         stores.load(server, 5 * FEW, streams=5)
         assert server.pushes(q="is:pending") == [server.record(device)]
-        wait_until(lambda: [row["outcome"] for row in stores.pushes_view(path)][:1] == ["pending"], "it is written", 5)
+        wait_until(lambda: [row["outcome"] for row in stores.pushes_view(place)][:1] == ["pending"], "it is written", 5)
         assert wire.response(answer).status == 200
         record = server.record(device)
         assert (record["outcome"], record["accepted"], record["served"]["status"]) == ("accepted", True, 200)
@@ -53,12 +48,12 @@ def test_a_delayed_push_has_its_outcome_after_it_left_memory(server, path, devic
         assert waiting.result(SECONDS)["satisfied"]
         stream.until(lambda: stream.of("push.updated"), lambda: stream.events[-3:])
         assert stream.of("push.updated") == [record]
-    wait_until(lambda: stores.pushes_view(path)[0]["outcome"] == "accepted", "the outcome is written", 5)
-    (row,) = stores.pushes_view(path, "SELECT * FROM pushes WHERE seq = ?", record["seq"])
+    wait_until(lambda: stores.pushes_view(place)[0]["outcome"] == "accepted", "the outcome is written", 5)
+    (row,) = stores.pushes_view(place, "SELECT * FROM pushes WHERE seq = ?", record["seq"])
     assert (row["status"], row["accepted"], row["rule"]) == (200, 1, "slow") and row["finished_at"]
 
 
-def test_many_delayed_pushes_have_their_outcomes(server, path, device):
+def test_many_delayed_pushes_have_their_outcomes(server, place, device):
     """They end at different times, while others arrive."""
     server.api("POST", "/rules", {
         "name": "slow", "when": {"device_token": device}, "do": {"delay": {"uniform": {"min": "50ms", "max": "900ms"}}}})
@@ -72,11 +67,11 @@ def test_many_delayed_pushes_have_their_outcomes(server, path, device):
         assert sorted(record["seq"] for record in stream.of("push.updated")) == [record["seq"] for record in records]
         assert {record["outcome"] for record in stream.of("push.updated")} == {"accepted"}
     outcomes = "SELECT DISTINCT outcome FROM pushes"
-    wait_until(lambda: stores.pushes_view(path, outcomes) == [{"outcome": "accepted"}], "all outcomes are written", 10)
-    assert len(stores.pushes_view(path)) == 1_700
+    wait_until(lambda: stores.pushes_view(place, outcomes) == [{"outcome": "accepted"}], "all outcomes are written", 10)
+    assert len(stores.pushes_view(place)) == 1_700
 
 
-def test_a_push_whose_client_leaves_is_aborted_after_it_left_memory(server, path, device):
+def test_a_push_whose_client_leaves_is_aborted_after_it_left_memory(server, place, device):
     server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "1m"}}})
     with connect(server) as wire:
         wire.settings()
@@ -84,10 +79,10 @@ def test_a_push_whose_client_leaves_is_aborted_after_it_left_memory(server, path
         wire.ping()
         stores.load(server, 5 * FEW, streams=5)
     wait_until(lambda: server.record(device)["outcome"] == "aborted", lambda: server.record(device), 10)
-    wait_until(lambda: stores.pushes_view(path)[0]["outcome"] == "aborted", lambda: stores.pushes_view(path)[0], 10)
+    wait_until(lambda: stores.pushes_view(place)[0]["outcome"] == "aborted", lambda: stores.pushes_view(place)[0], 10)
 
 
-def test_a_delivery_changes_after_the_push_left_memory(server, path, device):
+def test_a_delivery_changes_after_the_push_left_memory(server, place, device):
     server.api("PUT", "/fixtures", {
         "apps": [{"bundle_id": "com.example.app"}],
         "devices": [{"id": "anna", "state": "offline", "apps": [
@@ -104,13 +99,13 @@ def test_a_delivery_changes_after_the_push_left_memory(server, path, device):
         assert server.pushes(q="delivery:stored*") == []
         stream.until(lambda: stream.of("push.updated"), lambda: stream.events[-3:])
         assert stream.of("push.updated")[-1]["delivery"] == record["delivery"]
-    wait_until(lambda: stores.pushes_view(path)[0]["delivery"] == record["delivery"], "the delivery is written", 5)
+    wait_until(lambda: stores.pushes_view(place)[0]["delivery"] == record["delivery"], "the delivery is written", 5)
 
 
 # Removal while pushes arrive
 
 
-def test_deletion_while_pushes_arrive(server, path):
+def test_deletion_while_pushes_arrive(server, place):
     """Pushes of one topic are deleted again and again; those of the other are all there."""
     over, deleted = threading.Event(), []
 
@@ -132,10 +127,10 @@ def test_deletion_while_pushes_arrive(server, path):
     page = server.api("GET", "/pushes", limit=1000)
     assert (page["total"], len(page["items"]), page["evicted"]) == (800, 800, 0)
     assert {record["apns"]["topic"] for record in page["items"]} == {"com.example.app"}
-    wait_until(lambda: len(stores.pushes_view(path, "SELECT seq FROM pushes")) == 800, "the file has the same", 5)
+    wait_until(lambda: len(stores.pushes_view(place, "SELECT seq FROM pushes")) == 800, "the store has the same", 5)
 
 
-def test_resets_while_pushes_arrive(server, path):
+def test_resets_while_pushes_arrive(server, place):
     """After a reset has been answered, no push that was answered before it is there."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool, connect(server) as wire:
         load = pool.submit(stores.load, server, 2_000, streams=20)
@@ -149,13 +144,13 @@ def test_resets_while_pushes_arrive(server, path):
             time.sleep(0.02)
         assert set(load.result(SECONDS).values()) == {200}
     server.api("POST", "/reset", {"inbox": True})
-    assert stores.seqs(server) == [] == stores.pushes_view(path)
+    assert stores.seqs(server) == [] == stores.pushes_view(place)
     page = server.api("GET", "/pushes")
     assert (page["total"], page["evicted"], page["complete"]) == (0, 0, True)
 
 
 @pytest.mark.parametrize("how", ["delete", "reset"])
-def test_a_removed_delayed_push_does_not_return_with_its_outcome(server, path, device, how):
+def test_a_removed_delayed_push_does_not_return_with_its_outcome(server, place, device, how):
     server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "700ms"}}})
     with connect(server) as wire:
         wire.settings()
@@ -169,8 +164,8 @@ def test_a_removed_delayed_push_does_not_return_with_its_outcome(server, path, d
         assert wire.response(answer).status == 200
     stores.load(server, 5, streams=5)
     assert server.pushes(device_token=device) == [] and server.request("GET", "/api/v1/pushes/1").status == 404
-    wait_until(lambda: len(stores.pushes_view(path)) == server.api("GET", "/pushes")["total"], "the file has the same", 5)
-    assert 1 not in [row["seq"] for row in stores.pushes_view(path)]
+    wait_until(lambda: len(stores.pushes_view(place)) == server.api("GET", "/pushes")["total"], "the store has the same", 5)
+    assert 1 not in [row["seq"] for row in stores.pushes_view(place)]
 
 
 def test_an_export_is_whole_or_fails_when_the_inbox_is_emptied(server):

@@ -1,4 +1,4 @@
-"""A server that continues the inbox of an SQLite file: numbers and names go on, nothing is used twice, and removed
+"""A server that continues the inbox of a store: numbers and names go on, nothing is used twice, and removed
 pushes stay removed.
 """
 
@@ -12,11 +12,6 @@ from support.wire import connect, push_headers
 
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "inbox.db"
-
-
 def push(server, count=1, device=None, **changes):
     """Sends this many pushes over one connection; returns the apns-ids of the responses."""
     with connect(server) as wire:
@@ -25,12 +20,12 @@ def push(server, count=1, device=None, **changes):
 
 
 @pytest.fixture
-def restart(start, path):
-    """`restart(former)` stops a server and starts the next one on the same file, with one record in memory."""
+def restart(start, place):
+    """`restart(former)` stops a server and starts the next one with the same inbox, with one record in memory."""
     def starter(former=None, *flags, memory_records=1):
         if former is not None:
             assert former.stop() == 0, former.log()[-2000:]
-        return start(*stores.flags(path, *flags, memory_records=memory_records))
+        return start(*stores.flags(place, *flags, memory_records=memory_records))
 
     return starter
 
@@ -75,11 +70,11 @@ def test_names_of_connections_are_not_used_again(restart):
     assert len(seen) == 6
 
 
-def test_names_of_connections_are_not_used_again_after_the_inbox_was_emptied(restart, path):
+def test_names_of_connections_are_not_used_again_after_the_inbox_was_emptied(restart, place):
     server = restart()
     push(server)
     (former,) = connections(server)
-    wait_until(lambda: stores.pushes_view(path), "the push is written")
+    wait_until(lambda: stores.pushes_view(place), "the push is written")
     server.api("POST", "/reset", {"inbox": True})
     server = restart(server)
     push(server)
@@ -113,22 +108,22 @@ def test_generated_apns_ids_of_pushes_that_are_not_recorded_are_not_repeated(res
     assert len({*ids, *push(server, 3)}) == 6
 
 
-def test_generated_apns_ids_are_not_repeated_after_a_reset(restart, path):
+def test_generated_apns_ids_are_not_repeated_after_a_reset(restart, place):
     server = restart(None, "--seed", "7")
     ids = push(server, 3)
-    wait_until(lambda: len(stores.pushes_view(path)) == 3, "the pushes are written")
+    wait_until(lambda: len(stores.pushes_view(place)) == 3, "the pushes are written")
     server.api("POST", "/reset", {"inbox": True, "counters": True, "rules": True})
     server = restart(server, "--seed", "7")
     assert len({*ids, *push(server, 3)}) == 6
 
 
-def test_a_pending_push_is_aborted_by_the_end_of_the_server(restart, binary, certs, path, device):
-    server = Server(binary, certs, *stores.flags(path))
+def test_a_pending_push_is_aborted_by_the_end_of_the_server(restart, binary, certs, place, device):
+    server = Server(binary, certs, *stores.flags(place))
     try:
         server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "1m"}}})
         with connect(server) as wire:
             wire.open(push_headers(server, device), b"{}")
-            wait_until(lambda: stores.pushes_view(path), "the push is written")
+            wait_until(lambda: stores.pushes_view(place), "the push is written")
             assert server.record(device)["outcome"] == "pending"
             server.kill()
     finally:
@@ -168,19 +163,19 @@ def test_deleted_pushes_stay_deleted(restart):
 
 
 @pytest.mark.parametrize("how", ["reset", "all"])
-def test_an_emptied_inbox_stays_empty(restart, binary, certs, path, how):
+def test_an_emptied_inbox_stays_empty(restart, binary, certs, place, how):
     """Even if the server is killed as soon as it has answered."""
     former = restart()
     push(former, 20)
     assert former.stop() == 0
-    server = Server(binary, certs, *stores.flags(path, memory_records=1))
+    server = Server(binary, certs, *stores.flags(place, memory_records=1))
     try:
         push(server, 3)
         if how == "reset":
             server.api("POST", "/reset", {"inbox": True})
         else:
             assert server.api("DELETE", "/pushes", all="true") == {"deleted": 23}
-        assert stores.seqs(server) == [] and stores.pushes_view(path) == []
+        assert stores.seqs(server) == [] and stores.pushes_view(place) == []
     finally:
         server.kill()
     server = restart()

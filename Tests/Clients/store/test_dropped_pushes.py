@@ -18,9 +18,9 @@ INCONCLUSIVE = 5
 
 
 def test_pushes_are_answered_and_the_losses_counted(start, failure):
-    server = start(*stores.flags(failure.path, "--store-failure", "drop", memory_records=2))
+    server = start(*stores.flags(failure.place, "--store-failure", "drop", memory_records=2))
     before = [push_once(server)[1] for _ in range(5)]
-    wait_until(lambda: len(stores.pushes_view(failure.path)) == 5, "the pushes are written")
+    wait_until(lambda: len(stores.pushes_view(failure.place)) == 5, "the pushes are written")
     during = fail(server, failure)[0]
     for _ in range(10):
         status, apns_id, _ = push_once(server)
@@ -42,7 +42,7 @@ def test_pushes_are_answered_and_the_losses_counted(start, failure):
 
 def test_the_store_recovers_without_a_push(start, lock):
     """A load balancer sends no pushes to a server that is not ready."""
-    server = start(*stores.flags(lock.path, "--store-failure", "drop"))
+    server = start(*stores.flags(lock.place, "--store-failure", "drop"))
     push_once(server)
     fail(server, lock)
     wait_until(lambda: stores.metric(server, "apns_mock_store_waiting_records") == 0, "all waiting pushes are lost", 10)
@@ -51,7 +51,7 @@ def test_the_store_recovers_without_a_push(start, lock):
 
 
 def test_counts_of_a_server_with_losses_are_inconclusive(start, lock):
-    server = start(*stores.flags(lock.path, "--store-failure", "drop"))
+    server = start(*stores.flags(lock.place, "--store-failure", "drop"))
     push_once(server)
     fail(server, lock)
     # The pushes of the failure are lost.
@@ -65,7 +65,7 @@ def test_counts_of_a_server_with_losses_are_inconclusive(start, lock):
 
 
 def test_durable_answers_go_on_while_pushes_are_dropped(start, lock):
-    server = start(*stores.flags(lock.path, "--store-failure", "drop", "--durable", "answer"))
+    server = start(*stores.flags(lock.place, "--store-failure", "drop", "--durable", "answer"))
     push_once(server)
     fail(server, lock)
     began = time.monotonic()
@@ -78,7 +78,7 @@ def test_durable_answers_go_on_while_pushes_are_dropped(start, lock):
 
 
 def test_the_losses_are_remembered_after_a_restart(start, lock):
-    server = start(*stores.flags(lock.path, "--store-failure", "drop"))
+    server = start(*stores.flags(lock.place, "--store-failure", "drop"))
     push_once(server)
     fail(server, lock)
     wait_until(lambda: stores.status(server)["store"]["lost"], "pushes are lost", 10)
@@ -86,5 +86,5 @@ def test_the_losses_are_remembered_after_a_restart(start, lock):
     push_once(server)
     lost = stores.status(server)["store"]["lost"]
     assert server.stop() == 0
-    page = start(*stores.flags(lock.path)).api("GET", "/pushes")
+    page = start(*stores.flags(lock.place)).api("GET", "/pushes")
     assert (page["evicted"], page["complete"]) == (lost, False)

@@ -1,10 +1,9 @@
-"""Which pushes are in the file after a kill, SIGTERM, or an answer: `--durable answer` loses no acknowledged push, and
+"""Which pushes are in the store after a kill, SIGTERM, or an answer: `--durable answer` loses no acknowledged push, and
 `--durable soon` none if the server can end.
 
 `APNS_MOCK_LONG_TESTS=1` repeats the kills more often.
 """
 
-import collections
 import contextlib
 import os
 import secrets
@@ -13,101 +12,40 @@ import signal
 import sqlite3
 import threading
 import time
-import uuid
 
 import pytest
 from hyperframe.frame import HeadersFrame
 
 from support import stores
+from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
+from support.postgres import PostgresInbox
 from support.server import Server, wait_until
 from support.wire import Closed, connect, push_headers
 
 pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
 LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
-SERIES = 10 if LONG else 2  # of kills on the same file
+SERIES = 10 if LONG else 2  # of kills with the same inbox
 KILLS = 5
-STREAMS = 20
-MOST = 4_000  # pushes of a provider, so that a slow kill does not fill the disk
-DELAYED = "fe" * 32
 
 
-class Provider(threading.Thread):
-    """Pushes on concurrent streams until the server has gone. `acknowledged`: the ids of its pushes answered with 200."""
-
-    def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server = server
-        self.acknowledged = set()
-        self.other = collections.Counter()  # other statuses
-        self.error = None
-
-    def run(self):
-        try:
-            with connect(self.server) as wire:
-                self.push_all(wire)
-        except (Closed, OSError):
-            pass  # the server has gone, as expected
-        except Exception as error:  # raised in the test's thread
-            self.error = error
-
-    def push_all(self, wire):
-        wire.settings()
-        sent, streams, limit = 0, {}, 1  # more streams are allowed after the first response
-        while sent < MOST:
-            while len(streams) < limit and sent < MOST:
-                sent += 1
-                apns_id, device = str(uuid.uuid4()), DELAYED if sent % 10 == 0 else secrets.token_hex(32)
-                streams[wire.open(push_headers(self.server, device, apns_id=apns_id), stores.BODY)] = apns_id
-            frame = wire.receive()
-            if isinstance(frame, HeadersFrame):
-                limit = STREAMS
-                apns_id, status = streams.pop(frame.stream_id), wire.responses[frame.stream_id].status
-                if status == 200:
-                    self.acknowledged.add(apns_id)
-                else:
-                    self.other[status] += 1
+def is_shared(place):
+    return isinstance(place, PostgresInbox)
 
 
-def acknowledged_under_load(server, count, end, providers=3):
-    """Pushes with several providers; calls `end` after this many acknowledged pushes; returns all their ids."""
-    threads = [Provider(server) for _ in range(providers)]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_until(lambda: sum(len(one.acknowledged) for one in threads) >= count or any(one.error for one in threads),
-                   "the load does not come up", 60)
-        end()
-    finally:
-        server.process.kill()
-        server.wait()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive() and thread.error is None and not thread.other, (thread.error, thread.other)
-    return set().union(*(thread.acknowledged for thread in threads))
-
-
-def assert_each_is_there_once(server, path, acknowledged):
-    """The API and the view agree, and have each acknowledged push once."""
-    records = [record["apns"]["id"] for record in stores.everything(server, fields="apns.id")]
-    found = collections.Counter(records)
-    wrong = {apns_id: found[apns_id] for apns_id in acknowledged if found[apns_id] != 1}
-    assert not wrong, f"{len(wrong)} of {len(acknowledged)} acknowledged pushes are not there once"
-    assert max(found.values()) == 1
-    assert [row["apns_id"] for row in stores.pushes_view(path, "SELECT apns_id FROM pushes ORDER BY seq")] == records
-    for apns_id in list(acknowledged)[:20]:
-        assert [record["apns"]["id"] for record in server.pushes(apns_id=apns_id)] == [apns_id]
+def outcomes(server):
+    return {record["outcome"] for record in stores.everything(server, fields="outcome")}
 
 
 @pytest.mark.parametrize("series", range(SERIES))
-def test_a_kill_loses_no_acknowledged_push(binary, certs, tmp_path, series):
-    """Each server continues the file that the one before left behind."""
-    path, acknowledged = tmp_path / "inbox.db", set()
+def test_a_kill_loses_no_acknowledged_push(binary, certs, place, series):
+    """Each server continues the inbox that the one before left behind."""
+    acknowledged = set()
     for number in range(KILLS):
-        server = Server(binary, certs, *stores.flags(path, "--durable", "answer", memory_records=[8, None][number % 2]))
+        server = Server(binary, certs, *stores.flags(place, "--durable", "answer", memory_records=[8, None][number % 2]))
         try:
             if number:
-                assert_each_is_there_once(server, path, acknowledged)
+                assert_each_is_there_once(server, place, acknowledged)
             server.api("POST", "/rules", {
                 "name": "slow", "when": {"device_token": DELAYED}, "do": {"delay": {"fixed": "20ms"}}})
             new = acknowledged_under_load(server, [40, 300, 1, 150, 500][number], server.process.kill)
@@ -115,10 +53,12 @@ def test_a_kill_loses_no_acknowledged_push(binary, certs, tmp_path, series):
             acknowledged |= new
         finally:
             server.kill()
-    server = Server(binary, certs, *stores.flags(path, memory_records=1))
+    server = Server(binary, certs, *stores.flags(place, memory_records=1))
     try:
-        assert_each_is_there_once(server, path, acknowledged)
-        assert {record["outcome"] for record in stores.everything(server, fields="outcome")} <= {"accepted", "aborted"}
+        assert_each_is_there_once(server, place, acknowledged)
+        # A server that shares an inbox first has to find out that the other one has gone.
+        timeout = 10 if is_shared(place) else 0
+        wait_until(lambda: outcomes(server) <= {"accepted", "aborted"}, lambda: outcomes(server), timeout)
         assert server.stop() == 0
     finally:
         server.kill()
@@ -126,18 +66,17 @@ def test_a_kill_loses_no_acknowledged_push(binary, certs, tmp_path, series):
 
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_under_load_loses_no_push(binary, certs, tmp_path, durable, number):
-    path = tmp_path / "inbox.db"
-    server = Server(binary, certs, *stores.flags(path, "--durable", durable, memory_records=8))
+def test_a_signal_under_load_loses_no_push(binary, certs, place, durable, number):
+    server = Server(binary, certs, *stores.flags(place, "--durable", durable, memory_records=8))
 
     def end():
         server.signal(number)
         assert server.wait(40) == 0, server.log()[-2000:]
 
     acknowledged = acknowledged_under_load(server, 1_000, end)
-    again = Server(binary, certs, *stores.flags(path, memory_records=8))
+    again = Server(binary, certs, *stores.flags(place, memory_records=8))
     try:
-        assert_each_is_there_once(again, path, acknowledged)
+        assert_each_is_there_once(again, place, acknowledged)
         assert again.stop() == 0
     finally:
         again.kill()
@@ -156,58 +95,54 @@ def test_the_file_alone_has_all_pushes_after_an_orderly_end(binary, certs, tmp_p
     assert len(stores.pushes_view(copy)) == 100
 
 
-def test_a_push_is_in_the_file_when_its_answer_arrives(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path, "--durable", "answer"))
+def test_a_push_is_stored_when_its_answer_arrives(start, place):
+    server = start(*stores.flags(place, "--durable", "answer"))
     with connect(server) as wire:
         for number in range(1, 101):
             response = wire.push(push_headers(server, secrets.token_hex(32)))
             assert response.status == 200
-            (row,) = stores.pushes_view(path, "SELECT * FROM pushes WHERE apns_id = ?", response.header("apns-id"))
+            (row,) = stores.pushes_view(place, "SELECT * FROM pushes WHERE apns_id = ?", response.header("apns-id"))
             assert (row["seq"], row["status"], row["outcome"]) == (number, 200, "accepted")
 
 
-def test_concurrent_pushes_are_in_the_file_when_their_answers_arrive(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path, "--durable", "answer"))
+def test_concurrent_pushes_are_stored_when_their_answers_arrive(start, place):
+    server = start(*stores.flags(place, "--durable", "answer"))
     with connect(server) as wire:
         wire.push(push_headers(server, DELAYED))
-        for _ in range(10):
+        for _ in range(3 if is_shared(place) else 10):  # a query of a database takes longer
             wanted = [wire.open(push_headers(server, secrets.token_hex(32)), stores.BODY) for _ in range(50)]
             while wanted:
                 frame = wire.receive()
                 if isinstance(frame, HeadersFrame):
                     wanted.remove(frame.stream_id)
                     apns_id = wire.responses[frame.stream_id].header("apns-id")
-                    assert stores.pushes_view(path, "SELECT seq FROM pushes WHERE apns_id = ?", apns_id)
+                    assert stores.pushes_view(place, "SELECT seq FROM pushes WHERE apns_id = ?", apns_id)
 
 
 @pytest.mark.parametrize(("changes", "body", "status"), [
     ({"apns_topic": None}, stores.BODY, 400), ({"authorization": None}, stores.BODY, 403), ({"method_": "HEAD"}, b"", 405),
     ({}, b'{"aps":"%s"}' % (b"x" * 6000), 413),
 ], ids=str)
-def test_a_rejected_push_is_in_the_file_when_its_answer_arrives(start, tmp_path, changes, body, status):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path, "--durable", "answer"))
+def test_a_rejected_push_is_stored_when_its_answer_arrives(start, place, changes, body, status):
+    server = start(*stores.flags(place, "--durable", "answer"))
     with connect(server) as wire:
         for number in range(1, 6):
             assert wire.push(push_headers(server, "ab" * 32, **changes), body).status == status
-            assert [row["status"] for row in stores.pushes_view(path)] == [status] * number
+            assert [row["status"] for row in stores.pushes_view(place)] == [status] * number
 
 
 @pytest.mark.parametrize("action", [
     {"respond": {"status": 503}}, {"delay": {"fixed": "50ms"}}, {"reset_stream": {}}, {"goaway": {}}, {"close": {}},
 ], ids=lambda action: next(iter(action)))
-def test_the_outcome_of_a_faulted_push_is_in_the_file_when_the_client_sees_it(start, tmp_path, device, action):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path, "--durable", "answer"))
+def test_the_outcome_of_a_faulted_push_is_stored_when_the_client_sees_it(start, place, device, action):
+    server = start(*stores.flags(place, "--durable", "answer"))
     server.api("POST", "/rules", {"name": "fault", "when": {"device_token": device}, "do": action})
     with connect(server) as wire:
         try:
             status = wire.push(push_headers(server, device)).status
         except (Closed, OSError):
             status = None
-        (row,) = stores.pushes_view(path)
+        (row,) = stores.pushes_view(place)
         assert row["status"] == status and row["outcome"] == ("accepted" if "delay" in action else "faulted")
 
 
@@ -227,27 +162,24 @@ def test_a_backup_of_the_file_under_load_is_a_whole_inbox(start, tmp_path):
     assert len(copied) > 300 and copied == stores.everything(server, before=len(copied) + 1)
 
 
-def test_an_answer_over_http_1_comes_after_the_commit(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(path, "--durable", "answer"))
+def test_an_answer_over_http_1_comes_after_the_commit(start, place):
+    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(place, "--durable", "answer"))
     for number in range(1, 21):
         stores.push_over_http_1(server)
-        assert len(stores.pushes_view(path)) == number
+        assert len(stores.pushes_view(place)) == number
 
 
-def test_answers_about_channels_and_broadcasts_come_after_the_commit(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path, "--durable", "answer"))
+def test_answers_about_channels_and_broadcasts_come_after_the_commit(start, place):
+    server = start(*stores.flags(place, "--durable", "answer"))
     stores.push_broadcasts(server)
-    assert [row["kind"] for row in stores.pushes_view(path)] == ["channel", "broadcast", "broadcast"]
+    assert [row["kind"] for row in stores.pushes_view(place)] == ["channel", "broadcast", "broadcast"]
 
 
-def test_without_the_flag_pushes_are_in_the_file_soon(start, tmp_path):
-    path = tmp_path / "inbox.db"
-    server = start(*stores.flags(path))
+def test_without_the_flag_pushes_are_stored_soon(start, place):
+    server = start(*stores.flags(place))
     stores.load(server, 200)
     began = time.monotonic()
-    wait_until(lambda: len(stores.pushes_view(path)) == 200, "the pushes are written", 10)
+    wait_until(lambda: len(stores.pushes_view(place)) == 200, "the pushes are written", 10)
     assert time.monotonic() - began < 5
     status = stores.status(server)["store"]
     assert (status["durable"], status["records_written"], status["problem"]) == ("soon", 200, None)

@@ -1,5 +1,5 @@
-"""Limits of a store: `--max-records`, `--max-bytes` and `--retain` remove the oldest pushes, from the file too, and every
-response counts them.
+"""Limits of a store: `--max-records`, `--max-bytes` and `--retain` remove the oldest pushes, from the file or the database
+too, and every response counts them.
 """
 
 import secrets
@@ -15,11 +15,6 @@ INCONCLUSIVE = 5
 BODY = b'{"aps":{"alert":"%s"}}' % (b"x" * 3_000)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "inbox.db"
-
-
 def push(server, count=1):
     """Sends pushes, which are recorded even if the clock makes the provider token expire."""
     with connect(server) as wire:
@@ -31,41 +26,41 @@ def advance(server, by):
     server.api("POST", "/clock/advance", {"by": by})
 
 
-def until_removed(server, path, expected, seconds=10):
-    """Waits until the inbox and the file have these `seq` values only."""
+def until_removed(server, place, expected, seconds=10):
+    """Waits until the inbox and the store have these `seq` values only."""
     wait_until(lambda: stores.seqs(server) == expected, lambda: f"{expected}, but {stores.seqs(server)}", seconds)
-    in_file = [row["seq"] for row in stores.pushes_view(path, "SELECT seq FROM pushes ORDER BY seq")]
-    assert in_file == expected
+    stored = [row["seq"] for row in stores.pushes_view(place, "SELECT seq FROM pushes ORDER BY seq")]
+    assert stored == expected
 
 
 # The number of pushes
 
 
 @pytest.mark.parametrize("memory_records", [1, 20, 200, None])
-def test_the_newest_pushes_stay(start, path, memory_records):
-    server = start(*stores.flags(path, "--max-records", "50", memory_records=memory_records))
+def test_the_newest_pushes_stay(start, place, memory_records):
+    server = start(*stores.flags(place, "--max-records", "50", memory_records=memory_records))
     stores.load(server, 130, streams=10)
     page = server.api("GET", "/pushes", limit=1000)
     assert [record["seq"] for record in page["items"]] == list(range(81, 131))
     assert (page["total"], page["matched"], page["evicted"], page["complete"]) == (50, 50, 80, False)
-    until_removed(server, path, list(range(81, 131)))
+    until_removed(server, place, list(range(81, 131)))
     assert server.request("GET", "/api/v1/pushes/80").status == 404
     assert server.api("GET", "/pushes/81")["seq"] == 81
     status = stores.status(server)
     assert status["limits"]["max_records"] == 50 and status["inbox"]["last_seq"] == 130
 
 
-def test_there_is_no_limit_without_a_flag(start, path):
-    server = start(*stores.flags(path, memory_records=1))
+def test_there_is_no_limit_without_a_flag(start, place):
+    server = start(*stores.flags(place, memory_records=1))
     assert stores.status(server)["limits"] == {"max_records": None, "max_bytes": None, "record": "all"}
 
 
-def test_the_count_of_evicted_pushes_persists(start, path):
-    server = start(*stores.flags(path, "--max-records", "10", memory_records=1))
+def test_the_count_of_evicted_pushes_persists(start, place):
+    server = start(*stores.flags(place, "--max-records", "10", memory_records=1))
     stores.load(server, 25, streams=5)
-    until_removed(server, path, list(range(16, 26)))
+    until_removed(server, place, list(range(16, 26)))
     assert server.stop() == 0
-    server = start(*stores.flags(path, memory_records=1))
+    server = start(*stores.flags(place, memory_records=1))
     page = server.api("GET", "/pushes")
     assert (page["evicted"], page["complete"], page["total"]) == (15, False, 10)
     assert server.api("GET", "/pushes", after=15)["complete"], "none is missing after the cursor"
@@ -76,90 +71,91 @@ def test_the_count_of_evicted_pushes_persists(start, path):
     assert waited.returncode == INCONCLUSIVE, waited
 
 
-def test_a_reset_sets_the_count_of_evicted_pushes_to_zero(start, path):
-    server = start(*stores.flags(path, "--max-records", "10", memory_records=1))
+def test_a_reset_sets_the_count_of_evicted_pushes_to_zero(start, place):
+    server = start(*stores.flags(place, "--max-records", "10", memory_records=1))
     stores.load(server, 25, streams=5)
-    until_removed(server, path, list(range(16, 26)))
+    until_removed(server, place, list(range(16, 26)))
     server.api("POST", "/reset", {"inbox": True})
     push(server, 3)
     assert server.stop() == 0
-    page = start(*stores.flags(path)).api("GET", "/pushes")
+    page = start(*stores.flags(place)).api("GET", "/pushes")
     assert [record["seq"] for record in page["items"]] == [26, 27, 28]
     assert (page["evicted"], page["complete"]) == (0, True)
 
 
-def test_deleted_pushes_make_room(start, path):
-    server = start(*stores.flags(path, "--max-records", "20", memory_records=1))
+def test_deleted_pushes_make_room(start, place):
+    server = start(*stores.flags(place, "--max-records", "20", memory_records=1))
     stores.load(server, 20, streams=5)
     assert server.api("DELETE", "/pushes", q="after:5 before:16") == {"deleted": 10}
     stores.load(server, 12, streams=5)
-    until_removed(server, path, [3, 4, 5, *range(16, 33)])
+    until_removed(server, place, [3, 4, 5, *range(16, 33)])
     page = server.api("GET", "/pushes")
     assert (page["evicted"], page["total"]) == (2, 20)
 
 
-def test_a_smaller_limit_after_a_restart_removes_many_pushes(start, path):
+def test_a_smaller_limit_after_a_restart_removes_many_pushes(start, place):
     """More than one transaction removes at a time."""
-    server = start(*stores.flags(path))
+    server = start(*stores.flags(place))
     assert set(stores.load(server, 5_000, streams=100).values()) == {200}
     assert server.stop() == 0
-    server = start(*stores.flags(path, "--max-records", "100", memory_records=10))
+    server = start(*stores.flags(place, "--max-records", "100", memory_records=10))
     push(server)
-    until_removed(server, path, list(range(4_902, 5_002)))
+    until_removed(server, place, list(range(4_902, 5_002)))
     page = server.api("GET", "/pushes")
     assert (page["total"], page["evicted"], page["complete"]) == (100, 4_901, False)
     token = server.pushes(after=5_000)[0]["request"]["device_token"]
     assert [record["seq"] for record in server.pushes(device_token=token)] == [5_001]
 
 
-def test_the_file_does_not_grow_beyond_the_limit(start, path):
-    server = start(*stores.flags(path, "--max-records", "100", memory_records=8))
+def test_the_file_does_not_grow_beyond_the_limit(start, tmp_path):
+    place = tmp_path / "inbox.db"
+    server = start(*stores.flags(place, "--max-records", "100", memory_records=8))
     for _ in range(5):
         assert set(stores.load(server, 400, body=BODY, streams=10).values()) == {200}
-    until_removed(server, path, list(range(1_901, 2_001)))
+    until_removed(server, place, list(range(1_901, 2_001)))
     assert server.stop() == 0
     # 100 pushes of 3 KB, and those of the last batches, which were removed after they were written.
-    assert path.stat().st_size < 4 << 20, "removed pushes leave room for the next ones"
+    assert place.stat().st_size < 4 << 20, "removed pushes leave room for the next ones"
 
 
 # The size
 
 
 @pytest.mark.parametrize("memory_records", [1, None])
-def test_the_size_of_all_pushes_is_limited(start, path, memory_records):
-    server = start(*stores.flags(path, "--max-bytes", "64KiB", memory_records=memory_records))
+def test_the_size_of_all_pushes_is_limited(start, place, memory_records):
+    server = start(*stores.flags(place, "--max-bytes", "64KiB", memory_records=memory_records))
     stores.load(server, 100, body=BODY, streams=10)
     page = server.api("GET", "/pushes", limit=1000)
     kept = [record["seq"] for record in page["items"]]
     assert 10 <= len(kept) <= 21 and kept == list(range(101 - len(kept), 101))
     assert (page["total"], page["evicted"], page["complete"]) == (len(kept), 100 - len(kept), False)
-    until_removed(server, path, kept)
+    until_removed(server, place, kept)
     assert server.stop() == 0
-    again = start(*stores.flags(path, "--max-bytes", "64KiB", memory_records=1))
+    again = start(*stores.flags(place, "--max-bytes", "64KiB", memory_records=1))
     push(again)
     assert stores.seqs(again)[-2:] == [100, 101] and len(stores.seqs(again)) in (len(kept), len(kept) + 1)
 
 
-def test_a_push_larger_than_the_limit_stays_alone(start, path):
-    server = start(*stores.flags(path, "--max-bytes", "1KiB", memory_records=1))
+def test_a_push_larger_than_the_limit_stays_alone(start, place):
+    server = start(*stores.flags(place, "--max-bytes", "1KiB", memory_records=1))
     with connect(server) as wire:
         for _ in range(3):
             assert wire.push(push_headers(server, "ab" * 32), BODY).status == 200
-    until_removed(server, path, [3])
+    until_removed(server, place, [3])
 
 
-def test_both_limits_apply(start, path):
-    server = start(*stores.flags(path, "--max-bytes", "64KiB", "--max-records", "5", memory_records=1))
+def test_both_limits_apply(start, place):
+    server = start(*stores.flags(place, "--max-bytes", "64KiB", "--max-records", "5", memory_records=1))
     stores.load(server, 20, streams=5)
-    until_removed(server, path, list(range(16, 21)))
+    until_removed(server, place, list(range(16, 21)))
 
 
 # The age
 
 
-def test_pushes_beyond_the_age_are_removed(start, path):
+def test_pushes_beyond_the_age_are_removed(start, place):
     """A push of exactly the age stays. The server checks the age every ten seconds, also if no push arrives."""
-    server = start(*stores.flags(path, "--retain", "1h", memory_records=1))
+    server = start(*stores.flags(place, "--retain", "1h", memory_records=1))
     server.api("PUT", "/clock", {"mode": "frozen"})
     push(server, 5)
     advance(server, "1ms")
@@ -167,52 +163,52 @@ def test_pushes_beyond_the_age_are_removed(start, path):
     advance(server, "40m")
     push(server, 5)
     advance(server, "20m")
-    until_removed(server, path, list(range(6, 14)), 30)
+    until_removed(server, place, list(range(6, 14)), 30)
     page = server.api("GET", "/pushes")
     assert (page["total"], page["evicted"], page["complete"]) == (8, 5, False)
     assert stores.status(server)["store"]["retain"] == "1h"
 
 
-def test_pushes_that_age_while_no_server_runs_are_removed(start, path):
-    server = start(*stores.flags(path))
+def test_pushes_that_age_while_no_server_runs_are_removed(start, place):
+    server = start(*stores.flags(place))
     advance(server, "-170h")
     push(server, 5)
     advance(server, "3h")
     push(server, 5)
     assert server.stop() == 0
-    server = start(*stores.flags(path, "--retain", "7d"))
-    until_removed(server, path, list(range(6, 11)))
+    server = start(*stores.flags(place, "--retain", "7d"))
+    until_removed(server, place, list(range(6, 11)))
     assert server.api("GET", "/pushes")["evicted"] == 5
     assert server.stop() == 0
-    assert start(*stores.flags(path)).api("GET", "/pushes")["evicted"] == 5
+    assert start(*stores.flags(place)).api("GET", "/pushes")["evicted"] == 5
 
 
-def test_many_old_pushes_are_removed(start, path):
+def test_many_old_pushes_are_removed(start, place):
     """More than one transaction removes at a time."""
-    server = start(*stores.flags(path))
+    server = start(*stores.flags(place))
     advance(server, "-48h")
     token = "bearer " + server.token(issued_at=int(time.time()) - 48 * 3600)
     assert set(stores.load(server, 4_500, streams=100, authorization=token).values()) == {200}
     advance(server, "48h")
     push(server)
     assert server.stop() == 0
-    server = start(*stores.flags(path, "--retain", "24h", memory_records=8))
-    until_removed(server, path, [4_501], 5)
+    server = start(*stores.flags(place, "--retain", "24h", memory_records=8))
+    until_removed(server, place, [4_501], 5)
     assert server.api("GET", "/pushes")["evicted"] == 4_500
 
 
-def test_a_delayed_push_that_is_removed_before_its_response(start, path, device):
+def test_a_delayed_push_that_is_removed_before_its_response(start, place, device):
     """The client gets its response; nothing of the push is left."""
-    server = start(*stores.flags(path, "--max-records", "5", memory_records=1))
+    server = start(*stores.flags(place, "--max-records", "5", memory_records=1))
     server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "700ms"}}})
     with connect(server) as wire:
         wire.settings()
         stream = wire.open(push_headers(server, device), b"{}")
         wire.ping()
         stores.load(server, 20, streams=5)
-        until_removed(server, path, list(range(17, 22)))
+        until_removed(server, place, list(range(17, 22)))
         assert wire.response(stream).status == 200
     push(server)
     assert server.request("GET", "/api/v1/pushes/1").status == 404
-    until_removed(server, path, list(range(18, 23)))
+    until_removed(server, place, list(range(18, 23)))
     assert server.api("GET", "/pushes")["total"] == 5

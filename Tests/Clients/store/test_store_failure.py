@@ -1,5 +1,5 @@
-"""A store that fails while the server runs, because another program locks the file or because the disk is full: pushes are
-answered 503 until it works again, and nothing that was answered is lost.
+"""A store that fails while the server runs, because another program locks the file, the disk is full or the database does not
+respond: pushes are answered 503 until it works again, and nothing that was answered is lost.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_pushes_are_refused_until_the_store_works_again(start, failure):
-    server = start(*stores.flags(failure.path, memory_records=2))
+    server = start(*stores.flags(failure.place, memory_records=2))
     before = [push_once(server)[1] for _ in range(5)]
     acknowledged, refused = fail(server, failure)
     for _ in range(5):
@@ -34,13 +34,13 @@ def test_pushes_are_refused_until_the_store_works_again(start, failure):
     assert ids(server) == before + acknowledged + [apns_id for _, apns_id, _ in after]
     status = stores.status(server)["store"]
     assert (status["lost"], status["refused"], status["problem"]) == (0, refused, None)
-    wait_until(lambda: len(stores.pushes_view(failure.path)) == len(ids(server)), "everything is written", 10)
+    wait_until(lambda: len(stores.pushes_view(failure.place)) == len(ids(server)), "everything is written", 10)
     page = server.api("GET", "/pushes")
     assert page["complete"] and page["evicted"] == 0
 
 
 def test_the_failure_is_shown_everywhere(start, failure):
-    server = start(*stores.flags(failure.path))
+    server = start(*stores.flags(failure.place))
     push_once(server)
     assert readiness(server) == (200, {"status": "ready"})
     fail(server, failure)
@@ -58,7 +58,7 @@ def test_the_failure_is_shown_everywhere(start, failure):
 
 
 def test_a_failure_and_its_end_are_logged_once(start, failure):
-    server = start(*stores.flags(failure.path))
+    server = start(*stores.flags(failure.place))
     push_once(server)
     fail(server, failure)
     for _ in range(5):
@@ -68,11 +68,11 @@ def test_a_failure_and_its_end_are_logged_once(start, failure):
     server.logged("works again")
     lines = [line for line in server.log().splitlines() if " the store " in line]
     assert len(lines) == 2, lines
-    assert str(failure.path) in lines[0] and failure.says in lines[0] and "503" in lines[0]
+    assert str(failure.place) in lines[0] and failure.says in lines[0] and "503" in lines[0]
 
 
 def test_a_failure_is_detected_again_after_a_recovery(start, lock):
-    server = start(*stores.flags(lock.path))
+    server = start(*stores.flags(lock.place))
     acknowledged = []
     for _ in range(3):
         acknowledged += fail(server, lock)[0]
@@ -82,7 +82,7 @@ def test_a_failure_is_detected_again_after_a_recovery(start, lock):
 
 
 def test_a_failure_is_detected_within_about_a_second(start, lock):
-    server = start(*stores.flags(lock.path))
+    server = start(*stores.flags(lock.place))
     push_once(server)
     lock.begin()
     with connect(server) as wire:
@@ -95,7 +95,7 @@ def test_a_failure_is_detected_within_about_a_second(start, lock):
 
 
 def test_the_inbox_can_be_read_while_the_store_fails(start, lock):
-    server = start(*stores.flags(lock.path, memory_records=2))
+    server = start(*stores.flags(lock.place, memory_records=2))
     before = [push_once(server)[1] for _ in range(5)]
     acknowledged, _ = fail(server, lock)
     assert ids(server) == before + acknowledged, "what is not written yet is found too"
@@ -108,7 +108,7 @@ def test_the_inbox_can_be_read_while_the_store_fails(start, lock):
 
 def test_a_short_lock_is_no_failure(start, lock):
     """Backups and queries of other programs lock the file for moments."""
-    server = start(*stores.flags(lock.path))
+    server = start(*stores.flags(lock.place))
     with connect(server) as wire:
         for _ in range(5):
             lock.begin()
@@ -121,27 +121,27 @@ def test_a_short_lock_is_no_failure(start, lock):
 
 def test_a_reader_of_the_file_is_no_failure(start, lock):
     """A long read transaction of another program does not keep the server from writing."""
-    server = start(*stores.flags(lock.path, "--durable", "answer"))
+    server = start(*stores.flags(lock.place, "--durable", "answer"))
     push_once(server)
-    with contextlib.closing(stores.sqlite3.connect(lock.path, isolation_level=None)) as db:
+    with contextlib.closing(stores.sqlite3.connect(lock.place, isolation_level=None)) as db:
         db.execute("BEGIN")
         assert db.execute("SELECT count(*) FROM pushes").fetchone() == (1,)
         assert set(stores.load(server, 300).values()) == {200}
         assert db.execute("SELECT count(*) FROM pushes").fetchone() == (1,)
-    assert len(stores.pushes_view(lock.path)) == 301
+    assert len(stores.pushes_view(lock.place)) == 301
 
 
 @pytest.fixture
 def delayed(start, lock, device):
     """A server whose store fails, and whose delayed push, the only one that is written, was answered after that."""
-    server = start(*stores.flags(lock.path, memory_records=1))
+    server = start(*stores.flags(lock.place, memory_records=1))
     server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "2s"}}})
     with connect(server) as wire:
         wire.settings()
         stream = wire.open(push_headers(server, device), b"{}")
-        wait_until(lambda: stores.pushes_view(lock.path), "the push is written")
+        wait_until(lambda: stores.pushes_view(lock.place), "the push is written")
         push_once(server)  # so that the delayed push leaves memory
-        wait_until(lambda: len(stores.pushes_view(lock.path)) == 2, "the second push is written")
+        wait_until(lambda: len(stores.pushes_view(lock.place)) == 2, "the second push is written")
         fail(server, lock)
         assert wire.response(stream).status == 200
         yield server
@@ -149,7 +149,7 @@ def delayed(start, lock, device):
 
 def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(delayed, lock, device):
     recover(delayed, lock)
-    wait_until(lambda: stores.pushes_view(lock.path)[0]["outcome"] == "accepted", "the outcome is written", 10)
+    wait_until(lambda: stores.pushes_view(lock.place)[0]["outcome"] == "accepted", "the outcome is written", 10)
     record = delayed.record(device)
     assert (record["outcome"], record["served"]["status"]) == ("accepted", 200)
 
@@ -161,7 +161,7 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_at_once(del
 
 
 def test_requests_of_all_kinds_are_refused(start, lock):
-    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(lock.path))
+    server = start("--apns-plain", "127.0.0.1:0", *stores.flags(lock.place))
     acknowledged, _ = fail(server, lock)
     (listener,) = server.facts["apns_plain"]
     plain = http.client.HTTPConnection(listener["host"], listener["port"], timeout=20)
@@ -183,7 +183,7 @@ def test_requests_of_all_kinds_are_refused(start, lock):
 
 
 def test_a_reset_during_the_failure_holds(start, lock):
-    server = start(*stores.flags(lock.path, memory_records=1))
+    server = start(*stores.flags(lock.place, memory_records=1))
     for _ in range(3):
         push_once(server)
     fail(server, lock)
@@ -193,14 +193,14 @@ def test_a_reset_during_the_failure_holds(start, lock):
     recover(server, lock)
     assert ids(server) == []
     assert push_once(server)[0] == 200
-    wait_until(lambda: len(stores.pushes_view(lock.path)) == 1, lambda: stores.pushes_view(lock.path), 10)
+    wait_until(lambda: len(stores.pushes_view(lock.place)) == 1, lambda: stores.pushes_view(lock.place), 10)
 
 
 # Durable answers
 
 
 def test_a_durable_answer_waits_for_the_end_of_the_failure(start, lock):
-    server = start(*stores.flags(lock.path, "--durable", "answer"))
+    server = start(*stores.flags(lock.place, "--durable", "answer"))
     push_once(server)
     lock.begin()
     with connect(server) as wire:
@@ -211,13 +211,13 @@ def test_a_durable_answer_waits_for_the_end_of_the_failure(start, lock):
         assert push_once(server)[0] == 503
         recover(server, lock)
         assert wire.response(stream).status == 200
-    assert len(ids(server)) == 2 == len(stores.pushes_view(lock.path))
+    assert len(ids(server)) == 2 == len(stores.pushes_view(lock.place))
 
 
 @pytest.mark.xfail(strict=True, reason="ConnectionHandler.hold keeps back all bytes behind a waiting answer, 503 too")
 def test_pushes_behind_a_waiting_answer_are_refused_too(start, lock):
     """Providers use one connection for everything; on it, too, a push is answered 503 during the failure."""
-    server = start(*stores.flags(lock.path, "--durable", "answer"))
+    server = start(*stores.flags(lock.place, "--durable", "answer"))
     with connect(server) as wire:
         wire.push(push_headers(server, "ab" * 32))
         lock.begin()
@@ -234,7 +234,7 @@ def test_pushes_behind_a_waiting_answer_are_refused_too(start, lock):
 
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, lock):
     """Pushes that were answered but cannot be written are lost: the log states how many."""
-    server = Server(binary, certs, *stores.flags(lock.path))
+    server = Server(binary, certs, *stores.flags(lock.place))
     try:
         acknowledged, _ = fail(server, lock)
         began = time.monotonic()
@@ -253,7 +253,7 @@ def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(bina
 
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_a_failure_under_load_loses_no_acknowledged_push(start, lock, durable):
-    server = start(*stores.flags(lock.path, "--durable", durable, memory_records=8))
+    server = start(*stores.flags(lock.place, "--durable", durable, memory_records=8))
     push_once(server)
     over, results = threading.Event(), []
 

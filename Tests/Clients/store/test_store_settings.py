@@ -13,7 +13,7 @@ from support.wire import connect, push_headers
 @pytest.mark.parametrize(("value", "says"), [
     ("sqlite", "sqlite:FILE"), ("sqlite:", "sqlite:FILE"), ("sqlit:inbox.db", "sqlite:FILE"), ("inbox.db", "sqlite:FILE"),
     ("sqlite://inbox.db", "sqlite:FILE"), ("sqlite::memory:", "sqlite:FILE"), ("SQLITE:inbox.db", "sqlite:FILE"),
-    ("postgres://localhost/inbox", "sqlite:FILE"), ("disk", "memory"), ("", "memory"),
+    ("mysql://localhost/inbox", "sqlite:FILE"), ("disk", "memory"), ("", "memory"),
     ("sqlite:inbox.db?memory=5", "memory_records"), ("sqlite:inbox.db?memory_records=", "memory_records"),
     ("sqlite:inbox.db?memory_records=0", "memory_records"), ("sqlite:inbox.db?memory_records=-1", "memory_records"),
     ("sqlite:inbox.db?memory_records=many", "memory_records"), ("sqlite:inbox.db?memory_records=5&x=1", "memory_records"),
@@ -99,23 +99,23 @@ def test_without_a_store_the_status_has_none(binary, certs):
 
 
 @pytest.fixture(params=["counters", "sample=1/1000000"])
-def unrecorded(request, start, tmp_path):
+def unrecorded(request, start, place):
     """A server that was sent 20 pushes and recorded none."""
-    server = start(*stores.flags(tmp_path / "inbox.db", "--record", request.param, "--durable", "answer"))
+    server = start(*stores.flags(place, "--record", request.param, "--durable", "answer"))
     stores.load(server, 20)
     return server
 
 
-def test_pushes_that_are_not_recorded_are_not_in_the_file(unrecorded, tmp_path):
+def test_pushes_that_are_not_recorded_are_not_stored(unrecorded, place):
     page = unrecorded.api("GET", "/pushes")
     assert (page["total"], page["evicted"], page["complete"]) == (0, 20, False)
-    assert stores.pushes_view(tmp_path / "inbox.db") == []
+    assert stores.pushes_view(place) == []
 
 
-def test_pushes_that_are_not_recorded_are_counted_after_a_restart(unrecorded, start, tmp_path):
+def test_pushes_that_are_not_recorded_are_counted_after_a_restart(unrecorded, start, place):
     """A count is as inconclusive as before, and `seq` is not used again."""
     assert unrecorded.stop() == 0
-    server = start(*stores.flags(tmp_path / "inbox.db"))
+    server = start(*stores.flags(place))
     page = server.api("GET", "/pushes")
     assert (page["evicted"], page["complete"]) == (20, False)
     push_once(server)

@@ -1,6 +1,7 @@
-"""The documented view `pushes` of the file, which other programs query, and counts of a large file."""
+"""The documented view `pushes` of the file or the database, which other programs query, and counts of a large inbox."""
 
 import contextlib
+import datetime
 import sqlite3
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from support import stores
+from support.postgres import PostgresInbox
 from support.server import Server, stop_cleanly, wait_until
 
 COLUMNS = [
@@ -18,21 +20,33 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def compared(binary, certs, tmp_path_factory):
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def compared(request, binary, certs, tmp_path_factory):
     """The records of pushes of every kind, and the rows of the view while the server runs."""
     folder = tmp_path_factory.mktemp("view")
-    path = folder / "inbox.db"
-    server = Server(binary, certs, "--seed", "7", "--apns-plain", "127.0.0.1:0", *stores.flags(path))
+    place = stores.new_place(request.param, folder)
+    server = Server(binary, certs, "--seed", "7", "--apns-plain", "127.0.0.1:0", *stores.flags(place))
     try:
         stores.push_every_kind(server, folder)
         records = stores.everything(server)
-        wait_until(lambda: len(stores.pushes_view(path)) == len(records), "all are written")
-        wait_until(lambda: not stores.pushes_view(path, "SELECT 1 FROM pushes WHERE outcome = 'pending'"), "all have ended")
-        yield server, path, stores.everything(server), stores.pushes_view(path)
+        wait_until(lambda: len(stores.pushes_view(place)) == len(records), "all are written")
+        wait_until(lambda: not stores.pushes_view(place, "SELECT 1 FROM pushes WHERE outcome = 'pending'"), "all have ended")
+        yield server, place, stores.everything(server), stores.pushes_view(place)
         stop_cleanly(server)
     finally:
         server.kill()
+
+
+@pytest.fixture
+def file(compared):
+    """The file, for what only a file has."""
+    if isinstance(compared[1], PostgresInbox):
+        pytest.skip("this is about the file")
+    return compared[1]
+
+
+def as_instant(text):
+    return text and datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(datetime.timezone.utc)
 
 
 def test_the_columns_are_those_documented(compared):
@@ -46,7 +60,8 @@ def test_rows_are_those_of_the_records(compared):
     def of_record(record):
         request, auth, served = record["request"], record["auth"], record["served"]
         return {
-            "seq": record["seq"], "received_at": record["received_at"], "finished_at": record["finished_at"],
+            "seq": record["seq"], "received_at": as_instant(record["received_at"]),
+            "finished_at": as_instant(record["finished_at"]),
             "kind": record["kind"], "outcome": record["outcome"], "accepted": int(record["accepted"]),
             "status": served["status"], "reason": served["reason"], "delivery": record["delivery"],
             "attempt": record["attempt"], "push_key": record["push_key"].removeprefix("0x"),
@@ -61,18 +76,30 @@ def test_rows_are_those_of_the_records(compared):
 
     for record, row in zip(records, rows, strict=True):
         expected = of_record(record)
+        row = {**row, **{name: as_instant(row[name]) for name in ("received_at", "finished_at")}}
         assert {name: row[name] for name in expected} == expected
 
 
-def test_all_rows_can_be_read_as_text(compared):
+def test_payloads_are_those_of_the_records(compared):
+    server, _, records, rows = compared
+    for record, row in zip(records, rows, strict=True):
+        payload = row["payload"].encode() if isinstance(row["payload"], str) else row["payload"] or b""
+        if b"\xff" not in payload and "\N{REPLACEMENT CHARACTER}" not in str(row["payload"]):
+            assert payload == server.request("GET", f"/api/v1/pushes/{record['seq']}/payload").body
+
+
+def test_all_rows_can_be_read_as_text(compared, file):
     """Programs such as Datasette read all columns."""
-    with contextlib.closing(sqlite3.connect(compared[1], timeout=10)) as db:
+    with contextlib.closing(sqlite3.connect(file, timeout=10)) as db:
         assert len(db.execute("SELECT * FROM pushes").fetchall()) == len(compared[2])
 
 
 def test_payloads_can_be_queried_as_json(compared):
-    found = stores.pushes_view(
-        compared[1], "SELECT seq FROM pushes WHERE json_valid(payload) AND payload->>'$.aps.badge' = 12")
+    query = "SELECT seq FROM pushes WHERE json_valid(payload) AND payload->>'$.aps.badge' = 12"
+    if isinstance(compared[1], PostgresInbox):
+        query = "SELECT seq FROM pushes WHERE topic = 'com.acme.shop' AND "\
+            "(convert_from(payload, 'UTF8')::jsonb #>> '{aps,badge}')::int = 12"
+    found = stores.pushes_view(compared[1], query)
     assert [row["seq"] for row in found] == [
         record["seq"] for record in compared[0].pushes(q="payload./aps/badge:12", kind="*")]
 
@@ -87,25 +114,33 @@ def test_the_view_can_be_grouped_while_the_server_runs(compared):
 
 def test_no_signature_of_a_provider_token_is_stored(compared):
     """Of the three parts of a token, the third authenticates."""
-    server, path, _, _ = compared
+    server, place, _, _ = compared
     signature = server.bearer.rsplit(".", 1)[1].encode()
-    for one in path.parent.glob("inbox.db*"):
-        assert signature not in one.read_bytes(), one.name
+    if isinstance(place, PostgresInbox):
+        dump = place.dump()
+        assert b"com.acme.shop" in dump and signature not in dump and signature.hex().encode() not in dump
+    else:
+        for one in place.parent.glob("inbox.db*"):
+            assert signature not in one.read_bytes(), one.name
 
 
-def test_other_users_cannot_write_the_file(compared):
-    mode = compared[1].stat().st_mode & 0o777
+def test_other_users_cannot_write_the_file(file):
+    mode = file.stat().st_mode & 0o777
     assert mode & 0o002 == 0, oct(mode)
 
 
 def test_the_view_cannot_be_changed(compared):
+    if isinstance(compared[1], PostgresInbox):
+        with pytest.raises(AssertionError, match="view"):
+            compared[1].execute("DELETE FROM pushes")
+        return
     with contextlib.closing(sqlite3.connect(compared[1], timeout=10)) as db, pytest.raises(sqlite3.Error, match="view"):
         db.execute("DELETE FROM pushes")
 
 
-def test_another_process_reads_the_view(compared):
+def test_another_process_reads_the_view(compared, file):
     script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM pushes').fetchone()[0])"
-    done = subprocess.run([sys.executable, "-c", script, str(compared[1])], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, timeout=20)
     assert int(done.stdout) == len(compared[2]), done.stderr
     assert compared[0].api("GET", "/status")["store"]["problem"] is None
 
@@ -113,8 +148,8 @@ def test_another_process_reads_the_view(compared):
 # Counts
 
 
-def test_matches_in_a_large_file_are_counted_on_request(start, tmp_path):
-    server = start(*stores.flags(tmp_path / "inbox.db", memory_records=100))
+def test_matches_in_a_large_inbox_are_counted_on_request(start, place):
+    server = start(*stores.flags(place, memory_records=100))
     assert set(stores.load(server, 10_500, streams=200, body=b"{}").values()) == {200}
     page = server.api("GET", "/pushes", limit=2, q="status:200")
     assert page["matched"] in (None, 10_500) and page["total"] == 10_500 and page["next"]

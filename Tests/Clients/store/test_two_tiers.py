@@ -1,5 +1,5 @@
-"""The newest pushes are in memory, the others in the file: readers see each push exactly once and in order, whatever moves
-from memory to the file while they read.
+"""The newest pushes are in memory, the others in the file or the database: readers see each push exactly once and in
+order, whatever moves out of memory while they read.
 """
 
 import concurrent.futures
@@ -26,13 +26,8 @@ SECONDS = 90  # until a reader must have seen everything
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "inbox.db"
-
-
-@pytest.fixture
-def server(start, path):
-    return start(*stores.flags(path, memory_records=FEW))
+def server(start, place):
+    return start(*stores.flags(place, memory_records=FEW))
 
 
 # Readers while pushes arrive: each returns the `seq` values in the order in which it saw them.
@@ -96,8 +91,8 @@ def repeat_queries(server, over):
 
 
 @pytest.mark.parametrize("durable", ["soon", "answer"])
-def test_each_push_is_seen_once_and_in_order(start, path, durable):
-    server, over = start(*stores.flags(path, "--durable", durable, memory_records=FEW)), threading.Event()
+def test_each_push_is_seen_once_and_in_order(start, place, durable):
+    server, over = start(*stores.flags(place, "--durable", durable, memory_records=FEW)), threading.Event()
     readers = [follow_pages, follow_waits, repeat_whole_reads, repeat_queries]
     with events(server) as stream, concurrent.futures.ThreadPoolExecutor(8) as pool:
         reading = [pool.submit(reader, server, over) for reader in readers]
@@ -112,7 +107,7 @@ def test_each_push_is_seen_once_and_in_order(start, path, durable):
         finally:
             over.set()
     assert stores.seqs(server, after=PUSHES - 1000) == list(range(PUSHES - 999, PUSHES + 1))
-    wait_until(lambda: len(stores.pushes_view(path, "SELECT seq FROM pushes")) == PUSHES, "all are written")
+    wait_until(lambda: len(stores.pushes_view(place, "SELECT seq FROM pushes")) == PUSHES, "all are written")
 
 
 def test_tail_prints_each_push_once(server, tmp_path):
@@ -138,9 +133,9 @@ def test_tail_prints_each_push_once(server, tmp_path):
         tail.wait()
 
 
-def test_a_push_is_found_as_soon_as_its_answer_arrives(start, path):
-    """Also while many others move to the file."""
-    server = start(*stores.flags(path, memory_records=1))
+def test_a_push_is_found_as_soon_as_its_answer_arrives(start, place):
+    """Also while many others leave memory."""
+    server = start(*stores.flags(place, memory_records=1))
     with concurrent.futures.ThreadPoolExecutor(1) as pool, connect(server) as wire:
         load = pool.submit(stores.load, server, 2_000, streams=20)
         for _ in range(100):
@@ -152,7 +147,7 @@ def test_a_push_is_found_as_soon_as_its_answer_arrives(start, path):
 
 
 def test_exports_whose_clients_do_not_read_leave_others_alone(server):
-    """The file has a limited number of readers; a client that stalls must not occupy one."""
+    """The number of readers of a store is limited; a client that stalls must not occupy one."""
     body = b'{"aps":{"alert":"%s"}}' % (b"x" * 3_000)
     assert set(stores.load(server, 1_500, streams=10, body=body).values()) == {200}
     with contextlib.ExitStack() as stack:

@@ -2,29 +2,44 @@
 
 import contextlib
 import secrets
+import shutil
 import subprocess
 import time
 
 import pytest
 
 from support import stores
+from support.postgres import ADMINISTRATOR, Postgres, disposable
 from support.server import wait_until
 from support.wire import connect, push_headers
 
 DETECTION = 6  # seconds until the failure must be detected; normally half a second
 
 
-class Lock:
+class Failure:
+    """A way in which a store fails. `place`: the inbox; `says`: part of the reason that the server states."""
+
+    def begin(self):
+        pass
+
+    def end(self):
+        """Ends the failure, unless it has not begun or has ended."""
+
+    def close(self):
+        """Removes what the failure needs."""
+
+
+class Lock(Failure):
     """Another program that has locked the file."""
 
     says = "locked"
 
     def __init__(self, folder):
-        self.path = folder / "inbox.db"
+        self.place = folder / "inbox.db"
         self.lock = None
 
     def begin(self):
-        self.lock = stores.exclusive_lock(self.path)
+        self.lock = stores.exclusive_lock(self.place)
         self.lock.__enter__()
 
     def end(self):
@@ -33,29 +48,109 @@ class Lock:
             self.lock = None
 
 
-class FullDisk:
+class FullDisk(Failure):
     """A small file system that another file fills."""
 
     says = "full"
 
     def __init__(self, folder):
         self.folder = folder / "disk"
-        self.folder.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(self.folder)],
-                          capture_output=True).returncode != 0:
-            pytest.skip("mounting a file system is for root, and not even for root everywhere")
-        self.path = self.folder / "inbox.db"
+        mount(self.folder, "2m")
+        self.place = self.folder / "inbox.db"
 
     def begin(self):
-        with open(self.folder / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
-            while True:
-                ballast.write(bytes(4096))
+        fill(self.folder)
 
     def end(self):
         (self.folder / "ballast").unlink(missing_ok=True)
 
     def close(self):
-        subprocess.run(["umount", "-l", str(self.folder)], check=True)
+        unmount(self.folder)
+
+
+class StoppedPostgres(Failure):
+    """A database that is shut down in an orderly way, and started again."""
+
+    says = "connection"
+
+    def __init__(self, _):
+        self.postgres = disposable()
+        self.place = self.postgres.new_inbox()
+
+    def begin(self):
+        self.postgres.stop("fast")
+
+    def end(self):
+        if self.postgres.process is None:
+            self.postgres.start()
+
+
+class KilledPostgres(StoppedPostgres):
+    """A database whose processes are killed."""
+
+    def begin(self):
+        self.postgres.kill()
+
+
+class FrozenPostgres(StoppedPostgres):
+    """A database that does not respond, while its connections stay open: a stopped machine or a broken network."""
+
+    says = ""
+
+    def begin(self):
+        self.postgres.pause()
+
+    def end(self):
+        self.postgres.resume()
+
+
+class FullPostgres(Failure):
+    """A database whose tables are on a small file system that another file fills."""
+
+    says = "space"
+
+    def __init__(self, folder):
+        self.postgres = Postgres()
+        self.folder = self.postgres.folder / "disk"
+        try:
+            mount(self.folder, "4m")
+            shutil.chown(self.folder, ADMINISTRATOR)
+            self.postgres.execute(f"CREATE TABLESPACE small LOCATION '{self.folder}'", user=ADMINISTRATOR)
+            self.postgres.execute("GRANT CREATE ON TABLESPACE small TO public", user=ADMINISTRATOR)
+            self.place = self.postgres.new_inbox(options="-c default_tablespace=small")
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self):
+        fill(self.folder)
+
+    def end(self):
+        (self.folder / "ballast").unlink(missing_ok=True)
+
+    def close(self):
+        self.postgres.stop("immediate")
+        if self.folder.is_mount():
+            unmount(self.folder)
+        self.postgres.close()
+
+
+def mount(folder, size):
+    """Mounts a file system of this size at a new folder, which every user may write."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("mounting a file system is for root, and not even for root everywhere")
+
+
+def unmount(folder):
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(folder):
+    with open(folder / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
+        while True:
+            ballast.write(bytes(4096))
 
 
 def push_once(server, **changes):

@@ -23,8 +23,8 @@ LOG_TIMEOUT = 15  # seconds until a log line must appear
 
 
 def clean_environment(**variables):
-    """Returns this process's environment without apns-mock's variables, plus the given ones."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
+    """Returns this process's environment without the variables of apns-mock and of libpq, plus the given ones."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("APNS_MOCK_", "PG"))}
     return {**kept, **variables}
 
 
@@ -66,8 +66,8 @@ class Server:
     """
 
     way = Way()
-    #: Whether the inbox is kept in an SQLite file, with only eight records in memory, unless a flag says otherwise.
-    uses_sqlite = False
+    #: Returns the value of `--store` for a server with this folder, unless a flag sets it; None: in memory.
+    default_store = None
 
     def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None,
                  directory=None):
@@ -78,8 +78,8 @@ class Server:
         arguments = [str(binary), "serve", "--admin", admin]
         for address in apns:
             arguments += ["--apns", address]
-        if self.uses_sqlite and not any(str(flag).startswith("--store") for flag in flags):
-            arguments += ["--store", f"sqlite:{self.directory / 'inbox.db'}?memory_records=8"]
+        if self.default_store and not any(str(flag).startswith("--store") for flag in flags):
+            arguments += ["--store", self.default_store(self.directory)]
             if "--max-records" not in flags:
                 arguments += ["--max-records", "100000"]
         arguments += ["--certs", str(certs), "--port-file", str(self.port_file), *map(str, flags)]

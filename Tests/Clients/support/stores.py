@@ -1,5 +1,7 @@
-"""SQLite stores: flags for a server that keeps its inbox in a file, the file as other programs read it, and pushes of
-every kind.
+"""Stores: flags for a server that keeps its inbox in an SQLite file or in a PostgreSQL database, the pushes there as other
+programs read them, and pushes of every kind.
+
+A place is the path of a file or a `PostgresInbox`.
 """
 
 import contextlib
@@ -11,20 +13,36 @@ import time
 import uuid
 
 from support.certificates import provider_certificate
+from support.postgres import PostgresInbox, shared
 from support.wire import Closed, connect, push_headers
 
 BODY = b'{"aps":{"alert":"hello"}}'
 
 
-def flags(path, *more, memory_records=None):
-    """Returns the flags of a server with this file. With few records in memory, queries read the file."""
-    recent = f"?memory_records={memory_records}" if memory_records else ""
-    return ["--store", f"sqlite:{path}{recent}", *more]
+def new_place(store, folder):
+    """Returns a place for a new inbox: for `sqlite` in this folder, for `postgres` in the shared database."""
+    return folder / "inbox.db" if store == "sqlite" else shared().new_inbox()
 
 
-def pushes_view(path, sql="SELECT * FROM pushes ORDER BY seq", *arguments):
-    """Returns rows of the documented view `pushes`, as another program reads them while the server runs."""
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as db:
+def value(place, memory_records=None):
+    """Returns the value of `--store`. With few records in memory, queries read the file or the database."""
+    if isinstance(place, PostgresInbox):
+        return place.url(memory_records=memory_records) if memory_records else place.url()
+    return f"sqlite:{place}?memory_records={memory_records}" if memory_records else f"sqlite:{place}"
+
+
+def flags(place, *more, memory_records=None):
+    """Returns the flags of a server with this place."""
+    return ["--store", value(place, memory_records), *more]
+
+
+def pushes_view(place, sql="SELECT * FROM pushes ORDER BY seq", *arguments):
+    """Returns rows of the documented view `pushes`, as another program reads them while the server runs. Each `?` in the
+    SQL stands for an argument.
+    """
+    if isinstance(place, PostgresInbox):
+        return place.view(sql, *arguments)
+    with contextlib.closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=10)) as db:
         db.row_factory = sqlite3.Row
         db.text_factory = lambda text: text.decode(errors="replace")
         return [dict(row) for row in db.execute(sql, arguments)]

@@ -1,0 +1,260 @@
+"""Databases and URLs that a server refuses: one sentence that names the repair, exit code 2, and the database unchanged; and
+URLs that it uses.
+"""
+
+import concurrent.futures
+import socket
+import urllib.parse
+
+import pytest
+
+from support import stores
+from support.postgres import ADMINISTRATOR, GUARDED, PASSWORD
+from support.server import Server, wait_until
+from support.wire import connect, push_headers
+
+
+def push_once(server):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, "ab" * 32)).status == 200
+
+
+def assert_no_secret(text):
+    for secret in (PASSWORD, urllib.parse.quote(PASSWORD, safe=""), urllib.parse.quote(PASSWORD)):
+        assert secret not in text
+
+
+# Invalid URLs
+
+
+@pytest.mark.parametrize(("value", "says"), [
+    ("postgre://localhost/inbox", "postgres://"), ("postgres:/inbox", "postgres://"), ("postgres:inbox", "postgres://"),
+    ("postgres", "postgres://"), ("pg://localhost/inbox", "postgres://"), ("Postgres://localhost/inbox", "postgres://"),
+    ("postgres://localhost/inbox?schem=mine", "schem"), ("postgres://localhost/inbox?memory=5", "memory"),
+    ("postgres://localhost/inbox?memory_records=0", "memory_records"),
+    ("postgres://localhost/inbox?memory_records=many", "memory_records"),
+    ("postgres://localhost/inbox?memory_records=", "memory_records"), ("postgres://localhost/inbox?schema=", "schema"),
+    ("postgres://localhost:port/inbox", "port"), ("postgres://localhost:99999/inbox", "port"),
+    ("postgres://local%zzhost/inbox", "%"), ("postgres://localhost/inbox?schema=%00", "schema"),
+    ("postgres://[::1/inbox", "]"), (f"postgres://localhost/inbox?schema={'x' * 64}", "schema"),
+    ("postgres://localhost/inbox?schema=pg_mine", "schema"),
+])
+def test_an_invalid_url(serve, value, says):
+    message = serve("--store", value)
+    assert "--store" in message and says in message.replace(value, ""), message
+
+
+def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve):
+    assert_no_secret(serve("--store", f"postgres://me:{urllib.parse.quote(PASSWORD, safe='')}@localhost/inbox?schem=mine"))
+
+
+# Databases that cannot be used
+
+
+def assert_helpful(message, *says):
+    assert all(words in message for words in says), message
+    assert_no_secret(message)
+
+
+def test_an_address_without_a_listener(serve):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        assert_helpful(serve("--store", f"postgres://me@127.0.0.1:{port}/inbox"), "127.0.0.1", str(port))
+
+
+def test_a_folder_without_a_socket(serve, tmp_path):
+    assert_helpful(serve("--store", f"postgres:///inbox?host={tmp_path}"), str(tmp_path))
+
+
+def test_an_unknown_host(serve):
+    assert_helpful(serve("--store", "postgres://me@nowhere.invalid/inbox"), "nowhere.invalid")
+
+
+def test_a_host_that_does_not_answer(serve):
+    """The start of a server must not wait forever."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(5)
+        assert_helpful(serve("--store", f"postgres://me@127.0.0.1:{silent.getsockname()[1]}/inbox"), "127.0.0.1")
+
+
+def test_a_wrong_password(serve, postgres):
+    assert_helpful(serve("--store", postgres.url(user=GUARDED, password="wrong-" + PASSWORD)), "password", GUARDED)
+
+
+def test_a_missing_password(serve, postgres):
+    assert_helpful(serve("--store", postgres.url(user=GUARDED)), "password")
+
+
+def test_an_unknown_user(serve, postgres):
+    assert_helpful(serve("--store", postgres.url(user="no_such_user")), "no_such_user")
+
+
+def test_a_missing_database(serve, postgres):
+    assert_helpful(serve("--store", postgres.url(database="no_such_database")), "no_such_database", "CREATE DATABASE")
+
+
+def test_a_schema_that_the_user_may_not_create(serve, postgres):
+    postgres.execute("CREATE ROLE reader LOGIN", user=ADMINISTRATOR)
+    postgres.execute("REVOKE CREATE ON DATABASE inbox FROM reader", user=ADMINISTRATOR)
+    message = serve("--store", postgres.url(user="reader", schema="not_allowed"))
+    assert_helpful(message, "not_allowed", "GRANT")
+
+
+def test_a_schema_of_another_user(serve, start, inbox, postgres):
+    push_once(start(*stores.flags(inbox)))
+    assert_helpful(serve("--store", postgres.url(user=GUARDED, password=PASSWORD, schema=inbox.schema)), inbox.schema)
+
+
+# Schemas that cannot be used
+
+
+@pytest.fixture
+def refused(serve, inbox):
+    """`refused(*says)`: the schema is refused and does not change."""
+    def dump():
+        tables = inbox.postgres.rows(
+            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = ? ORDER BY 1", inbox.schema)
+        columns = inbox.postgres.rows(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = ? "
+            "ORDER BY table_name, ordinal_position", inbox.schema)
+        content = [inbox.execute(f"SELECT * FROM {table['table_name']} ORDER BY 1") for table in tables]
+        return tables, columns, content
+
+    def check(*says):
+        before = dump()
+        assert_helpful(serve(*stores.flags(inbox)), inbox.schema, *says)
+        assert dump() == before
+
+    return check
+
+
+@pytest.mark.parametrize("tables", [
+    "CREATE TABLE push (id integer); INSERT INTO push VALUES (1)",
+    "CREATE TABLE push (id integer); CREATE TABLE contents (id integer); INSERT INTO contents VALUES (1)",
+    "CREATE TABLE push (id integer, outcome text, received_at bigint); CREATE TABLE contents (version integer); "
+    "INSERT INTO contents VALUES (1)",
+    "CREATE VIEW pushes AS SELECT 1 AS seq", "CREATE VIEW push AS SELECT 1 AS seq",
+    "CREATE TABLE contents (version text); INSERT INTO contents VALUES ('one')",
+], ids=["push", "both", "same columns", "pushes", "view", "contents"])
+def test_a_schema_of_another_program(inbox, refused, tables):
+    inbox.postgres.execute(f"CREATE SCHEMA {inbox.schema}")
+    inbox.execute(tables)
+    refused("another program")
+
+
+def test_a_schema_of_a_newer_version(start, inbox, refused):
+    server = start(*stores.flags(inbox))
+    push_once(server)
+    assert server.stop() == 0
+    inbox.execute("UPDATE contents SET version = 99")
+    refused("newer version", "99")
+
+
+def test_an_empty_schema_is_used(start, inbox):
+    inbox.postgres.execute(f"CREATE SCHEMA {inbox.schema}")
+    push_once(start(*stores.flags(inbox)))
+    wait_until(lambda: len(stores.pushes_view(inbox)) == 1, "the push is written")
+
+
+def test_a_schema_with_tables_of_other_names_is_used(start, inbox):
+    """Such as `public`, which people use for everything."""
+    inbox.postgres.execute(f"CREATE SCHEMA {inbox.schema}")
+    inbox.execute("CREATE TABLE bookmarks (url text); INSERT INTO bookmarks VALUES ('https://example.com')")
+    push_once(start(*stores.flags(inbox)))
+    wait_until(lambda: len(stores.pushes_view(inbox)) == 1, "the push is written")
+    assert inbox.execute("SELECT url FROM bookmarks") == "https://example.com"
+
+
+# Valid URLs
+
+
+def test_a_url_with_host_and_port(start, postgres):
+    server = start("--store", postgres.url(tcp=True, schema="by_address"))
+    push_once(server)
+    assert stores.seqs(server) == [1]
+
+
+def test_a_password_is_used_and_shown_nowhere(start, postgres):
+    server = start("--store", postgres.url(tcp=True, user=GUARDED, password=PASSWORD, schema="guarded"))
+    push_once(server)
+    status = server.request("GET", "/api/v1/status").body.decode()
+    place = stores.status(server)["store"]["place"]
+    assert place.startswith("postgres") and GUARDED in place and "guarded" in place and f"127.0.0.1:{postgres.port}" in place
+    for text in (status, server.log(), server.output(), server.request("GET", "/metrics").body.decode()):
+        assert_no_secret(text)
+
+
+def test_a_password_in_a_parameter_is_shown_nowhere(start, postgres):
+    server = start("--store", postgres.url(tcp=True, user=GUARDED, password=None, schema="guarded_too") + (
+        "&password=" + urllib.parse.quote(PASSWORD, safe="")))
+    push_once(server)
+    for text in (server.request("GET", "/api/v1/status").body.decode(), server.log(), server.output()):
+        assert_no_secret(text)
+
+
+def test_the_other_scheme(start, inbox):
+    server = start("--store", inbox.url().replace("postgres://", "postgresql://"))
+    push_once(server)
+    wait_until(lambda: len(stores.pushes_view(inbox)) == 1, "the push is written")
+
+
+def test_the_default_schema(start, postgres):
+    push_once(start("--store", postgres.url(tcp=True)))
+    wait_until(lambda: postgres.execute("SELECT count(*) FROM apns_mock.pushes") == "1", "the push is written")
+
+
+@pytest.mark.parametrize("schema", ["Mixed Case", 'quo"te', "semi;colon'", "ünïcode", "select", "a%b", "back\\slash"])
+def test_a_schema_with_an_unusual_name(start, postgres, schema):
+    server = start("--store", postgres.url(schema=schema, memory_records=1))
+    push_once(server)
+    quoted = '"' + schema.replace('"', '""') + '"'
+    wait_until(lambda: postgres.execute(f"SELECT count(*) FROM {quoted}.pushes") == "1", "the push is written")
+    assert server.stop() == 0
+    assert stores.seqs(start("--store", postgres.url(schema=schema, memory_records=1))) == [1]
+
+
+def test_parameters_of_libpq(start, inbox):
+    parameters = {"application_name": "team inbox", "connect_timeout": 5, "options": "-c statement_timeout=60000"}
+    push_once(start("--store", inbox.url(**parameters)))
+    wait_until(lambda: len(stores.pushes_view(inbox)) == 1, "the push is written")
+    assert inbox.postgres.execute("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'team inbox'") == "t"
+
+
+def test_the_settings_by_variables(start, inbox):
+    server = start(environment={"APNS_MOCK_STORE": inbox.url(), "APNS_MOCK_DURABLE": "answer",
+                                "APNS_MOCK_STORE_FAILURE": "drop", "APNS_MOCK_RETAIN": "2d"})
+    push_once(server)
+    store = stores.status(server)["store"]
+    assert (store["durable"], store["on_failure"]) == ("answer", "drop") and store["retain"] in ("2d", "48h")
+    assert store["records_written"] == 1 == len(stores.pushes_view(inbox))
+
+
+def test_the_settings_in_a_file(start, inbox, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(f"store: {inbox.url(memory_records=2)}\ndurable: answer\nmax_records: 3\n")
+    server = start("--config", config)
+    for _ in range(5):
+        push_once(server)
+    wait_until(lambda: stores.seqs(server) == [3, 4, 5], lambda: stores.seqs(server), 10)
+
+
+# Several servers that start
+
+
+def test_servers_that_start_at_the_same_time_share_a_new_inbox(binary, certs, inbox):
+    """Only one of them can create the schema."""
+    running = []
+    try:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            running += list(pool.map(lambda _: Server(binary, certs, *stores.flags(inbox)), range(4)))
+        for server in running:
+            push_once(server)
+        for server in running:
+            assert len(stores.seqs(server)) == 4 and len(stores.status(server)["store"]["servers"]) == 4
+        for server in running:
+            assert server.stop() == 0
+    finally:
+        for server in running:
+            server.kill()

@@ -1,0 +1,403 @@
+"""PostgreSQL that fails while servers run, and servers that are killed while they share an inbox: no acknowledged push is
+missing afterwards, and none is there twice.
+
+`APNS_MOCK_LONG_TESTS=1` repeats the kills more often. What is the same for every store is in test_store_failure.py.
+"""
+
+import contextlib
+import os
+import secrets
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support import stores
+from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
+from support.event_stream import events
+from support.failing_stores import (
+    DETECTION, FrozenPostgres, KilledPostgres, StoppedPostgres, fail, ids, push_once, readiness, recover,
+    recover_with_pushes,
+)
+from support.postgres import ADMINISTRATOR, OWNER, environment, program
+from support.server import Server, stop_cleanly, wait_until
+from support.wire import connect, push_headers
+
+LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
+ROUNDS = 50 if LONG else 2
+
+pytestmark = pytest.mark.timeout(1_800 if LONG else 180)  # for slow machines; normally each takes seconds
+
+
+def outage(kind):
+    @pytest.fixture
+    def made(tmp_path):
+        one = kind(tmp_path)
+        try:
+            yield one
+        finally:
+            one.end()
+            one.close()
+
+    return made
+
+
+stopped, killed, frozen = outage(StoppedPostgres), outage(KilledPostgres), outage(FrozenPostgres)
+
+
+@pytest.fixture(params=["stopped", "frozen"])
+def any_outage(request):
+    return request.getfixturevalue(request.param)
+
+
+# Detection and recovery
+
+
+def test_a_failure_is_detected_within_about_a_second(start, any_outage):
+    server = start(*stores.flags(any_outage.place))
+    push_once(server)
+    any_outage.begin()
+    with connect(server) as wire:
+        began = time.monotonic()
+        while wire.push(push_headers(server, "ab" * 32)).status == 200:
+            assert time.monotonic() - began < DETECTION
+            time.sleep(0.01)
+        detected = time.monotonic() - began
+    assert detected < 3, f"detected after {detected:.1f} s; three times as long as promised, for busy machines"
+    recover(server, any_outage)
+
+
+def test_a_failure_is_detected_without_a_push(start, stopped):
+    """A load balancer that asks for readiness sends no more connections."""
+    server = start(*stores.flags(stopped.place))
+    push_once(server)
+    stopped.begin()
+    wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+    assert server.request("GET", "/livez").status == 200
+    recover(server, stopped)
+
+
+@pytest.mark.parametrize("outage", ["stopped", "killed", "frozen"])
+def test_a_failure_is_detected_again_after_a_recovery(request, start, outage):
+    outage = request.getfixturevalue(outage)
+    server, acknowledged = start(*stores.flags(outage.place, "--durable", "answer")), []
+    for _ in range(2):
+        acknowledged.append(push_once(server)[1])
+        outage.begin()
+        wait_until(lambda: push_later(server) == 503, "a push is refused", 30)
+        recover(server, outage)
+    assert set(acknowledged) <= set(ids(server))
+    assert len([line for line in server.log().splitlines() if "the store" in line and "works again" in line]) == 2
+
+
+def push_later(server):
+    """Sends a push whose answer may wait for the end of the failure; returns its status, if it comes soon."""
+    with connect(server) as wire:
+        wire.settings()
+        stream = wire.open(push_headers(server, secrets.token_hex(32)), b"{}")
+        deadline = time.monotonic() + 0.3
+        while not wire.responses[stream].finished and time.monotonic() < deadline:
+            wire.drain()
+            time.sleep(0.01)
+        return wire.responses[stream].status
+
+
+def test_a_failure_is_logged_once_however_often_the_server_tries_again(start, stopped):
+    server = start(*stores.flags(stopped.place))
+    push_once(server)
+    fail(server, stopped)
+    time.sleep(2)
+    recover(server, stopped)
+    server.logged("works again")
+    lines = [line for line in server.log().splitlines() if " the store " in line]
+    assert len(lines) == 2, lines
+
+
+def test_queries_during_a_failure_are_answered_in_full_or_not_at_all(start, any_outage):
+    server = start(*stores.flags(any_outage.place, memory_records=2))
+    before = [push_once(server)[1] for _ in range(5)]
+    acknowledged, _ = fail(server, any_outage)
+    for path in ("/pushes", "/pushes/1", "/pushes/wait?count=1&timeout=0s", "/export"):
+        response = server.request("GET", "/api/v1" + path)
+        if response.status == 200 and path == "/pushes":
+            assert [record["apns"]["id"] for record in response.json["items"]] == before + acknowledged
+        else:
+            assert response.status in (200, 503), (path, response.body)
+            assert response.status == 200 or response.json["detail"]
+    recover(server, any_outage)
+    assert ids(server) == before + acknowledged
+
+
+def test_both_servers_refuse_and_recover(start, stopped):
+    pair = [start(*stores.flags(stopped.place, memory_records=2)) for _ in range(2)]
+    before = [push_once(server)[1] for server in pair]
+    stopped.begin()
+    acknowledged = []
+    for server in pair:
+        deadline = time.monotonic() + DETECTION
+        while (answer := push_once(server))[0] == 200:
+            acknowledged.append(answer[1])
+            assert time.monotonic() < deadline
+        assert answer[0] == 503
+    stopped.end()
+    for server in pair:
+        wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+    after = [push_once(server)[1] for server in pair]
+    for server in pair:
+        found = ids(server)
+        assert sorted(found) == sorted(before + acknowledged + after) and found[:2] == before
+        assert len(stores.status(server)["store"]["servers"]) == 2
+    assert stores.everything(pair[0]) == stores.everything(pair[1])
+
+
+def test_state_is_shared_again_after_a_failure(start, any_outage, device):
+    pair = [start(*stores.flags(any_outage.place)) for _ in range(2)]
+    pair[0].api("POST", "/rules", {"name": "fault", "when": {"device_token": device}, "do": {"respond": {"status": 429}}})
+    any_outage.begin()
+    for server in pair:
+        wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+    any_outage.end()
+    for server in pair:
+        wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+    for server, other, status in ((*pair, 503), (*pair[::-1], 500)):
+        with connect(other) as wire:
+            assert wire.push(push_headers(other, device)).status in (429, 503)
+            server.api("POST", "/rules", {
+                "name": "fault", "when": {"device_token": device}, "do": {"respond": {"status": status}}})
+            assert wire.push(push_headers(other, device)).status == status
+
+
+def test_events_of_the_other_server_continue_after_a_failure(start, any_outage):
+    """Or the stream says that there is a gap."""
+    pair = [start(*stores.flags(any_outage.place)) for _ in range(2)]
+    with events(pair[1]) as stream:
+        before = push_once(pair[0])[1]
+        stream.until(lambda: stream.of("push"), lambda: stream.events)
+        any_outage.begin()
+        wait_until(lambda: readiness(pair[1])[0] == 503, "the failure is detected", DETECTION)
+        any_outage.end()
+        for server in pair:
+            wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+        after = push_once(pair[0])[1]
+        stream.until(lambda: len(stream.of("push")) > 1 or stream.of("gap"), lambda: stream.events)
+        assert stream.of("gap") or [record["apns"]["id"] for record in stream.of("push")] == [before, after]
+
+
+def test_ended_sessions_are_no_loss(start, postgres):
+    """An administrator or a proxy may end sessions at any time."""
+    inbox = postgres.new_inbox()
+    pair, acknowledged = [start(*stores.flags(inbox, memory_records=2)) for _ in range(2)], []
+    for _ in range(3):
+        postgres.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ? AND pid <> pg_backend_pid()", OWNER,
+            user=ADMINISTRATOR)
+        for server in pair * 5:
+            status, apns_id, _ = push_once(server)
+            assert status in (200, 503)
+            acknowledged += [apns_id] * (status == 200)
+        for server in pair:
+            wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+    for server in pair:
+        wait_until(lambda: server.request("GET", "/api/v1/pushes").status == 200, "a query is answered", 10)
+        assert sorted(ids(server)) == sorted(acknowledged)
+
+
+@contextlib.contextmanager
+def locked_table(inbox):
+    """Holds a lock of another client with which servers cannot write."""
+    session = subprocess.Popen(
+        [program("psql"), "--no-psqlrc", "--no-password", "--quiet", "--dbname", inbox.postgres.url()],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=environment())
+    try:
+        session.stdin.write(f"BEGIN; LOCK TABLE {inbox.schema}.push IN EXCLUSIVE MODE;\n")
+        session.stdin.flush()
+        wait_until(lambda: inbox.postgres.execute(
+            "SELECT 1 FROM pg_locks WHERE mode = 'ExclusiveLock' AND granted AND relation = ?::regclass",
+            f"{inbox.schema}.push"), "the table is locked", 20)
+        yield
+    finally:
+        session.stdin.close()  # which ends the transaction
+        session.wait(20)
+
+
+def test_a_table_that_another_client_locks(start, inbox):
+    server = start(*stores.flags(inbox))
+    before, acknowledged = push_once(server)[1], []
+    wait_until(lambda: stores.pushes_view(inbox), "the push is written")
+    with locked_table(inbox):
+        deadline = time.monotonic() + DETECTION
+        while (answer := push_once(server))[0] == 200:
+            acknowledged.append(answer[1])
+            assert time.monotonic() < deadline
+        assert answer[0] == 503 and readiness(server)[0] == 503
+    wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+    assert ids(server) == [before, *acknowledged]
+
+
+def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(start, stopped, device):
+    server = start(*stores.flags(stopped.place, memory_records=1))
+    server.api("POST", "/rules", {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "2s"}}})
+    with connect(server) as wire:
+        wire.settings()
+        stream = wire.open(push_headers(server, device), b"{}")
+        wait_until(lambda: stores.pushes_view(stopped.place), "the push is written")
+        push_once(server)
+        wait_until(lambda: len(stores.pushes_view(stopped.place)) == 2, "the second push is written")
+        fail(server, stopped)
+        assert wire.response(stream).status == 200
+    recover(server, stopped)
+    wait_until(lambda: stores.pushes_view(stopped.place)[0]["outcome"] == "accepted", "the outcome is written", 10)
+    assert (server.record(device)["outcome"], server.record(device)["served"]["status"]) == ("accepted", 200)
+
+
+@pytest.mark.parametrize("outage", ["stopped", "frozen"])
+def test_a_durable_answer_waits_for_the_end_of_the_failure(request, start, outage):
+    outage = request.getfixturevalue(outage)
+    server = start(*stores.flags(outage.place, "--durable", "answer"))
+    push_once(server)
+    outage.begin()
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, "ab" * 32), b"{}")
+        wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+        wire.drain()
+        # The failure may have been detected before the push arrived.
+        refused = wire.responses[stream].finished
+        assert not refused or wire.responses[stream].status == 503
+        assert push_once(server)[0] == 503
+        recover(server, outage)
+        assert wire.response(stream).status == (503 if refused else 200)
+    wait_until(lambda: len(ids(server)) == 2 - refused == len(stores.pushes_view(outage.place)), lambda: ids(server), 10)
+
+
+def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, any_outage):
+    server = Server(binary, certs, *stores.flags(any_outage.place))
+    try:
+        acknowledged, _ = fail(server, any_outage)
+        began = time.monotonic()
+        server.signal()
+        code = server.wait(40)
+        assert time.monotonic() - began < 20
+        lost = [line for line in server.log().splitlines() if "lost" in line]
+        assert len(acknowledged) > 1 and any(f" {len(acknowledged)} pushes" in line for line in lost), lost
+        assert code == 1, "as with --export-on-exit"
+    finally:
+        server.kill()
+
+
+# Dropping
+
+
+def test_durable_answers_go_on_while_pushes_are_dropped(start, any_outage):
+    server = start(*stores.flags(any_outage.place, "--store-failure", "drop", "--durable", "answer"))
+    push_once(server)
+    fail(server, any_outage)
+    began = time.monotonic()
+    with connect(server) as wire:
+        for _ in range(3):
+            assert wire.push(push_headers(server, "ab" * 32)).status == 200
+    assert time.monotonic() - began < 10
+    recover_with_pushes(server, any_outage)
+    assert push_once(server)[0] == 200
+
+
+def test_losses_of_one_server_are_counted_on_the_other(start, stopped):
+    """Counts are inconclusive there too."""
+    pair = [start(*stores.flags(stopped.place, "--store-failure", "drop")) for _ in range(2)]
+    push_once(pair[0])
+    fail(pair[0], stopped)
+    wait_until(lambda: stores.status(pair[0])["store"]["lost"], "pushes are lost", 10)
+    recover_with_pushes(pair[0], stopped)
+    wait_until(lambda: readiness(pair[1])[0] == 200, "the other server is ready again", 15)
+    push_once(pair[0])
+    lost = stores.status(pair[0])["store"]["lost"]
+    for server in pair:
+        wait_until(lambda: server.api("GET", "/pushes")["evicted"] == lost, lambda: server.api("GET", "/pushes"), 10)
+        assert not server.api("GET", "/pushes")["complete"]
+
+
+# Under load
+
+
+class Load:
+    """Pushes to several servers at once, on new connections again and again."""
+
+    def __init__(self, servers):
+        self.over, self.results = threading.Event(), []
+        self.threads = [threading.Thread(target=self.provide, args=(server,), daemon=True) for server in servers]
+        for thread in self.threads:
+            thread.start()
+
+    def provide(self, server):
+        while not self.over.is_set():
+            self.results.append(stores.load(server, 60, streams=20))
+            time.sleep(0.02)
+
+    def stop(self):
+        """Returns all ids with the statuses that were received."""
+        self.over.set()
+        for thread in self.threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        return {apns_id: status for result in self.results for apns_id, status in result.items()}
+
+
+def assert_all_there_once(pair, statuses):
+    """What was acknowledged is there once, and nothing that was refused, on both servers."""
+    assert set(statuses.values()) <= {200, 503}
+    acknowledged = sorted(apns_id for apns_id, status in statuses.items() if status == 200)
+    for server in pair:
+        assert sorted(ids(server)) == acknowledged
+    assert sum(stores.status(server)["store"]["refused"] for server in pair) == list(statuses.values()).count(503)
+
+
+@pytest.mark.parametrize(("durable", "outage"), [
+    ("answer", "killed"), ("answer", "stopped"), ("answer", "frozen"), ("soon", "stopped"), ("soon", "frozen"),
+])
+def test_a_failure_under_load_loses_no_acknowledged_push(request, start, durable, outage):
+    """After a kill of the database, as after a power failure, only `answer` promises that."""
+    outage = request.getfixturevalue(outage)
+    pair = [start(*stores.flags(outage.place, "--durable", durable, memory_records=8)) for _ in range(2)]
+    statuses, load = {}, Load(pair * 2)
+    try:
+        for _ in range(ROUNDS):
+            time.sleep(0.3)
+            outage.begin()
+            for server in pair:
+                wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+            time.sleep(0.2)
+            outage.end()
+            for server in pair:
+                wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+        time.sleep(0.3)
+    finally:
+        statuses = load.stop()
+    assert list(statuses.values()).count(200) > 100
+    assert_all_there_once(pair, statuses)
+
+
+@pytest.mark.parametrize("durable", ["answer", "soon"])
+def test_a_kill_of_a_server_under_load(binary, certs, inbox, durable):
+    """The other server continues, and all that was acknowledged with `answer` is there. With `soon` the last pushes of the
+    killed server may be lost, but never those of the other one.
+    """
+    survivor = Server(binary, certs, *stores.flags(inbox, "--durable", durable, memory_records=8))
+    load, acknowledged = None, set()
+    try:
+        load = Load([survivor])
+        for number in range(ROUNDS):
+            server = Server(binary, certs, *stores.flags(inbox, "--durable", durable, memory_records=8))
+            server.api("POST", "/rules", {
+                "name": "slow", "when": {"device_token": DELAYED}, "do": {"delay": {"fixed": "20ms"}}})
+            new = acknowledged_under_load(server, [40, 300, 1, 150, 500][number % 5], server.process.kill)
+            acknowledged |= new if durable == "answer" else set()
+        statuses = load.stop()
+        assert set(statuses.values()) == {200}, "the other server refuses nothing"
+        assert_each_is_there_once(survivor, inbox, acknowledged | set(statuses))
+        wait_until(lambda: len(stores.status(survivor)["store"]["servers"]) == 1, lambda: stores.status(survivor), 15)
+        wait_until(lambda: survivor.pushes(q="is:pending") == [], "the pending pushes are aborted", 15)
+        stop_cleanly(survivor)
+    finally:
+        if load:
+            load.over.set()
+        survivor.kill()

@@ -1,0 +1,408 @@
+"""Two servers that share an inbox in PostgreSQL: what is configured on one over the admin API is active on both when the
+request is answered, and a server that starts later has it too.
+"""
+
+import json
+import secrets
+
+import pytest
+from hyperframe.frame import GoAwayFrame
+
+from support import stores
+from support.server import Server, stop_cleanly, wait_until
+from support.tokens import foreign_key, public_half
+from support.wire import connect, push_headers
+
+APP = "com.example.app"
+NOON = "2030-01-01T12:00:00.000Z"
+NOON_SECONDS = 1893499200
+KEY = "OWNKEY0001"
+ALWAYS_503 = {"name": "flaky-503", "params": {"rate": 1, "streak": 1}}
+PROFILE = b"""
+name: closed-shop
+summary: No push is accepted
+rules:
+- name: closed
+  do: {respond: {status: 503, reason: Shutdown}}
+"""
+
+
+@pytest.fixture
+def late(start, inbox):
+    """Starts a further server."""
+    return lambda *flags: start(*stores.flags(inbox, *flags, memory_records=8))
+
+
+@pytest.fixture
+def servers(late):
+    return [late(), late()]
+
+
+@pytest.fixture(params=["on the first", "on the second"])
+def directed(request, servers):
+    """The two servers: the first is configured, and the second is looked at."""
+    return servers if request.param == "on the first" else servers[::-1]
+
+
+def push(server, device=None, **changes):
+    """Sends a push; returns the status and the reason."""
+    with connect(server) as wire:
+        return pushed(wire, server, device, **changes)
+
+
+def pushed(wire, server, device=None, **changes):
+    response = wire.push(push_headers(server, device or secrets.token_hex(32), **changes))
+    return response.status, json.loads(response.body)["reason"] if response.body else None
+
+
+# Faults
+
+
+def test_a_profile(directed):
+    server, other = directed
+    with connect(other) as wire:
+        for _ in range(5):
+            server.api("PUT", "/profile", ALWAYS_503)
+            assert pushed(wire, other)[0] == 503
+            server.api("DELETE", "/profile")
+            assert pushed(wire, other) == (200, None)
+
+
+def test_a_profile_and_its_parameters_are_shown(directed):
+    server, other = directed
+    server.api("PUT", "/profile", ALWAYS_503)
+    assert other.api("GET", "/profile") == server.api("GET", "/profile")
+    assert stores.status(other)["profile"] == stores.status(server)["profile"] != "healthy"
+    assert stores.status(other)["seed"] == stores.status(server)["seed"], "with the same seed the same pushes fail"
+
+
+def test_a_parameter_of_a_profile(directed):
+    server, other = directed
+    server.api("PUT", "/profile", ALWAYS_503)
+    with connect(other) as wire:
+        assert pushed(wire, other)[0] == 503
+        server.api("PATCH", "/profile/params", {"rate": 0})
+        assert pushed(wire, other) == (200, None)
+        other.api("PATCH", "/profile/params", {"rate": 1})
+        assert push(server)[0] == 503
+
+
+def test_an_uploaded_profile(directed):
+    server, other = directed
+    done = server.request("PUT", "/api/v1/profiles/closed-shop", PROFILE, headers={"content-type": "application/yaml"})
+    assert done.status in (200, 201), done.body
+    server.api("PUT", "/profile", {"name": "closed-shop"})
+    assert push(other) == (503, "Shutdown")
+    assert "closed-shop" in [one["name"] for one in other.api("GET", "/profiles")["items"]]
+
+
+def test_a_pause_of_faults(directed):
+    server, other = directed
+    server.api("PUT", "/profile", ALWAYS_503)
+    server.api("POST", "/faults/halt")
+    assert push(other) == (200, None) and stores.status(other)["halted"]
+    other.api("POST", "/faults/resume")
+    assert push(server)[0] == 503
+
+
+def test_a_rule(directed, device):
+    server, other = directed
+    with connect(other) as wire:
+        for status in (503, 429):
+            server.api("POST", "/rules", {
+                "name": "fault", "when": {"device_token": device}, "do": {"respond": {"status": status}}})
+            assert pushed(wire, other, device)[0] == status
+            assert pushed(wire, other) == (200, None)
+        (listed,) = other.api("GET", "/rules")["items"]
+        assert listed["name"] == "fault" and listed["do"]["respond"]["status"] == 429
+        assert stores.status(other)["added_rules"] == 1
+        server.api("DELETE", "/rules/fault")
+        assert pushed(wire, other, device) == (200, None)
+
+
+def test_rules_that_both_add(servers):
+    """Neither removes those of the other."""
+    devices = [secrets.token_hex(32) for _ in range(10)]
+    for number, device in enumerate(devices):
+        servers[number % 2].api("POST", "/rules", {
+            "name": f"rule-{number}", "when": {"device_token": device}, "do": {"respond": {"status": 503}}})
+    for server in servers:
+        assert {one["name"] for one in server.api("GET", "/rules")["items"]} == {f"rule-{number}" for number in range(10)}
+        with connect(server) as wire:
+            assert {pushed(wire, server, device)[0] for device in devices} == {503}
+            assert pushed(wire, server) == (200, None)
+
+
+# The clock and credentials
+
+
+def test_the_clock(directed):
+    server, other = directed
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    assert other.api("GET", "/clock") == server.api("GET", "/clock") and other.api("GET", "/clock")["now"] == NOON
+    token = "bearer " + other.token(issued_at=NOON_SECONDS)
+    with connect(other) as wire:
+        assert pushed(wire, other, authorization=token) == (200, None)
+        server.api("POST", "/clock/advance", {"by": "1h"})
+        assert pushed(wire, other, authorization=token) == (200, None)
+        server.api("POST", "/clock/advance", {"by": "1s"})
+        assert pushed(wire, other, authorization=token) == (403, "ExpiredProviderToken")
+    assert [record["received_at"] for record in server.pushes()] == [
+        NOON, NOON.replace("12:", "13:"), NOON.replace("12:00:00", "13:00:01")]
+    other.api("PUT", "/clock", {"mode": "real"})
+    assert server.api("GET", "/clock")["mode"] == "real" and push(server) == (200, None)
+
+
+def test_advances_on_both_add_up(servers):
+    servers[0].api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    for number in range(10):
+        servers[number % 2].api("POST", "/clock/advance", {"by": "1m"})
+    for server in servers:
+        assert server.api("GET", "/clock")["now"] == NOON.replace("12:00", "12:10")
+
+
+def test_a_provider_key(directed):
+    server, other = directed
+    pem = foreign_key()
+    token = "bearer " + other.token(key=pem, key_id=KEY)
+    with connect(other) as wire:
+        server.api("PUT", f"/keys/{KEY}", {"team_id": server.team_id, "public_key": public_half(pem)})
+        assert pushed(wire, other, authorization=token) == (200, None)
+        assert KEY in [one["key_id"] for one in other.api("GET", "/keys")["items"]]
+        server.api("DELETE", f"/keys/{KEY}")
+        assert pushed(wire, other, authorization=token)[0] == 403
+    assert KEY not in [one["key_id"] for one in other.api("GET", "/keys")["items"]]
+
+
+# Devices and channels
+
+
+def test_an_unregistered_device(directed, device):
+    server, other = directed
+    with connect(other) as wire:
+        assert pushed(wire, other, device) == (200, None)
+        server.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+        assert pushed(wire, other, device) == (410, "Unregistered")
+        assert other.api("GET", f"/devices/{device}") == server.api("GET", f"/devices/{device}")
+        other.api("DELETE", f"/devices/{device}")
+        assert push(server, device) == (200, None)
+
+
+def fixtures(device):
+    return {"apps": [{"bundle_id": APP, "broadcast": True}],
+            "devices": [{"id": "anna", "state": "online", "apps": [{"bundle_id": APP, "tokens": {"alert": device}}]}]}
+
+
+def test_fixtures_and_actions_on_devices(directed, device):
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    assert other.request("GET", "/api/v1/fixtures").body == server.request("GET", "/api/v1/fixtures").body
+    assert push(other, device) == (200, None)
+    other.api("POST", "/devices/anna/uninstall", {"bundle_id": APP})
+    push(server, device)
+    assert push(server, device) == push(other, device) and push(server, device)[0] == 410
+    assert other.api("GET", "/devices/anna") == server.api("GET", "/devices/anna")
+
+
+def test_what_a_device_shows(directed, device):
+    """Of the pushes to both servers."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    for one in directed:
+        assert push(one, device) == (200, None)
+    shown = [one.api("GET", "/devices/anna/notifications")["items"] for one in directed]
+    assert len(shown[0]) == len(shown[1]) == 2
+
+
+def test_a_device_that_is_offline(directed, device):
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    server.api("POST", "/devices/anna/offline", {})
+    assert push(other, device) == (200, None)
+    assert server.record(device)["delivery"] == "Stored - Device Offline"
+    server.api("POST", "/devices/anna/online", {})
+    for one in directed:
+        wait_until(lambda: one.record(device)["delivery"] == "Delivered to Device (From Storage)",
+                   lambda: one.record(device), 5)
+
+
+def broadcast(server, channel):
+    with connect(server) as wire:
+        response = wire.push([
+            (":method", "POST"), (":scheme", "https"), (":path", f"/4/broadcasts/apps/{APP}"),
+            (":authority", server.authority), ("authorization", server.bearer), ("apns-channel-id", channel),
+            ("apns-push-type", "liveactivity"), ("apns-priority", "10"), ("apns-expiration", "0")],
+            b'{"aps":{"timestamp":1700000000,"event":"update","content-state":{"score":1}}}')
+    return response.status
+
+
+def channel_ids(server):
+    return [one["id"] for one in server.api("GET", "/channels")["items"]]
+
+
+def test_a_channel(directed):
+    server, other = directed
+    channel = server.api("POST", "/channels", {"bundle_id": APP})["id"]
+    assert channel_ids(other) == [channel]
+    assert broadcast(other, channel) == 200
+    server.api("DELETE", "/channels", bundle_id=APP, id=channel)
+    assert channel_ids(other) == [] and broadcast(other, channel) != 200
+
+
+def test_a_channel_that_a_provider_creates(directed):
+    server, other = directed
+    with connect(server) as wire:
+        made = wire.push([(":method", "POST"), (":scheme", "https"), (":path", f"/1/apps/{APP}/channels"),
+                          (":authority", server.authority), ("authorization", server.bearer)],
+                         b'{"message-storage-policy":1,"push-type":"LiveActivity"}')
+    assert made.status == 201
+    channel = made.header("apns-channel-id")
+    assert channel_ids(other) == [channel] and broadcast(other, channel) == 200
+
+
+# Connections
+
+
+@pytest.mark.parametrize("what", ["goaway", "close", "reset"])
+def test_an_end_of_all_connections(directed, what):
+    """Connections belong to a server, but the request reaches those of all servers."""
+    server, other = directed
+    with connect(server) as own, connect(other) as foreign:
+        for one, wire in ((server, own), (other, foreign)):
+            assert pushed(wire, one) == (200, None)
+        server.api("POST", f"/connections/{what}", {"all": True})
+        for wire in (own, foreign):
+            wire.sock.settimeout(3)
+            frames = wire.read_to_end() if what != "goaway" else [wire.until(lambda frame: isinstance(frame, GoAwayFrame))]
+            assert what == "goaway" or wire.closed, frames
+    for one in directed:
+        assert push(one) == (200, None)
+
+
+# Reset
+
+
+def configure(server, other, device):
+    """Changes everything that can be shared; pushes to both."""
+    pem = foreign_key()
+    server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 0, "streak": 7}})
+    server.api("POST", "/rules", {"name": "fault", "when": {"device_token": "aa" * 32}, "do": {"respond": {"status": 429}}})
+    server.api("PUT", "/fixtures", fixtures(device))
+    server.api("PUT", f"/devices/{'bb' * 32}", {"state": "unregistered"})
+    channel = server.api("POST", "/channels", {"bundle_id": APP})["id"]
+    server.api("PUT", f"/keys/{KEY}", {"team_id": server.team_id, "public_key": public_half(pem)})
+    server.api("POST", "/clock/advance", {"by": "5m"})
+    server.api("PUT", "/clock", {"mode": "frozen"})
+    for one in (server, other):
+        assert push(one)[0] == 200
+    return pem, channel
+
+
+def assert_configured(server, reference, pem, channel):
+    """A server has the state of another one, and applies it."""
+    for path in ("/profile", "/clock", "/keys", "/channels", "/devices", "/fixtures"):
+        assert server.request("GET", "/api/v1" + path).body == reference.request("GET", "/api/v1" + path).body, path
+    assert [one["name"] for one in server.api("GET", "/rules")["items"]] == ["fault"]
+    now = server.api("GET", "/clock")
+    assert now["mode"] == "frozen"
+    assert push(server, "aa" * 32)[0] == 429
+    assert push(server, "bb" * 32) == (410, "Unregistered")
+    assert push(server, authorization="bearer " + server.token(key=pem, key_id=KEY)) == (200, None)
+    assert channel_ids(server) == [channel] and broadcast(server, channel) == 200
+
+
+def test_a_reset_of_everything(directed, device):
+    server, other = directed
+    untouched = {path: other.request("GET", "/api/v1" + path).body
+                 for path in ("/profile", "/rules", "/channels", "/devices", "/fixtures", "/pushes")}
+    configure(server, other, device)
+    server.api("POST", "/reset", {})
+    for path, body in untouched.items():
+        assert other.request("GET", "/api/v1" + path).body == body, path
+    assert other.api("GET", "/clock")["mode"] == "real"
+    assert KEY in [one["key_id"] for one in other.api("GET", "/keys")["items"]], "trusted keys stay"
+    assert push(other, "aa" * 32) == push(other, "bb" * 32) == (200, None)
+    assert len(server.pushes()) == 2 == len(other.pushes())
+
+
+@pytest.mark.parametrize("part", ["inbox", "rules", "profile", "clock", "devices", "channels"])
+def test_a_reset_of_a_part(directed, device, part):
+    server, other = directed
+    configure(server, other, device)
+    server.api("POST", "/reset", {part: True})
+    found = {
+        "inbox": other.pushes() == [], "rules": other.api("GET", "/rules")["total"] == 0,
+        "profile": other.api("GET", "/profile")["name"] == "healthy", "clock": other.api("GET", "/clock")["mode"] == "real",
+        "devices": other.api("GET", "/devices")["total"] == 0, "channels": channel_ids(other) == [],
+    }
+    assert found == {name: name == part for name in found}
+
+
+def test_a_reset_of_a_scope(directed):
+    server, other = directed
+    for one in directed:
+        push(one, apns_topic="com.example.mine")
+        push(one)
+    server.api("POST", "/reset", {"scope": "topic:com.example.mine"})
+    for one in (other, server):
+        assert [record["apns"]["topic"] for record in one.pushes()] == [APP] * 2
+
+
+def test_attempts_begin_anew_after_a_reset(directed, device):
+    server, other = directed
+    apns_id = "12345678-1234-4234-8234-123456789ABC"
+    for one in directed:
+        assert push(one, device, apns_id=apns_id, apns_priority="7")[0] == 400
+    server.api("POST", "/reset", {})
+    assert push(other, device, apns_id=apns_id, apns_priority="7")[0] == 400
+    assert server.record(device)["attempt"] == 1
+
+
+# Servers that come and go
+
+
+def test_a_server_that_starts_later(directed, late, device):
+    server, other = directed
+    pem, channel = configure(server, other, device)
+    third = late()
+    assert_configured(third, server, pem, channel)
+    third.api("POST", "/reset", {"rules": True})
+    assert push(server, "aa" * 32) == (200, None)
+
+
+def test_the_state_outlives_the_server_that_set_it(directed, late, device):
+    server, other = directed
+    pem, channel = configure(server, other, device)
+    assert server.stop() == 0
+    third = late()
+    assert_configured(third, other, pem, channel)
+
+
+def test_the_state_survives_the_kill_of_the_server_that_set_it(binary, certs, inbox, device):
+    first, second = (Server(binary, certs, *stores.flags(inbox, memory_records=8)) for _ in range(2))
+    third = None
+    try:
+        pem, channel = configure(first, second, device)
+        first.kill()
+        third = Server(binary, certs, *stores.flags(inbox, memory_records=8))
+        assert_configured(third, second, pem, channel)
+        third.api("POST", "/clock/advance", {"by": "1m"})
+        assert second.api("GET", "/clock") == third.api("GET", "/clock"), "no request waits for the killed server"
+        stop_cleanly(second)
+        stop_cleanly(third)
+    finally:
+        for one in (first, second, third):
+            if one:
+                one.kill()
+
+
+def test_servers_of_other_schemas_are_not_affected(servers, start, postgres, device):
+    separate = start(*stores.flags(postgres.new_inbox()))
+    with connect(separate) as wire:
+        assert pushed(wire, separate) == (200, None)
+        configure(*servers, device)
+        servers[0].api("POST", "/connections/goaway", {"all": True})
+        assert pushed(wire, separate, "aa" * 32) == pushed(wire, separate, "bb" * 32) == (200, None)
+        wire.drain()
+        assert not [frame for frame in wire.frames if isinstance(frame, GoAwayFrame)]
+    assert separate.api("GET", "/clock")["mode"] == "real" and separate.api("GET", "/profile")["name"] == "healthy"
