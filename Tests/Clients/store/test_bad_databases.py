@@ -3,6 +3,7 @@ URLs that it uses.
 """
 
 import concurrent.futures
+import re
 import socket
 import urllib.parse
 
@@ -37,11 +38,12 @@ def assert_no_secret(text):
     ("postgres://localhost:port/inbox", "port"), ("postgres://localhost:99999/inbox", "port"),
     ("postgres://local%zzhost/inbox", "%"), ("postgres://localhost/inbox?schema=%00", "schema"),
     ("postgres://[::1/inbox", "]"), (f"postgres://localhost/inbox?schema={'x' * 64}", "schema"),
-    ("postgres://localhost/inbox?schema=pg_mine", "schema"),
+    ("postgres://localhost/inbox?schema=pg_mine", "schema"), ("postgres://localhost/inbox?schema=Mixed%20Case", "schema"),
+    ("postgres://localhost/inbox?schema=quo%22te", "schema"), ("postgres://localhost/inbox?schema=a%3Bb", "schema"),
 ])
 def test_an_invalid_url(serve, value, says):
     message = serve("--store", value)
-    assert "--store" in message and says in message.replace(value, ""), message
+    assert "--store" in message and says in message.replace(f'"{value}"', ""), message
 
 
 def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve):
@@ -52,7 +54,9 @@ def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve):
 
 
 def assert_helpful(message, *says):
+    """The sentence has these words and names the repair, and no password."""
     assert all(words in message for words in says), message
+    assert re.search(r": (check|choose|correct|create|drop|set|start|update|use)\b", message), message
     assert_no_secret(message)
 
 
@@ -92,14 +96,14 @@ def test_an_unknown_user(serve, postgres):
 
 
 def test_a_missing_database(serve, postgres):
-    assert_helpful(serve("--store", postgres.url(database="no_such_database")), "no_such_database", "CREATE DATABASE")
+    assert_helpful(serve("--store", postgres.url(database="no_such_database")), "no_such_database", "create")
 
 
 def test_a_schema_that_the_user_may_not_create(serve, postgres):
     postgres.execute("CREATE ROLE reader LOGIN", user=ADMINISTRATOR)
     postgres.execute("REVOKE CREATE ON DATABASE inbox FROM reader", user=ADMINISTRATOR)
     message = serve("--store", postgres.url(user="reader", schema="not_allowed"))
-    assert_helpful(message, "not_allowed", "GRANT")
+    assert_helpful(message, "permission denied", "rights")
 
 
 def test_a_schema_of_another_user(serve, start, inbox, postgres):
@@ -205,7 +209,7 @@ def test_the_default_schema(start, postgres):
     wait_until(lambda: postgres.execute("SELECT count(*) FROM apns_mock.pushes") == "1", "the push is written")
 
 
-@pytest.mark.parametrize("schema", ["Mixed Case", 'quo"te', "semi;colon'", "ünïcode", "select", "a%b", "back\\slash"])
+@pytest.mark.parametrize("schema", ["select", "with_1_digit", "_", "x" * 63])
 def test_a_schema_with_an_unusual_name(start, postgres, schema):
     server = start("--store", postgres.url(schema=schema, memory_records=1))
     push_once(server)

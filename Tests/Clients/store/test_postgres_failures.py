@@ -247,7 +247,8 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(
         fail(server, stopped)
         assert wire.response(stream).status == 200
     recover(server, stopped)
-    wait_until(lambda: stores.pushes_view(stopped.place)[0]["outcome"] == "accepted", "the outcome is written", 10)
+    wait_until(lambda: stores.pushes_view(stopped.place)[0]["outcome"] == "accepted",
+               lambda: stores.pushes_view(stopped.place)[0], 10)
     assert (server.record(device)["outcome"], server.record(device)["served"]["status"]) == ("accepted", 200)
 
 
@@ -279,8 +280,9 @@ def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(bina
         code = server.wait(40)
         assert time.monotonic() - began < 20
         lost = [line for line in server.log().splitlines() if "lost" in line]
-        assert len(acknowledged) > 1 and any(f" {len(acknowledged)} pushes" in line for line in lost), lost
-        assert code == 1, "as with --export-on-exit"
+        # The failure may have been detected before the first push.
+        assert any(f" {len(acknowledged)} pushes" in line for line in lost) == bool(acknowledged), lost
+        assert code == (1 if acknowledged else 0), "as with --export-on-exit"
     finally:
         server.kill()
 
@@ -301,6 +303,10 @@ def test_durable_answers_go_on_while_pushes_are_dropped(start, any_outage):
     assert push_once(server)[0] == 200
 
 
+def evicted(server):
+    return server.api("GET", "/pushes", limit=1)["evicted"]
+
+
 def test_losses_of_one_server_are_counted_on_the_other(start, stopped):
     """Counts are inconclusive there too."""
     pair = [start(*stores.flags(stopped.place, "--store-failure", "drop")) for _ in range(2)]
@@ -312,7 +318,7 @@ def test_losses_of_one_server_are_counted_on_the_other(start, stopped):
     push_once(pair[0])
     lost = stores.status(pair[0])["store"]["lost"]
     for server in pair:
-        wait_until(lambda: server.api("GET", "/pushes")["evicted"] == lost, lambda: server.api("GET", "/pushes"), 10)
+        wait_until(lambda: evicted(server) == lost, lambda: (server == pair[0], lost, evicted(server)), 10)
         assert not server.api("GET", "/pushes")["complete"]
 
 

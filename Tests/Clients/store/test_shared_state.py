@@ -199,8 +199,18 @@ def test_fixtures_and_actions_on_devices(directed, device):
     assert other.request("GET", "/api/v1/fixtures").body == server.request("GET", "/api/v1/fixtures").body
     assert push(other, device) == (200, None)
     other.api("POST", "/devices/anna/uninstall", {"bundle_id": APP})
+    for one in directed:
+        push(one, device)  # a server learns from a push that the app is gone
+        assert push(one, device) == (410, "Unregistered")
+
+
+def test_an_app_that_is_found_to_be_gone(directed, device):
+    """What one server learns from a push, the other knows."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    server.api("POST", "/devices/anna/uninstall", {"bundle_id": APP})
     push(server, device)
-    assert push(server, device) == push(other, device) and push(server, device)[0] == 410
+    assert push(server, device) == push(other, device) == (410, "Unregistered")
     assert other.api("GET", "/devices/anna") == server.api("GET", "/devices/anna")
 
 
@@ -300,8 +310,10 @@ def configure(server, other, device):
 
 def assert_configured(server, reference, pem, channel):
     """A server has the state of another one, and applies it."""
-    for path in ("/profile", "/clock", "/keys", "/channels", "/devices", "/fixtures"):
-        assert server.request("GET", "/api/v1" + path).body == reference.request("GET", "/api/v1" + path).body, path
+    for path in ("/clock", "/keys", "/channels", "/devices", "/fixtures"):
+        assert server.api("GET", path) == reference.api("GET", path), path
+    profiles = [{**one.api("GET", "/profile"), "rules": None} for one in (server, reference)]  # its rules have counters
+    assert profiles[0] == profiles[1]
     assert [one["name"] for one in server.api("GET", "/rules")["items"]] == ["fault"]
     now = server.api("GET", "/clock")
     assert now["mode"] == "frozen"
