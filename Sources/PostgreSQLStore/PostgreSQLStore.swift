@@ -64,10 +64,10 @@ package final class PostgreSQLStore: RecordStore {
     var contents = StoredContents()
     var lastMessage = 0
     try connection.transaction {
-      contents = try Self.contents(connection, locked: true).contents
+      let row = try Self.contents(connection, locked: true)
+      (contents, lastMessage) = (row.contents, row.lastMessage)
       contents.lastConnection += Self.connectionNumbers
       contents.seed = contents.seed ?? seed
-      lastMessage = try Self.contents(connection, locked: false).lastMessage
       try connection.query(
         "UPDATE contents SET last_connection = $1, seed = $2",
         [String(contents.lastConnection), contents.seed.map { String(Int64(bitPattern: $0)) }])
@@ -97,26 +97,34 @@ package final class PostgreSQLStore: RecordStore {
     readers.close()
   }
 
-  private static func contents(
-    _ connection: Connection, locked: Bool
-  ) throws(PostgreSQLError) -> (contents: StoredContents, lastMessage: Int) {
+  /// The row of the table `contents`.
+  private struct ContentsRow {
+    var contents = StoredContents()
+    var lastMessage = 0
+    /// Records up to this `seq` were removed because of a limit.
+    var removedThrough = 0
+  }
+
+  private static func contents(_ connection: Connection, locked: Bool) throws(PostgreSQLError) -> ContentsRow {
     let rows = try connection.query(
       """
-      SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, seed \
-      FROM contents\(locked ? " FOR UPDATE" : "")
+      SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, removed_through, \
+      seed       FROM contents\(locked ? " FOR UPDATE" : "")
       """)
     guard rows.count == 1 else { throw .other("the table contents has \(rows.count) rows instead of one") }
     func number(_ column: Int) -> Int { Int(rows.number(0, column) ?? 0) }
-    var contents = StoredContents()
-    contents.lastSeq = number(0)
-    contents.emptiedThrough = number(1)
-    contents.count = number(2)
-    contents.bytes = number(3)
-    contents.evicted = number(4)
-    contents.lastEvicted = number(5)
-    contents.lastConnection = number(6)
-    contents.seed = rows.number(0, 8).map { UInt64(bitPattern: $0) }
-    return (contents, number(7))
+    var row = ContentsRow()
+    row.contents.lastSeq = number(0)
+    row.contents.emptiedThrough = number(1)
+    row.contents.count = number(2)
+    row.contents.bytes = number(3)
+    row.contents.evicted = number(4)
+    row.contents.lastEvicted = number(5)
+    row.contents.lastConnection = number(6)
+    row.lastMessage = number(7)
+    row.removedThrough = number(8)
+    row.contents.seed = rows.number(0, 9).map { UInt64(bitPattern: $0) }
+    return row
   }
 
   // MARK: - Writing
@@ -156,36 +164,39 @@ package final class PostgreSQLStore: RecordStore {
   ) throws -> StoreBatch.Result {
     try maintain(connection, &state)
     guard !batch.isEmpty else {
-      let (contents, lastMessage) = try Self.contents(connection, locked: false)
+      let row = try Self.contents(connection, locked: false)
       var result = StoreBatch.Result()
-      result.shared = try changes(through: contents, lastMessage, connection, &state)
-      result.shared?.firstSeq = contents.lastSeq + 1
+      result.shared = try changes(through: row, connection, &state)
       return result
     }
     return try connection.transaction {
-      let (contents, lastMessage) = try Self.contents(connection, locked: true)
+      let row = try Self.contents(connection, locked: true)
       if state.isUnsure, let first = try firstSeq(ofWritten: batch, connection) {
         var result = StoreBatch.Result()
         state.hasGap = true
-        result.shared = try changes(through: contents, lastMessage, connection, &state)
+        result.shared = try changes(through: row, connection, &state)
         result.shared?.firstSeq = first
         return result
       }
       var result = StoreBatch.Result()
-      var shared = try changes(through: contents, lastMessage, connection, &state)
-      shared.firstSeq = contents.lastSeq + 1
+      var shared = try changes(through: row, connection, &state)
       try append(batch.appended, from: shared.firstSeq, connection, &state)
       shared.contents.lastSeq += batch.appended.count
       shared.contents.count += batch.appended.count
       for record in batch.appended { shared.contents.bytes += record.storedSize }
-      var messages = Messages(last: lastMessage, server: server)
+      if batch.unkept > 0 {
+        shared.contents.lastSeq += batch.unkept
+        shared.contents.evicted += batch.unkept
+        shared.contents.lastEvicted = shared.contents.lastSeq
+      }
+      var messages = Messages(last: row.lastMessage, server: server)
       try update(batch.changed, connection)
       try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
       for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
-      try remove(batch, connection, &shared.contents, &messages, &result)
+      try remove(batch, connection, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last
-      try store(shared.contents, messages.last, of: batch, from: shared.firstSeq, connection)
+      try store(shared, messages.last, of: batch, connection)
       result.shared = shared
       return result
     }
@@ -201,10 +212,13 @@ package final class PostgreSQLStore: RecordStore {
 
   /// Reads what other servers have changed.
   private func changes(
-    through contents: StoredContents, _ lastMessage: Int, _ connection: Connection, _ state: inout WritingState
+    through row: ContentsRow, _ connection: Connection, _ state: inout WritingState
   ) throws -> SharedChanges {
+    let (contents, lastMessage) = (row.contents, row.lastMessage)
     var changes = SharedChanges()
     changes.contents = contents
+    changes.removedThrough = row.removedThrough
+    changes.firstSeq = contents.lastSeq + 1
     changes.commands = state.commands
     state.commands = []
     // A database that was restored from a backup has fewer records than before.
@@ -289,9 +303,11 @@ package final class PostgreSQLStore: RecordStore {
 
   /// Removes records: those that were requested, those that exceed a limit, and hidden ones.
   private func remove(
-    _ batch: StoreBatch, _ connection: Connection, _ contents: inout StoredContents, _ messages: inout Messages,
+    _ batch: StoreBatch, _ connection: Connection, _ changes: inout SharedChanges, _ messages: inout Messages,
     _ result: inout StoreBatch.Result
   ) throws {
+    var contents = changes.contents
+    defer { changes.contents = contents }
     if !batch.deleted.isEmpty {
       let rows = try connection.query(
         "DELETE FROM push WHERE seq = ANY ($1::bigint[]) RETURNING \(Self.size)",
@@ -305,7 +321,8 @@ package final class PostgreSQLStore: RecordStore {
       (contents.count, contents.bytes, contents.evicted, contents.lastEvicted) = (0, 0, 0, 0)
       try messages.add("reset", batch.reset.joined(separator: ","), connection)
     }
-    try removeOldest(batch, connection, &contents, &result)
+    changes.removedThrough = max(
+      changes.removedThrough, try removeOldest(batch, connection, after: changes.removedThrough, &contents, &result))
     guard contents.emptiedThrough > 0 else { return }
     let hidden = try connection.query(
       """
@@ -315,18 +332,21 @@ package final class PostgreSQLStore: RecordStore {
     if hidden.number(0, 0) ?? 0 >= Int64(StoreBatch.removalLimit) { result.isIncomplete = true }
   }
 
+  /// Removes the oldest records that exceed a limit.
+  ///
+  /// - Returns: The `seq` of the newest removed record; 0 if there is none.
   private func removeOldest(
-    _ batch: StoreBatch, _ connection: Connection, _ contents: inout StoredContents,
+    _ batch: StoreBatch, _ connection: Connection, after former: Int, _ contents: inout StoredContents,
     _ result: inout StoreBatch.Result
-  ) throws {
+  ) throws -> Int {
     var limits = StoreBatch()
     (limits.maxRecords, limits.maxBytes, limits.contents) = (batch.maxRecords, batch.maxBytes, contents)
     let (excess, excessBytes) = (limits.excess, limits.excessBytes)
-    guard excess > 0 || excessBytes > 0 || batch.oldestTime != nil else { return }
+    guard excess > 0 || excessBytes > 0 || batch.oldestTime != nil else { return 0 }
     let rows = try connection.query(
       """
       SELECT seq, received_at, \(Self.size) FROM push WHERE seq > $1 ORDER BY seq LIMIT \(StoreBatch.removalLimit)
-      """, [String(max(contents.emptiedThrough, contents.lastEvicted))])
+      """, [String(max(contents.emptiedThrough, former))])
     var removed = RemovedRecords()
     for row in 0..<rows.count {
       let isOld = batch.oldestTime.map { $0 > rows.number(row, 1) ?? 0 } ?? false
@@ -336,7 +356,7 @@ package final class PostgreSQLStore: RecordStore {
       removed.bytes += Int(rows.number(row, 2) ?? 0)
       removed.lastSeq = Int(rows.number(row, 0) ?? 0)
     }
-    guard removed.count > 0 else { return }
+    guard removed.count > 0 else { return 0 }
     try connection.query("DELETE FROM push WHERE seq <= $1", [String(removed.lastSeq)])
     contents.count -= removed.count
     contents.bytes -= removed.bytes
@@ -344,24 +364,26 @@ package final class PostgreSQLStore: RecordStore {
     contents.lastEvicted = max(contents.lastEvicted, removed.lastSeq)
     result.evicted = removed
     if removed.count >= StoreBatch.removalLimit { result.isIncomplete = true }
+    return removed.lastSeq
   }
 
   private func store(
-    _ contents: StoredContents, _ lastMessage: Int, of batch: StoreBatch, from first: Int, _ connection: Connection
+    _ changes: SharedChanges, _ lastMessage: Int, of batch: StoreBatch, _ connection: Connection
   ) throws {
+    let contents = changes.contents
     try connection.query(
       """
       UPDATE contents SET last_seq = $1, emptied_through = $2, count = $3, bytes = $4, evicted = $5, last_evicted = $6, \
-      last_message = $7
+      last_message = $7, removed_through = $8
       """,
       [
         contents.lastSeq, contents.emptiedThrough, contents.count, contents.bytes, contents.evicted,
-        contents.lastEvicted, lastMessage,
+        contents.lastEvicted, lastMessage, changes.removedThrough,
       ].map { String($0) })
     if let number = batch.appended.first?.seq {
       try connection.query(
         "UPDATE server SET last_batch = $1, last_batch_seq = $2 WHERE id = $3",
-        [String(number), String(first), String(server)])
+        [String(number), String(changes.firstSeq), String(server)])
     }
     try sharing.notify(.written, connection)
   }
@@ -374,7 +396,7 @@ package final class PostgreSQLStore: RecordStore {
       "SELECT DISTINCT server FROM push WHERE outcome = 'pending' AND server <> $1", [String(server)])
     guard pending.count > 0 || state.hasGap else { return }
     try connection.transaction {
-      let (_, lastMessage) = try Self.contents(connection, locked: true)
+      let lastMessage = try Self.contents(connection, locked: true).lastMessage
       let ended = try connection.query(
         """
         UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending' AND server <> $1 \

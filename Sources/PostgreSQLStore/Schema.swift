@@ -56,8 +56,8 @@ enum Schema {
       CREATE TABLE contents (
         version integer NOT NULL, last_seq bigint NOT NULL, emptied_through bigint NOT NULL, count bigint NOT NULL,
         bytes bigint NOT NULL, evicted bigint NOT NULL, last_evicted bigint NOT NULL, last_connection bigint NOT NULL,
-        last_message bigint NOT NULL, seed bigint);
-      INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, 0, NULL);
+        last_message bigint NOT NULL, removed_through bigint NOT NULL, seed bigint);
+      INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL);
       CREATE TABLE server (
         id serial PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(), durable text NOT NULL,
         last_batch bigint NOT NULL DEFAULT 0, last_batch_seq bigint NOT NULL DEFAULT 0,

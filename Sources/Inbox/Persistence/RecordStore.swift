@@ -103,6 +103,8 @@ package struct StoreBatch: Sendable {
   package var changed: [Record] = []
   /// The `seq` of records to remove.
   package var deleted: [Int] = []
+  /// The number of new records of a shared store that are not kept, and count as evicted.
+  package var unkept = 0
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The names of what is reset together with the inbox, if it is emptied.
@@ -144,7 +146,7 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
+    appended.isEmpty && unkept == 0 && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil
   }
 }

@@ -469,6 +469,11 @@ package final class RecordWriter: Sendable {
       inbox.notifier.signalAppended(to: inbox, from: formerLastSeq + 1, isComplete ? deviceTokens : nil)
     }
     for record in changes.changed { inbox.notifier.signalUpdated(record.seq, in: inbox) }
+    let findings = inbox.state.withLockedValue { state in
+      defer { state.outbox?.findings = [] }
+      return state.outbox?.findings ?? []
+    }
+    for finding in findings { inbox.addDeliveryFinding(finding.kind, seq: finding.number, by: finding.other) }
     if !changes.commands.isEmpty {
       let receive = state.withLockedValue { state in
         if state.receiveCommands == nil { state.unreceivedCommands += changes.commands }

@@ -59,6 +59,8 @@ package struct SharedChanges: Sendable {
   package var changed: [Record] = []
   /// The `seq` of removed records.
   package var deleted: [Int] = []
+  /// Records up to this `seq` were removed because of a limit.
+  package var removedThrough = 0
   /// The names of what was reset together with the inbox, if another server has emptied it.
   package var reset: [String] = []
   /// New commands, in their order.
@@ -82,6 +84,10 @@ struct Outbox: Sendable {
   private var waiting: [Record] = []
   /// Those of the batch that is being written, in their current state.
   private var beingWritten: [Record] = []
+  /// The number of new records that are not kept.
+  var unkept = 0
+  /// Findings about deliveries that name provisional numbers of records without a `seq`.
+  var findings: [(kind: Finding.Kind, number: Int, other: Int?)] = []
   /// The provisional number of the first record of the batch that is being written, or else of the first that waits.
   private var first = Self.base
   /// The provisional numbers of records that have changed since their batch was taken.

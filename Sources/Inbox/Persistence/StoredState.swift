@@ -224,6 +224,8 @@ extension Inbox.State {
     guard let (records, isPartial) = outbox?.take(limit: limit), var batch = stored?.takeChanges(isPartial: isPartial)
     else { return nil }
     batch.appended = records
+    batch.unkept = outbox?.unkept ?? 0
+    outbox?.unkept = 0
     return (batch, isPartial)
   }
 
@@ -243,7 +245,7 @@ extension Inbox.State {
       new = written.records
       records.append(moving: &new)
     }
-    while let first = records.first, first <= max(contents.emptiedThrough, contents.lastEvicted) {
+    while let first = records.first, first <= max(contents.emptiedThrough, changes.removedThrough) {
       _ = records.removeFirst()
     }
     for record in changes.changed {

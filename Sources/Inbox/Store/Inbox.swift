@@ -114,7 +114,10 @@ package final class Inbox: Sendable {
     state.withLockedValue { state in
       if isCounted {
         state.counts.add(records)
+        let count = records.count
         records.removeAll { !recording.keeps($0.pushKey) }
+        state.outbox?.unkept += count - records.count
+        state.counts.addEvicted(count - records.count)
       }
       let first = state.outbox?.append(&records) ?? 0
       writer?.didAppend(to: &state)
@@ -322,7 +325,12 @@ package final class Inbox: Sendable {
   ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck` or `backgroundBudget`.
   ///   - other: The `seq` of the push that replaced it; nil if none did.
   package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
-    guard let seq = record(seq: seq)?.seq else { return }
+    let isDeferred = state.withLockedValue { state in
+      guard state.seq(of: seq) == nil || other.map({ state.seq(of: $0) == nil }) ?? false else { return false }
+      state.outbox?.findings.append((kind, seq, other))
+      return true
+    }
+    guard !isDeferred, let seq = record(seq: seq)?.seq else { return }
     let other = other.map(self.seq(of:))
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
     notifier.signalUpdated(seq, in: self)
