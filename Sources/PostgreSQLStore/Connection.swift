@@ -9,15 +9,23 @@ final class Connection: @unchecked Sendable {
   private let library: LibPQ
   private let handle: LibPQ.Connection
 
+  /// The time in which the database has to answer a command.
+  private let patience: Duration
+  /// Whether the database has not answered in time. The connection cannot be used then.
+  private var isSilent = false
+
   /// Connects.
   ///
-  /// - Parameter address: The database, the schema, and what else the URL says.
-  init(_ address: PostgreSQLAddress) throws(PostgreSQLError) {
+  /// - Parameters:
+  ///   - address: The database, the schema, and what else the URL says.
+  ///   - patience: The time in which the database has to answer a command.
+  init(_ address: PostgreSQLAddress, patience: Duration) throws(PostgreSQLError) {
     guard let library = LibPQ.shared else { throw .missingLibrary }
     self.library = library
-    // `dbname` may be a URL; a later parameter of the same name would override it, an earlier one is a default.
+    self.patience = patience
+    // `dbname` may be a URL, whose parameters override those before it.
     let names = ["connect_timeout", "application_name", "client_encoding", "dbname"]
-    let values = ["5", "apns-mock", "UTF8", address.url]
+    let values = ["3", "apns-mock", "UTF8", address.url]
     let connection = Self.withTexts(names) { names in
       Self.withTexts(values) { library.connect(names, $0, 1) }
     }
@@ -25,19 +33,20 @@ final class Connection: @unchecked Sendable {
     handle = connection
     guard library.status(connection) == LibPQ.connectionOK else { throw error(nil) }
     _ = library.setNoticeProcessor(connection, { _, _ in }, nil)
-    let schema = "\"\(address.schema)\""
+    _ = library.setNonBlocking(connection, 1)
+    let milliseconds = patience / .milliseconds(1)
     try run(
       """
-      SET search_path TO \(schema); SET bytea_output TO hex; SET standard_conforming_strings TO on; \
-      SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '2s'; SET statement_timeout TO '20s'; \
-      SET jit TO off
+      SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
+      SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '2s'; \
+      SET statement_timeout TO \(Int(milliseconds)); SET jit TO off
       """)
   }
 
   deinit { library.finish(handle) }
 
   /// Whether the connection was lost.
-  var isBroken: Bool { library.status(handle) != LibPQ.connectionOK }
+  var isBroken: Bool { isSilent || library.status(handle) != LibPQ.connectionOK }
 
   var serverVersion: Int { Int(library.serverVersion(handle)) }
 
@@ -47,59 +56,103 @@ final class Connection: @unchecked Sendable {
 
   /// Executes commands whose result is not needed.
   func run(_ sql: String) throws(PostgreSQLError) {
-    let result = sql.withCString { library.execute(handle, $0) }
-    guard let result else { throw error(nil) }
-    defer { library.clear(result) }
-    let status = library.resultStatus(result)
-    guard status == LibPQ.commandOK || status == LibPQ.tuplesOK else { throw error(result) }
+    guard sql.withCString({ library.send(handle, $0) }) == 1 else { throw error(nil) }
+    try finish(expecting: [LibPQ.commandOK, LibPQ.tuplesOK])
   }
 
   /// Executes one command with parameters as texts.
   @discardableResult
   func query(_ sql: String, _ parameters: [String?] = []) throws(PostgreSQLError) -> Rows {
-    let result = Self.withTexts(parameters) { values in
+    let isSent = Self.withTexts(parameters) { values in
       // 1: results in binary format.
-      sql.withCString {
-        library.executeWithParameters(handle, $0, Int32(parameters.count), nil, values, nil, nil, 1)
-      }
+      sql.withCString { library.sendWithParameters(handle, $0, Int32(parameters.count), nil, values, nil, nil, 1) }
     }
-    guard let result else { throw error(nil) }
+    guard isSent == 1 else { throw error(nil) }
+    let deadline = ContinuousClock.now + patience
+    guard let result = try nextResult(until: deadline) else { throw error(nil) }
+    let rows = Rows(result, of: library)
     let status = library.resultStatus(result)
-    guard status == LibPQ.commandOK || status == LibPQ.tuplesOK else {
-      defer { library.clear(result) }
-      throw error(result)
-    }
-    return Rows(result, of: library)
+    let failure = status == LibPQ.commandOK || status == LibPQ.tuplesOK ? nil : error(result)
+    while let other = try nextResult(until: deadline) { library.clear(other) }
+    if let failure { throw failure }
+    return rows
   }
 
   /// Executes a COPY from the client.
   ///
   /// - Parameter send: Is called to write all rows, with a function that sends a part of them.
   func copy(_ sql: String, _ send: ((borrowing [UInt8]) throws -> Void) throws -> Void) throws {
-    guard let begun = sql.withCString({ library.execute(handle, $0) }) else { throw error(nil) }
-    defer { library.clear(begun) }
-    guard library.resultStatus(begun) == LibPQ.copyIn else { throw error(begun) }
+    guard sql.withCString({ library.send(handle, $0) }) == 1 else { throw error(nil) }
+    guard let begun = try nextResult(until: .now + patience) else { throw error(nil) }
+    let isBegun = library.resultStatus(begun) == LibPQ.copyIn
+    let failure = isBegun ? nil : error(begun)
+    library.clear(begun)
+    if let failure {
+      try? finish(expecting: [])
+      throw failure
+    }
     do {
       try send { bytes in
-        let isSent = bytes.withUnsafeBytes { bytes in
+        let isQueued = bytes.withUnsafeBytes { bytes in
           bytes.withMemoryRebound(to: CChar.self) { bytes in
             bytes.baseAddress.map { library.putCopyData(handle, $0, Int32(bytes.count)) == 1 } ?? true
           }
         }
-        if !isSent { throw error(nil) }
+        if !isQueued { throw error(nil) }
+        try flush(until: .now + patience)
       }
     } catch {
-      _ = library.putCopyEnd(handle, "the rows could not be sent")
-      while let result = library.nextResult(handle) { library.clear(result) }
+      if !isBroken {
+        _ = library.putCopyEnd(handle, "the rows could not be sent")
+        try? finish(expecting: [])
+      }
       throw error
     }
     guard library.putCopyEnd(handle, nil) == 1 else { throw error(nil) }
+    try finish(expecting: [LibPQ.commandOK])
+  }
+
+  /// Reads all results of what was sent.
+  ///
+  /// - Throws: The first error of the database.
+  private func finish(expecting expected: [Int32]) throws(PostgreSQLError) {
+    let deadline = ContinuousClock.now + patience
     var failure: PostgreSQLError?
-    while let result = library.nextResult(handle) {
-      if library.resultStatus(result) != LibPQ.commandOK { failure = failure ?? error(result) }
+    while let result = try nextResult(until: deadline) {
+      if !expected.contains(library.resultStatus(result)) { failure = failure ?? error(result) }
       library.clear(result)
     }
     if let failure { throw failure }
+    if isBroken { throw error(nil) }
+  }
+
+  /// Returns the next result of what was sent; nil after the last one.
+  private func nextResult(until deadline: ContinuousClock.Instant) throws(PostgreSQLError) -> LibPQ.Result? {
+    try flush(until: deadline)
+    while library.isBusy(handle) == 1 {
+      try wait(for: POLLIN, until: deadline)
+      guard library.consumeInput(handle) == 1 else { throw error(nil) }
+    }
+    return library.nextResult(handle)
+  }
+
+  private func flush(until deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    while true {
+      let rest = library.flush(handle)
+      guard rest != 0 else { return }
+      guard rest == 1 else { throw error(nil) }
+      // The database may have to be read before it reads.
+      try wait(for: POLLIN | POLLOUT, until: deadline)
+      guard library.consumeInput(handle) == 1 else { throw error(nil) }
+    }
+  }
+
+  private func wait(for events: CInt, until deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
+    let time = max(0, Int32(clamping: Int((deadline - .now) / .milliseconds(1))))
+    var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
+    guard poll(&descriptor, 1, time) == 0 else { return }
+    isSilent = true
+    throw .unreachable("the database does not answer")
   }
 
   /// Executes `body` in a transaction.

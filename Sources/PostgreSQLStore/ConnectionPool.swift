@@ -4,6 +4,8 @@ internal import NIOConcurrencyHelpers
 /// Connections for readers, which are opened when they are needed.
 final class ConnectionPool: Sendable {
   private static let size = 4
+  /// The time that a query may take.
+  private static let patience = Duration.seconds(20)
 
   private let address: PostgreSQLAddress
   private let free = NIOLockedValueBox<[Connection]>([])
@@ -17,12 +19,12 @@ final class ConnectionPool: Sendable {
     defer { slots.signal() }
     let kept = free.withLockedValue { $0.popLast() }
     do {
-      return try use(kept ?? Connection(address), body)
+      return try use(kept ?? Connection(address, patience: Self.patience), body)
     } catch is LostConnection where kept != nil {
       // The database may have been started again since the connection was last used. What callers do may be done twice.
       free.withLockedValue { $0 = [] }
       do {
-        return try use(Connection(address), body)
+        return try use(Connection(address, patience: Self.patience), body)
       } catch let lost as LostConnection {
         throw lost.error
       }

@@ -14,11 +14,14 @@ struct LibPQ: Sendable {
   let finish: @convention(c) (Connection) -> Void
   let socket: @convention(c) (Connection) -> Int32
   let serverVersion: @convention(c) (Connection) -> Int32
-  let execute: @convention(c) (Connection, Text) -> Result?
-  let executeWithParameters:
+  let setNonBlocking: @convention(c) (Connection, Int32) -> Int32
+  let send: @convention(c) (Connection, Text) -> Int32
+  let sendWithParameters:
     @convention(c) (
       Connection, Text, Int32, UnsafePointer<UInt32>?, Texts?, UnsafePointer<Int32>?, UnsafePointer<Int32>?, Int32
-    ) -> Result?
+    ) -> Int32
+  let flush: @convention(c) (Connection) -> Int32
+  let isBusy: @convention(c) (Connection) -> Int32
   let resultStatus: @convention(c) (Result) -> Int32
   let resultErrorField: @convention(c) (Result, Int32) -> Text?
   let clear: @convention(c) (Result) -> Void
@@ -72,11 +75,14 @@ struct LibPQ: Sendable {
       let finish: @convention(c) (Connection) -> Void = function("PQfinish"),
       let socket: @convention(c) (Connection) -> Int32 = function("PQsocket"),
       let serverVersion: @convention(c) (Connection) -> Int32 = function("PQserverVersion"),
-      let execute: @convention(c) (Connection, Text) -> Result? = function("PQexec"),
-      let executeWithParameters:
+      let setNonBlocking: @convention(c) (Connection, Int32) -> Int32 = function("PQsetnonblocking"),
+      let send: @convention(c) (Connection, Text) -> Int32 = function("PQsendQuery"),
+      let sendWithParameters:
         @convention(c) (
           Connection, Text, Int32, UnsafePointer<UInt32>?, Texts?, UnsafePointer<Int32>?, UnsafePointer<Int32>?, Int32
-        ) -> Result? = function("PQexecParams"),
+        ) -> Int32 = function("PQsendQueryParams"),
+      let flush: @convention(c) (Connection) -> Int32 = function("PQflush"),
+      let isBusy: @convention(c) (Connection) -> Int32 = function("PQisBusy"),
       let resultStatus: @convention(c) (Result) -> Int32 = function("PQresultStatus"),
       let resultErrorField: @convention(c) (Result, Int32) -> Text? = function("PQresultErrorField"),
       let clear: @convention(c) (Result) -> Void = function("PQclear"),
@@ -101,8 +107,11 @@ struct LibPQ: Sendable {
     self.finish = finish
     self.socket = socket
     self.serverVersion = serverVersion
-    self.execute = execute
-    self.executeWithParameters = executeWithParameters
+    self.setNonBlocking = setNonBlocking
+    self.send = send
+    self.sendWithParameters = sendWithParameters
+    self.flush = flush
+    self.isBusy = isBusy
     self.resultStatus = resultStatus
     self.resultErrorField = resultErrorField
     self.clear = clear

@@ -12,10 +12,19 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   /// The forms of a URL that `init` parses.
   package static let allowed = "postgres://USER@HOST:PORT/DATABASE"
 
-  /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`. Returns nil for a text
-  /// that is not one.
-  package init?(_ text: String) {
-    guard ["postgres://", "postgresql://"].contains(where: text.hasPrefix) else { return nil }
+  /// A parameter of the URL with an invalid value.
+  package struct InvalidParameter: Error {
+    /// The value that is allowed, with the name of the parameter.
+    package let allowed: String
+  }
+
+  /// Whether a text is meant to be a URL of PostgreSQL.
+  package static func isAddress(_ text: String) -> Bool {
+    ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
+  }
+
+  /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`.
+  package init(_ text: String) throws(InvalidParameter) {
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     var (kept, shown): ([Substring], [Substring]) = ([], [])
     var (schema, recent): (String, Int?) = ("apns_mock", nil)
@@ -24,10 +33,13 @@ package struct PostgreSQLAddress: Sendable, Equatable {
       let value = pair.count == 2 ? pair[1] : ""
       switch pair[0] {
       case "schema":
-        guard Self.isName(value) else { return nil }
+        guard Self.isName(value) else {
+          throw InvalidParameter(
+            allowed: "schema=NAME with up to 63 lower-case letters, digits and underscores, not beginning with pg_")
+        }
         schema = String(value)
       case "memory_records":
-        guard let number = Int(value), number > 0 else { return nil }
+        guard let number = Int(value), number > 0 else { throw InvalidParameter(allowed: "memory_records=N with N from 1") }
         recent = number
       case "password", "sslpassword": kept.append(parameter)
       default:
@@ -53,7 +65,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
 
   /// Whether a text is the name of a schema that needs no quotes: lower-case letters, digits and underscores.
   private static func isName(_ text: Substring) -> Bool {
-    text.utf8.count <= 63 && text.utf8.first.map { !(0x30...0x39).contains($0) } ?? false
+    text.utf8.count <= 63 && !text.hasPrefix("pg_") && text.utf8.first.map { !(0x30...0x39).contains($0) } ?? false
       && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
   }
 }

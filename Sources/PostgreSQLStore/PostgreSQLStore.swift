@@ -53,7 +53,7 @@ package final class PostgreSQLStore: RecordStore {
     self.address = address
     self.recentRecords = recentRecords
     clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
-    let connection = try Connection(address)
+    let connection = try Connection(address, patience: Self.patience)
     try Schema.prepare(connection, address)
     let server = Int(
       try connection.query("INSERT INTO server (durable) VALUES ($1) RETURNING id", [durability.rawValue]).number(0, 0)
@@ -84,6 +84,8 @@ package final class PostgreSQLStore: RecordStore {
       WritingState(connection: connection, lastSeq: contents.lastSeq, lastMessage: lastMessage, commands: former))
   }
 
+  /// The time in which the database has to execute a command of the writer.
+  private static let patience = Duration.seconds(5)
   /// The number of connections that a server may number.
   private static let connectionNumbers = 10_000_000
 
@@ -139,7 +141,7 @@ package final class PostgreSQLStore: RecordStore {
         connection = open
       } else {
         former.connection = nil
-        connection = try Connection(address)
+        connection = try Connection(address, patience: Self.patience)
         former.connection = connection
         // Messages may have been removed, and a database may have been restored.
         former.hasGap = true

@@ -129,7 +129,7 @@ struct SQLCondition {
     case .ranges(let ranges):
       let list = ranges.map { range in
         let lower = parameter(String(range.lowerBound))
-        return range.count == 1
+        return range.lowerBound == range.upperBound
           ? "\(name) = \(lower)" : "\(name) BETWEEN \(lower) AND \(parameter(String(range.upperBound)))"
       }
       test = list.isEmpty ? "false" : list.joined(separator: " OR ")

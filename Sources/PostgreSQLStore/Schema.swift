@@ -19,8 +19,9 @@ enum Schema {
         """
         SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
         count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_message')), \
-        count(*) FILTER (WHERE table_name IN ('push', 'contents')) \
-        FROM information_schema.columns WHERE table_schema = $1
+        count(*) \
+        FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
+        ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message')
         """, [address.schema])
       if columns.number(0, 2) == 0 {
         try connection.run(tables)

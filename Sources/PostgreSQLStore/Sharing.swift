@@ -55,7 +55,7 @@ final class Sharing: Sendable {
 
   /// Opens a connection that holds the lock of this server and receives notifications.
   private func listen() throws -> Connection {
-    let connection = try Connection(address)
+    let connection = try Connection(address, patience: .seconds(3))
     try connection.query("SELECT pg_advisory_lock($1, $2)", [String(lockClass), String(server)])
     try connection.run("LISTEN \"\(address.schema)\"")
     return connection

@@ -15,7 +15,7 @@ struct ServerRoutes: Sendable {
 
   private func status(_ request: Request, _ context: AdminContext) async -> Response {
     var servers: [StoreServer]?
-    if let writer = state.inbox.writer, writer.store.isShared {
+    if let writer = state.inbox.writer, writer.store.isShared, writer.figures.problem == nil {
       servers = try? await writer.blocking { try writer.store.servers() }
     }
     let configuration = state.configuration

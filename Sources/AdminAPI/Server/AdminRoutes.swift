@@ -16,6 +16,8 @@ struct Route: Sendable {
   var isQuery = false
   /// Whether the response depends on all pushes that servers have answered, so that it needs the store of the inbox.
   var needsStore = false
+  /// Whether the response should contain all pushes that servers have answered, if the store of the inbox works.
+  var isOfInbox = false
   /// Set if servers that share the store of the inbox all have to execute the request.
   var command: StoreCommand.Kind?
 
@@ -42,7 +44,7 @@ struct Route: Sendable {
   var underAPI: Route {
     Route(
       method: method, path: "/api/v1" + path, handler: handler, isStreaming: isStreaming, isQuery: isQuery,
-      needsStore: needsStore, command: command)
+      needsStore: needsStore, isOfInbox: true, command: command)
   }
 
   /// The same route, whose response depends on all pushes that servers have answered.
@@ -106,7 +108,7 @@ package struct AdminRoutes: Sendable {
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }
-    commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, clock: state.clock) : nil }
+    commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
       api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
@@ -150,7 +152,7 @@ package struct AdminRoutes: Sendable {
         router.on(RouterPath(route.path), method: method) { [access, commands] request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
           return try await DisconnectCancellation.$channel.withValue(context.channel) {
-            if !isInternal, let commands {
+            if !isInternal, let commands, route.isOfInbox {
               try await commands.settle(isRequired: route.needsStore || route.command != nil)
               if let kind = route.command { return try await commands.execute(request, kind) }
             }

@@ -22,12 +22,12 @@ final class SharedRequests: Sendable {
   }
 
   private let writer: RecordWriter
-  private let clock: ServerClock
+  private let server: ServerState
   private let state = NIOLockedValueBox(State())
 
-  init(_ writer: RecordWriter, clock: ServerClock) {
+  init(_ writer: RecordWriter, of server: ServerState) {
     self.writer = writer
-    self.clock = clock
+    self.server = server
   }
 
   /// Waits until a query finds all pushes that servers have answered so far.
@@ -49,11 +49,11 @@ final class SharedRequests: Sendable {
   func execute(_ request: Request, _ kind: StoreCommand.Kind) async throws -> Response {
     let body = try await RequestBody.bytes(of: request, limit: Self.bodyLimit)
     let path = request.uri.path
-    let members = path == "/api/v1/reset" || path == "/api/v1/clock" ? try? JSONBody(body) : nil
     let announced = AnnouncedRequest(
       method: request.method.rawValue, uri: request.uri.string, type: request.headers[.contentType],
-      body: try text(body, of: path, members))
+      body: try Self.text(body), time: server.changeTime)
     let isReset = path == "/api/v1/reset"
+    let members = isReset ? try? JSONBody(body) : nil
     // The pushes of a scope are removed from the store, and nothing else changes.
     let isScoped = isReset && members?.names.contains("scope") ?? false
     let isOfEverything = isReset && members?.names.isEmpty ?? false
@@ -80,17 +80,7 @@ final class SharedRequests: Sendable {
     return response
   }
 
-  /// Returns the body of a request as all servers have to execute it.
-  private func text(_ body: ByteBuffer, of path: String, _ members: JSONBody?) throws -> String {
-    // All clocks have to stop at the same time.
-    if path == "/api/v1/clock", let members, members.names == ["mode"], try members.text("mode") == "frozen" {
-      var writer = JSONWriter()
-      writer.object { writer in
-        writer.member("mode", "frozen")
-        writer.member("now", TimestampFormat.text(clock.now))
-      }
-      return String(decoding: writer.bytes, as: UTF8.self)
-    }
+  private static func text(_ body: ByteBuffer) throws(Problem) -> String {
     guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
       throw Problem.badRequest("the body is not UTF-8", hint: "Send it in that encoding.")
     }
@@ -121,7 +111,9 @@ final class SharedRequests: Sendable {
     do {
       guard let announced = AnnouncedRequest(json: command.text) else { throw StoreUnavailable(problem: "unreadable") }
       response = try await SharedCommands.$isReplica.withValue(!command.isOwn) {
-        try await responder.respond(to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
+        try await ServerState.$requestTime.withValue(announced.time) {
+          try await responder.respond(to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
+        }
       }
     } catch {
       logger.error("request \(command.number) of a server that shares the store: \(error)")
@@ -148,9 +140,11 @@ private struct AnnouncedRequest {
   let uri: String
   let type: String?
   let body: String
+  /// The clock of the server that received it, in milliseconds since 1970.
+  let time: Int64
 
-  init(method: String, uri: String, type: String?, body: String) {
-    (self.method, self.uri, self.type, self.body) = (method, uri, type, body)
+  init(method: String, uri: String, type: String?, body: String, time: Int64) {
+    (self.method, self.uri, self.type, self.body, self.time) = (method, uri, type, body, time)
   }
 
   var json: String {
@@ -160,6 +154,7 @@ private struct AnnouncedRequest {
       writer.member("uri", uri)
       writer.member("type", type)
       writer.member("body", body)
+      writer.member("time", time)
     }
     return String(decoding: writer.bytes, as: UTF8.self)
   }
@@ -170,8 +165,10 @@ private struct AnnouncedRequest {
       guard case .text(let text) = object.members[name] else { return nil }
       return text
     }
-    guard let method = member("method"), let uri = member("uri"), let body = member("body") else { return nil }
-    self.init(method: method, uri: uri, type: member("type"), body: body)
+    guard let method = member("method"), let uri = member("uri"), let body = member("body"),
+      case .number(let number) = object.members["time"], let time = Int64(number)
+    else { return nil }
+    self.init(method: method, uri: uri, type: member("type"), body: body, time: time)
   }
 
   var request: Request {

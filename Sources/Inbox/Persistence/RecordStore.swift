@@ -200,7 +200,7 @@ package struct StoreQuery: Sendable {
     for condition in conditions where condition.column == column.column && !condition.isNegated {
       switch condition.test {
       case .texts(let texts, _): return texts.map { StoredHash.of($0) }
-      case .ranges(let ranges) where ranges.allSatisfy({ $0.count == 1 }):
+      case .ranges(let ranges) where ranges.allSatisfy({ $0.lowerBound == $0.upperBound }):
         return ranges.map { StoredHash.of(UInt64(bitPattern: $0.lowerBound)) }
       case .ranges: return nil
       }

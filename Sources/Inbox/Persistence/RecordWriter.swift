@@ -253,6 +253,8 @@ package final class RecordWriter: Sendable {
   /// - Throws: `StoreUnavailable` if the database cannot be reached.
   package func settle() async throws(StoreUnavailable) {
     guard store.isShared else { return }
+    // No request waits for a database that is known to fail.
+    if let problem = figures.problem { throw StoreUnavailable(problem: problem) }
     try await blocking { [self] in
       try store.awaitOthers()
       try awaitWritten()
@@ -527,8 +529,11 @@ package final class RecordWriter: Sendable {
     let count = inbox.state.withLockedValue { state in
       if store.isShared {
         state.stored?.didLose(batch)
+        let lost = state.outbox?.didLose() ?? 0
+        // They count as evicted when the store can be written again.
+        state.outbox?.unkept += batch.unkept + lost
         hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
-        return state.outbox?.didLose() ?? 0
+        return lost
       }
       var lost = RemovedRecords()
       for record in batch.appended where state.records.record(record.seq) != nil {

@@ -96,6 +96,7 @@ struct StoredState: Sendable {
   /// - Parameter isPartial: Whether more new records remain, which belong to the batch of the same number.
   mutating func takeChanges(isPartial: Bool) -> StoreBatch {
     var result = StoreBatch()
+    (result.contents.count, result.contents.bytes) = (count, bytes)
     result.contents.emptiedThrough = emptiedThrough
     takeChanges(for: &result)
     result.reset = reset
@@ -224,6 +225,8 @@ extension Inbox.State {
     guard let (records, isPartial) = outbox?.take(limit: limit), var batch = stored?.takeChanges(isPartial: isPartial)
     else { return nil }
     batch.appended = records
+    batch.contents.count += records.count
+    for record in records { batch.contents.bytes += record.storedSize }
     batch.unkept = outbox?.unkept ?? 0
     outbox?.unkept = 0
     return (batch, isPartial)

@@ -83,6 +83,13 @@ package final class ServerState: Sendable {
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
 
+  /// The time of a change by a request, in milliseconds since 1970: that of the server which received it, so that servers
+  /// that share a store make the same change.
+  package var changeTime: Int64 { Self.requestTime ?? clock.now }
+
+  /// The time of the request that is executed, if another server may have received it.
+  @TaskLocal package static var requestTime: Int64?
+
   /// Returns a seed for a server that is started without one.
   package static func randomSeed() -> UInt64 { UInt64.random(in: 1...999_999) }
 

@@ -33,9 +33,13 @@ extension StoreSettings.Place {
       self = .memory
       return
     }
-    if let address = PostgreSQLAddress(text) {
-      self = .postgreSQL(address)
-      return
+    if PostgreSQLAddress.isAddress(text) {
+      do {
+        self = .postgreSQL(try PostgreSQLAddress(text))
+        return
+      } catch {
+        throw InvalidSettingValue(value: text, allowed: error.allowed)
+      }
     }
     guard text.hasPrefix("sqlite:") else { throw InvalidSettingValue(value: text, allowed: Self.allowed) }
     let parts = text.dropFirst("sqlite:".count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
