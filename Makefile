@@ -5,6 +5,7 @@ SWIFT ?= swift
 PYTHON ?= python3
 ARGS ?=
 PYTEST_ARGS ?=
+TEST_ARGS ?=
 SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
@@ -53,7 +54,7 @@ help:
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
 	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    take the screenshots in Images again'
-	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
+	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer (TEST_ARGS="--filter …")'
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
 	@echo 'make fuzz           every fuzz target for ten minutes (FUZZ_SECONDS=60 FUZZ_TARGETS="payloads admin")'
 	@echo 'make bench          server CPU per push against nghttpd, queries, waits, memory (BENCH_ARGS="--help" lists what can be varied)'
@@ -134,7 +135,7 @@ asan:
 	@.ci/packages build
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/asan
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
-	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan $(in_turn)
+	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan $(in_turn) $(TEST_ARGS)
 
 # Reports are written to files and printed last, so that they are not lost among thousands of lines of test output: first
 # in full, then as a summary.
@@ -148,7 +149,7 @@ tsan:
 	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/tsan
 	@rm -f $(tsan_report)*
 	TSAN_OPTIONS="$(race_options)" \
-	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) || { $(call show_reports,$(tsan_report)); exit 1; }
+	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
 
 # The client tests with a sanitized server. They do not see the server's reports, so any report is a failure here. Tests
 # marked `serial` measure time and memory, which a sanitizer distorts. No leak check: the server ends with its rules still

@@ -38,7 +38,7 @@ final class Connection: @unchecked Sendable {
     try run(
       """
       SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
-      SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '2s'; \
+      SET idle_in_transaction_session_timeout TO '2s'; SET lock_timeout TO '4s'; \
       SET statement_timeout TO \(Int(milliseconds)); SET jit TO off
       """)
   }

@@ -32,8 +32,6 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     let text = lines.first ?? "unknown error"
     switch state {
     case "28P01", "28000", "42501": self = .forbidden(text)
-    // A schema whose use is not allowed is as good as missing.
-    case "3F000": self = .forbidden("\(text), because this user may not use the schema")
     case "3D000": self = .missingDatabase(text)
     case nil where text.contains("invalid") && (text.contains("URI") || text.contains("connection option") || text.contains("port")):
       self = .invalidURL(text)

@@ -195,6 +195,10 @@ package final class PostgreSQLStore: RecordStore {
       try update(batch.changed, connection)
       try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
       for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
+      for command in batch.commands {
+        try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
+        shared.commands.append(StoreCommand(number: messages.last, text: command, isOwn: false))
+      }
       try remove(batch, connection, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last

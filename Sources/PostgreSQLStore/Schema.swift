@@ -15,6 +15,11 @@ enum Schema {
       // Only if it is missing, because the user may lack the right to create schemas.
       let exists = try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [address.schema]).count > 0
       if !exists { try connection.run("CREATE SCHEMA \"\(address.schema)\"") }
+      let isAllowed = try connection.query(
+        "SELECT has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE')", [address.schema])
+      guard isAllowed.number(0, 0) == 1 else {
+        throw PostgreSQLError.forbidden("this user may not use the schema \(address.schema)")
+      }
       let columns = try connection.query(
         """
         SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \

@@ -1,3 +1,5 @@
+internal import APNSRules
+internal import Devices
 internal import Hummingbird
 internal import Inbox
 internal import Logging
@@ -19,6 +21,14 @@ final class SharedRequests: Sendable {
     /// The responses to requests that this server has received, until they are fetched.
     var responses: [Int: Response] = [:]
     var waiting: [Int: CheckedContinuation<Response, Never>] = [:]
+    var work: AsyncStream<Work>.Continuation?
+  }
+
+  /// What is done one after the other.
+  private enum Work {
+    case execute([StoreCommand])
+    /// Tells that all earlier work is done.
+    case report(CheckedContinuation<Void, Never>)
   }
 
   private let writer: RecordWriter
@@ -30,14 +40,27 @@ final class SharedRequests: Sendable {
     self.server = server
   }
 
-  /// Waits until a query finds all pushes that servers have answered so far.
+  /// Waits until a query finds all pushes that servers have answered so far, and until what they have announced is
+  /// executed.
   ///
   /// - Parameter isRequired: Whether a store that fails is an error.
   func settle(isRequired: Bool) async throws {
     do {
       try await writer.settle()
+      await caughtUp()
     } catch {
       if isRequired { throw error }
+    }
+  }
+
+  /// Waits until all requests that were received so far are executed.
+  private func caughtUp() async {
+    await withCheckedContinuation { continuation in
+      let isPassedOn = state.withLockedValue { state in
+        guard case .enqueued? = state.work?.yield(.report(continuation)) else { return false }
+        return true
+      }
+      if !isPassedOn { continuation.resume() }
     }
   }
 
@@ -51,7 +74,8 @@ final class SharedRequests: Sendable {
     let path = request.uri.path
     let announced = AnnouncedRequest(
       method: request.method.rawValue, uri: request.uri.string, type: request.headers[.contentType],
-      body: try Self.text(body), time: server.changeTime)
+      body: try request.method == .post && path == "/api/v1/channels" ? channel(body) : Self.text(body),
+      time: server.changeTime)
     let isReset = path == "/api/v1/reset"
     let members = isReset ? try? JSONBody(body) : nil
     // The pushes of a scope are removed from the store, and nothing else changes.
@@ -80,6 +104,20 @@ final class SharedRequests: Sendable {
     return response
   }
 
+  /// Returns the body of a request for a new channel with its id, so that all servers create the same channel.
+  private func channel(_ body: ByteBuffer) throws -> String {
+    guard let members = try? JSONBody(body), !members.names.contains("id"), let bundleID = try members.text("bundle_id"),
+      let reserved = try? server.channels.reserve(
+        bundleID, in: try members.choice("environment", PushEnvironment.self) ?? server.configuration.environment)
+    else { return try Self.text(body) }
+    server.channels.release(reserved)
+    // The body is an object.
+    let text = try Self.text(body)
+    let id = #""id":"\#(reserved.id)","#
+    guard let start = text.firstIndex(of: "{") else { return text }
+    return String(text[...start]) + id + text[text.index(after: start)...]
+  }
+
   private static func text(_ body: ByteBuffer) throws(Problem) -> String {
     guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
       throw Problem.badRequest("the body is not UTF-8", hint: "Send it in that encoding.")
@@ -91,19 +129,18 @@ final class SharedRequests: Sendable {
 
   /// Starts to execute announced requests. Those that were announced before are executed when this returns.
   func start(_ responder: some HTTPResponder<AdminContext>, logger: Logger) async throws {
-    let (commands, continuation) = AsyncStream.makeStream(of: [StoreCommand].self)
-    let (caughtUp, caught) = AsyncStream.makeStream(of: Void.self)
-    writer.receiveCommands { continuation.yield($0) }
+    let (stream, work) = AsyncStream.makeStream(of: Work.self)
+    state.withLockedValue { $0.work = work }
+    writer.receiveCommands { work.yield(.execute($0)) }
     Task { [self] in
-      for await commands in commands {
-        for command in commands { await execute(command, responder, logger) }
-        if commands.isEmpty { caught.finish() }
+      for await work in stream {
+        switch work {
+        case .execute(let commands): for command in commands { await execute(command, responder, logger) }
+        case .report(let continuation): continuation.resume()
+        }
       }
     }
-    try await writer.settle()
-    // After all those that have been received.
-    continuation.yield([])
-    for await _ in caughtUp {}
+    try await settle(isRequired: true)
   }
 
   private func execute(_ command: StoreCommand, _ responder: some HTTPResponder<AdminContext>, _ logger: Logger) async {
@@ -134,44 +171,9 @@ final class SharedRequests: Sendable {
   }
 }
 
-/// A request as it is announced.
-private struct AnnouncedRequest {
-  let method: String
-  let uri: String
-  let type: String?
-  let body: String
-  /// The clock of the server that received it, in milliseconds since 1970.
-  let time: Int64
-
-  init(method: String, uri: String, type: String?, body: String, time: Int64) {
-    (self.method, self.uri, self.type, self.body, self.time) = (method, uri, type, body, time)
-  }
-
-  var json: String {
-    var writer = JSONWriter()
-    writer.object { writer in
-      writer.member("method", method)
-      writer.member("uri", uri)
-      writer.member("type", type)
-      writer.member("body", body)
-      writer.member("time", time)
-    }
-    return String(decoding: writer.bytes, as: UTF8.self)
-  }
-
-  init?(json text: String) {
-    guard case .object(let object) = JSONValue(Array(text.utf8)[...]) else { return nil }
-    func member(_ name: String) -> String? {
-      guard case .text(let text) = object.members[name] else { return nil }
-      return text
-    }
-    guard let method = member("method"), let uri = member("uri"), let body = member("body"),
-      case .number(let number) = object.members["time"], let time = Int64(number)
-    else { return nil }
-    self.init(method: method, uri: uri, type: member("type"), body: body, time: time)
-  }
-
-  var request: Request {
+extension AnnouncedRequest {
+  /// The request for a route.
+  fileprivate var request: Request {
     var head = HTTPRequest(
       method: HTTPRequest.Method(method) ?? .post, scheme: "http", authority: "localhost", path: uri)
     head.headerFields[.contentType] = type

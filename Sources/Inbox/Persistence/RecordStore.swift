@@ -105,6 +105,8 @@ package struct StoreBatch: Sendable {
   package var deleted: [Int] = []
   /// The number of new records of a shared store that are not kept, and count as evicted.
   package var unkept = 0
+  /// Commands of the kind `state` to announce to all servers of a shared store.
+  package var commands: [String] = []
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The names of what is reset together with the inbox, if it is emptied.
@@ -146,7 +148,7 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
+    appended.isEmpty && unkept == 0 && commands.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil
   }
 }

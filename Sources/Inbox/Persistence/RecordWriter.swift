@@ -75,9 +75,9 @@ package final class RecordWriter: Sendable {
   /// The maximum number of new records in one transaction.
   private static let batchLimit = 16_384
   /// The time without an answer of the database after which it counts as failing.
-  private static let stallTime: Int64 = 1_000_000_000
+  private static let stallTime: Int64 = 750_000_000
   /// The time that writing may take after the server has stopped.
-  private static let stopTime = Duration.seconds(5)
+  private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
   private static let unstoredLimit = 16_384
   /// The time between two checks of the age of records.
@@ -110,7 +110,8 @@ package final class RecordWriter: Sendable {
   private struct Progress {
     var lastRetention: ContinuousClock.Instant?
     var storedSeq: Int
-    var stoppedAt: ContinuousClock.Instant?
+    /// Whether the server has stopped and the store has failed for too long since.
+    var hasGivenUp = false
   }
 
   private let state = NIOLockedValueBox(State())
@@ -120,6 +121,8 @@ package final class RecordWriter: Sendable {
   private let isSignaled = Atomic<Bool>(false)
   private let skipsCollecting = Atomic<Bool>(false)
   private let isStopping = Atomic<Bool>(false)
+  /// When the server stopped, in monotonic nanoseconds.
+  private let stoppedAt = Atomic<Int64>(0)
   private let failing = Atomic<Bool>(false)
   private let hasBacklog = Atomic<Bool>(false)
   /// The number of the newest connection.
@@ -148,7 +151,7 @@ package final class RecordWriter: Sendable {
 
   /// Whether pushes are refused because the store fails.
   package var refusesPushes: Bool {
-    options.failurePolicy == .refuse && (failing.load(ordering: .relaxed) || isStalled)
+    options.failurePolicy == .refuse && failing.load(ordering: .relaxed)
   }
 
   /// Whether the database does not answer.
@@ -191,7 +194,7 @@ package final class RecordWriter: Sendable {
   package var figures: Figures {
     state.withLockedValue { state in
       var figures = state.figures
-      figures.problem = figures.problem ?? state.readProblem ?? (isStalled ? "the database does not answer" : nil)
+      figures.problem = figures.problem ?? state.readProblem
       return figures
     }
   }
@@ -316,6 +319,7 @@ package final class RecordWriter: Sendable {
   // MARK: - Writing
 
   func start(_ inbox: Inbox) {
+    watch()
     store.listen { [self] announced in
       switch announced {
       case .changed: signal()
@@ -334,7 +338,6 @@ package final class RecordWriter: Sendable {
         }
         writeAll(of: inbox, &progress)
       }
-      progress.stoppedAt = progress.stoppedAt ?? .now
       progress.storedSeq = .min
       writeAll(of: inbox, &progress)
       ended.signal()
@@ -345,12 +348,22 @@ package final class RecordWriter: Sendable {
   ///
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
+    stoppedAt.store(MachineTime.nanoseconds, ordering: .relaxed)
     isStopping.store(true, ordering: .releasing)
     signal()
     _ = ended.wait(timeout: .now() + .seconds(10))
     try store.close()
     let lost = state.withLockedValue { $0.lostAtEnd }
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
+  }
+
+  /// Notices now and then that the database does not answer, while the thread that writes waits for it.
+  private func watch() {
+    Self.waitingQueue.asyncAfter(deadline: .now() + Self.retryTime) { [weak self] in
+      guard let self, !isStopping.load(ordering: .acquiring) else { return }
+      if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
+      watch()
+    }
   }
 
   private func writeAll(of inbox: Inbox, _ progress: inout Progress) {
@@ -379,6 +392,11 @@ package final class RecordWriter: Sendable {
       return false
     }
     let start = ContinuousClock.now
+    if progress.hasGivenUp {
+      discard(batch, of: inbox, atEnd: true)
+      if !isPartial { complete(number) }
+      return isPartial
+    }
     while true {
       do {
         writingSince.store(MachineTime.nanoseconds, ordering: .relaxed)
@@ -391,13 +409,15 @@ package final class RecordWriter: Sendable {
         return isPartial || result.isIncomplete
       } catch {
         didFail(error)
-        if options.failurePolicy == .drop || progress.stoppedAt.map({ .now - $0 > Self.stopTime }) ?? false {
-          discard(batch, of: inbox, atEnd: progress.stoppedAt != nil)
+        let isStopped = isStopping.load(ordering: .acquiring)
+        progress.hasGivenUp =
+          isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
+        if options.failurePolicy == .drop || progress.hasGivenUp {
+          discard(batch, of: inbox, atEnd: isStopped)
           if !isPartial { complete(number) }
           return isPartial
         }
         _ = wakeUp.wait(timeout: .now() + Self.retryTime)
-        if progress.stoppedAt == nil, isStopping.load(ordering: .acquiring) { progress.stoppedAt = .now }
       }
     }
   }
@@ -513,7 +533,7 @@ package final class RecordWriter: Sendable {
   }
 
   private func didFail(_ error: any Error) {
-    let text = String(describing: error)
+    let text = (error as? StoreUnavailable)?.problem ?? String(describing: error)
     let isNew = state.withLockedValue { state in
       state.figures.problem = text
       guard state.failedSince == nil else { return false }
@@ -532,6 +552,7 @@ package final class RecordWriter: Sendable {
         let lost = state.outbox?.didLose() ?? 0
         // They count as evicted when the store can be written again.
         state.outbox?.unkept += batch.unkept + lost
+        state.outbox?.commands.insert(contentsOf: batch.commands, at: 0)
         hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
         return lost
       }

@@ -34,7 +34,7 @@ package struct StoreCommand: Sendable {
 
   package let number: Int
   package let text: String
-  /// Whether this server has sent it.
+  /// Whether this server has sent it, and waits for its response.
   package let isOwn: Bool
 
   /// Creates a command.
@@ -84,8 +84,12 @@ struct Outbox: Sendable {
   private var waiting: [Record] = []
   /// Those of the batch that is being written, in their current state.
   private var beingWritten: [Record] = []
+  /// Written records that are pending, so that their end needs no database.
+  private var pending: [Int: Record] = [:]
   /// The number of new records that are not kept.
   var unkept = 0
+  /// Commands to announce.
+  var commands: [String] = []
   /// Findings about deliveries that name provisional numbers of records without a `seq`.
   var findings: [(kind: Finding.Kind, number: Int, other: Int?)] = []
   /// The provisional number of the first record of the batch that is being written, or else of the first that waits.
@@ -134,6 +138,7 @@ struct Outbox: Sendable {
         seqs[first + index] = seq + index
         numbers[seq + index] = first + index
       }
+      if records[index].outcome == .pending { pending[seq + index] = records[index] }
       if changed.contains(first + index) { late.append(records[index]) }
     }
     finish()
@@ -153,6 +158,17 @@ struct Outbox: Sendable {
     beingWritten = []
     changed = []
   }
+
+  /// Changes a written record that was pending; returns nil for another one.
+  mutating func updatePending(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
+    guard var record = pending[seq] else { return nil }
+    change(&record)
+    pending[seq] = record.outcome == .pending ? record : nil
+    return record
+  }
+
+  /// Forgets records up to a `seq`, because the inbox was emptied.
+  mutating func removePending(through seq: Int) { pending = pending.filter { $0.key > seq } }
 
   /// Where a record with a provisional number is.
   enum Place {

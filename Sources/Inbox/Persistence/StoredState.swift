@@ -229,6 +229,8 @@ extension Inbox.State {
     for record in records { batch.contents.bytes += record.storedSize }
     batch.unkept = outbox?.unkept ?? 0
     outbox?.unkept = 0
+    batch.commands = outbox?.commands ?? []
+    outbox?.commands = []
     return (batch, isPartial)
   }
 
@@ -240,6 +242,7 @@ extension Inbox.State {
     let contents = changes.contents
     stored?.didWrite(contents)
     let isEmptied = contents.emptiedThrough > former.emptiedThrough
+    if isEmptied { outbox?.removePending(through: contents.emptiedThrough) }
     if changes.hasGap {
       records = RecordStorage()
     } else {

@@ -147,7 +147,8 @@ package final class Inbox: Sendable {
       // A record of the outbox is reported when it is written.
       if let record = state.outbox?.update(number, change) { return (Int?.none, Optional(record)) }
       guard let seq = state.seq(of: number) else { return (nil, nil) }
-      let record = state.records.update(seq, change)
+      let held = state.outbox?.updatePending(seq, change)
+      let record = state.records.update(seq, change) ?? held
       if let record { state.stored?.change(record) }
       return (seq, record)
     }
@@ -390,6 +391,15 @@ package final class Inbox: Sendable {
     guard let writer, state.withLockedValue({ $0.seq(of: number) }) == nil else { return seq(of: number) }
     try? await writer.blocking { try writer.awaitWritten() }
     return seq(of: number)
+  }
+
+  /// Announces a command to all servers that share the store, together with the records that were appended before. Does
+  /// nothing if the store is not shared.
+  package func announce(_ command: () -> String) {
+    guard isShared else { return }
+    let text = command()
+    state.withLockedValue { $0.outbox?.commands.append(text) }
+    writer?.didChange()
   }
 
   /// Returns the number that `append` returned for a record whose delivery may change; otherwise its `seq`.

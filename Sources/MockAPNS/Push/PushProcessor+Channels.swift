@@ -81,7 +81,12 @@ struct ChannelExchange {
   func finish(isAccepted: Bool, in state: ServerState) -> AcceptedBroadcast? {
     if let reserved {
       let storagePolicy = request.storagePolicy ?? .none
-      isAccepted ? state.channels.create(reserved, storagePolicy) : state.channels.release(reserved)
+      if isAccepted {
+        state.channels.create(reserved, storagePolicy)
+        state.announce(.creation(of: reserved, storagePolicy))
+      } else {
+        state.channels.release(reserved)
+      }
     }
     guard isAccepted, let id = request.channelID else { return nil }
     let channel = ChannelName(bundleID: request.bundleID, environment: environment, id: id)
@@ -89,7 +94,9 @@ struct ChannelExchange {
     case .broadcast:
       return AcceptedBroadcast(
         channel: channel, expiration: request.expiration ?? 0, storagePolicy: request.storagePolicy ?? .none)
-    case .delete: state.removeChannel(channel)
+    case .delete:
+      state.removeChannel(channel)
+      state.announce(.removal(of: channel))
     case .create, .read, .list: break
     }
     return nil

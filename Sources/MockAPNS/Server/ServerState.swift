@@ -68,15 +68,18 @@ package final class ServerState: Sendable {
     seed = configuration.seed ?? Self.randomSeed()
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
+    let contents = configuration.recordWriter?.store.initialContents
+    // Servers that share a store make different ids.
+    let formerIDs = configuration.recordWriter?.store.isShared == true ? UInt64(clamping: contents?.lastConnection ?? 0) : 0
     channels = ChannelRegistry { [seed] number in
-      var source = IdentifierSource(seed: seed, channel: number)
+      var source = IdentifierSource(seed: seed, channel: formerIDs &+ number)
       return source.base64()
     }
     inbox = Inbox(
       maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, recording: configuration.recording,
       writer: configuration.recordWriter, now: { clock.now })
     // Names of connections are not used again, so that a query finds those of one connection.
-    connectionsMade = .init(UInt64(clamping: configuration.recordWriter?.store.initialContents.lastConnection ?? 0))
+    connectionsMade = .init(UInt64(clamping: contents?.lastConnection ?? 0))
     events = EventLog(inbox)
     deliveryControl = DeliveryControl(devices: devices, inbox: inbox, clock: clock)
     faults = FaultControl(

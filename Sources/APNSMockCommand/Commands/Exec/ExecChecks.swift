@@ -70,6 +70,7 @@ struct ExecChecks: Sendable {
   /// Checks for findings after the server has stopped.
   func findings(_ state: ServerState) -> Outcome {
     guard !failingFindings.isEmpty else { return Outcome() }
+    state.inbox.writer?.flush()
     let inbox = state.inbox.snapshot()
     guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
       return Outcome(

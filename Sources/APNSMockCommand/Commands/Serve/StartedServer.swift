@@ -88,11 +88,7 @@ struct StartedServer: Sendable {
   func removePortFile() { portFile?.remove() }
 
   private static func startAdmin(_ state: ServerState, logger: Logger) async throws -> AdminServer? {
-    guard let address = state.configuration.admin else {
-      // Without the admin API this server does not execute what others announce, and they do not wait for it.
-      try state.inbox.writer?.store.confirm(.max)
-      return nil
-    }
+    guard let address = state.configuration.admin else { return nil }
     return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
   }
 
