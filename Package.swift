@@ -172,6 +172,8 @@ let package = Package(
         "APNSRules", "FaultModel", "HTTPMessage", "Inbox", "Notation", "SQLiteStore", "TestSupport",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
+    // Client tests test the store with a real database.
+    .testTarget(name: "PostgreSQLStoreTests", dependencies: ["PostgreSQLStore"], swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [

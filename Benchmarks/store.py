@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Measures what an inbox in an SQLite file costs, and how long queries over a large one take.
+"""Measures what an inbox in an SQLite file or in PostgreSQL costs, and how long queries over a large one take.
 
-Compares servers with `--store sqlite`, `--durable soon` and `answer`, with one whose inbox is in memory: the CPU time of
-the event loops, that of the thread that writes, compared with bare inserts of the same rows, and the pushes a second.
-Then fills a file and queries it. Benchmarks/README.md explains the figures.
+Compares servers with `--store`, `--durable soon` and `answer`, with one whose inbox is in memory: the CPU time of the event
+loops, that of the thread that writes, compared with bare inserts (SQLite) or COPY (PostgreSQL) of the same rows, that of
+PostgreSQL, and the pushes a second. Then fills a store and queries it. Benchmarks/README.md explains the figures.
 """
 
 import argparse
 import os
 import pathlib
 import re
+import resource
 import sqlite3
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -22,6 +25,9 @@ from bench import positive, run
 from servers import BadRun, MockProcess
 from workloads import Mock, Push
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Tests/Clients"))
+from support import postgres
+
 CONNECTIONS, STREAMS = 8, 100
 # The rows of a bare insert's transaction.
 BATCH = 1000
@@ -29,13 +35,83 @@ BATCH = 1000
 PORTION = 100_000
 
 
-class StoreServer(MockProcess):
-    """A server with `--store`, or without if `durable` is None."""
+class SQLite:
+    """An inbox in a file."""
 
-    def __init__(self, durable, name, binary, folder, cores, flags=()):
-        self.file = folder / f"{name}.db"
-        store = () if durable is None else ("--store", f"sqlite:{self.file}", "--durable", durable)
-        super().__init__(Mock(flags=(*store, *flags)), name, binary, folder, cores)
+    writes = "bare insert"
+
+    def __init__(self, path):
+        self.path = path.with_suffix(".db")
+
+    def value(self):
+        return f"sqlite:{self.path}"
+
+    def cpu_seconds(self):
+        return 0
+
+    def megabytes(self):
+        return self.path.stat().st_size / 1e6
+
+    def write_bare(self, count):
+        return insert_bare(self.path, count)
+
+    def remove(self):
+        self.path.unlink()
+
+
+class PostgreSQL:
+    """An inbox in a schema of a PostgreSQL that this program starts."""
+
+    writes = "bare COPY"
+
+    def __init__(self, path):
+        self.inbox = postgres.shared().new_inbox()
+
+    def value(self):
+        return self.inbox.url()
+
+    def cpu_seconds(self):
+        """Returns the CPU time so far of all processes of the database."""
+        ticks = 0
+        for number, pid in enumerate(postgres.shared().processes()):
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            # Those of the first process include its children that have ended.
+            ticks += sum(int(field) for field in fields[11:15 if number == 0 else 13])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def megabytes(self):
+        return int(self.inbox.execute("SELECT pg_total_relation_size('push')")) / 1e6
+
+    def write_bare(self, count):
+        """Returns the CPU microseconds of psql, which only passes on what it reads, for a COPY of a row in batches."""
+        self.inbox.execute("CREATE TABLE copied (LIKE push)")
+        with tempfile.NamedTemporaryFile() as file:
+            columns = f"SELECT * FROM push ORDER BY seq DESC LIMIT {BATCH}"
+            self.psql(f"\\copy ({columns}) TO '{file.name}' (FORMAT binary)")
+            copy = f"\\copy copied FROM '{file.name}' (FORMAT binary)"
+            began = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.psql(*[copy] * (count // BATCH))
+            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (ended.ru_utime - began.ru_utime + ended.ru_stime - began.ru_stime) * 1e6 / (count // BATCH * BATCH)
+
+    def psql(self, *commands):
+        subprocess.run([postgres.program("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", postgres.shared().url()],
+                       input="\n".join(commands), text=True, check=True, timeout=300,
+                       env=postgres.environment(PGOPTIONS=f"-c search_path={self.inbox}"))
+
+    def remove(self):
+        self.inbox.postgres.execute(f"DROP SCHEMA {self.inbox} CASCADE")
+
+
+STORES = {"sqlite": SQLite, "postgres": PostgreSQL}
+
+
+class StoreServer(MockProcess):
+    """A server with a store, or without if it is None."""
+
+    def __init__(self, store, durable, name, binary, folder, cores, flags=()):
+        settings = () if store is None else ("--store", store.value(), "--durable", durable)
+        super().__init__(Mock(flags=(*settings, *flags)), name, binary, folder, cores)
 
     def writer_seconds(self):
         """Returns the CPU time so far of the thread that writes to the store."""
@@ -60,61 +136,67 @@ def main():
     parser.add_argument("--binary", default=".build/release/apns-mock")
     parser.add_argument("--pushes", type=positive, default=100_000, help="pushes a run (default 100000)")
     parser.add_argument("--runs", type=positive, default=5)
+    parser.add_argument("--stores", nargs="+", choices=list(STORES), default=list(STORES))
     parser.add_argument("--records", type=int, default=1_000_000,
-                        help="records in the file that is queried (default a million; 0 to query none)")
+                        help="records in the store that is queried (default a million; 0 to query none)")
     parser.add_argument("--bytes", type=positive, default=1024, help="size of a payload")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="apns-mock-store-", dir=os.environ.get("TMPDIR")) as folder:
         folder = pathlib.Path(folder)
         compare(arguments, folder)
-        if arguments.records:
-            query(arguments, folder)
+        for name in arguments.stores if arguments.records else ():
+            query(arguments, folder, name)
 
 
 def compare(arguments, folder):
     """Prints what pushes cost with each kind of inbox."""
     cores = sorted(os.sched_getaffinity(0))
     push = Push(bytes=arguments.bytes, connections=CONNECTIONS, streams=STREAMS, devices=20_000)
-    figures = {durable: [] for durable in (None, "soon", "answer")}
-    bare = []
+    kinds = [(None, None), *((name, durable) for name in arguments.stores for durable in ("soon", "answer"))]
+    figures, bare = {kind: [] for kind in kinds}, {name: [] for name in arguments.stores}
     for number in range(arguments.runs):
-        for durable, found in figures.items():
-            name = f"{durable}-{number}"
-            server = StoreServer(durable, name, arguments.binary, folder, {cores[0]})
+        for (kind, durable), found in figures.items():
+            name = f"{kind}-{durable}-{number}"
+            store = STORES[kind](folder / name) if kind else None
+            server = StoreServer(store, durable, name, arguments.binary, folder, {cores[0]})
             try:
                 server.get_ready()
                 load = loads.Load(push, arguments.pushes, arguments.binary, folder, {cores[-1]})
                 load.h2load(server, load.tokens[0], arguments.pushes // 10)
                 server.await_written()
-                found.append(measure(server, load, arguments.pushes))
+                found.append(measure(server, store, load, arguments.pushes))
             finally:
                 server.stop()
-            if durable == "soon":
-                bare.append(insert_bare(server.file, arguments.pushes))
-                server.file.unlink()
-    memory = median(figures[None], "loops")
+            if store:
+                if durable == "soon":
+                    bare[kind].append(store.write_bare(arguments.pushes))
+                store.remove()
+    memory = median(figures[None, None], "loops")
     print(f"{arguments.pushes:,} pushes of {arguments.bytes} bytes, {CONNECTIONS} connections, {STREAMS} streams each, "
           f"median of {arguments.runs} runs; server on one core, load on another")
-    print(f"{'inbox':16}{'loops µs/push':>15}{'ratio':>7}{'writer µs/push':>16}{'to bare':>9}{'pushes/s':>10}{'MB':>7}")
-    for durable, found in figures.items():
+    print(f"{'inbox':16}{'loops µs/push':>15}{'ratio':>7}{'writer µs/push':>16}{'to bare':>9}{'database µs':>13}{'pushes/s':>10}{'MB':>7}")
+    for (kind, durable), found in figures.items():
         loops, writer = median(found, "loops"), median(found, "writer")
-        print(f"{durable or 'memory':16}{loops:15.2f}{loops / memory:7.2f}"
-              + (f"{writer:16.2f}{writer / statistics.median(bare):9.2f}" if durable else f"{'':25}")
+        print(f"{f'{kind} {durable}' if kind else 'memory':16}{loops:15.2f}{loops / memory:7.2f}"
+              + (f"{writer:16.2f}{writer / statistics.median(bare[kind]):9.2f}{median(found, 'database'):13.2f}" if kind else f"{'':38}")
               + f"{median(found, 'speed'):10,.0f}{median(found, 'resident'):7.0f}")
-    print(f"{'bare insert':16}{'':22}{statistics.median(bare):16.2f}")
+    for kind, times in bare.items():
+        print(f"{STORES[kind].writes:16}{'':22}{statistics.median(times):16.2f}")
 
 
 def median(figures, name):
     return statistics.median(each[name] for each in figures)
 
 
-def measure(server, load, pushes):
+def measure(server, store, load, pushes):
+    database = store.cpu_seconds() if store else 0
     loops, writer, began = server.loop_seconds(), server.writer_seconds(), time.monotonic()
     load.h2load(server, load.tokens[0], pushes)
     server.await_written()
     seconds = time.monotonic() - began
     return {"loops": (server.loop_seconds() - loops) * 1e6 / pushes,
             "writer": (server.writer_seconds() - writer) * 1e6 / pushes, "speed": pushes / seconds,
+            "database": ((store.cpu_seconds() if store else 0) - database) * 1e6 / pushes,
             "resident": server.resident_bytes() / 1e6}
 
 
@@ -143,11 +225,12 @@ def insert_bare(file, count):
     return seconds * 1e6 / count
 
 
-def query(arguments, folder):
-    """Fills a file, starts a server on it, and prints how long queries take."""
+def query(arguments, folder, name):
+    """Fills a store, starts a server on it, and prints how long queries take."""
     cores = sorted(os.sched_getaffinity(0))
     push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
-    server = StoreServer("soon", "large", arguments.binary, folder, {cores[0]})
+    store = STORES[name](folder / f"{name}-large")
+    server = StoreServer(store, "soon", f"{name}-fill", arguments.binary, folder, {cores[0]})
     try:
         server.get_ready()
         load = loads.Load(push, PORTION, arguments.binary, folder, {cores[-1]})
@@ -158,11 +241,11 @@ def query(arguments, folder):
         peak = server.resident_bytes()
     finally:
         server.stop()
-    server = StoreServer("soon", "large", arguments.binary, folder, set(cores))
+    server = StoreServer(store, "soon", f"{name}-query", arguments.binary, folder, set(cores))
     try:
         server.get_ready()
         count = server.inbox()["records"]
-        print(f"\n{count:,} records, a file of {server.file.stat().st_size / 1e9:.1f} GB; start to ready "
+        print(f"\n{count:,} records in {name}, {store.megabytes() / 1000:.1f} GB; start to ready "
               f"{server.ready_after * 1000:.0f} ms; {peak / 1e6:.0f} MB resident after filling")
         print(f"{'ms':>8}  query")
         middle = first["received_at"]
@@ -175,6 +258,7 @@ def query(arguments, folder):
         print(f"{server.resident_bytes() / 1e6:.0f} MB resident after the queries")
     finally:
         server.stop()
+        store.remove()
 
 
 def show(server, conditions, runs):

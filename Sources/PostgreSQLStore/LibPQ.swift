@@ -58,7 +58,9 @@ struct LibPQ: Sendable {
   static let shared = LibPQ()
 
   #if canImport(Darwin)
-    private static let files = ["libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib"]
+    private static let files = [
+      "libpq.5.dylib", "/opt/homebrew/opt/libpq/lib/libpq.5.dylib", "/usr/local/opt/libpq/lib/libpq.5.dylib",
+    ]
   #else
     private static let files = ["libpq.so.5"]
   #endif

@@ -39,7 +39,9 @@ package struct PostgreSQLAddress: Sendable, Equatable {
         }
         schema = String(value)
       case "memory_records":
-        guard let number = Int(value), number > 0 else { throw InvalidParameter(allowed: "memory_records=N with N from 1") }
+        guard let number = Int(value), number > 0 else {
+          throw InvalidParameter(allowed: "memory_records=N with N from 1")
+        }
         recent = number
       case "password", "sslpassword": kept.append(parameter)
       default:

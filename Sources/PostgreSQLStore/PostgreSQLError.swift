@@ -33,9 +33,12 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     switch state {
     case "28P01", "28000", "42501": self = .forbidden(text)
     case "3D000": self = .missingDatabase(text)
-    case nil where text.contains("invalid") && (text.contains("URI") || text.contains("connection option") || text.contains("port")):
+    case nil
+    where text.contains("invalid")
+      && (text.contains("URI") || text.contains("connection option") || text.contains("port")):
       self = .invalidURL(text)
-    case nil where message.contains("password") || message.contains("authentication") || message.contains("pg_hba.conf")
+    case nil
+    where message.contains("password") || message.contains("authentication") || message.contains("pg_hba.conf")
       || message.contains("role \""):
       self = .forbidden(text)
     case nil where message.contains("database \"") && message.contains("does not exist"): self = .missingDatabase(text)

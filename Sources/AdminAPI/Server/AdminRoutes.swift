@@ -104,7 +104,8 @@ package struct AdminRoutes: Sendable {
       + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(state: state).routes
     let api =
-      reading.map(\.onStore) + shared.map { $0.shared() } + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
+      reading.map(\.onStore) + shared.map { $0.shared() }
+      + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }

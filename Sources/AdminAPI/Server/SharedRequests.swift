@@ -106,7 +106,8 @@ final class SharedRequests: Sendable {
 
   /// Returns the body of a request for a new channel with its id, so that all servers create the same channel.
   private func channel(_ body: ByteBuffer) throws -> String {
-    guard let members = try? JSONBody(body), !members.names.contains("id"), let bundleID = try members.text("bundle_id"),
+    guard let members = try? JSONBody(body), !members.names.contains("id"),
+      let bundleID = try members.text("bundle_id"),
       let reserved = try? server.channels.reserve(
         bundleID, in: try members.choice("environment", PushEnvironment.self) ?? server.configuration.environment)
     else { return try Self.text(body) }

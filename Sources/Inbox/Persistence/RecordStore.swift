@@ -148,7 +148,8 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && commands.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
+    appended.isEmpty && unkept == 0 && commands.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied
+      && excess == 0 && excessBytes == 0
       && oldestTime == nil
   }
 }

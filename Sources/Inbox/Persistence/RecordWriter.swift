@@ -383,7 +383,7 @@ package final class RecordWriter: Sendable {
     guard
       // The changes of other servers are read together with writing.
       store.isShared
-      // While something is wrong, writing finds out whether it still is.
+        // While something is wrong, writing finds out whether it still is.
         || !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit
     else {

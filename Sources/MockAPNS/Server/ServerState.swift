@@ -70,7 +70,8 @@ package final class ServerState: Sendable {
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
     let contents = configuration.recordWriter?.store.initialContents
     // Servers that share a store make different ids.
-    let formerIDs = configuration.recordWriter?.store.isShared == true ? UInt64(clamping: contents?.lastConnection ?? 0) : 0
+    let formerIDs =
+      configuration.recordWriter?.store.isShared == true ? UInt64(clamping: contents?.lastConnection ?? 0) : 0
     channels = ChannelRegistry { [seed] number in
       var source = IdentifierSource(seed: seed, channel: formerIDs &+ number)
       return source.base64()

@@ -74,7 +74,7 @@ extension Setting {
       .init(
         "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
         .value("all"))
-    case .store: .init("Where pushes are kept: memory, sqlite:FILE, which outlasts the server, or a URL postgres://…, which servers share.", .value("memory"))
+    case .store: .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (shared).", .value("memory"))
     case .durable:
       .init(
         "With --store: answer when the push is on the disk (answer), or at once (soon).", .value("soon"))
