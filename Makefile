@@ -174,6 +174,7 @@ fuzz:
 bench: build
 	@.ci/packages bench
 	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
+	$(PYTHON) Benchmarks/store.py --binary $(program) --runs 3 --records 0
 	@if [ -x .build/clients/bin/python ]; then .build/clients/bin/python Benchmarks/page.py --binary $(program) --json .build/bench-page.json; \
 	  else echo "page: skipped, run make .build/clients/ready first"; fi
 
