@@ -24,8 +24,11 @@ final class Connection: @unchecked Sendable {
     self.library = library
     self.patience = patience
     // `dbname` may be a URL, whose parameters override those before it.
-    let names = ["connect_timeout", "application_name", "client_encoding", "dbname"]
-    let values = ["3", "apns-mock", "UTF8", address.url]
+    let names = [
+      "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+      "application_name", "client_encoding", "dbname",
+    ]
+    let values = ["3", "10", "3", "3", "10000", "apns-mock", "UTF8", address.url]
     let connection = Self.withTexts(names) { names in
       Self.withTexts(values) { library.connect(names, $0, 1) }
     }

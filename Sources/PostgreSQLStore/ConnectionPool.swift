@@ -43,6 +43,7 @@ final class ConnectionPool: Sendable {
       free.withLockedValue { $0.append(connection) }
       return result
     } catch {
+      if case PostgreSQLError.commitUnknown = error { throw error }
       guard connection.isBroken else {
         free.withLockedValue { $0.append(connection) }
         throw error

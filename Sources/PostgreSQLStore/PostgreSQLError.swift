@@ -10,6 +10,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
   case missingDatabase(String)
   /// The URL is invalid.
   case invalidURL(String)
+  /// The database has another encoding than UTF-8.
+  case encoding(String)
   /// PostgreSQL is too old.
   case oldServer(version: Int)
   /// The schema has tables of another program.
@@ -56,6 +58,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     case .forbidden(let text): "\(text): check the user and the password in the URL, and the rights of the user"
     case .missingDatabase(let text): "\(text): create it with createdb, or correct the URL"
     case .invalidURL(let text): "\(text): the URL has the form \(PostgreSQLAddress.allowed)"
+    case .encoding(let encoding):
+      "the database has the encoding \(encoding): create one with createdb --encoding UTF8 --template template0"
     case .oldServer(let version):
       "PostgreSQL \(version / 10_000) is too old: use version 14 or newer"
     case .foreign(let schema):

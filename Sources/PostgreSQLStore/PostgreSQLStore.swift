@@ -131,7 +131,9 @@ package final class PostgreSQLStore: RecordStore {
 
   // MARK: - Writing
 
-  package func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
+  package func write(
+    _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
+  ) throws -> StoreBatch.Result {
     let batch = copy batch
     return try writing.withLockedValue { former in
       // A transaction that fails must not leave ids behind that it rolled back.
@@ -145,10 +147,11 @@ package final class PostgreSQLStore: RecordStore {
         former.connection = connection
         // Messages may have been removed, and a database may have been restored.
         former.hasGap = true
+        former.ids = WrittenIDs()
         state = former
       }
       do {
-        let result = try write(batch, connection, &state)
+        let result = try write(batch, connection, &state, waitingForOthers)
         state.isUnsure = false
         state.hasGap = false
         former = state
@@ -162,7 +165,7 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private func write(
-    _ batch: StoreBatch, _ connection: Connection, _ state: inout WritingState
+    _ batch: StoreBatch, _ connection: Connection, _ state: inout WritingState, _ waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
     try maintain(connection, &state)
     guard !batch.isEmpty else {
@@ -172,7 +175,9 @@ package final class PostgreSQLStore: RecordStore {
       return result
     }
     return try connection.transaction {
+      waitingForOthers(true)
       let row = try Self.contents(connection, locked: true)
+      waitingForOthers(false)
       if state.isUnsure, let first = try firstSeq(ofWritten: batch, connection) {
         var result = StoreBatch.Result()
         state.hasGap = true
@@ -210,9 +215,8 @@ package final class PostgreSQLStore: RecordStore {
 
   /// Returns the first `seq` of a batch if it was written, although the connection was lost before this was known.
   private func firstSeq(ofWritten batch: StoreBatch, _ connection: Connection) throws -> Int? {
-    guard let number = batch.appended.first?.seq else { return nil }
     let row = try connection.query("SELECT last_batch, last_batch_seq FROM server WHERE id = $1", [String(server)])
-    guard row.count == 1, row.number(0, 0) == Int64(number) else { return nil }
+    guard row.count == 1, row.number(0, 0) == Int64(batch.number) else { return nil }
     return row.number(0, 1).map { Int($0) }
   }
 
@@ -263,12 +267,12 @@ package final class PostgreSQLStore: RecordStore {
       default: break
       }
     }
+    changes.deleted = Set(changes.deleted).sorted()
     guard !changed.isEmpty else { return }
     changes.changed = try records(
       of: connection.query(
         "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
         ["{\(changed.joined(separator: ","))}"]), connection)
-    changes.deleted.sort()
   }
 
   private func append(
@@ -316,8 +320,8 @@ package final class PostgreSQLStore: RecordStore {
     defer { changes.contents = contents }
     if !batch.deleted.isEmpty {
       let rows = try connection.query(
-        "DELETE FROM push WHERE seq = ANY ($1::bigint[]) RETURNING \(Self.size)",
-        ["{\(batch.deleted.map { String($0) }.joined(separator: ","))}"])
+        "DELETE FROM push WHERE seq = ANY ($1::bigint[]) AND seq > $2 RETURNING \(Self.size)",
+        ["{\(batch.deleted.map { String($0) }.joined(separator: ","))}", String(contents.emptiedThrough)])
       contents.count -= rows.count
       for row in 0..<rows.count { contents.bytes -= Int(rows.number(row, 0) ?? 0) }
       try messages.add("deleted", seqs: batch.deleted, connection)
@@ -363,7 +367,9 @@ package final class PostgreSQLStore: RecordStore {
       removed.lastSeq = Int(rows.number(row, 0) ?? 0)
     }
     guard removed.count > 0 else { return 0 }
-    try connection.query("DELETE FROM push WHERE seq <= $1", [String(removed.lastSeq)])
+    try connection.query(
+      "DELETE FROM push WHERE seq > $1 AND seq <= $2",
+      [String(max(contents.emptiedThrough, former)), String(removed.lastSeq)])
     contents.count -= removed.count
     contents.bytes -= removed.bytes
     contents.evicted += removed.count
@@ -386,18 +392,19 @@ package final class PostgreSQLStore: RecordStore {
         contents.lastSeq, contents.emptiedThrough, contents.count, contents.bytes, contents.evicted,
         contents.lastEvicted, lastMessage, changes.removedThrough,
       ].map { String($0) })
-    if let number = batch.appended.first?.seq {
-      try connection.query(
-        "UPDATE server SET last_batch = $1, last_batch_seq = $2 WHERE id = $3",
-        [String(number), String(changes.firstSeq), String(server)])
-    }
+    try connection.query(
+      "UPDATE server SET last_batch = $1, last_batch_seq = $2 WHERE id = $3",
+      [String(batch.number), String(changes.firstSeq), String(server)])
     try sharing.notify(.written, connection)
   }
 
   /// Does what only needs to be done now and then: ends pushes of servers that have died, and forgets old messages.
   private func maintain(_ connection: Connection, _ state: inout WritingState) throws {
-    if let last = state.maintainedAt, .now - last < .seconds(5) { return }
+    if let last = state.maintainedAt, .now - last < .seconds(2) { return }
     state.maintainedAt = .now
+    try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
+    try connection.run(
+      "DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'")
     let pending = try connection.query(
       "SELECT DISTINCT server FROM push WHERE outcome = 'pending' AND server <> $1", [String(server)])
     guard pending.count > 0 || state.hasGap else { return }
@@ -411,10 +418,6 @@ package final class PostgreSQLStore: RecordStore {
       var messages = Messages(last: lastMessage, server: 0)
       try messages.add("changed", seqs: (0..<ended.count).map { Int(ended.number($0, 0) ?? 0) }, connection)
       try connection.query("UPDATE contents SET last_message = $1", [String(messages.last)])
-      try connection.run(
-        """
-        DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'
-        """)
     }
   }
 

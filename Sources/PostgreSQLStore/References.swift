@@ -63,7 +63,7 @@ struct WrittenIDs: Sendable {
   /// Stores the names of rules, profiles and unusual reasons of a record, which conditions may name.
   mutating func insertNames(of record: Record, _ database: Connection) throws(PostgreSQLError) {
     for name in record.usedNames() where !names.contains(name) {
-      try database.query("INSERT INTO name VALUES ($1) ON CONFLICT DO NOTHING", [name])
+      try database.query("INSERT INTO name VALUES (left($1, 500)) ON CONFLICT DO NOTHING", [name])
       if names.count < Self.capacity { names.insert(name) }
     }
   }

@@ -125,7 +125,12 @@ struct SQLCondition {
       let folds = foldsCase || condition.column == .deviceToken
       let column = condition.column == .deviceToken || !folds ? name : "lower(\(name))"
       let list = texts.map { parameter(folds ? $0.lowercasedASCII : $0) }
-      test = texts.isEmpty ? "false" : "\(column) IN (\(list.joined(separator: ", ")))"
+      var found = "\(column) IN (\(list.joined(separator: ", ")))"
+      if condition.column == .deviceToken || condition.column == .apnsID && folds {
+        // What the index contains: values may be longer than it allows.
+        found += " AND left(\(column), 200) IN (\(list.map { "left(\($0), 200)" }.joined(separator: ", ")))"
+      }
+      test = texts.isEmpty ? "false" : found
     case .ranges(let ranges):
       let list = ranges.map { range in
         let lower = parameter(String(range.lowerBound))

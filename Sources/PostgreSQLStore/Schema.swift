@@ -10,6 +10,8 @@ enum Schema {
     guard connection.serverVersion >= 140_000 else {
       throw PostgreSQLError.oldServer(version: connection.serverVersion)
     }
+    let encoding = try connection.query("SHOW server_encoding").text(0, 0) ?? ""
+    guard encoding == "UTF8" else { throw PostgreSQLError.encoding(encoding) }
     try connection.transaction {
       try connection.query("SELECT pg_advisory_xact_lock(hashtext($1), -1)", [address.schema])
       // Only if it is missing, because the user may lack the right to create schemas.
@@ -47,9 +49,9 @@ enum Schema {
     }
     return """
       CREATE TABLE push (\(columns.joined(separator: ", ")), server integer NOT NULL);
-      CREATE INDEX push_device_token ON push (device_token);
+      CREATE INDEX push_device_token ON push (left(device_token, 200));
       CREATE INDEX push_push_key ON push (push_key);
-      CREATE INDEX push_apns_id ON push (lower(apns_id));
+      CREATE INDEX push_apns_id ON push (left(lower(apns_id), 200));
       CREATE INDEX push_received_at ON push (received_at);
       CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
       CREATE TABLE connection (
@@ -67,7 +69,7 @@ enum Schema {
       CREATE TABLE server (
         id serial PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(), durable text NOT NULL,
         last_batch bigint NOT NULL DEFAULT 0, last_batch_seq bigint NOT NULL DEFAULT 0,
-        applied_message bigint NOT NULL DEFAULT 0);
+        applied_message bigint, seen_at timestamptz NOT NULL DEFAULT now());
       CREATE TABLE message (
         number bigint PRIMARY KEY, server integer NOT NULL, kind text NOT NULL, body text NOT NULL,
         sent_at timestamptz NOT NULL DEFAULT now());

@@ -21,6 +21,10 @@ final class Sharing: Sendable {
 
   /// The query for the numbers of the servers that live: their connections hold their locks.
   let liveServers: String
+  /// For what other servers wait for, so that long queries do not delay it.
+  let connections: ConnectionPool
+  /// Where notifications are answered: not the thread that receives them, and not that of the writer.
+  private let replies = DispatchQueue(label: "store.replies")
 
   private let server: Int
   private let address: PostgreSQLAddress
@@ -48,6 +52,7 @@ final class Sharing: Sendable {
       AND classid::bigint = \(UInt32(bitPattern: lockClass)) \
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       """
+    connections = ConnectionPool(address)
     state = NIOLockedValueBox(State())
     let listening = try listen()
     state.withLockedValue { $0.connection = listening }
@@ -56,7 +61,7 @@ final class Sharing: Sendable {
   /// Opens a connection that holds the lock of this server and receives notifications.
   private func listen() throws -> Connection {
     let connection = try Connection(address, patience: .seconds(3))
-    try connection.query("SELECT pg_advisory_lock($1, $2)", [String(lockClass), String(server)])
+    try connection.query("SELECT pg_advisory_lock_shared($1, $2)", [String(lockClass), String(server)])
     try connection.run("LISTEN \"\(address.schema)\"")
     return connection
   }
@@ -76,7 +81,7 @@ final class Sharing: Sendable {
   }
 
   /// Receives notifications on a thread of its own until `stop`.
-  func run(_ readers: ConnectionPool, _ receive: @escaping @Sendable (StoreSignal) -> Void) {
+  func run(_ receive: @escaping @Sendable (StoreSignal) -> Void) {
     DispatchQueue(label: "store.notifications").async { [self] in
       while !isStopping.load(ordering: .relaxed) {
         do {
@@ -90,7 +95,7 @@ final class Sharing: Sendable {
           var descriptor = pollfd(fd: connection.socket, events: Int16(POLLIN), revents: 0)
           // Also the time that stopping may take.
           poll(&descriptor, 1, 100)
-          for text in try connection.notifications() { handle(text, readers, receive) }
+          for text in try connection.notifications() { handle(text, receive) }
         } catch {
           state.withLockedValue { $0.connection = nil }
           usleep(100_000)
@@ -100,7 +105,7 @@ final class Sharing: Sendable {
     }
   }
 
-  private func handle(_ text: String, _ readers: ConnectionPool, _ receive: @Sendable (StoreSignal) -> Void) {
+  private func handle(_ text: String, _ receive: @Sendable (StoreSignal) -> Void) {
     let words = text.split(separator: " ")
     let numbers = words.dropFirst().compactMap { Int($0) }
     switch (words.first, numbers.count) {
@@ -109,9 +114,8 @@ final class Sharing: Sendable {
     case ("flush", 2) where numbers[0] != server:
       receive(
         .flush { [self] in
-          // On another thread: the one that calls writes batches.
-          DispatchQueue.global().async { [self] in
-            _ = try? readers.use { try notify(.flushed(server: numbers[0], request: numbers[1]), $0) }
+          replies.async { [self] in
+            _ = try? connections.use { try notify(.flushed(server: numbers[0], request: numbers[1]), $0) }
           }
         })
     case ("flushed", 3) where numbers[0] == server:
@@ -128,6 +132,7 @@ final class Sharing: Sendable {
     isStopping.store(true, ordering: .relaxed)
     _ = ended.wait(timeout: .now() + .seconds(1))
     state.withLockedValue { $0.connection = nil }
+    connections.close()
   }
 
   // MARK: - Waiting for other servers
@@ -135,8 +140,13 @@ final class Sharing: Sendable {
   /// The time to wait for another server that lives.
   private static let patience = DispatchTimeInterval.milliseconds(1500)
 
+  /// The condition for servers to wait for: one whose process or machine has stopped is given up after ten seconds.
+  var activeServers: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
+
   /// Waits until the other servers whose answers do not wait for the database have written what they have answered.
-  func awaitOthers(_ readers: ConnectionPool) throws {
+  ///
+  /// - Throws: `StoreUnavailable` if one does not reply.
+  func awaitOthers() throws {
     let request = requests.add(1, ordering: .relaxed).newValue
     let wake = DispatchSemaphore(value: 0)
     defer {
@@ -145,9 +155,9 @@ final class Sharing: Sendable {
         state.wake[request] = nil
       }
     }
-    let isAlone = try readers.use { connection in
+    let isAlone = try connections.use { connection in
       let others = try connection.query(
-        "SELECT id FROM server WHERE durable = 'soon' AND id <> $1 AND id IN (\(liveServers))", [String(server)])
+        "SELECT id FROM server WHERE durable = 'soon' AND id <> $1 AND \(activeServers)", [String(server)])
       guard others.count > 0 else { return true }
       state.withLockedValue { state in
         state.awaited[request] = Set((0..<others.count).map { Int(others.number($0, 0) ?? 0) })
@@ -156,22 +166,26 @@ final class Sharing: Sendable {
       try notify(.flush(request: request), connection)
       return false
     }
-    if !isAlone { _ = wake.wait(timeout: .now() + Self.patience) }
+    guard !isAlone, wake.wait(timeout: .now() + Self.patience) == .timedOut else { return }
+    let silent = state.withLockedValue { $0.awaited[request] ?? [] }
+    let names = silent.sorted().map { String($0) }.joined(separator: ", ")
+    throw StoreUnavailable(problem: "servers that share the store do not write what they have answered: \(names)")
   }
 }
 
 extension PostgreSQLStore {
-  package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) { sharing.run(readers, receive) }
+  package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) { sharing.run(receive) }
 
-  package func awaitOthers() throws { try sharing.awaitOthers(readers) }
+  package func awaitOthers() throws { try sharing.awaitOthers() }
 
   package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
-    try readers.use { connection in
+    try sharing.connections.use { connection in
       try connection.transaction {
         let number = Int(
           try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message")
             .number(0, 0) ?? 0)
-        if supersedesState { try connection.run("DELETE FROM message WHERE kind = 'state'") }
+        // Servers that run execute them nevertheless.
+        if supersedesState { try connection.run("UPDATE message SET kind = 'once' WHERE kind = 'state'") }
         try connection.query(
           "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
           [String(number), String(server), kind.rawValue, command])
@@ -182,7 +196,7 @@ extension PostgreSQLStore {
   }
 
   package func confirm(_ number: Int) throws {
-    try readers.use {
+    try sharing.connections.use {
       _ = try $0.query("UPDATE server SET applied_message = $1 WHERE id = $2", [String(number), String(server)])
     }
   }
@@ -190,10 +204,11 @@ extension PostgreSQLStore {
   package func awaitConfirmation(of number: Int) throws -> [Int] {
     let deadline = ContinuousClock.now + .seconds(3)
     while true {
-      let missing = try readers.use { connection in
+      // A server that starts has not executed a request yet, and does not listen.
+      let missing = try sharing.connections.use { connection in
         let rows = try connection.query(
           """
-          SELECT id FROM server WHERE applied_message < $1 AND id <> $2 AND id IN (\(sharing.liveServers)) ORDER BY id
+          SELECT id FROM server WHERE applied_message < $1 AND id <> $2 AND \(sharing.activeServers) ORDER BY id
           """, [String(number), String(server)])
         return (0..<rows.count).map { Int(rows.number($0, 0) ?? 0) }
       }
@@ -203,7 +218,7 @@ extension PostgreSQLStore {
   }
 
   package func servers() throws -> [StoreServer] {
-    try readers.use { connection in
+    try sharing.connections.use { connection in
       let rows = try connection.query(
         "SELECT id, durable FROM server WHERE id IN (\(sharing.liveServers)) ORDER BY id")
       return (0..<rows.count).map { StoreServer(id: Int(rows.number($0, 0) ?? 0), durability: rows.text($0, 1) ?? "") }

@@ -135,7 +135,9 @@ package final class SQLiteStore: RecordStore {
 
   // MARK: - Writing
 
-  package func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
+  package func write(
+    _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
+  ) throws -> StoreBatch.Result {
     let batch = copy batch
     return try writing.withLockedValue { former in
       // A transaction that fails must not leave ids behind that it rolled back.

@@ -27,7 +27,7 @@ struct OutboxTests {
     records = pushes(1)
     #expect(outbox.append(&records) == first + 3)
     #expect(outbox.didWrite(from: 11).records.map(\.seq) == [11, 12])
-    let (rest, isPartial) = outbox.take(limit: 2)
+    let (rest, _, isPartial) = outbox.take(limit: 2)
     #expect(rest.count == 2 && !isPartial)
     #expect(outbox.didWrite(from: 20).records.map(\.seq) == [20, 21])
     #expect(outbox.count == 0)
@@ -70,9 +70,24 @@ struct OutboxTests {
     _ = outbox.take(limit: 10)
     records = pushes(1, outcome: .pending)
     #expect(outbox.append(&records) == first + 2)
-    #expect(outbox.didLose() == 2)
-    _ = outbox.take(limit: 10)
+    #expect(outbox.didLose(unkept: 0) == 2)
+    #expect(outbox.take(limit: 10).unkept == 2)
     _ = outbox.didWrite(from: 1)
     #expect(seq(outbox, first + 2) == 1 && seq(outbox, first) == nil)
+  }
+
+  @Test func recordsThatAreNotKeptHaveNumbers() {
+    var outbox = Outbox()
+    var records = pushes(1) + pushes(2, outcome: .pending)
+    var isFirst = true
+    let first = outbox.append(&records) { _ in
+      defer { isFirst = false }
+      return !isFirst
+    }
+    #expect(outbox.update(first) { _ in } == nil && outbox.update(first + 1) { _ in } != nil)
+    let (kept, unkept, _) = outbox.take(limit: 10)
+    #expect((kept.count, unkept) == (2, 1))
+    _ = outbox.didWrite(from: 5)
+    #expect(seq(outbox, first + 1) == 5 && seq(outbox, first + 2) == 6)
   }
 }

@@ -18,7 +18,7 @@ import Testing
     }
     var written: [Int] { state.withLockedValue { $0.written } }
 
-    func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result {
+    func write(_ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result {
       let seqs = batch.appended.map(\.seq)
       try state.withLockedValue { state in
         if state.fails { throw Failure() }

@@ -123,7 +123,9 @@ struct ServerRoutes: Sendable {
     let parts = try Self.parts(body)
     state.reset(Set(parts))
     if let store = state.inbox.writer, parts.contains(.inbox), !store.flush() {
-      throw StoreUnavailable(problem: "the inbox is empty, but would have its pushes again after a restart")
+      throw StoreUnavailable(
+        problem: store.store.isShared
+          ? "the inbox is not emptied yet" : "the inbox is empty, but would have its pushes again after a restart")
     }
     return .json { $0.member("reset", parts.map(\.rawValue)) }
   }

@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import Inbox
+package import Logging
 package import MockAPNS
 
 /// A route of the admin API.
@@ -101,10 +102,12 @@ package struct AdminRoutes: Sendable {
     let shared =
       ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
-      + ProfileRoutes(faults: state.faults).routes + FaultRoutes(faults: state.faults).routes
+      + FaultRoutes(faults: state.faults).routes
       + RuleRoutes(state: state).routes
+    // A reset keeps profiles.
+    let profiles = ProfileRoutes(faults: state.faults).routes
     let api =
-      reading.map(\.onStore) + shared.map { $0.shared() }
+      profiles.map { $0.shared($0.path.hasSuffix("/reload") ? .once : .lasting) } + reading.map(\.onStore) + shared.map { $0.shared() }
       + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes
@@ -138,6 +141,12 @@ package struct AdminRoutes: Sendable {
 
   private static func staticRoutes(_ version: String) -> [Route] {
     DescriptionRoutes(version: version).routes + WebUIRoutes.routes
+  }
+
+  /// Executes what other servers that share the store have changed before, and continues to do so. Call it before the server
+  /// listens for providers.
+  package func startSharing(logger: Logger) async throws {
+    try await commands?.start(responder(isInternal: true), logger: logger)
   }
 
   /// Returns the responder for these routes.

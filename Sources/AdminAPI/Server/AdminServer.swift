@@ -45,7 +45,6 @@ package final class AdminServer: Sendable {
     _ routes: AdminRoutes, of source: any InboxSource, at address: Endpoint, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
-    try await routes.commands?.start(routes.responder(isInternal: true), logger: logger)
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections()
     let application = Application(

@@ -22,6 +22,8 @@ final class SharedRequests: Sendable {
     var responses: [Int: Response] = [:]
     var waiting: [Int: CheckedContinuation<Response, Never>] = [:]
     var work: AsyncStream<Work>.Continuation?
+    /// Whether all requests that were announced before the start are executed.
+    var hasStarted = false
   }
 
   /// What is done one after the other.
@@ -34,6 +36,8 @@ final class SharedRequests: Sendable {
   private let writer: RecordWriter
   private let server: ServerState
   private let state = NIOLockedValueBox(State())
+  /// The number of the newest request that was executed.
+  private let newest = NIOLockedValueBox(0)
 
   init(_ writer: RecordWriter, of server: ServerState) {
     self.writer = writer
@@ -80,18 +84,14 @@ final class SharedRequests: Sendable {
     let members = isReset ? try? JSONBody(body) : nil
     // The pushes of a scope are removed from the store, and nothing else changes.
     let isScoped = isReset && members?.names.contains("scope") ?? false
-    let isOfEverything = isReset && members?.names.isEmpty ?? false
+    // Invalid requests change nothing.
+    let isOfEverything =
+      isReset && members?.names.isEmpty ?? false
+      && (body.readableBytes == 0 || (try? RequestBody.type(of: request, among: [JSONBody.type])) != nil)
     let number = try await writer.blocking { [writer] in
       try writer.store.send(announced.json, isScoped ? .once : kind, supersedesState: isOfEverything)
     }
-    let response = await withCheckedContinuation { continuation in
-      let response = state.withLockedValue { state in
-        if let response = state.responses.removeValue(forKey: number) { return Response?.some(response) }
-        state.waiting[number] = continuation
-        return nil
-      }
-      if let response { continuation.resume(returning: response) }
-    }
+    let response = await response(to: number)
     let missing = try await writer.blocking { [writer] in try writer.store.awaitConfirmation(of: number) }
     guard missing.isEmpty else {
       let names = missing.map { String($0) }.joined(separator: ", ")
@@ -102,6 +102,27 @@ final class SharedRequests: Sendable {
         headers: [.retryAfter: "1"])
     }
     return response
+  }
+
+  /// Returns the response of this server to an announced request, when its turn has come. Waits at most ten seconds.
+  private func response(to number: Int) async -> Response {
+    let timeout = Task { [self] in
+      try await Task.sleep(for: .seconds(10))
+      let problem = Problem(
+        status: .serviceUnavailable, detail: "the change is announced, but not made yet",
+        hint: "See GET /api/v1/status. The servers that share the store make the change as soon as it works.",
+        headers: [.retryAfter: "1"])
+      state.withLockedValue { $0.waiting.removeValue(forKey: number) }?.resume(returning: problem.response)
+    }
+    defer { timeout.cancel() }
+    return await withCheckedContinuation { continuation in
+      let response = state.withLockedValue { state in
+        if let response = state.responses.removeValue(forKey: number) { return Response?.some(response) }
+        state.waiting[number] = continuation
+        return nil
+      }
+      if let response { continuation.resume(returning: response) }
+    }
   }
 
   /// Returns the body of a request for a new channel with its id, so that all servers create the same channel.
@@ -142,12 +163,16 @@ final class SharedRequests: Sendable {
       }
     }
     try await settle(isRequired: true)
+    // From now on the other servers wait for this one.
+    state.withLockedValue { $0.hasStarted = true }
+    try await writer.blocking { [writer, newest] in try writer.store.confirm(newest.withLockedValue { $0 }) }
   }
 
   private func execute(_ command: StoreCommand, _ responder: some HTTPResponder<AdminContext>, _ logger: Logger) async {
     let response: Response
     do {
       guard let announced = AnnouncedRequest(json: command.text) else { throw StoreUnavailable(problem: "unreadable") }
+      server.begin(request: command.number)
       response = try await SharedCommands.$isReplica.withValue(!command.isOwn) {
         try await ServerState.$requestTime.withValue(announced.time) {
           try await responder.respond(to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
@@ -157,8 +182,11 @@ final class SharedRequests: Sendable {
       logger.error("request \(command.number) of a server that shares the store: \(error)")
       response = Response(status: .internalServerError)
     }
+    newest.withLockedValue { $0 = command.number }
     do {
-      try await writer.blocking { [writer] in try writer.store.confirm(command.number) }
+      if state.withLockedValue(\.hasStarted) {
+        try await writer.blocking { [writer] in try writer.store.confirm(command.number) }
+      }
     } catch {
       logger.error("request \(command.number) of a server that shares the store cannot be confirmed: \(error.problem)")
     }

@@ -13,9 +13,11 @@ package protocol RecordStore: Sendable {
   /// What the store contains when it is opened.
   var initialContents: StoredContents { get }
 
-  /// Makes all changes of a batch in one transaction. If it throws, nothing has changed.
+  /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
+  /// recognizes that it was written.
   ///
-  func write(_ batch: borrowing StoreBatch) throws -> StoreBatch.Result
+  /// - Parameter waitingForOthers: Is called before and after the store waits for the batch of another server.
+  func write(_ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result
 
   /// Calls `visit` with each record that matches `query`, until it returns false. More records may be visited than
   /// match the conditions of the query, never fewer.
@@ -97,6 +99,8 @@ package struct StoredContents: Sendable, Equatable {
 
 /// Changes of a store that belong together.
 package struct StoreBatch: Sendable {
+  /// The number of the batch, different for each of this server.
+  package var number = 0
   /// New records in ascending order.
   package var appended: [Record] = []
   /// The current state of records that were written before.
@@ -117,6 +121,8 @@ package struct StoreBatch: Sendable {
   package var maxBytes = Int.max
   /// Records that arrived before this time are removed; nil if age is not limited.
   package var oldestTime: ServerTime?
+  /// Whether the batch is to be written although nothing changes, so that the store removes records.
+  package var isRequired = false
   /// What the store contains after the batch, without the records that it removes.
   package var contents = StoredContents()
 
@@ -150,7 +156,7 @@ package struct StoreBatch: Sendable {
   package var isEmpty: Bool {
     appended.isEmpty && unkept == 0 && commands.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied
       && excess == 0 && excessBytes == 0
-      && oldestTime == nil
+      && oldestTime == nil && !isRequired
   }
 }
 

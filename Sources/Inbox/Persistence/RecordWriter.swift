@@ -74,8 +74,12 @@ package final class RecordWriter: Sendable {
   private static let collectingTime: UInt32 = 5_000
   /// The maximum number of new records in one transaction.
   private static let batchLimit = 16_384
+  /// The maximum number of new records, changes, and removals in one transaction of a shared store, for which others wait.
+  private static let sharedBatchLimit = 4_096
   /// The time without an answer of the database after which it counts as failing.
   private static let stallTime: Int64 = 750_000_000
+  /// The time to wait for another server in addition.
+  private static let othersTime: Int64 = 4_000_000_000
   /// The time that writing may take after the server has stopped.
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
@@ -110,6 +114,8 @@ package final class RecordWriter: Sendable {
   private struct Progress {
     var lastRetention: ContinuousClock.Instant?
     var storedSeq: Int
+    /// The number of batches so far.
+    var batches = 0
     /// Whether the server has stopped and the store has failed for too long since.
     var hasGivenUp = false
   }
@@ -271,7 +277,7 @@ package final class RecordWriter: Sendable {
     _ body: @escaping @Sendable () throws -> Result
   ) async throws(StoreUnavailable) -> Result {
     let result = await withCheckedContinuation { continuation in
-      Self.waitingQueue.async {
+      Self.waitingQueues.randomElement()?.async {
         continuation.resume(
           returning: Swift.Result(catching: body).mapError { error in
             error as? StoreUnavailable ?? StoreUnavailable(problem: String(describing: error))
@@ -281,16 +287,18 @@ package final class RecordWriter: Sendable {
     return try result.get()
   }
 
-  private static let waitingQueue = DispatchQueue(label: "store.waiting", attributes: .concurrent)
+  /// Serial queues, whose threads are not those of Swift's concurrency.
+  private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
+  private static let watchingQueue = DispatchQueue(label: "store.watching")
 
-  /// Calls `receive` with the commands of all servers, in their order.
+  /// Calls `receive`, which must return at once, with the commands of all servers, in their order.
   package func receiveCommands(_ receive: @escaping @Sendable ([StoreCommand]) -> Void) {
-    let commands = state.withLockedValue { state in
+    state.withLockedValue { state in
       state.receiveCommands = receive
-      defer { state.unreceivedCommands = [] }
-      return state.unreceivedCommands
+      // With the lock, so that their order remains. `receive` returns at once.
+      if !state.unreceivedCommands.isEmpty { receive(state.unreceivedCommands) }
+      state.unreceivedCommands = []
     }
-    if !commands.isEmpty { receive(commands) }
   }
 
   /// Waits until all changes made so far are written.
@@ -359,7 +367,7 @@ package final class RecordWriter: Sendable {
 
   /// Notices now and then that the database does not answer, while the thread that writes waits for it.
   private func watch() {
-    Self.waitingQueue.asyncAfter(deadline: .now() + Self.retryTime) { [weak self] in
+    Self.watchingQueue.asyncAfter(deadline: .now() + Self.retryTime) { [weak self] in
       guard let self, !isStopping.load(ordering: .acquiring) else { return }
       if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
       watch()
@@ -377,7 +385,11 @@ package final class RecordWriter: Sendable {
   /// - Returns: Whether more records have to be written or removed.
   private func writeBatch(of inbox: Inbox, isRequired: Bool, _ progress: inout Progress) -> Bool {
     let checksAge = isRequired || progress.lastRetention.map { .now - $0 >= Self.retentionInterval } ?? true
-    guard let (batch, number, isPartial) = takeBatch(of: inbox, checksAge: checksAge) else { return false }
+    guard let taken = takeBatch(of: inbox, checksAge: checksAge) else { return false }
+    var batch = taken.batch
+    let (number, isPartial) = (taken.number, taken.isPartial)
+    progress.batches += 1
+    (batch.number, batch.isRequired) = (progress.batches, isRequired)
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
@@ -401,7 +413,11 @@ package final class RecordWriter: Sendable {
       do {
         writingSince.store(MachineTime.nanoseconds, ordering: .relaxed)
         defer { writingSince.store(0, ordering: .relaxed) }
-        let result = try store.write(batch)
+        let result = try store.write(batch) { isWaiting in
+          // A server that writes a large batch, or whose machine has stopped, may hold back the others for some seconds.
+          let allowance = isWaiting ? Self.othersTime : 0
+          writingSince.store(MachineTime.nanoseconds + allowance, ordering: .relaxed)
+        }
         progress.storedSeq = batch.contents.lastSeq
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
@@ -434,7 +450,7 @@ package final class RecordWriter: Sendable {
       let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
       guard
         let taken = store.isShared
-          ? state.takeSharedBatch(limit: Self.batchLimit)
+          ? state.takeSharedBatch(limit: Self.sharedBatchLimit)
           : state.stored?.takeBatch(
             of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
       else { return nil }
@@ -497,11 +513,10 @@ package final class RecordWriter: Sendable {
     }
     for finding in findings { inbox.addDeliveryFinding(finding.kind, seq: finding.number, by: finding.other) }
     if !changes.commands.isEmpty {
-      let receive = state.withLockedValue { state in
-        if state.receiveCommands == nil { state.unreceivedCommands += changes.commands }
-        return state.receiveCommands
+      state.withLockedValue { state in
+        guard let receive = state.receiveCommands else { return state.unreceivedCommands += changes.commands }
+        receive(changes.commands)
       }
-      receive?(changes.commands)
     }
   }
 
@@ -549,9 +564,7 @@ package final class RecordWriter: Sendable {
     let count = inbox.state.withLockedValue { state in
       if store.isShared {
         state.stored?.didLose(batch)
-        let lost = state.outbox?.didLose() ?? 0
-        // They count as evicted when the store can be written again.
-        state.outbox?.unkept += batch.unkept + lost
+        let lost = state.outbox?.didLose(unkept: batch.unkept) ?? 0
         state.outbox?.commands.insert(contentsOf: batch.commands, at: 0)
         hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
         return lost

@@ -80,18 +80,10 @@ struct Outbox: Sendable {
   /// The maximum number of records whose provisional number is remembered after they are written.
   private static let capacity = 1 << 20
 
-  /// The records that wait for a batch.
-  private var waiting: [Record] = []
+  /// The records that wait for a batch; nil for one that is not kept.
+  private var waiting: [Record?] = []
   /// Those of the batch that is being written, in their current state.
-  private var beingWritten: [Record] = []
-  /// Written records that are pending, so that their end needs no database.
-  private var pending: [Int: Record] = [:]
-  /// The number of new records that are not kept.
-  var unkept = 0
-  /// Commands to announce.
-  var commands: [String] = []
-  /// Findings about deliveries that name provisional numbers of records without a `seq`.
-  var findings: [(kind: Finding.Kind, number: Int, other: Int?)] = []
+  private var beingWritten: [Record?] = []
   /// The provisional number of the first record of the batch that is being written, or else of the first that waits.
   private var first = Self.base
   /// The provisional numbers of records that have changed since their batch was taken.
@@ -100,57 +92,94 @@ struct Outbox: Sendable {
   private var seqs: [Int: Int] = [:]
   /// The provisional numbers of these records by their `seq`.
   private(set) var numbers: [Int: Int] = [:]
+  /// These `seq` values, oldest first.
+  private var order: [Int] = []
+  /// The provisional numbers of other records whose `seq` is asked for.
+  private var awaited: Set<Int> = []
+  /// Written records that are pending, so that their end needs no database.
+  private var pending: [Int: Record] = [:]
+  /// The number of lost records, which count as evicted when the store can be written again.
+  private var lost = 0
+  /// Commands to announce.
+  var commands: [String] = []
+  /// Findings about deliveries that name provisional numbers of records without a `seq`.
+  var findings: [(kind: Finding.Kind, number: Int, other: Int?)] = []
 
   /// The number of records that are not written.
   var count: Int { waiting.count + beingWritten.count }
 
   /// Adds records, and numbers them provisionally. Leaves `records` empty.
   ///
+  /// - Parameter isKept: Whether a record is kept. The others only have a number.
   /// - Returns: The number of the first one.
-  mutating func append(_ records: inout [Record]) -> Int {
+  mutating func append(_ records: inout [Record], keeping isKept: (borrowing Record) -> Bool = { _ in true }) -> Int {
     let next = first + count
     for index in records.indices { records[index].seq = next + index }
-    waiting.append(contentsOf: records)
+    for record in records { waiting.append(isKept(record) ? record : nil) }
     records.removeAll(keepingCapacity: true)
     return next
   }
 
+  /// Remembers the `seq` of a record that waits, when it is written.
+  mutating func rememberSeq(of number: Int) { awaited.insert(number) }
+
   /// Takes records for a batch.
   ///
-  /// - Returns: The records, and whether more remain.
-  mutating func take(limit: Int) -> (records: [Record], isPartial: Bool) {
+  /// - Returns: The records, the number of those that are not kept, and whether more remain.
+  mutating func take(limit: Int) -> (records: [Record], unkept: Int, isPartial: Bool) {
     let isPartial = waiting.count > limit
     beingWritten = isPartial ? Array(waiting.prefix(limit)) : waiting
     if isPartial { waiting.removeFirst(limit) } else { waiting = [] }
-    return (beingWritten, isPartial)
+    let records = beingWritten.compactMap(\.self)
+    defer { lost = 0 }
+    return (records, beingWritten.count - records.count + lost, isPartial)
   }
 
   /// Notes that the batch was written.
   ///
   /// - Returns: The records with their `seq`, and those of them that have changed in the meantime.
   mutating func didWrite(from seq: Int) -> (records: [Record], changed: [Record]) {
-    var records = beingWritten
+    var records: [Record] = []
     var late: [Record] = []
-    if seqs.count > Self.capacity { (seqs, numbers) = ([:], [:]) }
-    for index in records.indices {
-      records[index].seq = seq + index
-      if records[index].outcome == .pending || records[index].delivery != nil || records[index].kind == .broadcast {
-        seqs[first + index] = seq + index
-        numbers[seq + index] = first + index
+    for (index, record) in beingWritten.enumerated() {
+      guard var record = copy record else { continue }
+      let number = first + index
+      record.seq = seq + records.count
+      if record.outcome == .pending || record.delivery != nil || record.kind == .broadcast
+        || awaited.remove(number) != nil
+      {
+        remember(number, record.seq)
       }
-      if records[index].outcome == .pending { pending[seq + index] = records[index] }
-      if changed.contains(first + index) { late.append(records[index]) }
+      if record.outcome == .pending { pending[record.seq] = record }
+      if changed.contains(number) { late.append(record) }
+      records.append(record)
     }
     finish()
     return (records, late)
   }
 
+  private mutating func remember(_ number: Int, _ seq: Int) {
+    seqs[number] = seq
+    numbers[seq] = number
+    order.append(seq)
+    guard order.count > 2 * Self.capacity else { return }
+    // The oldest are forgotten, except for pending records.
+    let oldest = order.prefix(Self.capacity)
+    for seq in oldest where pending[seq] == nil {
+      if let number = numbers.removeValue(forKey: seq) { seqs[number] = nil }
+    }
+    order = oldest.filter { pending[$0] != nil } + order.dropFirst(Self.capacity)
+  }
+
   /// Notes that the batch was given up.
   ///
+  /// - Parameter unkept: The number of its records that are not kept.
   /// - Returns: The number of lost records.
-  mutating func didLose() -> Int {
-    defer { finish() }
-    return beingWritten.count
+  mutating func didLose(unkept: Int) -> Int {
+    let count = beingWritten.count { $0 != nil }
+    lost += unkept + count
+    finish()
+    return count
   }
 
   private mutating func finish() {
@@ -158,6 +187,9 @@ struct Outbox: Sendable {
     beingWritten = []
     changed = []
   }
+
+  /// Whether the record with a number is not written yet.
+  func isWaiting(_ number: Int) -> Bool { number >= first }
 
   /// Changes a written record that was pending; returns nil for another one.
   mutating func updatePending(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
@@ -181,9 +213,9 @@ struct Outbox: Sendable {
     guard number >= Self.base else { return .store(seq: number) }
     guard number >= first else { return seqs[number].map { .store(seq: $0) } }
     let index = number - first
-    if index < beingWritten.count { return .outbox(beingWritten[index]) }
+    if index < beingWritten.count { return beingWritten[index].map { .outbox($0) } }
     let position = index - beingWritten.count
-    return position < waiting.count ? .outbox(waiting[position]) : nil
+    return position < waiting.count ? waiting[position].map { .outbox($0) } : nil
   }
 
   /// Changes a record that is not written; returns nil if there is none with this number.
@@ -191,14 +223,17 @@ struct Outbox: Sendable {
     guard number >= first else { return nil }
     let index = number - first
     if index < beingWritten.count {
-      change(&beingWritten[index])
+      guard var record = beingWritten[index] else { return nil }
+      change(&record)
+      beingWritten[index] = record
       changed.insert(number)
-      return beingWritten[index]
+      return record
     }
     let position = index - beingWritten.count
-    guard position < waiting.count else { return nil }
-    change(&waiting[position])
-    return waiting[position]
+    guard position < waiting.count, var record = waiting[position] else { return nil }
+    change(&record)
+    waiting[position] = record
+    return record
   }
 }
 

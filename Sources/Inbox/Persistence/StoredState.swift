@@ -93,16 +93,26 @@ struct StoredState: Sendable {
 
   /// Takes what a shared store has to change, without new records.
   ///
-  /// - Parameter isPartial: Whether more new records remain, which belong to the batch of the same number.
-  mutating func takeChanges(isPartial: Bool) -> StoreBatch {
+  /// - Parameters:
+  ///   - limit: The maximum number of changes, and of removals.
+  ///   - isPartial: Whether more new records remain, which belong to the batch of the same number.
+  /// - Returns: The batch, and whether more of any kind remains.
+  mutating func takeChanges(limit: Int, isPartial: Bool) -> (batch: StoreBatch, isPartial: Bool) {
     var result = StoreBatch()
     (result.contents.count, result.contents.bytes) = (count, bytes)
     result.contents.emptiedThrough = emptiedThrough
+    let restOfChanged = Array(changed.dropFirst(limit))
+    let restOfDeleted = Array(deleted.dropFirst(limit))
+    for (seq, _) in restOfChanged { changed[seq] = nil }
+    deleted.removeLast(restOfDeleted.count)
     takeChanges(for: &result)
+    for (seq, record) in restOfChanged { changed[seq] = record }
+    deleted = restOfDeleted
     result.reset = reset
     reset = []
+    let isPartial = isPartial || !changed.isEmpty || !deleted.isEmpty
     if !isPartial { batch += 1 }
-    return result
+    return (result, isPartial)
   }
 
   private mutating func takeChanges(for result: inout StoreBatch) {
@@ -222,16 +232,17 @@ extension Inbox.State {
   ///
   /// - Parameter limit: The maximum number of new records.
   mutating func takeSharedBatch(limit: Int) -> (batch: StoreBatch, isPartial: Bool)? {
-    guard let (records, isPartial) = outbox?.take(limit: limit), var batch = stored?.takeChanges(isPartial: isPartial)
+    guard let (records, unkept, hasMore) = outbox?.take(limit: limit),
+      let taken = stored?.takeChanges(limit: limit, isPartial: hasMore)
     else { return nil }
+    var batch = taken.batch
     batch.appended = records
+    batch.unkept = unkept
     batch.contents.count += records.count
     for record in records { batch.contents.bytes += record.storedSize }
-    batch.unkept = outbox?.unkept ?? 0
-    outbox?.unkept = 0
     batch.commands = outbox?.commands ?? []
     outbox?.commands = []
-    return (batch, isPartial)
+    return (batch, taken.isPartial)
   }
 
   /// Adds what a shared store has: the changes of other servers and the new records of this one.
@@ -256,7 +267,7 @@ extension Inbox.State {
     }
     for record in changes.changed {
       // A change of this server that is not written yet is newer.
-      if stored?.changedRecord(record.seq) == nil { _ = records.update(record.seq) { $0 = copy record } }
+      if former.changedRecord(record.seq) == nil { _ = records.update(record.seq) { $0 = copy record } }
     }
     for record in written.changed { stored?.change(record) }
     _ = records.remove(changes.deleted)

@@ -114,12 +114,16 @@ package final class Inbox: Sendable {
     state.withLockedValue { state in
       if isCounted {
         state.counts.add(records)
-        let count = records.count
-        records.removeAll { !recording.keeps($0.pushKey) }
-        state.outbox?.unkept += count - records.count
-        state.counts.addEvicted(count - records.count)
+        if recording != .all { state.counts.addEvicted(records.count { !recording.keeps($0.pushKey) }) }
       }
-      let first = state.outbox?.append(&records) ?? 0
+      let count = records.count
+      let first =
+        state.outbox?.append(&records) { [recording] in !isCounted || recording.keeps($0.pushKey) } ?? 0
+      if !isCounted {
+        // For the result of an import.
+        state.outbox?.rememberSeq(of: first)
+        state.outbox?.rememberSeq(of: first + count - 1)
+      }
       writer?.didAppend(to: &state)
       return first
     }
@@ -188,7 +192,9 @@ package final class Inbox: Sendable {
       if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
       await Task.yield()
     }
-    return range
+    guard let range, isShared else { return range }
+    let (first, last) = (await settledSeq(of: range.lowerBound), await settledSeq(of: range.upperBound))
+    return first...max(first, last)
   }
 
   /// Removes the records that `recording` does not keep.
@@ -327,7 +333,9 @@ package final class Inbox: Sendable {
   ///   - other: The `seq` of the push that replaced it; nil if none did.
   package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
     let isDeferred = state.withLockedValue { state in
-      guard state.seq(of: seq) == nil || other.map({ state.seq(of: $0) == nil }) ?? false else { return false }
+      guard let outbox = state.outbox, outbox.isWaiting(seq) || other.map(outbox.isWaiting) ?? false else {
+        return false
+      }
       state.outbox?.findings.append((kind, seq, other))
       return true
     }

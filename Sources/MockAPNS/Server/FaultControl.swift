@@ -281,6 +281,9 @@ package final class FaultControl: Sendable {
     }
   }
 
+  /// Sets the number after which rules without a name are named.
+  func nameRules(after number: Int) { generatedNames.store(number, ordering: .relaxed) }
+
   /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
   private func nextRuleName() -> String {
     let current = selection

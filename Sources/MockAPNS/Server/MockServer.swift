@@ -42,11 +42,14 @@ public final class MockServer: Sendable {
 
   /// Starts a server.
   ///
-  /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of
-  ///   the files that was read.
+  /// - Parameters:
+  ///   - loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the files
+  ///     that was read.
+  ///   - beforeListening: Called when the initial state is complete, before the server listens.
   package static func start(
     _ configuration: Configuration, logger: Logger,
-    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
+    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void,
+    beforeListening: (ServerState) async throws -> Void = { _ in }
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
@@ -54,6 +57,7 @@ public final class MockServer: Sendable {
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
+    try await beforeListening(state)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)

@@ -91,6 +91,14 @@ package final class ServerState: Sendable {
   /// that share a store make the same change.
   package var changeTime: Int64 { Self.requestTime ?? clock.now }
 
+  /// Begins to execute a request that all servers which share a store execute: what they generate for it is the same.
+  ///
+  /// - Parameter number: The number of the request.
+  package func begin(request number: Int) {
+    tokensMade.store(UInt64(number) << 20, ordering: .relaxed)
+    faults.nameRules(after: number * 100)
+  }
+
   /// The time of the request that is executed, if another server may have received it.
   @TaskLocal package static var requestTime: Int64?
 

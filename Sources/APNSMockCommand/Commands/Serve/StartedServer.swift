@@ -33,14 +33,19 @@ struct StartedServer: Sendable {
     }
     if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
     let progress = NIOLockedValueBox(LoadingProgress())
+    var routes: AdminRoutes?
     let server = try await starting {
-      try await MockServer.start(configuration, logger: logger) { devices, fraction in
-        progress.withLockedValue { $0.report(devices: devices, fraction: fraction) }
-      }
+      try await MockServer.start(
+        configuration, logger: logger,
+        loading: { devices, fraction in progress.withLockedValue { $0.report(devices: devices, fraction: fraction) } },
+        beforeListening: { state in
+          routes = AdminRoutes(state: state, version: Version.text)
+          try await routes?.startSharing(logger: logger)
+        })
     }
     let admin: AdminServer?
     do {
-      admin = try await starting { try await startAdmin(server.state, logger: logger) }
+      admin = try await starting { try await startAdmin(routes, of: server.state, logger: logger) }
     } catch {
       await server.stop()
       throw error
@@ -87,9 +92,11 @@ struct StartedServer: Sendable {
   /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }
 
-  private static func startAdmin(_ state: ServerState, logger: Logger) async throws -> AdminServer? {
-    guard let address = state.configuration.admin else { return nil }
-    return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
+  private static func startAdmin(
+    _ routes: AdminRoutes?, of state: ServerState, logger: Logger
+  ) async throws -> AdminServer? {
+    guard let address = state.configuration.admin, let routes else { return nil }
+    return try await AdminServer.start(routes, of: state, at: address, logger: logger)
   }
 
   /// Runs `work`, which starts a server, and converts its errors to `CommandFailure`s.
@@ -102,6 +109,8 @@ struct StartedServer: Sendable {
       throw CommandFailure(.usage, lines: failure.problems.map { $0.text(from: Setting.fixtures.flag) })
     } catch let error as CertificateFolderError {
       throw CommandFailure(.usage, error.description)
+    } catch let error as StoreUnavailable {
+      throw CommandFailure(.usage, "\(Setting.store.flag): \(error.problem)")
     } catch let error as TLSError {
       throw CommandFailure(.usage, "certificates (--certs, --client-ca): \(error)")
     }
