@@ -107,7 +107,8 @@ package struct AdminRoutes: Sendable {
     // A reset keeps profiles.
     let profiles = ProfileRoutes(faults: state.faults).routes
     let api =
-      profiles.map { $0.shared($0.path.hasSuffix("/reload") ? .once : .lasting) } + reading.map(\.onStore) + shared.map { $0.shared() }
+      profiles.map { $0.shared($0.path.hasSuffix("/reload") ? .once : .lasting) } + reading.map(\.onStore)
+      + shared.map { $0.shared() }
       + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes

@@ -174,7 +174,9 @@ package final class RecordWriter: Sendable {
 
   /// The batch whose writing the answers to all records appended so far wait for; nil if answers need not wait.
   package var batchToAwait: Int? {
-    guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) else { return nil }
+    let isAwaited =
+      options.durability == .answer && !(options.failurePolicy == .drop && failing.load(ordering: .relaxed))
+    guard isAwaited || hasBacklog.load(ordering: .relaxed) else { return nil }
     return collecting.load(ordering: .acquiring)
   }
 

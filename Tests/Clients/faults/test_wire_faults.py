@@ -897,7 +897,7 @@ def test_a_withheld_window_opens_again(mock, faults, device, moment):
         assert {wire.response(stream).status for stream in streams} == {200}, "what fits is served"
         assert not [frame for frame in wire.frames if isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0]
         wire.until(lambda frame: isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0)
-        assert time.monotonic() - began >= 2.5
+        assert time.monotonic() - began >= 3
         more = [pushed(wire, mock, new_device(), body=BIG) for _ in range(10)]
         assert {wire.response(stream).status for stream in more} == {200}
 
@@ -917,13 +917,13 @@ def test_a_window_withheld_without_end(mock, faults):
 
 def test_drain_responds_with_shutdown_then_sends_goaway(mock, faults, device):
     with widened(mock) as wire:
+        began = time.monotonic()
         rule = faults.add({"drain": {"for": "3s"}}, at="connection", trigger={"times": 1})
         wait_until(lambda: any("drain" in detail for _, detail in timeline(mock, wire)[0]), "drain")
-        began = time.monotonic()
         response = wire.push(push_headers(mock, device))
         assert (response.status, response.data) == (503, [b'{"reason":"Shutdown"}'])
         goaway = wire.goaway()
-        assert time.monotonic() - began >= 2.5
+        assert time.monotonic() - began >= 3
         assert (goaway.error_code, goaway.last_stream_id) == (0, 3)
         assert goaway.additional_data == b'{"reason":"Shutdown"}'
         assert ending(wire) == "fin"
