@@ -111,7 +111,7 @@ package final class PostgreSQLStore: RecordStore {
     let rows = try connection.query(
       """
       SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, removed_through, \
-      seed       FROM contents\(locked ? " FOR UPDATE" : "")
+      seed FROM contents\(locked ? " FOR UPDATE" : "")
       """)
     guard rows.count == 1 else { throw .other("the table contents has \(rows.count) rows instead of one") }
     func number(_ column: Int) -> Int { Int(rows.number(0, column) ?? 0) }

@@ -18,8 +18,8 @@ package protocol RowWriter {
 }
 
 extension RowWriter {
-  fileprivate mutating func set(_ column: RecordColumn, _ number: (some BinaryInteger)?) {
-    if let number { set(column, Int64(truncatingIfNeeded: number)) } else { setNull(column) }
+  fileprivate mutating func set(_ column: RecordColumn, _ number: Int64?) {
+    if let number { set(column, number) } else { setNull(column) }
   }
 
   fileprivate mutating func set(_ column: RecordColumn, _ text: String?) {
@@ -68,7 +68,7 @@ extension Record {
     withHeader(facts.collapseID) { row.set(.collapseID, header: $0) }
     withID { row.set(.apnsID, header: $0) }
     row.set(.idOrigin, withID { $0 == nil } ? nil : head { $0.idSize } > 0 ? "server" : "client")
-    row.set(.priority, priority)
+    row.set(.priority, priority.map { Int64($0) })
     writeVerdict(to: &row)
     row.set(.findings, importedFindingNames?.joined(separator: ","))
     withHeaders { row.set(.headers, bytes: $0, isText: false) }
@@ -84,7 +84,7 @@ extension Record {
     row.set(.finishedAt, finishedAt)
     row.set(.outcome, outcome.rawValue)
     row.set(.accepted, accepted ? 1 : 0)
-    row.set(.status, response.status)
+    row.set(.status, response.status.map { Int64($0) })
     row.set(.reason, sentReason)
     row.set(.delivery, delivery?.text)
     row.set(.latency, response.latencyNanoseconds)

@@ -888,10 +888,10 @@ def sent_until_the_window_is_shut(wire, server, limit=200):
 @pytest.mark.parametrize("moment", ["request", "connection"])
 def test_a_withheld_window_opens_again(mock, faults, device, moment):
     with widened(mock) as wire:
+        began = time.monotonic()
         faults.add({"starve_window": {"for": "3s"}}, at=moment, trigger={"times": 1})
         if moment == "connection":
             wait_until(lambda: any("starve_window" in detail for _, detail in timeline(mock, wire)[0]), "starved")
-        began = time.monotonic()
         streams = sent_until_the_window_is_shut(wire, mock)
         assert len(streams) <= 65535 // len(BIG), "the window was not renewed"
         assert {wire.response(stream).status for stream in streams} == {200}, "what fits is served"
