@@ -84,7 +84,9 @@ struct MetricsRoutes: Sendable {
 
   private func writeInbox(to text: inout MetricsText) {
     let inbox = state.inbox.snapshot()
-    text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count)
+    // Records without a `seq` are not part of a snapshot.
+    let unwritten = state.inbox.writer?.store.isShared == true ? state.inbox.waitingRecords : 0
+    text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count + unwritten)
     text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
     text.family(
       "apns_mock_inbox_evicted_records", .counter, "Records evicted because the inbox is full.",

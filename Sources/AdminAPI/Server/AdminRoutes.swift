@@ -165,7 +165,9 @@ package struct AdminRoutes: Sendable {
           return try await DisconnectCancellation.$channel.withValue(context.channel) {
             if !isInternal, let commands, route.isOfInbox {
               try await commands.settle(isRequired: route.needsStore || route.command != nil)
-              if let kind = route.command { return try await commands.execute(request, kind) }
+              if let kind = route.command {
+                return try await commands.execute(request, kind) { try await route.handler($0, context) }
+              }
             }
             guard route.isQuery else { return try await route.handler(request, context) }
             return try await QueryExecutor.runLimited { try await route.handler(request, context) }

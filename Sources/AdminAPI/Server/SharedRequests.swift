@@ -72,13 +72,19 @@ final class SharedRequests: Sendable {
 
   /// Announces a request, and waits until all servers have executed it.
   ///
+  /// - Parameter handler: Executes the request on this server alone, if no server can execute it.
   /// - Returns: The response of this server.
-  func execute(_ request: Request, _ kind: StoreCommand.Kind) async throws -> Response {
+  func execute(
+    _ request: Request, _ kind: StoreCommand.Kind, handler: (Request) async throws -> Response
+  ) async throws -> Response {
     let body = try await RequestBody.bytes(of: request, limit: Self.bodyLimit)
+    guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
+      return try await handler(Request(head: request.head, body: .init(buffer: body)))
+    }
     let path = request.uri.path
     let announced = AnnouncedRequest(
       method: request.method.rawValue, uri: request.uri.string, type: request.headers[.contentType],
-      body: try request.method == .post && path == "/api/v1/channels" ? channel(body) : Self.text(body),
+      body: request.method == .post && path == "/api/v1/channels" ? channel(text, body) : text,
       time: server.changeTime)
     let isReset = path == "/api/v1/reset"
     let members = isReset ? try? JSONBody(body) : nil
@@ -126,25 +132,18 @@ final class SharedRequests: Sendable {
   }
 
   /// Returns the body of a request for a new channel with its id, so that all servers create the same channel.
-  private func channel(_ body: ByteBuffer) throws -> String {
+  private func channel(_ text: String, _ body: ByteBuffer) -> String {
     guard let members = try? JSONBody(body), !members.names.contains("id"),
-      let bundleID = try members.text("bundle_id"),
+      let bundleID = try? members.text("bundle_id"),
       let reserved = try? server.channels.reserve(
-        bundleID, in: try members.choice("environment", PushEnvironment.self) ?? server.configuration.environment)
-    else { return try Self.text(body) }
+        bundleID,
+        in: (try? members.choice("environment", PushEnvironment.self)) ?? server.configuration.environment)
+    else { return text }
     server.channels.release(reserved)
     // The body is an object.
-    let text = try Self.text(body)
     let id = #""id":"\#(reserved.id)","#
     guard let start = text.firstIndex(of: "{") else { return text }
     return String(text[...start]) + id + text[text.index(after: start)...]
-  }
-
-  private static func text(_ body: ByteBuffer) throws(Problem) -> String {
-    guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
-      throw Problem.badRequest("the body is not UTF-8", hint: "Send it in that encoding.")
-    }
-    return text
   }
 
   // MARK: - Executing

@@ -468,7 +468,10 @@ package final class RecordWriter: Sendable {
 
   /// Notes that a batch was written.
   private func finish(_ batch: borrowing StoreBatch, _ result: StoreBatch.Result, of inbox: Inbox) {
-    if let changes = result.shared { return finish(batch, changes, of: inbox) }
+    if let changes = result.shared {
+      inbox.state.withLockedValue { $0.counts.addEvicted(result.evicted.count) }
+      return finish(batch, changes, of: inbox)
+    }
     let lastSeq = batch.contents.lastSeq
     inbox.state.withLockedValue { state in
       state.stored?.didWrite(through: lastSeq, result)

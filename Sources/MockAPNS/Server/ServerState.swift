@@ -65,10 +65,10 @@ package final class ServerState: Sendable {
     faultCertificates = FaultCertificates(folder: certificates, extraNames: configuration.certificateNames)
     let clock = ServerClock()
     self.clock = clock
-    seed = configuration.seed ?? Self.randomSeed()
+    let contents = configuration.recordWriter?.store.initialContents
+    seed = configuration.seed ?? contents?.seed ?? Self.randomSeed()
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
-    let contents = configuration.recordWriter?.store.initialContents
     // Servers that share a store make different ids.
     let formerIDs =
       configuration.recordWriter?.store.isShared == true ? UInt64(clamping: contents?.lastConnection ?? 0) : 0

@@ -215,7 +215,7 @@ def test_an_inbox_that_cannot_be_written_is_reported_with_its_count(binary, cert
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\ntrap "" XFSZ\nexec "{binary}" "$@"\n')
     shell.chmod(0o755)
-    server = Server(shell, certs, "--export-on-exit", export)
+    server = Server(shell, certs, "--store", "memory", "--export-on-exit", export)
     try:
         push(server, 30)
         limit = len(server.log_path.read_bytes()) + 8192  # allows further log lines

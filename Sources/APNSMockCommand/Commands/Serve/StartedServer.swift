@@ -26,8 +26,7 @@ struct StartedServer: Sendable {
     var configuration = settings.configuration
     let seed = configuration.seed ?? ServerState.randomSeed()
     configuration.recordWriter = try settings.store.open(seed: seed, logger: logger)
-    if let writer = configuration.recordWriter {
-      configuration.seed = configuration.seed ?? writer.store.initialContents.seed
+    if configuration.recordWriter != nil {
       if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
       if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
     }
