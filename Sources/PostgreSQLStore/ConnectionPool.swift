@@ -4,14 +4,14 @@ internal import NIOConcurrencyHelpers
 /// Connections for readers, which are opened when they are needed.
 final class ConnectionPool: Sendable {
   private static let size = 4
-  /// The time that a query may take.
-  private static let patience = Duration.seconds(20)
 
   private let address: PostgreSQLAddress
+  /// The time that a command may take.
+  private let patience: Duration
   private let free = NIOLockedValueBox<[Connection]>([])
   private let slots = DispatchSemaphore(value: ConnectionPool.size)
 
-  init(_ address: PostgreSQLAddress) { self.address = address }
+  init(_ address: PostgreSQLAddress, patience: Duration) { (self.address, self.patience) = (address, patience) }
 
   /// Lends a connection to `body`. Waits while all are lent.
   func use<Result>(_ body: (Connection) throws -> Result) throws -> Result {
@@ -19,12 +19,12 @@ final class ConnectionPool: Sendable {
     defer { slots.signal() }
     let kept = free.withLockedValue { $0.popLast() }
     do {
-      return try use(kept ?? Connection(address, patience: Self.patience), body)
+      return try use(kept ?? Connection(address, patience: patience), body)
     } catch is LostConnection where kept != nil {
       // The database may have been started again since the connection was last used. What callers do may be done twice.
       free.withLockedValue { $0 = [] }
       do {
-        return try use(Connection(address, patience: Self.patience), body)
+        return try use(Connection(address, patience: patience), body)
       } catch let lost as LostConnection {
         throw lost.error
       }

@@ -34,6 +34,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     let text = lines.first ?? "unknown error"
     switch state {
     case "28P01", "28000", "42501": self = .forbidden(text)
+    // The database ends, or is not ready yet.
+    case "57P01", "57P02", "57P03": self = .unreachable(text)
     case "3D000": self = .missingDatabase(text)
     case nil
     where text.contains("invalid")

@@ -60,7 +60,7 @@ package final class PostgreSQLStore: RecordStore {
         ?? 0)
     self.server = server
     sharing = try Sharing(server: server, address, connection)
-    readers = ConnectionPool(address)
+    readers = ConnectionPool(address, patience: .seconds(20))
     var contents = StoredContents()
     var lastMessage = 0
     try connection.transaction {

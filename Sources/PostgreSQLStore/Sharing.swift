@@ -52,7 +52,7 @@ final class Sharing: Sendable {
       AND classid::bigint = \(UInt32(bitPattern: lockClass)) \
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       """
-    connections = ConnectionPool(address)
+    connections = ConnectionPool(address, patience: .seconds(3))
     state = NIOLockedValueBox(State())
     let listening = try listen()
     state.withLockedValue { $0.connection = listening }

@@ -111,7 +111,8 @@ def test_counters_never_decrease(start, device):
     def counters():
         return {
             (sample.name, *sorted(sample.labels.items())): sample.value
-            for family in metrics(server).values() if family.type != "gauge" for sample in family.samples}
+            for family in metrics(server).values() if family.type != "gauge" for sample in family.samples
+            if not sample.name.startswith("apns_mock_store_")}  # a store always has something to do
 
     busy(server, device)
     before = counters()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 INCONCLUSIVE = 5
 
 
-def test_pushes_are_answered_and_the_losses_counted(start, failure):
+def test_pushes_are_answered_and_the_losses_counted(failure, start):
     server = start(*stores.flags(failure.place, "--store-failure", "drop", memory_records=2))
     before = [push_once(server)[1] for _ in range(5)]
     wait_until(lambda: len(stores.pushes_view(failure.place)) == 5, "the pushes are written")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 # Refusing
 
 
-def test_pushes_are_refused_until_the_store_works_again(start, failure):
+def test_pushes_are_refused_until_the_store_works_again(failure, start):
     server = start(*stores.flags(failure.place, memory_records=2))
     before = [push_once(server)[1] for _ in range(5)]
     acknowledged, refused = fail(server, failure)
@@ -39,7 +39,7 @@ def test_pushes_are_refused_until_the_store_works_again(start, failure):
     assert page["complete"] and page["evicted"] == 0
 
 
-def test_the_failure_is_shown_everywhere(start, failure):
+def test_the_failure_is_shown_everywhere(failure, start):
     server = start(*stores.flags(failure.place))
     push_once(server)
     assert readiness(server) == (200, {"status": "ready"})
@@ -57,7 +57,7 @@ def test_the_failure_is_shown_everywhere(start, failure):
     assert stores.metric(server, "apns_mock_store_lost_records_total") == 0
 
 
-def test_a_failure_and_its_end_are_logged_once(start, failure):
+def test_a_failure_and_its_end_are_logged_once(failure, start):
     server = start(*stores.flags(failure.place))
     push_once(server)
     fail(server, failure)

@@ -71,7 +71,7 @@ class FullDisk(Failure):
 class StoppedPostgres(Failure):
     """A database that is shut down in an orderly way, and started again."""
 
-    says = "connection"
+    says = "check that PostgreSQL runs"
 
     def __init__(self, _):
         self.postgres = disposable()
