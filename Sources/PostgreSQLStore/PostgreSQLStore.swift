@@ -28,6 +28,7 @@ package final class PostgreSQLStore: RecordStore {
     /// The connection; nil after it was lost.
     var connection: Connection?
     var ids = WrittenIDs()
+    var references = ReferenceCache()
     /// The records and messages up to these are known.
     var lastSeq: Int
     var lastMessage: Int
@@ -90,12 +91,12 @@ package final class PostgreSQLStore: RecordStore {
   private static let connectionNumbers = 10_000_000
 
   package func close() throws {
-    sharing.stop()
     writing.withLockedValue { state in
-      // Other servers need not wait for this one. Its lock is released when its connections are closed.
+      // First, so that other servers do not wait for this one.
       _ = try? state.connection?.query("DELETE FROM server WHERE id = $1", [String(server)])
       state.connection = nil
     }
+    sharing.stop()
     readers.close()
   }
 
@@ -151,7 +152,10 @@ package final class PostgreSQLStore: RecordStore {
         state = former
       }
       do {
-        let result = try write(batch, connection, &state, waitingForOthers)
+        // Before the transaction, for which other servers wait. These rows remain if it fails.
+        let ids = try batch.appended.map { try former.ids.ids(of: $0, connection) }
+        state.ids = former.ids
+        let result = try write(batch, ids, connection, &state, waitingForOthers)
         state.isUnsure = false
         state.hasGap = false
         former = state
@@ -165,9 +169,10 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private func write(
-    _ batch: StoreBatch, _ connection: Connection, _ state: inout WritingState, _ waitingForOthers: (Bool) -> Void
+    _ batch: StoreBatch, _ ids: [WrittenIDs.IDs], _ connection: Connection, _ state: inout WritingState,
+    _ waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
-    try maintain(connection, &state)
+    try maintain(connection, &state, waitingForOthers)
     guard !batch.isEmpty else {
       let row = try Self.contents(connection, locked: false)
       var result = StoreBatch.Result()
@@ -187,7 +192,7 @@ package final class PostgreSQLStore: RecordStore {
       }
       var result = StoreBatch.Result()
       var shared = try changes(through: row, connection, &state)
-      try append(batch.appended, from: shared.firstSeq, connection, &state)
+      try append(batch.appended, ids, from: shared.firstSeq, connection)
       shared.contents.lastSeq += batch.appended.count
       shared.contents.count += batch.appended.count
       for record in batch.appended { shared.contents.bytes += record.storedSize }
@@ -238,10 +243,10 @@ package final class PostgreSQLStore: RecordStore {
       changes.appended = try records(
         of: connection.query(
           "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
-          [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection)
+          [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection, &state.references)
     }
     if lastMessage > state.lastMessage {
-      try readMessages(after: state.lastMessage, through: lastMessage, connection, &changes)
+      try readMessages(after: state.lastMessage, through: lastMessage, connection, &changes, &state.references)
     }
     state.lastSeq = contents.lastSeq
     state.lastMessage = lastMessage
@@ -249,7 +254,8 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private func readMessages(
-    after: Int, through last: Int, _ connection: Connection, _ changes: inout SharedChanges
+    after: Int, through last: Int, _ connection: Connection, _ changes: inout SharedChanges,
+    _ references: inout ReferenceCache
   ) throws {
     let rows = try connection.query(
       "SELECT number, server, kind, body FROM message WHERE number > $1 AND number <= $2 ORDER BY number",
@@ -268,20 +274,19 @@ package final class PostgreSQLStore: RecordStore {
       }
     }
     changes.deleted = Set(changes.deleted).sorted()
-    guard !changed.isEmpty else { return }
+    // After a gap, nothing is in memory that could be changed.
+    if changed.count > recentRecords { changes.hasGap = true }
+    guard !changed.isEmpty, !changes.hasGap else { return }
     changes.changed = try records(
       of: connection.query(
         "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
-        ["{\(changed.joined(separator: ","))}"]), connection)
+        ["{\(changed.joined(separator: ","))}"]), connection, &references)
   }
 
   private func append(
-    _ records: [Record], from first: Int, _ connection: Connection, _ state: inout WritingState
+    _ records: [Record], _ ids: [WrittenIDs.IDs], from first: Int, _ connection: Connection
   ) throws {
     guard !records.isEmpty else { return }
-    // Before COPY begins, because no other command is possible then.
-    var ids: [(connection: Int64, token: Int64?, checks: Int64?)] = []
-    for record in records { ids.append(try state.ids.ids(of: record, connection)) }
     try connection.copy("COPY push (\(CopyRows.columns)) FROM STDIN (FORMAT binary)") { send in
       var rows = CopyRows(server: Int32(server), clockOffset: clockOffset)
       for (index, record) in records.enumerated() {
@@ -399,17 +404,23 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   /// Does what only needs to be done now and then: ends pushes of servers that have died, and forgets old messages.
-  private func maintain(_ connection: Connection, _ state: inout WritingState) throws {
+  private func maintain(
+    _ connection: Connection, _ state: inout WritingState, _ waitingForOthers: (Bool) -> Void
+  ) throws {
     if let last = state.maintainedAt, .now - last < .seconds(2) { return }
     state.maintainedAt = .now
     try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
     try connection.run(
       "DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'")
-    let pending = try connection.query(
-      "SELECT DISTINCT server FROM push WHERE outcome = 'pending' AND server <> $1", [String(server)])
-    guard pending.count > 0 || state.hasGap else { return }
+    let dead = try connection.query(
+      """
+      SELECT 1 FROM push WHERE outcome = 'pending' AND server <> $1 AND server NOT IN (\(sharing.liveServers)) LIMIT 1
+      """, [String(server)])
+    guard dead.count > 0 else { return }
     try connection.transaction {
+      waitingForOthers(true)
       let lastMessage = try Self.contents(connection, locked: true).lastMessage
+      waitingForOthers(false)
       let ended = try connection.query(
         """
         UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending' AND server <> $1 \
@@ -425,13 +436,20 @@ package final class PostgreSQLStore: RecordStore {
 
   private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
 
-  private func records(of rows: Rows, _ connection: Connection) throws -> [Record] {
+  /// Returns the records of rows that `isWanted` accepts.
+  private func records(
+    of rows: Rows, _ connection: Connection, _ references: inout ReferenceCache,
+    where isWanted: (ResultRow) -> Bool = { _ in true }
+  ) throws -> [Record] {
     var reader = StoredRecordReader()
-    return try (0..<rows.count).map { index in
+    var records: [Record] = []
+    for index in 0..<rows.count {
       let row = ResultRow(rows: rows, index: index, clockOffset: clockOffset)
-      let (facts, token, checks) = try references.withLockedValue { try $0.references(of: row, connection) }
-      return reader.record(of: row, connection: facts, token: token, checks: checks)
+      guard isWanted(row) else { continue }
+      let (facts, token, checks) = try references.references(of: row, connection)
+      records.append(reader.record(of: row, connection: facts, token: token, checks: checks))
     }
+    return records
   }
 
   package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
@@ -450,15 +468,10 @@ package final class PostgreSQLStore: RecordStore {
           """, condition.parameters)
         count = rows.count
         if count > 0 { last = rows.number(count - 1, 0).map { Int($0) } }
-        var reader = StoredRecordReader()
-        var records: [Record] = []
-        for index in 0..<count {
-          let row = ResultRow(rows: rows, index: index, clockOffset: clockOffset)
-          guard query.mayMatch(row) else { continue }
-          let (facts, token, checks) = try references.withLockedValue { try $0.references(of: row, connection) }
-          records.append(reader.record(of: row, connection: facts, token: token, checks: checks))
-        }
-        return records
+        // A copy, so that no other query waits for the lock while this one reads from the database.
+        var cache = references.withLockedValue { $0 }
+        defer { references.withLockedValue { $0 = cache } }
+        return try self.records(of: rows, connection, &cache) { query.mayMatch($0) }
       }
       for index in records.indices { guard visit(records[index]) else { return } }
       guard count == limit, let last else { return }

@@ -12,10 +12,11 @@ struct WrittenIDs: Sendable {
   private var checks: [UInt64: Int64] = [:]
   private var names: Set<String> = []
 
+  /// What a row of `push` refers to.
+  typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)
+
   /// Returns the ids of what a record refers to.
-  mutating func ids(
-    of record: Record, _ database: Connection
-  ) throws(PostgreSQLError) -> (connection: Int64, token: Int64?, checks: Int64?) {
+  mutating func ids(of record: Record, _ database: Connection) throws(PostgreSQLError) -> IDs {
     let verdict = record.verdict
     let connection = try id(of: record.connection, database)
     let token: Int64? = if let token = verdict?.token { try id(of: token, database) } else { nil }

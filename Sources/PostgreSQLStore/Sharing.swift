@@ -168,6 +168,13 @@ final class Sharing: Sendable {
     }
     guard !isAlone, wake.wait(timeout: .now() + Self.patience) == .timedOut else { return }
     let silent = state.withLockedValue { $0.awaited[request] ?? [] }
+    let remaining = try connections.use { connection in
+      try connection.query(
+        "SELECT 1 FROM server WHERE id = ANY ($1::int[]) AND \(activeServers)",
+        ["{\(silent.map { String($0) }.joined(separator: ","))}"]
+      ).count
+    }
+    guard remaining > 0 else { return }
     let names = silent.sorted().map { String($0) }.joined(separator: ", ")
     throw StoreUnavailable(problem: "servers that share the store do not write what they have answered: \(names)")
   }
@@ -197,7 +204,7 @@ extension PostgreSQLStore {
 
   package func confirm(_ number: Int) throws {
     try sharing.connections.use {
-      _ = try $0.query("UPDATE server SET applied_message = $1 WHERE id = $2", [String(number), String(server)])
+      _ = try $0.query("UPDATE server SET applied_message = greatest(applied_message, $1) WHERE id = $2", [String(number), String(server)])
     }
   }
 

@@ -161,10 +161,24 @@ final class SharedRequests: Sendable {
         }
       }
     }
-    try await settle(isRequired: true)
+    try await settleAtStart()
     // From now on the other servers wait for this one.
     state.withLockedValue { $0.hasStarted = true }
     try await writer.blocking { [writer, newest] in try writer.store.confirm(newest.withLockedValue { $0 }) }
+    // What was announced in the meantime, without waiting for this server.
+    try await settleAtStart()
+  }
+
+  /// Waits until all announced requests are executed. Another server that does not reply is given up after ten seconds.
+  private func settleAtStart() async throws {
+    for _ in 0..<8 {
+      do {
+        return try await settle(isRequired: true)
+      } catch is StoreUnavailable {
+        try await Task.sleep(for: .milliseconds(250))
+      }
+    }
+    try await settle(isRequired: true)
   }
 
   private func execute(_ command: StoreCommand, _ responder: some HTTPResponder<AdminContext>, _ logger: Logger) async {

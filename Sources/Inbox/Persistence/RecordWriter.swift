@@ -174,9 +174,8 @@ package final class RecordWriter: Sendable {
 
   /// The batch whose writing the answers to all records appended so far wait for; nil if answers need not wait.
   package var batchToAwait: Int? {
-    let isAwaited =
-      options.durability == .answer && !(options.failurePolicy == .drop && failing.load(ordering: .relaxed))
-    guard isAwaited || hasBacklog.load(ordering: .relaxed) else { return nil }
+    if options.failurePolicy == .drop, failing.load(ordering: .relaxed) { return nil }
+    guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) else { return nil }
     return collecting.load(ordering: .acquiring)
   }
 
@@ -292,6 +291,10 @@ package final class RecordWriter: Sendable {
   /// Serial queues, whose threads are not those of Swift's concurrency.
   private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
   private static let watchingQueue = DispatchQueue(label: "store.watching")
+  private let changingQueue = DispatchQueue(label: "store.changing")
+
+  /// Runs `change`, which waits for the database, later and not on the thread that calls.
+  func later(_ change: @escaping @Sendable () -> Void) { changingQueue.async(execute: change) }
 
   /// Calls `receive`, which must return at once, with the commands of all servers, in their order.
   package func receiveCommands(_ receive: @escaping @Sendable ([StoreCommand]) -> Void) {
@@ -406,8 +409,9 @@ package final class RecordWriter: Sendable {
       return false
     }
     let start = ContinuousClock.now
-    if progress.hasGivenUp {
-      discard(batch, of: inbox, atEnd: true)
+    // The rest of what could not be written is not tried.
+    if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
+      discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
       if !isPartial { complete(number) }
       return isPartial
     }

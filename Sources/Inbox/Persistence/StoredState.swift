@@ -233,7 +233,7 @@ extension Inbox.State {
   /// - Parameter limit: The maximum number of new records.
   mutating func takeSharedBatch(limit: Int) -> (batch: StoreBatch, isPartial: Bool)? {
     guard let (records, unkept, hasMore) = outbox?.take(limit: limit),
-      let taken = stored?.takeChanges(limit: limit, isPartial: hasMore)
+      let taken = stored?.takeChanges(limit: min(limit, 512), isPartial: hasMore)
     else { return nil }
     var batch = taken.batch
     batch.appended = records

@@ -146,7 +146,7 @@ package final class Inbox: Sendable {
   }
 
   /// Changes a record, in memory or in the store, and reports it as updated.
-  private func update(_ number: Int, _ change: (inout Record) -> Void) -> Record? {
+  private func update(_ number: Int, _ change: @escaping @Sendable (inout Record) -> Void) -> Record? {
     let (seq, record) = state.withLockedValue { state in
       // A record of the outbox is reported when it is written.
       if let record = state.outbox?.update(number, change) { return (Int?.none, Optional(record)) }
@@ -157,6 +157,13 @@ package final class Inbox: Sendable {
       return (seq, record)
     }
     guard let seq else { return record }
+    if record == nil, isShared, let writer {
+      // The calling event loop must not wait for the database.
+      writer.later { [self] in
+        if writer.update(seq, in: self, change) != nil { notifier.signalUpdated(seq, in: self) }
+      }
+      return nil
+    }
     guard let record = record ?? writer?.update(seq, in: self, change) else { return nil }
     notifier.signalUpdated(seq, in: self)
     if isShared { writer?.didChange() }
@@ -339,7 +346,7 @@ package final class Inbox: Sendable {
       state.outbox?.findings.append((kind, seq, other))
       return true
     }
-    guard !isDeferred, let seq = record(seq: seq)?.seq else { return }
+    guard !isDeferred, let seq = isShared ? self.seq(of: seq) : record(seq: seq)?.seq else { return }
     let other = other.map(self.seq(of:))
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
     notifier.signalUpdated(seq, in: self)

@@ -83,8 +83,9 @@ package final class DeliveryControl: Sendable {
         inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: other)
       case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq)
       case .received(let id, let received):
-        let notification = Notification(received: received, record: inbox.record(seq: received.seq))
         let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
+        if continuations.isEmpty { continue }
+        let notification = Notification(received: received, record: inbox.record(seq: received.seq))
         for continuation in continuations { continuation.yield(notification) }
       }
     }
