@@ -204,7 +204,9 @@ extension PostgreSQLStore {
 
   package func confirm(_ number: Int) throws {
     try sharing.connections.use {
-      _ = try $0.query("UPDATE server SET applied_message = greatest(applied_message, $1) WHERE id = $2", [String(number), String(server)])
+      _ = try $0.query(
+        "UPDATE server SET applied_message = greatest(applied_message, $1) WHERE id = $2",
+        [String(number), String(server)])
     }
   }
 
