@@ -60,6 +60,14 @@ class Response:
         return json.loads(self.body)
 
 
+def chooses_store(flags, environment):
+    """Returns whether a server's flags, variables or config file say where it keeps the inbox."""
+    flags = [str(flag) for flag in flags]
+    files = [pathlib.Path(file) for flag, file in zip(flags, flags[1:]) if flag == "--config"]
+    return ("APNS_MOCK_STORE" in environment or any(flag.startswith("--store") for flag in flags)
+            or any(file.exists() and "store:" in file.read_text(errors="replace") for file in files))
+
+
 class Server:
     """The running program. Several servers may share `certs`; everything else is in `directory`, by default a temporary
     one, in which the program runs. `way` is how clients reach it unless a test overrides it.
@@ -78,7 +86,7 @@ class Server:
         arguments = [str(binary), "serve", "--admin", admin]
         for address in apns:
             arguments += ["--apns", address]
-        if self.default_store and not any(str(flag).startswith("--store") for flag in flags):
+        if self.default_store and not chooses_store(flags, environment or {}):
             arguments += ["--store", self.default_store(self.directory)]
             if "--max-records" not in flags:
                 arguments += ["--max-records", "100000"]
