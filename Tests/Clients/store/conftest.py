@@ -31,14 +31,27 @@ def inbox(postgres):
     return postgres.new_inbox()
 
 
-@pytest.fixture(params=[Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres])
-def failure(request, tmp_path):
-    made = request.param(tmp_path)
+@contextlib.contextmanager
+def way_to_fail(kind, folder):
+    made = kind(folder)
     try:
         yield made
     finally:
         made.end()
         made.close()
+
+
+@pytest.fixture(params=[Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres])
+def failure(request, tmp_path):
+    with way_to_fail(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=[Lock, StoppedPostgres, FrozenPostgres])
+def outage(request, tmp_path):
+    """A failure that begins at once, whatever is written."""
+    with way_to_fail(request.param, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -67,16 +67,16 @@ def test_counts_of_a_server_with_losses_are_inconclusive(start, lock):
     assert verified.returncode == INCONCLUSIVE, verified
 
 
-def test_durable_answers_go_on_while_pushes_are_dropped(start, lock):
-    server = start(*stores.flags(lock.place, "--store-failure", "drop", "--durable", "answer"))
+def test_durable_answers_go_on_while_pushes_are_dropped(outage, start):
+    server = start(*stores.flags(outage.place, "--store-failure", "drop", "--durable", "answer"))
     push_once(server)
-    fail(server, lock)
+    fail(server, outage)
     began = time.monotonic()
     with connect(server) as wire:
         for _ in range(3):
             assert wire.push(push_headers(server, "ab" * 32)).status == 200
     assert time.monotonic() - began < 10
-    recover_with_pushes(server, lock)
+    recover_with_pushes(server, outage)
     assert push_once(server)[0] == 200
 
 

@@ -219,7 +219,7 @@ class Postgres:
             env=environment(PGTZ="UTC", PGCONNECT_TIMEOUT="10", PGOPTIONS=f"-c search_path={schema}"))
 
     def execute(self, sql, *arguments, user=OWNER, database=DATABASE, schema="public"):
-        """Executes SQL in one transaction and returns what psql prints. Each `?` stands for an argument."""
+        """Executes SQL in one transaction and returns what psql prints. Each `?` is replaced by an argument."""
         sql = with_arguments(sql, arguments) if arguments else sql
         done = self._psql(sql, user=user, database=database, schema=schema)
         assert done.returncode == 0, f"{sql}: {done.stderr}"

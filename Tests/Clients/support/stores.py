@@ -38,7 +38,7 @@ def flags(place, *more, memory_records=None):
 
 def pushes_view(place, sql="SELECT * FROM pushes ORDER BY seq", *arguments):
     """Returns rows of the documented view `pushes`, as another program reads them while the server runs. Each `?` in the
-    SQL stands for an argument.
+    SQL is replaced by an argument.
     """
     if isinstance(place, PostgresInbox):
         return place.view(sql, *arguments)
