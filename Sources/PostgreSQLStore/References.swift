@@ -70,62 +70,43 @@ struct WrittenIDs: Sendable {
   }
 }
 
-/// The rows that the rows of `push` refer to, for readers: records share connections and provider tokens, as the
-/// originals did.
-struct ReferenceCache: Sendable {
-  private static let capacity = 4096
-
-  private var connections: [Int64: ConnectionFacts] = [:]
-  private var tokens: [Int64: ProviderToken] = [:]
-  private var checks: [Int64: UInt64] = [:]
-
+extension ReferenceCache {
   /// Returns what a row refers to.
   mutating func references(
     of row: ResultRow, _ database: Connection
-  ) throws(PostgreSQLError) -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
-    let facts = try connection(row.number(.connection) ?? 0, database)
-    let token: ProviderToken? = if let id = row.number(.token) { try token(id, database) } else { nil }
-    let checks: UInt64 = if let id = row.number(.checks) { try checks(id, database) } else { 0 }
-    return (facts, token, checks)
+  ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
+    try references(
+      of: row, connection: { try ConnectionFacts($0, database) }, token: { try ProviderToken($0, database) },
+      checkNames: { id in
+        let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
+        return rows.count == 1 ? rows.text(0, 0) ?? "" : ""
+      })
   }
+}
 
-  private mutating func connection(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> ConnectionFacts {
-    if let known = connections[id] { return known }
+extension ConnectionFacts {
+  fileprivate convenience init(_ id: Int64, _ database: Connection) throws {
     let rows = try database.query(
       """
       SELECT name, listener, environment, client, sni, tls, http, certificate, opened_ns FROM connection WHERE id = $1
       """, [String(id)])
     func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
     func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
-    let facts = ConnectionFacts(
+    self.init(
       id: text(0) ?? "", listener: Int(number(1) ?? 0),
       environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
       http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
       certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: number(8) ?? 0)
-    if connections.count >= Self.capacity { connections.removeAll() }
-    connections[id] = facts
-    return facts
   }
+}
 
-  private mutating func token(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> ProviderToken {
-    if let known = tokens[id] { return known }
+extension ProviderToken {
+  fileprivate convenience init(_ id: Int64, _ database: Connection) throws {
     let rows = try database.query(
       "SELECT key_id, team_id, issued_at, signature FROM provider_token WHERE id = $1", [String(id)])
     func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
-    let token = ProviderToken(
+    self.init(
       keyID: text(0), teamID: text(1), issuedAt: rows.count == 1 ? rows.number(0, 2) : nil,
       signature: text(3).flatMap(ProviderToken.Signature.init) ?? .unchecked)
-    if tokens.count >= Self.capacity { tokens.removeAll() }
-    tokens[id] = token
-    return token
-  }
-
-  private mutating func checks(_ id: Int64, _ database: Connection) throws(PostgreSQLError) -> UInt64 {
-    if let known = checks[id] { return known }
-    let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
-    let names = rows.count == 1 ? rows.text(0, 0) ?? "" : ""
-    let bits = Verdict.checkBits(names: names.split(separator: ","))
-    checks[id] = bits
-    return bits
   }
 }

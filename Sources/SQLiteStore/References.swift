@@ -69,56 +69,35 @@ struct WrittenIDs: Sendable {
   }
 }
 
-/// The rows that the rows of `push` refer to, for readers: records share connections and provider tokens, as the
-/// originals did.
-struct ReferenceCache: Sendable {
-  private static let capacity = 4096
-
-  private var connections: [Int64: ConnectionFacts] = [:]
-  private var tokens: [Int64: ProviderToken] = [:]
-  private var checks: [Int64: UInt64] = [:]
-
+extension ReferenceCache {
   /// Returns what a row refers to.
   mutating func references(
     of row: ResultRow, _ db: Database
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
-    (
-      try connection(row.number(.connection) ?? 0, db), try row.number(.token).map { try token($0, db) },
-      try row.number(.checks).map { try checks($0, db) } ?? 0
-    )
+    try references(
+      of: row, connection: { try ConnectionFacts($0, db) }, token: { try ProviderToken($0, db) },
+      checkNames: { try String.fetchOne(db, sql: "SELECT names FROM check_list WHERE id = ?", arguments: [$0]) ?? "" })
   }
+}
 
-  private mutating func connection(_ id: Int64, _ db: Database) throws -> ConnectionFacts {
-    if let known = connections[id] { return known }
+extension ConnectionFacts {
+  fileprivate convenience init(_ id: Int64, _ db: Database) throws {
     let row = try Row.fetchOne(db, sql: "SELECT * FROM connection WHERE id = ?", arguments: [id]) ?? Row()
     let certificate: String? = row["certificate"]
-    let facts = ConnectionFacts(
+    self.init(
       id: row["name"] ?? "", listener: row["listener"] ?? 0,
       environment: (row["environment"] as String?).flatMap(PushEnvironment.init) ?? .sandbox,
       client: row["client"] ?? "", sni: row["sni"], tls: row["tls"],
       http: (row["http"] as String?).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
       certificate: certificate.flatMap { ProviderCertificate(json: $0) }, openedAt: row["opened_ns"] ?? 0)
-    if connections.count >= Self.capacity { connections.removeAll() }
-    connections[id] = facts
-    return facts
   }
+}
 
-  private mutating func token(_ id: Int64, _ db: Database) throws -> ProviderToken {
-    if let known = tokens[id] { return known }
+extension ProviderToken {
+  fileprivate convenience init(_ id: Int64, _ db: Database) throws {
     let row = try Row.fetchOne(db, sql: "SELECT * FROM provider_token WHERE id = ?", arguments: [id]) ?? Row()
-    let token = ProviderToken(
+    self.init(
       keyID: row["key_id"], teamID: row["team_id"], issuedAt: row["issued_at"],
       signature: (row["signature"] as String?).flatMap(ProviderToken.Signature.init) ?? .unchecked)
-    if tokens.count >= Self.capacity { tokens.removeAll() }
-    tokens[id] = token
-    return token
-  }
-
-  private mutating func checks(_ id: Int64, _ db: Database) throws -> UInt64 {
-    if let known = checks[id] { return known }
-    let names = try String.fetchOne(db, sql: "SELECT names FROM check_list WHERE id = ?", arguments: [id]) ?? ""
-    let bits = Verdict.checkBits(names: names.split(separator: ","))
-    checks[id] = bits
-    return bits
   }
 }

@@ -159,6 +159,45 @@ extension RowReader {
   }
 }
 
+/// What rows of the table `push` refer to, for readers: records share connections and provider tokens, as the originals
+/// did.
+package struct ReferenceCache: Sendable {
+  private static let capacity = 4096
+
+  private var connections: [Int64: ConnectionFacts] = [:]
+  private var tokens: [Int64: ProviderToken] = [:]
+  private var checks: [Int64: UInt64] = [:]
+
+  /// Creates an empty cache.
+  package init() {}
+
+  /// Returns what a row refers to. Calls a function with the id of each part that is not known.
+  ///
+  /// - Parameter checkNames: Returns the names of a list of checks, separated by commas.
+  package mutating func references(
+    of row: some RowReader, connection: (Int64) throws -> ConnectionFacts, token: (Int64) throws -> ProviderToken,
+    checkNames: (Int64) throws -> String
+  ) rethrows -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
+    (
+      try Self.value(row.number(.connection) ?? 0, &connections, connection),
+      try row.number(.token).map { try Self.value($0, &tokens, token) },
+      try row.number(.checks).map { id in
+        try Self.value(id, &checks) { Verdict.checkBits(names: try checkNames($0).split(separator: ",")) }
+      } ?? 0
+    )
+  }
+
+  private static func value<Value>(
+    _ id: Int64, _ known: inout [Int64: Value], _ read: (Int64) throws -> Value
+  ) rethrows -> Value {
+    if let value = known[id] { return value }
+    let value = try read(id)
+    if known.count >= capacity { known.removeAll() }
+    known[id] = value
+    return value
+  }
+}
+
 /// Creates records from rows of the table `push`.
 package struct StoredRecordReader {
   private let arena = RecordArena()
