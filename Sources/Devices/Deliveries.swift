@@ -115,18 +115,20 @@ struct Deliveries: Sendable {
   /// A stored push. APNs stores one for each app on a device (Protocol.md, section 11, documented); pushes to topics
   /// with different suffixes do not replace each other (our inference).
   struct StoredPush: Sendable {
-    var seq: Int
+    var push: DevicePush
     /// Milliseconds since 1970.
     var expiresAt: ServerTime
     var priority: UInt8
-    var collapseKey: UInt64?
-    var isShown: Bool
   }
 
   struct DevicePush: Sendable {
     var seq: Int
     var installation: Index
     var collapseKey: UInt64?
+    /// Whether the device shows it.
+    var isShown = true
+    /// Whether this server has accepted it, so that it updates the record.
+    var isOwn = true
   }
 
   /// The counted pushes of the current period of a budget.
@@ -147,7 +149,7 @@ struct Deliveries: Sendable {
   var earliestExpiry = Int64.max
   var shown: [Index: [DevicePush]] = [:]
   /// The pushes that online devices have not acknowledged yet.
-  var unacknowledged: [Index: (push: DevicePush, due: ServerTime, isShown: Bool)] = [:]
+  var unacknowledged: [Index: (push: DevicePush, due: ServerTime)] = [:]
   var budgets: [BudgetKey: Budget] = [:]
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]

@@ -260,7 +260,7 @@ extension DeviceRegistry.State {
   ) {
     for key in Deliveries.storageKeys(installation) {
       guard let stored = deliveries.storedPushes.removeValue(forKey: key) else { continue }
-      change(stored.seq, to: .discardedUnregisteredFromStorage, now: now, &events)
+      change(stored.push, to: .discardedUnregisteredFromStorage, now: now, &events)
     }
   }
 }

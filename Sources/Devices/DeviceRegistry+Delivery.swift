@@ -65,9 +65,7 @@ extension DeviceRegistry {
         guard result == .delivered else { continue }
         state.deliveries.subscribers[channel]?[installation] = seq
         state.receive(
-          Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: nil), isShown: true, result,
-          now: now,
-          &events)
+          Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: nil), result, now: now, &events)
       }
       return events
     }
@@ -119,36 +117,38 @@ extension DeviceRegistry.State {
     }
   }
 
-  fileprivate mutating func deliver(
-    _ push: AcceptedPush, seq: Int, now: ServerTime, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
+  mutating func deliver(
+    _ push: AcceptedPush, seq: Int, isOwn: Bool = true, now: ServerTime, _ settings: APNSSettings,
+    _ events: inout [DeliveryEvent]
   ) {
     let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
     guard device != DeviceTables.none else { return }
-    let isShown = push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity
+    let received = Deliveries.DevicePush(
+      seq: seq, installation: installation, collapseKey: push.collapseKey,
+      isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity, isOwn: isOwn)
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
       if let former = deliveries.storedPushes[key] {
         if former.expiresAt > now {
-          events.append(.overwrittenInStorage(seq: former.seq, by: seq))
+          events.append(.overwrittenInStorage(seq: former.push.seq, by: seq))
         } else {
-          change(former.seq, to: .discardedExpired, now: now, &events)
+          change(former.push, to: .discardedExpired, now: now, &events)
         }
       }
       let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
       deliveries.storedPushes[key] = Deliveries.StoredPush(
-        seq: seq, expiresAt: expiresAt, priority: push.priority, collapseKey: push.collapseKey, isShown: isShown)
+        push: received, expiresAt: expiresAt, priority: push.priority)
       deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
       if exceedsBudget(push, now: now, settings) {
         // The device has received it, but shows nothing.
-        if push.state == .received { change(seq, to: .delivered, now: now, &events) }
+        if push.state == .received { change(received, to: .delivered, now: now, &events) }
         return events.append(.overBudget(seq: seq))
       }
-      let shown = Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: push.collapseKey)
-      guard push.state == .received else { return receive(shown, isShown: isShown, .delivered, now: now, &events) }
+      guard push.state == .received else { return receive(received, .delivered, now: now, &events) }
       if let former = deliveries.unacknowledged[device] {
         if former.due > now {
           events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
@@ -156,18 +156,16 @@ extension DeviceRegistry.State {
           acknowledge(on: device, &events)
         }
       }
-      deliveries.unacknowledged[device] = (
-        shown, now.addingClamped(settings.acknowledgeAfter.milliseconds), isShown
-      )
+      deliveries.unacknowledged[device] = (received, now.addingClamped(settings.acknowledgeAfter.milliseconds))
     default: break
     }
   }
 
   /// Delivers the push that a device had not acknowledged, at the time of its acknowledgement.
-  fileprivate mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
+  mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
     guard let waiting = deliveries.unacknowledged.removeValue(forKey: device) else { return }
-    change(waiting.push.seq, to: .delivered, now: waiting.due, &events)
-    receive(waiting.push, isShown: waiting.isShown, .delivered, now: waiting.due, &events)
+    change(waiting.push, to: .delivered, now: waiting.due, &events)
+    receive(waiting.push, .delivered, now: waiting.due, &events)
   }
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.
@@ -183,14 +181,13 @@ extension DeviceRegistry.State {
     }
   }
 
-  /// Delivers a push to its device: adds it to the shown notifications if `isShown` is true, and informs the device's
+  /// Delivers a push to its device: adds it to the shown notifications if it is shown, and informs the device's
   /// listeners.
   mutating func receive(
-    _ push: Deliveries.DevicePush, isShown: Bool, _ state: DeliveryState, now: ServerTime,
-    _ events: inout [DeliveryEvent]
+    _ push: Deliveries.DevicePush, _ state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]
   ) {
     let installation = tables.installations[Int(push.installation)]
-    if isShown { deliveries.show(push, on: installation.device) }
+    if push.isShown { deliveries.show(push, on: installation.device) }
     guard !deliveries.watched.isEmpty, deliveries.watched[installation.device] != nil,
       let bundleID = tables.name(installation.name),
       let environment = installation.environment
@@ -201,9 +198,11 @@ extension DeviceRegistry.State {
         ReceivedNotification(seq: push.seq, bundleID: bundleID, environment: environment, time: now, state: state)))
   }
 
-  mutating func change(_ seq: Int, to state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]) {
-    deliveries.add(DeliveryLogEntry(state: state, time: now), to: seq)
-    events.append(.changed(seq: seq, state))
+  mutating func change(
+    _ push: Deliveries.DevicePush, to state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]
+  ) {
+    deliveries.add(DeliveryLogEntry(state: state, time: now), to: push.seq)
+    if push.isOwn { events.append(.changed(seq: push.seq, state)) }
   }
 
   mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: ServerTime) {
@@ -214,7 +213,7 @@ extension DeviceRegistry.State {
     guard deliveries.earliestExpiry <= now else { return }
     for (key, stored) in deliveries.storedPushes where stored.expiresAt <= now {
       deliveries.storedPushes[key] = nil
-      change(stored.seq, to: .discardedExpired, now: now, &events)
+      change(stored.push, to: .discardedExpired, now: now, &events)
     }
     deliveries.earliestExpiry = deliveries.storedPushes.values.map(\.expiresAt).min() ?? .max
   }
@@ -228,7 +227,7 @@ extension DeviceRegistry.State {
         deliveries.storedPushes[key].map { (key, $0) }
       }
       )
-      .sorted(by: { $0.1.seq < $1.1.seq }) {
+      .sorted(by: { $0.1.push.seq < $1.1.push.seq }) {
         let result: DeliveryState
         if app.state == .removed {
           result = .discardedUnregisteredFromStorage
@@ -237,18 +236,15 @@ extension DeviceRegistry.State {
         } else if stored.expiresAt <= now {
           result = .discardedExpired
         } else if isRestricted, stored.priority < 10 {
-          change(stored.seq, to: .storedForPower, now: now, &events)
+          change(stored.push, to: .storedForPower, now: now, &events)
           continue
         } else {
           result = .deliveredFromStorage
         }
         deliveries.storedPushes[key] = nil
-        change(stored.seq, to: result, now: now, &events)
+        change(stored.push, to: result, now: now, &events)
         guard result == .deliveredFromStorage else { continue }
-        receive(
-          Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: stored.collapseKey),
-          isShown: stored.isShown,
-          result, now: now, &events)
+        receive(stored.push, result, now: now, &events)
       }
       releaseBroadcasts(to: installation, app, now: now, &events)
     }
@@ -264,8 +260,8 @@ extension DeviceRegistry.State {
       deliveries.subscribers[channel]?[installation] = stored.seq
       log(.deliveredFromStorage, of: stored.seq, on: app.device, now: now)
       receive(
-        Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: nil), isShown: true,
-        .deliveredFromStorage, now: now, &events)
+        Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: nil), .deliveredFromStorage,
+        now: now, &events)
     }
   }
 }

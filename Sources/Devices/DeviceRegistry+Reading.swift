@@ -107,7 +107,7 @@ extension DeviceRegistry {
       guard let device = state.tables.device(id) else { return nil }
       let stored = state.tables.installations(of: device).flatMap { installation in
         Deliveries.storageKeys(installation).compactMap { key in
-          state.deliveries.storedPushes[key].map { state.tables.shown(seq: $0.seq, installation) }
+          state.deliveries.storedPushes[key].map { state.tables.shown(seq: $0.push.seq, installation) }
         }
       }
       return DeviceContents(

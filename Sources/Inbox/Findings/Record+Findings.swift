@@ -207,11 +207,14 @@ extension Record {
     importedFindingNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
   }
 
+  /// Whether the record was imported from an export.
+  package var isImported: Bool { head { $0.marks }.contains(.hasImportedFindings) }
+
   /// The exported findings that this version knows; nil for a record that was not imported.
   var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
 
   var importedFindingNames: [String]? {
-    guard head({ $0.marks }).contains(.hasImportedFindings) else { return nil }
+    guard isImported else { return nil }
     return withBytes(head { $0.importedFindingsRange }) { packed in
       var names: [String] = []
       HeaderList.forEachField(in: packed) { name, _ in

@@ -108,6 +108,7 @@ package final class RecordWriter: Sendable {
     var readProblem: String?
     var receiveCommands: (@Sendable ([StoreCommand]) -> Void)?
     var unreceivedCommands: [StoreCommand] = []
+    var receiveRecords: (@Sendable (_ appended: [Record], _ changed: [Record]) -> Void)?
   }
 
   /// What only the thread that writes uses.
@@ -304,6 +305,14 @@ package final class RecordWriter: Sendable {
       if !state.unreceivedCommands.isEmpty { receive(state.unreceivedCommands) }
       state.unreceivedCommands = []
     }
+  }
+
+  /// Calls `receive` with the records that other servers have appended or changed from now on, in their order. No other
+  /// record is written meanwhile.
+  package func receiveRecords(
+    _ receive: @escaping @Sendable (_ appended: [Record], _ changed: [Record]) -> Void
+  ) {
+    state.withLockedValue { $0.receiveRecords = receive }
   }
 
   /// Waits until all changes made so far are written.
@@ -521,6 +530,10 @@ package final class RecordWriter: Sendable {
       return state.outbox?.findings ?? []
     }
     for finding in findings { inbox.addDeliveryFinding(finding.kind, seq: finding.number, by: finding.other) }
+    if !changes.appended.isEmpty || !changes.changed.isEmpty {
+      let appended = changes.appended.filter { $0.seq > contents.emptiedThrough }
+      state.withLockedValue(\.receiveRecords)?(appended, changes.changed)
+    }
     if !changes.commands.isEmpty {
       state.withLockedValue { state in
         guard let receive = state.receiveCommands else { return state.unreceivedCommands += changes.commands }

@@ -62,7 +62,9 @@ extension Record {
   }
 
   /// Calls `read` with the packed header fields and the kept part of the body in one buffer, and with the body alone.
-  func withContents<Result>(_ read: (UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result) -> Result {
+  package func withContents<Result>(_ read: (UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result)
+    -> Result
+  {
     let body = head { $0.bodyRange }
     return withBytes(0..<body.upperBound) { read($0, UnsafeRawBufferPointer(rebasing: $0[body])) }
   }

@@ -111,6 +111,19 @@ struct AcceptedBroadcast {
   let storagePolicy: StoragePolicy
 }
 
+extension AcceptedBroadcast {
+  /// Creates the description of a recorded broadcast; nil if its channel does not exist any more.
+  init?(_ record: Record, in channels: ChannelRegistry) {
+    let (facts, headers) = (record.facts, record.request.headers)
+    guard let bundleID = facts.topic, let id = headers["apns-channel-id"] else { return nil }
+    channel = ChannelName(
+      bundleID: headers.string(bundleID), environment: record.connection.environment, id: id)
+    guard let storagePolicy = channels.storagePolicy(of: channel) else { return nil }
+    self.storagePolicy = storagePolicy
+    expiration = facts.expiration ?? 0
+  }
+}
+
 extension ServerState {
   /// Delivers a broadcast to the subscribers of its channel.
   ///

@@ -503,19 +503,12 @@ final class PushProcessor {
 
   /// Returns the properties of an accepted push that its delivery depends on.
   func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
-    let collapseKey = facts.collapseID.map { id in
-      request.headers.bytes.withUnsafeBytes { PushKey(apnsID: UnsafeRawBufferPointer(rebasing: $0[id.indices])).number }
+    request.headers.bytes.withUnsafeBytes { headers in
+      request.body.withUnsafeBytes {
+        AcceptedPush(facts, headers: headers, body: $0, to: device, activePolicy.settings)
+      }
     }
-    let settings = activePolicy.settings
-    let startsActivity =
-      facts.pushType == .liveactivity && (settings.pushToStartBudget ?? settings.liveActivityBudget) != nil
-      && request.body.withUnsafeBytes { Self.event?.value(in: $0) } == .text("start")
-    return AcceptedPush(
-      target: device.reference, expiration: facts.expiration, priority: facts.priority,
-      pushType: facts.pushType, collapseKey: collapseKey, startsActivity: startsActivity)
   }
-
-  private static let event = JSONPointer("/aps/event")
 
   /// A push's identity.
   struct Identity {

@@ -57,6 +57,7 @@ public final class MockServer: Sendable {
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
+    state.followDeliveries()
     try await beforeListening(state)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,

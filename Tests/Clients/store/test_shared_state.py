@@ -204,18 +204,17 @@ def test_fixtures_and_actions_on_devices(directed, device):
         assert push(one, device) == (410, "Unregistered")
 
 
-@pytest.mark.xfail(strict=True, reason="deliveries are known to the server that has made them only")
 def test_an_app_that_is_found_to_be_gone(directed, device):
     """What one server learns from a push, the other knows."""
     server, other = directed
     server.api("PUT", "/fixtures", fixtures(device))
     server.api("POST", "/devices/anna/uninstall", {"bundle_id": APP})
     push(server, device)
+    assert other.api("GET", "/devices/anna") == server.api("GET", "/devices/anna")
     assert push(server, device) == push(other, device) == (410, "Unregistered")
     assert other.api("GET", "/devices/anna") == server.api("GET", "/devices/anna")
 
 
-@pytest.mark.xfail(strict=True, reason="deliveries are known to the server that has made them only")
 def test_what_a_device_shows(directed, device):
     """Of the pushes to both servers."""
     server, other = directed
@@ -224,6 +223,55 @@ def test_what_a_device_shows(directed, device):
         assert push(one, device) == (200, None)
     shown = [one.api("GET", "/devices/anna/notifications")["items"] for one in directed]
     assert len(shown[0]) == len(shown[1]) == 2
+
+
+def test_a_notification_that_replaces_another(directed, device):
+    """With the same collapse id, on the other server."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    for one in directed:
+        assert push(one, device, apns_collapse_id="score") == (200, None)
+        shown = [[each["seq"] for each in notifications(every)] for every in directed]
+        assert shown[0] == shown[1] == [one.pushes(device_token=device)[-1]["seq"]]
+
+
+def test_a_stored_push_that_another_replaces(directed, device):
+    """APNs stores one push for an app: the device gets the newer one, and the older one has a finding."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    server.api("POST", "/devices/anna/offline", {})
+    for one in directed:
+        assert push(one, device) == (200, None)
+        assert stored(server) == stored(other)
+    _, second = other.pushes(device_token=device)
+    for one in directed:
+        assert stored(one) == [second["seq"]]
+        assert "overwritten-in-storage" in one.pushes(device_token=device)[0]["findings"]
+    server.api("POST", "/devices/anna/online", {})
+    for one in directed:
+        assert [each["seq"] for each in notifications(one)] == [second["seq"]] and not stored(one)
+
+
+def test_a_delayed_push(directed, device):
+    """The other server delivers it when it is accepted."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    server.api("POST", "/rules", {"name": "later", "do": {"delay": {"fixed": "500ms"}}})
+    with connect(server) as wire:
+        wire.open(push_headers(server, device), b'{"aps":{"alert":"late"}}')
+        wire.ping()
+        wait_until(lambda: other.record(device)["outcome"] == "pending", lambda: other.record(device), 5)
+        assert not notifications(other)
+        wait_until(lambda: len(notifications(other)) == 1, lambda: notifications(other), 5)
+    assert notifications(server) == notifications(other)
+
+
+def notifications(server):
+    return server.api("GET", "/devices/anna/notifications")["items"]
+
+
+def stored(server):
+    return server.api("GET", "/devices/anna/notifications")["stored"]
 
 
 def test_a_device_that_is_offline(directed, device):
