@@ -480,6 +480,16 @@ package final class PostgreSQLStore: RecordStore {
     }
   }
 
+  package func count(_ query: StoreQuery, limit: Int) throws -> Int {
+    let condition = SQLCondition(query)
+    return try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) ORDER BY seq DESC LIMIT \(limit)) AS found",
+        condition.parameters)
+      return Int(rows.number(0, 0) ?? 0)
+    }
+  }
+
   /// The maximum number of matches of an index that are listed; more of them are searched like any other condition.
   private static let indexLimit = 50_000
 

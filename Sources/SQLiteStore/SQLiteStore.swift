@@ -254,6 +254,15 @@ package final class SQLiteStore: RecordStore {
     }
   }
 
+  package func count(_ query: StoreQuery, limit: Int) throws -> Int {
+    let condition = SQLCondition(query)
+    return try pool.unsafeRead { db in
+      try Int.fetchOne(
+        db, sql: "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) ORDER BY seq DESC LIMIT ?)",
+        arguments: condition.arguments + [limit]) ?? 0
+    }
+  }
+
   package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
     try pool.unsafeRead { try Blocks($0).parts(of: query, span: span) }
   }

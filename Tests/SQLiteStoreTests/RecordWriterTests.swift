@@ -27,6 +27,7 @@ import Testing
       return StoreBatch.Result()
     }
     func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws { throw Failure() }
+    func count(_ query: StoreQuery, limit: Int) throws -> Int { throw Failure() }
     func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] { throw Failure() }
     func contains(name: String) throws -> Bool { false }
     func close() throws {}

@@ -64,11 +64,18 @@ import Testing
           #expect(try await stored.inbox.records(query).map(\.seq) == expected, "\(query)")
           continue
         }
-        let newest = try PageQuery(
-          query + [("order", "desc"), ("limit", "7"), ("count", "exact")],
-          in: FilterContext(now: Push.noon, snapshot: stored.inbox.snapshot()))
-        let page = try await stored.inbox.snapshot().pageInSlices(newest)
-        #expect(page.items.map(\.seq) == Array(expected.suffix(7).reversed()) && page.matched == expected.count)
+        for (order, limit, count) in [
+          ("desc", 7, "exact"), ("desc", 0, "exact"), ("asc", 5, "exact"), ("asc", 20, nil), ("desc", 1000, nil),
+        ] {
+          let page = try await stored.inbox.snapshot().pageInSlices(
+            PageQuery(
+              query + [("order", order), ("limit", "\(limit)")]
+                + (count.map { [("count", $0)] } ?? []),
+              in: FilterContext(now: Push.noon, snapshot: stored.inbox.snapshot())))
+          let first = (order == "asc" ? expected : expected.reversed()).prefix(limit)
+          #expect(page.items.map(\.seq) == Array(first) && page.matched == expected.count, "\(query) \(order) \(limit)")
+          #expect(limit == 0 || (page.next != nil) == (first.count < expected.count))
+        }
       }
       #expect(stored.inbox.snapshot().count == Self.count - 103)
       try stored.reopen()

@@ -119,6 +119,14 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
     }
   }
 
+  /// Whether the values are those that a filter compares, and no index finds them.
+  var isComparedExactly: Bool {
+    switch self {
+    case .kind, .outcome, .status, .reason, .topic, .priority, .attempt, .receivedAt: true
+    default: false
+    }
+  }
+
   /// Whether the column contains bytes that are not text.
   package var isBytes: Bool { self == .headers || self == .payload }
 

@@ -23,6 +23,9 @@ package protocol RecordStore: Sendable {
   /// match the conditions of the query, never fewer.
   func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws
 
+  /// Returns the number of records that meet the conditions of `query`, or `limit` if there are more.
+  func count(_ query: StoreQuery, limit: Int) throws -> Int
+
   /// Returns parts of a range that contain all records that match `query`, in ascending order.
   ///
   /// - Parameter span: The number of `seq` values that a part covers at most, unless an index finds its records.
@@ -185,12 +188,20 @@ package struct StoreQuery: Sendable {
   package private(set) var conditions: [ColumnCondition]
   /// The filter that the records are compared with afterwards.
   private let filter: Filter
+  /// Whether every record that meets the conditions matches, so that the database can count the matches.
+  let isExact: Bool
 
   /// - Parameter usesResults: Whether there are conditions on columns that may have changed since they were written.
   init(_ selection: Selection, after: Int, before: Int, newestFirst: Bool = false, usesResults: Bool = true) {
     (self.after, self.before, self.newestFirst) = (after, before, newestFirst)
     filter = selection.filter
     conditions = selection.filter.groups.flatMap { ColumnCondition.conditions(of: $0.conditions) }
+    let areComplete =
+      selection.filter.seqs == nil
+      && selection.filter.groups.allSatisfy {
+        ColumnCondition.areExact($0.conditions)
+      }
+    isExact = areComplete && (usesResults || !conditions.contains { RecordColumn.changing.contains($0.column) })
     if !usesResults { conditions.removeAll { RecordColumn.changing.contains($0.column) } }
     if selection.isOfPushesOnly {
       conditions.append(ColumnCondition(column: .kind, test: .texts([RequestKind.push.rawValue], foldsCase: false)))
@@ -254,6 +265,16 @@ package struct ColumnCondition: Sendable {
     return [(field.wanted, false), (field.unwanted, true)].compactMap { tests, isNegated in
       guard !tests.isEmpty, tests.values.isEmpty, let test = test(column, tests) else { return nil }
       return ColumnCondition(column: column, test: test, isNegated: isNegated)
+    }
+  }
+
+  /// Returns whether a field meets its conditions if its column does.
+  static func areExact(_ field: FieldConditions) -> Bool {
+    guard let column = RecordColumn(field.subject), column.isComparedExactly else { return false }
+    return [field.wanted, field.unwanted].allSatisfy { tests in
+      tests.isEmpty
+        || tests.values.isEmpty && test(column, tests) != nil
+          && Set(tests.texts.map(\.foldsCase)).count < 2
     }
   }
 

@@ -42,6 +42,35 @@ struct SnapshotRecords: Sendable {
     (stored?.slices(of: selection) ?? []) + recent.slices(of: selection)
   }
 
+  /// Whether the store can count the selected records without reading them.
+  func canCount(_ selection: Selection) -> Bool { stored?.query(of: selection).isExact ?? false }
+
+  /// Counts the selected records. The store must be able to.
+  ///
+  /// - Parameter limit: The number of matches after which counting ends, as it does after some hundred milliseconds;
+  ///   nil to count all.
+  /// - Throws: `CancellationError` if the task was cancelled; `StoreUnavailable` if the store cannot be read.
+  func count(of selection: Selection, limit: Int?) async throws -> (count: Int, isComplete: Bool) {
+    var count = 0
+    let maxCount = limit ?? .max
+    recent.forEach(in: selection) { _ in
+      count += 1
+      return count < maxCount
+    }
+    let ranges = stored?.countingRanges(of: selection) ?? []
+    for (number, range) in ranges.enumerated() {
+      try Task.checkCancellation()
+      guard count < maxCount, limit == nil || number < Self.quickRanges else { return (count, false) }
+      count += stored?.count(of: range.part(of: selection), limit: maxCount - count) ?? 0
+      try checkFailure()
+      await Task.yield()
+    }
+    return (count, count < maxCount)
+  }
+
+  /// The number of ranges of a store that are counted unless all are to be.
+  private static let quickRanges = 4
+
   /// Checks that the store could be read so far, so that no record is missing.
   func checkFailure() throws(StoreUnavailable) {
     if let problem = stored?.failure.problem { throw StoreUnavailable(problem: problem) }
@@ -108,12 +137,43 @@ struct StoredRecords: Sendable {
           return visit(record)
         }
       }
-      if writer.emptiedThrough > self.after {
-        throw StoreUnavailable(problem: "the inbox was emptied during the request")
-      }
+      try checkNotEmptied()
     } catch {
       report(error)
     }
+  }
+
+  /// The number of `seq` values whose records the database counts without suspending: some ten milliseconds.
+  private static let countingSpan = 65_536
+
+  /// Returns the ranges whose matches the database counts one after the other, newest first.
+  func countingRanges(of selection: Selection) -> [RecordSlice] {
+    let (after, before) = (max(after, selection.after), min(before, selection.before))
+    return stride(from: before, to: after + 1, by: -Self.countingSpan).map { end in
+      RecordSlice(after: max(after, end - 1 - Self.countingSpan), before: end)
+    }
+  }
+
+  /// Returns the number of records that match, or `limit` if there are more.
+  func count(of selection: Selection, limit: Int) -> Int {
+    do {
+      let count = try writer.store.count(query(of: selection), limit: limit)
+      try checkNotEmptied()
+      return count
+    } catch {
+      report(error)
+      return 0
+    }
+  }
+
+  /// Returns the query for the records of a selection.
+  func query(of selection: Selection) -> StoreQuery {
+    StoreQuery(selection, after: selection.after, before: selection.before, usesResults: changes.isEmpty)
+  }
+
+  private func checkNotEmptied() throws(StoreUnavailable) {
+    guard writer.emptiedThrough > after else { return }
+    throw StoreUnavailable(problem: "the inbox was emptied during the request")
   }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.

@@ -29,16 +29,26 @@ package struct InboxSnapshot: Sendable {
   ///
   /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
   package func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
-    var page = PageBuilder(query)
+    let isCountable = records.canCount(query.selection)
+    var page = PageBuilder(query, stopsWhenFull: isCountable)
     let isLong = records.stored != nil && !query.countsExactly
-    try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
-      page.add(part, of: records)
-      page.examined += 1
-      guard isLong, page.isFull, page.matched > PageQuery.quickCount || page.examined > Self.quickSlices else {
-        return true
+    if !page.hasStopped {
+      try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
+        page.add(part, of: records)
+        if page.hasStopped { return false }
+        page.examined += 1
+        guard isLong, page.isFull, page.matched > PageQuery.quickCount || page.examined > Self.quickSlices else {
+          return true
+        }
+        page.isCounted = false
+        return false
       }
-      page.isCounted = false
-      return false
+    }
+    if page.hasStopped {
+      let found = try await records.count(
+        of: page.rest, limit: query.countsExactly ? nil : PageQuery.quickCount + 1 - page.matched)
+      page.matched += found.count
+      page.isCounted = found.isComplete
     }
     return page.page(of: self)
   }
@@ -109,7 +119,9 @@ package struct InboxSnapshot: Sendable {
   private struct PageBuilder {
     let query: PageQuery
     private var items: [Record] = []
-    private(set) var matched = 0
+    var matched = 0
+    /// Whether the records after those of the page are not added, because the database counts them.
+    private let stopsWhenFull: Bool
     /// The number of slices that were examined.
     var examined = 0
     /// Whether `matched` is the number of all matches.
@@ -118,13 +130,24 @@ package struct InboxSnapshot: Sendable {
     /// Whether the page has as many records as it may.
     var isFull: Bool { query.limit > 0 && items.count >= query.limit }
 
-    init(_ query: PageQuery) { self.query = query }
+    init(_ query: PageQuery, stopsWhenFull: Bool = false) { (self.query, self.stopsWhenFull) = (query, stopsWhenFull) }
+
+    /// Whether only the number of the remaining matches is missing.
+    var hasStopped: Bool { stopsWhenFull && items.count >= query.limit }
+
+    /// The records after those of the page.
+    var rest: Selection {
+      var rest = query.selection
+      guard let last = items.last?.seq else { return rest }
+      if query.order == .descending { rest.before = last } else { rest.after = last }
+      return rest
+    }
 
     mutating func add(_ selection: Selection, of records: SnapshotRecords) {
       records.forEach(in: selection, newestFirst: query.order == .descending) { record in
         matched += 1
         if items.count < query.limit { items.append(copy record) }
-        return true
+        return !hasStopped
       }
     }
 
