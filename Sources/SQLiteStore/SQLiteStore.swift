@@ -42,12 +42,11 @@ package final class SQLiteStore: RecordStore {
       configuration.busyMode = .timeout(0.5)
       configuration.maximumReaderCount = 4
       configuration.prepareDatabase { db in
-        try db.execute(
-          sql:
-            "PRAGMA synchronous = \(isDurable ? "FULL" : "NORMAL"); PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000"
-        )
+        try db.execute(sql: "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000")
       }
       pool = try DatabasePool(path: path, configuration: configuration)
+      // GRDB has set NORMAL, with which a loss of power may undo the newest transactions.
+      if isDurable { try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") } }
       try Self.migrate(pool, path: path, report)
       initialContents = try pool.writeWithoutTransaction { db in
         // These pushes were waiting for their response when the server ended.
