@@ -7,27 +7,30 @@ internal import Notation
 /// instead of 1.5 s.
 package struct FieldPrefilter: Sendable {
   private var literals: [JSONLiteral] = []
-  /// Whether the texts may occur in header fields too.
-  private var includesHeaders = false
+  /// Whether the texts may occur in header fields, and in the body.
+  package private(set) var (searchesHeaders, searchesBody) = (false, true)
 
   /// Creates a prefilter that rules out nothing.
   package init() {}
 
-  /// Creates the prefilter of conditions. It rules out nothing if they are not about the text or the payload, or if a
-  /// test holds for pushes that have no text in common.
+  /// Creates the prefilter of conditions. It rules out nothing if they are not about the text, the payload or header
+  /// fields, or if a test holds for pushes that have no text in common.
   package init(_ conditions: FieldConditions) {
     let tests = conditions.wanted.isEmpty ? conditions.unwanted : conditions.wanted
     let literals: [JSONLiteral?]
     switch conditions.subject {
     case .field(.text):
       literals = tests.texts.map(Self.literal(anywhere:))
-      includesHeaders = true
+      searchesHeaders = true
     case .payload(let pointer):
       let name = pointer.lastMemberName.flatMap {
         JSONLiteral($0, foldsCase: false, startsString: true, endsString: true)
       }
       literals = tests.values.map { $0.payloadLiteral ?? name }
-    case .field, .header: literals = []
+    case .header(let name):
+      literals = [JSONLiteral(name.utf8, foldsCase: false)]
+      (searchesHeaders, searchesBody) = (true, false)
+    case .field: literals = []
     }
     guard literals.count <= Self.limit, !literals.contains(where: { $0 == nil }) else { return }
     self.literals = literals.compactMap(\.self)
@@ -47,7 +50,7 @@ package struct FieldPrefilter: Sendable {
   ///   - body: The body.
   @inline(__always)
   package borrowing func mayHold(in contents: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) -> Bool {
-    isEmpty || literals.containsElement { $0.mayOccur(in: includesHeaders ? contents : body, decoding: body) }
+    isEmpty || literals.containsElement { $0.mayOccur(in: searchesHeaders ? contents : body, decoding: body) }
   }
 
   /// Returns the same for header fields and a body that are not in one buffer.
@@ -55,7 +58,8 @@ package struct FieldPrefilter: Sendable {
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
     return isEmpty
       || literals.containsElement {
-        $0.mayOccur(in: body, decoding: body) || includesHeaders && $0.mayOccur(in: headers, decoding: nothing)
+        searchesBody && $0.mayOccur(in: body, decoding: body)
+          || searchesHeaders && $0.mayOccur(in: headers, decoding: nothing)
       }
   }
 

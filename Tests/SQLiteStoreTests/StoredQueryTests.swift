@@ -39,7 +39,8 @@ import Testing
     [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")],
     [("accepted", "false")],
     [("since", "2026-01-31T12:30:00Z")], [("until", "2026-01-31T12:01:00Z")], [("attempt", "1")], [("size", ">30B")],
-    [("header.x-n", "4500")], [("text", "push 19")], [("q", "payload./aps/alert:\"push 7\"")],
+    [("header.x-n", "4500")], [("header.x-n", "45*")], [("q", "!header.x-n:9")], [("text", "push 19")],
+    [("q", "payload./aps/alert:\"push 7\"")],
     [("seqs", "3,4090-4100,4499")],
     [("after", "4095"), ("before", "4098")], [("is", "duplicate")], [("listener", "2"), ("text", "push 1999")],
   ]

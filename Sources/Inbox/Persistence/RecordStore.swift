@@ -208,6 +208,13 @@ package struct StoreQuery: Sendable {
     }
   }
 
+  /// Whether `mayMatch` reads the header fields, and the payload.
+  package var readsContents: (headers: Bool, payload: Bool) {
+    let prefilters = filter.groups.lazy.filter { !$0.conditions.matchesMissingValue && !$0.prefilter.isEmpty }.map(
+      \.prefilter)
+    return (prefilters.contains(where: \.searchesHeaders), prefilters.contains(where: \.searchesBody))
+  }
+
   /// Returns false only if no record with these contents matches. The test takes less time than creating the record.
   package func mayMatch(headers: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     filter.groups.allSatisfy {
