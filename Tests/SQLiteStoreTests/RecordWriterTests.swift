@@ -1,3 +1,4 @@
+import Dispatch
 import Inbox
 import NIOConcurrencyHelpers
 import Testing
@@ -11,6 +12,8 @@ import Testing
     let place = "test"
     let initialContents = StoredContents()
     private let state = NIOLockedValueBox((fails: false, written: [Int]()))
+    /// Taken by a test to make the store wait.
+    let disk = DispatchSemaphore(value: 1)
 
     var fails: Bool {
       get { state.withLockedValue { $0.fails } }
@@ -20,6 +23,8 @@ import Testing
 
     func write(_ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result {
       let seqs = batch.appended.map(\.seq)
+      disk.wait()
+      disk.signal()
       try state.withLockedValue { state in
         if state.fails { throw Failure() }
         state.written += seqs
@@ -49,6 +54,8 @@ import Testing
     for _ in 0..<1000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
     #expect(condition())
   }
+
+  private static func stop(_ disk: DispatchSemaphore) { disk.wait() }
 
   @Test func answersWaitForTheirBatch() async throws {
     let store = FailingStore()
@@ -95,6 +102,27 @@ import Testing
     store.fails = false
     inbox.append(Push.record(4))
     try await Self.wait { store.written == [1, 4] && writer.figures.problem == nil }
+    try writer.stop()
+  }
+
+  /// While the database does not answer, the memory of pushes that will be dropped is limited.
+  @Test func dropsAtOnceWhatIsTooMuch() async throws {
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
+    inbox.append(Push.record(1))
+    try await Self.wait { store.written == [1] }
+    Self.stop(store.disk)
+    inbox.append(Push.record(2))
+    try await Self.wait { writer.figures.problem != nil }
+    for number in 1...12_000 { inbox.append(Push.record(number)) }
+    #expect(writer.figures.lost == 2_001 && inbox.snapshot().count == 10_001)
+    store.disk.signal()
+    try await Self.wait { inbox.waitingRecords == 0 }
+    let snapshot = inbox.snapshot()
+    #expect(snapshot.count == 10_001 && snapshot.evicted == 2_001 && snapshot.lastSeq == 12_002)
+    #expect(store.written.count == 10_001)
+    inbox.append(Push.record(1))
+    try await Self.wait { store.written.last == 12_003 }
     try writer.stop()
   }
 

@@ -17,8 +17,12 @@ final class SharedRequests: Sendable {
   /// The maximum size of the body of a request, in bytes.
   private static let bodyLimit = 64 << 20
 
+  /// The maximum number of responses that are kept.
+  private static let responseLimit = 64
+
   private struct State {
-    /// The responses to requests that this server has received, until they are fetched.
+    /// The responses to requests that this server has received, until they are fetched. A few may never be: for requests
+    /// that were given up.
     var responses: [Int: Response] = [:]
     var waiting: [Int: CheckedContinuation<Response, Never>] = [:]
     var work: AsyncStream<Work>.Continuation?
@@ -207,6 +211,9 @@ final class SharedRequests: Sendable {
     let waiting = state.withLockedValue { state -> CheckedContinuation<Response, Never>? in
       if let waiting = state.waiting.removeValue(forKey: command.number) { return waiting }
       state.responses[command.number] = response
+      if state.responses.count > Self.responseLimit, let oldest = state.responses.keys.min() {
+        state.responses[oldest] = nil
+      }
       return nil
     }
     waiting?.resume(returning: response)

@@ -180,6 +180,16 @@ package final class RecordWriter: Sendable {
     return collecting.load(ordering: .acquiring)
   }
 
+  /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
+  func loses(_ records: borrowing [Record], waiting: Int) -> Bool {
+    guard options.failurePolicy == .drop, failing.load(ordering: .relaxed), waiting >= Self.backlogLimit else {
+      return false
+    }
+    let count = records.count
+    state.withLockedValue { $0.figures.lost += count }
+    return true
+  }
+
   /// Whether many records wait to be written.
   var isBehind: Bool { hasBacklog.load(ordering: .relaxed) }
 

@@ -99,7 +99,11 @@ package final class Inbox: Sendable {
       state.nextSeq += records.count
       if isCounted {
         state.counts.add(records)
-        if recording != .all { discardUnkept(from: &records, &state) }
+        if writer?.loses(records, waiting: state.waitingRecords - records.count) ?? false {
+          discard(from: &records, &state) { _ in true }
+        } else if recording != .all {
+          discard(from: &records, &state) { !recording.keeps($0.pushKey) }
+        }
       }
       state.stored?.add(records)
       state.records.append(moving: &records)
@@ -112,13 +116,18 @@ package final class Inbox: Sendable {
 
   private func appendToOutbox(_ records: inout [Record], isCounted: Bool) -> Int {
     state.withLockedValue { state in
+      let areLost = isCounted && writer?.loses(records, waiting: state.waitingRecords) ?? false
       if isCounted {
         state.counts.add(records)
-        if recording != .all { state.counts.addEvicted(records.count { !recording.keeps($0.pushKey) }) }
+        if areLost || recording != .all {
+          state.counts.addEvicted(records.count { areLost || !recording.keeps($0.pushKey) })
+        }
       }
       let count = records.count
       let first =
-        state.outbox?.append(&records) { [recording] in !isCounted || recording.keeps($0.pushKey) } ?? 0
+        state.outbox?.append(&records) { [recording] in
+          !areLost && (!isCounted || recording.keeps($0.pushKey))
+        } ?? 0
       if !isCounted {
         // For the result of an import.
         state.outbox?.rememberSeq(of: first)
@@ -204,10 +213,12 @@ package final class Inbox: Sendable {
     return first...max(first, last)
   }
 
-  /// Removes the records that `recording` does not keep.
-  private func discardUnkept(from records: inout [Record], _ state: inout State) {
+  /// Removes new records that are not kept.
+  private func discard(
+    from records: inout [Record], _ state: inout State, where isDiscarded: (borrowing Record) -> Bool
+  ) {
     records.removeAll { record in
-      guard !recording.keeps(record.pushKey) else { return false }
+      guard isDiscarded(record) else { return false }
       state.evicted += 1
       state.counts.addEvicted()
       state.lastEvicted = record.seq
