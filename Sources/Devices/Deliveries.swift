@@ -1,4 +1,4 @@
-internal import Notation
+package import Notation
 package import APNSRules
 
 /// The properties of an accepted push to a registered token that its delivery depends on.
@@ -17,13 +17,15 @@ package struct AcceptedPush: Sendable {
   package let collapseKey: UInt64?
   /// Whether the push starts a Live Activity.
   package let startsActivity: Bool
+  /// When the push arrived, in monotonic nanoseconds of machine time.
+  package let arrivedAt: MonotonicTime
   /// The state that follows from the push and its device; set by `DeviceRegistry.deliver`.
   package internal(set) var state = DeliveryState.received
 
   /// Creates a description of an accepted push.
   package init(
     target: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
-    collapseKey: UInt64? = nil, startsActivity: Bool = false
+    collapseKey: UInt64? = nil, startsActivity: Bool = false, arrivedAt: MonotonicTime = 0
   ) {
     self.target = target
     self.expiration = expiration
@@ -31,6 +33,7 @@ package struct AcceptedPush: Sendable {
     self.pushType = pushType
     self.collapseKey = collapseKey
     self.startsActivity = startsActivity
+    self.arrivedAt = arrivedAt
   }
 
   /// Returns the push with the position of its record.
@@ -122,13 +125,25 @@ struct Deliveries: Sendable {
   }
 
   struct DevicePush: Sendable {
+    /// If several servers share the inbox, the number of an own push before it has a `seq`.
     var seq: Int
+    var arrivedAt: MonotonicTime
     var installation: Index
     var collapseKey: UInt64?
     /// Whether the device shows it.
     var isShown = true
     /// Whether this server has accepted it, so that it updates the record.
     var isOwn = true
+
+    var arrival: Arrival { Arrival(time: arrivedAt, seq: seq) }
+  }
+
+  /// When a push arrived, to compare pushes of several servers. Pushes of one server may have the same time.
+  struct Arrival: Comparable {
+    var time: MonotonicTime
+    var seq: Int
+
+    static func < (one: Arrival, other: Arrival) -> Bool { (one.time, one.seq) < (other.time, other.seq) }
   }
 
   /// The counted pushes of the current period of a budget.
@@ -154,9 +169,9 @@ struct Deliveries: Sendable {
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]
   /// The newest broadcast that each subscriber of a channel has received.
-  var subscribers: [ChannelName: [Index: Int]] = [:]
+  var subscribers: [ChannelName: [Index: Arrival]] = [:]
   /// The newest broadcast of a channel that stores one.
-  var storedBroadcasts: [ChannelName: (seq: Int, expiresAt: ServerTime)] = [:]
+  var storedBroadcasts: [ChannelName: (arrival: Arrival, expiresAt: ServerTime)] = [:]
   /// The logs of pushes whose state changed after they were recorded.
   private(set) var log: [Int: [DeliveryLogEntry]] = [:]
   private var logOrder: [Int] = []
@@ -186,10 +201,13 @@ struct Deliveries: Sendable {
 
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
 
-  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id.
+  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id, unless that
+  /// one was received by another server later.
   private static func add(_ push: DevicePush, to list: inout [DevicePush]) {
     if let key = push.collapseKey {
-      list.removeAll { $0.collapseKey == key && $0.installation == push.installation }
+      func isSame(_ other: DevicePush) -> Bool { other.collapseKey == key && other.installation == push.installation }
+      if !push.isOwn, list.contains(where: { isSame($0) && push.arrival < $0.arrival }) { return }
+      list.removeAll(where: isSame)
     }
     // Half of them at once, so that most pushes move nothing.
     if list.count >= 2 * shownLimit { list.removeFirst(shownLimit) }
@@ -213,10 +231,15 @@ struct Deliveries: Sendable {
   }
 
   /// Counts a push and returns whether it exceeds the budget.
-  mutating func exceeds(_ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, now: ServerTime) -> Bool {
+  ///
+  /// - Parameter isOwn: Whether this server has accepted it. One of another server may be older than the last.
+  mutating func exceeds(
+    _ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, isOwn: Bool, now: ServerTime
+  ) -> Bool {
     guard let rate else { return false }
     let key = BudgetKey(installation: installation, kind: kind)
     var budget = budgets[key] ?? Budget(start: now, count: 0)
+    let now = isOwn ? now : max(now, budget.start)
     if now &- budget.start >= rate.per.milliseconds || now < budget.start { budget = Budget(start: now, count: 0) }
     budget.count += 1
     budgets[key] = budget

@@ -29,6 +29,7 @@ extension DeviceRegistry {
   /// recorded.
   package func recordRemovalDetected(_ reference: TokenReference, now: ServerTime) {
     update { state in
+      guard state.tables.isRegistered(reference) else { return }
       let installation = state.tables.installations[Int(reference.installation)]
       guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
       state.tables.recordRemovalDetected(of: reference.installation, at: now)
@@ -41,14 +42,16 @@ extension DeviceRegistry {
   ///   - expiration: `apns-expiration` in seconds since 1970.
   ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast
   ///     later.
+  ///   - arrivedAt: When the broadcast arrived, in monotonic nanoseconds of machine time.
   package func broadcast(
-    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, now: ServerTime
+    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, arrivedAt: MonotonicTime = 0, now: ServerTime
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
       state.deliveries.add(DeliveryLogEntry(state: .received, time: now), to: seq)
+      let arrival = Deliveries.Arrival(time: arrivedAt, seq: seq)
       if isStored {
         let expiresAt = Self.expiry(expiration, now: now, longest: Deliveries.longestBroadcastStorage)
-        if expiresAt > now { state.deliveries.storedBroadcasts[channel] = (seq, expiresAt) }
+        if expiresAt > now { state.deliveries.storedBroadcasts[channel] = (arrival, expiresAt) }
       }
       var events: [DeliveryEvent] = []
       for installation in (state.deliveries.subscribers[channel] ?? [:]).keys.sorted() {
@@ -63,9 +66,10 @@ extension DeviceRegistry {
         }
         state.log(result, of: seq, on: app.device, now: now)
         guard result == .delivered else { continue }
-        state.deliveries.subscribers[channel]?[installation] = seq
+        state.deliveries.subscribers[channel]?[installation] = arrival
         state.receive(
-          Deliveries.DevicePush(seq: seq, installation: installation, collapseKey: nil), result, now: now, &events)
+          Deliveries.DevicePush(seq: seq, arrivedAt: arrivedAt, installation: installation, collapseKey: nil), result,
+          now: now, &events)
       }
       return events
     }
@@ -102,11 +106,10 @@ extension DeviceRegistry {
 extension DeviceRegistry.State {
   /// Returns the state that an accepted push gets at once.
   fileprivate func deliveryState(of push: AcceptedPush, now: ServerTime, _ settings: APNSSettings) -> DeliveryState {
+    guard tables.isRegistered(push.target) else { return .discardedUnregistered }
     let token = tables.tokens[Int(push.target.tokenIndex)]
     let installation = tables.installations[Int(push.target.installation)]
-    guard token.installation == push.target.installation, token.state == .active, installation.state != .removed else {
-      return .discardedUnregistered
-    }
+    guard token.state == .active, installation.state != .removed else { return .discardedUnregistered }
     guard installation.state == .enabled else { return .discardedDisabled }
     guard installation.device != DeviceTables.none else { return .delivered }
     let isExpired = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage) <= now
@@ -121,16 +124,21 @@ extension DeviceRegistry.State {
     _ push: AcceptedPush, seq: Int, isOwn: Bool = true, now: ServerTime, _ settings: APNSSettings,
     _ events: inout [DeliveryEvent]
   ) {
+    guard tables.isRegistered(push.target) else { return }
     let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
     guard device != DeviceTables.none else { return }
     let received = Deliveries.DevicePush(
-      seq: seq, installation: installation, collapseKey: push.collapseKey,
+      seq: seq, arrivedAt: push.arrivedAt, installation: installation, collapseKey: push.collapseKey,
       isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity, isOwn: isOwn)
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
       if let former = deliveries.storedPushes[key] {
+        // Of the pushes of several servers, the one that arrived last stays.
+        guard isOwn || former.push.arrival < received.arrival else {
+          return events.append(.overwrittenInStorage(seq: seq, by: former.push.seq))
+        }
         if former.expiresAt > now {
           events.append(.overwrittenInStorage(seq: former.push.seq, by: seq))
         } else {
@@ -143,7 +151,7 @@ extension DeviceRegistry.State {
       deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
-      if exceedsBudget(push, now: now, settings) {
+      if exceedsBudget(push, isOwn: isOwn, now: now, settings) {
         // The device has received it, but shows nothing.
         if push.state == .received { change(received, to: .delivered, now: now, &events) }
         return events.append(.overBudget(seq: seq))
@@ -157,6 +165,9 @@ extension DeviceRegistry.State {
         }
       }
       deliveries.unacknowledged[device] = (received, now.addingClamped(settings.acknowledgeAfter.milliseconds))
+    case .deliveredFromStorage:
+      // Another server had stored it, and has delivered it since.
+      receive(received, .deliveredFromStorage, now: now, &events)
     default: break
     }
   }
@@ -169,16 +180,17 @@ extension DeviceRegistry.State {
   }
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.
-  private mutating func exceedsBudget(_ push: AcceptedPush, now: ServerTime, _ settings: APNSSettings) -> Bool {
+  private mutating func exceedsBudget(
+    _ push: AcceptedPush, isOwn: Bool, now: ServerTime, _ settings: APNSSettings
+  ) -> Bool {
+    let (rate, kind): (DeviceRate?, Deliveries.BudgetKey.Kind)
     switch push.pushType {
-    case .background:
-      deliveries.exceeds(settings.backgroundBudget, .background, of: push.target.installation, now: now)
-    case .liveactivity where push.startsActivity:
-      deliveries.exceeds(settings.pushToStartBudget, .activityStart, of: push.target.installation, now: now)
-    case .liveactivity where push.priority == 10:
-      deliveries.exceeds(settings.liveActivityBudget, .activityUpdate, of: push.target.installation, now: now)
-    default: false
+    case .background: (rate, kind) = (settings.backgroundBudget, .background)
+    case .liveactivity where push.startsActivity: (rate, kind) = (settings.pushToStartBudget, .activityStart)
+    case .liveactivity where push.priority == 10: (rate, kind) = (settings.liveActivityBudget, .activityUpdate)
+    default: return false
     }
+    return deliveries.exceeds(rate, kind, of: push.target.installation, isOwn: isOwn, now: now)
   }
 
   /// Delivers a push to its device: adds it to the shown notifications if it is shown, and informs the device's
@@ -227,7 +239,7 @@ extension DeviceRegistry.State {
         deliveries.storedPushes[key].map { (key, $0) }
       }
       )
-      .sorted(by: { $0.1.push.seq < $1.1.push.seq }) {
+      .sorted(by: { $0.1.push.arrival < $1.1.push.arrival }) {
         let result: DeliveryState
         if app.state == .removed {
           result = .discardedUnregisteredFromStorage
@@ -255,13 +267,14 @@ extension DeviceRegistry.State {
     _ events: inout [DeliveryEvent]
   ) {
     for (channel, stored) in deliveries.storedBroadcasts {
-      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.seq else { continue }
+      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.arrival else { continue }
       guard app.state == .enabled, stored.expiresAt > now else { continue }
-      deliveries.subscribers[channel]?[installation] = stored.seq
-      log(.deliveredFromStorage, of: stored.seq, on: app.device, now: now)
+      let (time, seq) = (stored.arrival.time, stored.arrival.seq)
+      deliveries.subscribers[channel]?[installation] = stored.arrival
+      log(.deliveredFromStorage, of: seq, on: app.device, now: now)
       receive(
-        Deliveries.DevicePush(seq: stored.seq, installation: installation, collapseKey: nil), .deliveredFromStorage,
-        now: now, &events)
+        Deliveries.DevicePush(seq: seq, arrivedAt: time, installation: installation, collapseKey: nil),
+        .deliveredFromStorage, now: now, &events)
     }
   }
 }

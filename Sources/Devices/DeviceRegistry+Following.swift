@@ -4,20 +4,21 @@ package import Notation
 
 /// What other servers that share the inbox have delivered: their devices are the same, and so is what these show.
 ///
-/// The server that has accepted a push updates its record. The others only repeat the effects on the device.
+/// The server that has accepted a push updates its record. The others repeat the effects on the device, and find the same
+/// about the delivery, such as that a stored push was replaced.
 extension DeviceRegistry {
   /// Delivers a push that another server has accepted.
   ///
   /// - Parameters:
-  ///   - state: The state of the delivery in the record.
+  ///   - deliveryState: The state of the delivery in the record.
   ///   - now: When the push was accepted, in milliseconds since 1970 by the servers' clock.
   package func follow(
-    _ push: AcceptedPush, state deliveryState: DeliveryState, seq: Int, now: ServerTime, settings: APNSSettings
+    _ push: AcceptedPush, in deliveryState: DeliveryState, seq: Int, now: ServerTime, settings: APNSSettings
   ) -> [DeliveryEvent] {
-    var push = push
-    push.state = deliveryState
-    return state.withLockedValue { [push] state in
+    state.withLockedValue { state in
       var events: [DeliveryEvent] = []
+      var push = push
+      push.state = deliveryState
       state.deliver(push, seq: seq, isOwn: false, now: now, settings, &events)
       return events
     }
@@ -34,6 +35,7 @@ extension DeviceRegistry {
     guard deliveryState.isFinal else { return [] }
     return state.withLockedValue { state in
       var events: [DeliveryEvent] = []
+      guard state.tables.isRegistered(target) else { return [] }
       let device = state.tables.installations[Int(target.installation)].device
       let key = Deliveries.storageKey(target.installation, kind: state.tables.tokens[Int(target.tokenIndex)].kind)
       if let stored = state.deliveries.storedPushes[key], stored.push.seq == seq {

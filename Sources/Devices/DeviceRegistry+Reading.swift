@@ -152,8 +152,8 @@ extension DeviceRegistry {
         return .notInstalled("\(channel.bundleID) (\(channel.environment.rawValue))", on: id, installed: installed)
       }
       // Only broadcasts after the subscription are delivered.
-      let newest = state.deliveries.storedBroadcasts[channel]?.seq ?? 0
-      state.deliveries.subscribers[channel, default: [:]][installation] = newest
+      state.deliveries.subscribers[channel, default: [:]][installation] =
+        state.deliveries.storedBroadcasts[channel]?.arrival ?? Deliveries.Arrival(time: .min, seq: 0)
       return nil
     }
     if let failure { throw failure }

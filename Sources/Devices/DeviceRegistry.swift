@@ -219,6 +219,12 @@ extension DeviceTables {
       to: installation)
   }
 
+  /// Whether a token still belongs to its app: it may have been removed since it was looked up, by a reset for example.
+  func isRegistered(_ reference: DeviceRegistry.TokenReference) -> Bool {
+    Int(reference.tokenIndex) < tokens.count && Int(reference.installation) < installations.count
+      && tokens[Int(reference.tokenIndex)].installation == reference.installation
+  }
+
   func index(ofToken text: String) -> Index? {
     var text = text
     return text.withUTF8 { token(UnsafeRawBufferPointer($0)) }

@@ -524,7 +524,7 @@ package final class PostgreSQLStore: RecordStore {
     let condition = SQLCondition(query)
     return try readers.use { connection in
       let rows = try connection.query(
-        "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) ORDER BY seq DESC LIMIT \(limit)) AS found",
+        "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) LIMIT \(limit)) AS found",
         condition.parameters)
       return Int(rows.number(0, 0) ?? 0)
     }

@@ -257,7 +257,7 @@ package final class SQLiteStore: RecordStore {
     let condition = SQLCondition(query)
     return try pool.unsafeRead { db in
       try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) ORDER BY seq DESC LIMIT ?)",
+        db, sql: "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) LIMIT ?)",
         arguments: condition.arguments + [limit]) ?? 0
     }
   }

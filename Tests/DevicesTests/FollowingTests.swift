@@ -1,5 +1,6 @@
 import APNSRules
 import Devices
+import Notation
 import TestSupport
 import Testing
 
@@ -8,12 +9,13 @@ struct FollowingTests {
   private typealias Fixture = DeliveryTests.Fixture
 
   private func follow(
-    _ state: DeliveryState, seq: Int, collapse: UInt64? = nil, in fixture: Fixture
+    _ state: DeliveryState, seq: Int, collapse: UInt64? = nil, arrivedAt: MonotonicTime? = nil, in fixture: Fixture
   ) throws -> [DeliveryEvent] {
     let match = try #require("aa01".withBytes { fixture.registry.match($0, now: fixture.now) })
     let push = AcceptedPush(
-      target: match.reference, expiration: nil, priority: 10, pushType: .alert, collapseKey: collapse)
-    return fixture.registry.follow(push, state: state, seq: seq, now: fixture.now, settings: fixture.settings)
+      target: match.reference, expiration: nil, priority: 10, pushType: .alert, collapseKey: collapse,
+      arrivedAt: arrivedAt ?? Int64(seq))
+    return fixture.registry.follow(push, in: state, seq: seq, now: fixture.now, settings: fixture.settings)
   }
 
   private func follow(changeOf seq: Int, to state: DeliveryState, in fixture: Fixture) throws -> [DeliveryEvent] {
@@ -59,6 +61,67 @@ struct FollowingTests {
     try fixture.push()
     #expect(fixture.events == [.overwrittenInStorage(seq: 7, by: 8)])
     #expect(fixture.stored == [8])
+  }
+
+  @Test func newerPushStaysWhicheverServerHasIt() throws {
+    let fixture = try Fixture(.offline)
+    fixture.seq = 6
+    try fixture.push(arrivedAt: 200)
+    #expect(
+      try follow(.storedOffline, seq: 9, arrivedAt: 100, in: fixture) == [.overwrittenInStorage(seq: 9, by: 7)])
+    #expect(fixture.stored == [7])
+    #expect(
+      try follow(.storedOffline, seq: 10, arrivedAt: 300, in: fixture) == [.overwrittenInStorage(seq: 7, by: 10)])
+    #expect(fixture.stored == [10])
+  }
+
+  @Test func newerNotificationStaysWhicheverServerHasIt() throws {
+    let fixture = try Fixture()
+    try fixture.push(collapse: 5, arrivedAt: 200)
+    _ = try follow(.delivered, seq: 9, collapse: 5, arrivedAt: 100, in: fixture)
+    #expect(fixture.shown == [1])
+    _ = try follow(.delivered, seq: 10, collapse: 5, arrivedAt: 300, in: fixture)
+    #expect(fixture.shown == [10])
+  }
+
+  /// The other server may have delivered it before its record was read for the first time.
+  @Test func pushThatWasStoredAndDeliveredIsShown() throws {
+    let fixture = try Fixture(.offline)
+    _ = try follow(.deliveredFromStorage, seq: 1, in: fixture)
+    #expect(fixture.shown == [1] && fixture.stored.isEmpty)
+  }
+
+  /// The numbers of own broadcasts are larger than any `seq` until they have one.
+  @Test func broadcastsAreComparedByTheirArrival() throws {
+    let fixture = try Fixture()
+    let channel = ChannelName(bundleID: "com.acme.app", environment: .sandbox, id: "AAAA")
+    try fixture.registry.subscribe("anna", to: channel)
+    func send(seq: Int, arrivedAt: MonotonicTime) {
+      _ = fixture.registry.broadcast(
+        seq: seq, to: channel, expiration: 5_000, isStored: true, arrivedAt: arrivedAt, now: fixture.now)
+    }
+    send(seq: 1 << 52, arrivedAt: 100)
+    try fixture.set(.offline)
+    send(seq: 7, arrivedAt: 200)
+    try fixture.set(.online)
+    #expect(fixture.shown == [1 << 52, 7])
+    try fixture.set(.offline)
+    try fixture.set(.online)
+    #expect(fixture.shown == [1 << 52, 7])
+  }
+
+  /// Removed by a reset, for example, since it was looked up.
+  @Test func tokenThatIsGoneIsIgnored() throws {
+    let fixture = try Fixture(.offline)
+    let match = try #require("aa01".withBytes { fixture.registry.match($0, now: fixture.now) })
+    let push = AcceptedPush(target: match.reference, expiration: nil, priority: 10, pushType: .alert)
+    fixture.registry.reset()
+    fixture.registry.recordRemovalDetected(match.reference, now: 1)
+    var pushes = [push]
+    #expect(fixture.registry.deliver(&pushes, now: 1, settings: fixture.settings) { _ in 1 }.isEmpty)
+    #expect(pushes[0].state == .discardedUnregistered)
+    #expect(fixture.registry.follow(push, in: .delivered, seq: 1, now: 1, settings: fixture.settings).isEmpty)
+    #expect(fixture.registry.follow(changeOf: 1, to: .delivered, of: match.reference, now: 1).isEmpty)
   }
 
   @Test func acknowledgedPushIsShownOnce() throws {

@@ -119,7 +119,7 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
     }
   }
 
-  /// Whether the values are those that a filter compares, and no index finds them.
+  /// Whether a condition on the column holds exactly if the filter's does, and no index finds its few matches.
   var isComparedExactly: Bool {
     switch self {
     case .kind, .outcome, .status, .reason, .topic, .priority, .attempt, .receivedAt: true

@@ -23,7 +23,7 @@ package protocol RecordStore: Sendable {
   /// match the conditions of the query, never fewer.
   func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws
 
-  /// Returns the number of records that meet the conditions of `query`, or `limit` if there are more.
+  /// Returns the number of records that meet the conditions of `query`, which must be exact, or `limit` if there are more.
   func count(_ query: StoreQuery, limit: Int) throws -> Int
 
   /// Returns parts of a range that contain all records that match `query`, in ascending order.
@@ -287,7 +287,8 @@ package struct ColumnCondition: Sendable {
 
   private static func test(_ column: RecordColumn, _ tests: FieldConditions.Tests) -> Test? {
     let texts = tests.texts.map(\.literal)
-    guard !texts.contains(nil) else { return nil }
+    // The column has U+FFFD in place of invalid UTF-8.
+    guard !texts.contains(where: { $0?.contains("\u{FFFD}") ?? true }) else { return nil }
     if column == .pushKey {
       let keys = texts.compactMap { $0.flatMap { PushKey(text: $0) } }
       return .ranges(keys.map { Int64(bitPattern: $0.number)...Int64(bitPattern: $0.number) })

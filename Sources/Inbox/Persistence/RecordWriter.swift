@@ -181,12 +181,12 @@ package final class RecordWriter: Sendable {
   }
 
   /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
-  func loses(_ records: borrowing [Record], waiting: Int) -> Bool {
+  func loses(_ count: @autoclosure () -> Int, waiting: Int) -> Bool {
     guard options.failurePolicy == .drop, failing.load(ordering: .relaxed), waiting >= Self.backlogLimit else {
       return false
     }
-    let count = records.count
-    state.withLockedValue { $0.figures.lost += count }
+    let lost = count()
+    state.withLockedValue { $0.figures.lost += lost }
     return true
   }
 
@@ -317,8 +317,8 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Calls `receive` with the records that other servers have appended or changed from now on, in their order. No other
-  /// record is written meanwhile.
+  /// Calls `receive` with the records that other servers have appended, and with those that they have changed, from now
+  /// on. It runs on the thread that writes, so it must not wait for the database, and before later commands are executed.
   package func receiveRecords(
     _ receive: @escaping @Sendable (_ appended: [Record], _ changed: [Record]) -> Void
   ) {

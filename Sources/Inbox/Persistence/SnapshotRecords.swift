@@ -53,9 +53,13 @@ struct SnapshotRecords: Sendable {
   func count(of selection: Selection, limit: Int?) async throws -> (count: Int, isComplete: Bool) {
     var count = 0
     let maxCount = limit ?? .max
-    recent.forEach(in: selection) { _ in
-      count += 1
-      return count < maxCount
+    for slice in recent.slices(of: selection) {
+      try Task.checkCancellation()
+      recent.forEach(in: slice.part(of: selection)) { _ in
+        count += 1
+        return count < maxCount
+      }
+      await Task.yield()
     }
     let ranges = stored?.countingRanges(of: selection) ?? []
     for (number, range) in ranges.enumerated() {
@@ -149,6 +153,7 @@ struct StoredRecords: Sendable {
   /// Returns the ranges whose matches the database counts one after the other, newest first.
   func countingRanges(of selection: Selection) -> [RecordSlice] {
     let (after, before) = (max(after, selection.after), min(before, selection.before))
+    guard after < before - 1 else { return [] }
     return stride(from: before, to: after + 1, by: -Self.countingSpan).map { end in
       RecordSlice(after: max(after, end - 1 - Self.countingSpan), before: end)
     }

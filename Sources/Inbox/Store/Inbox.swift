@@ -99,7 +99,7 @@ package final class Inbox: Sendable {
       state.nextSeq += records.count
       if isCounted {
         state.counts.add(records)
-        if writer?.loses(records, waiting: state.waitingRecords - records.count) ?? false {
+        if writer?.loses(keptCount(of: records), waiting: state.waitingRecords - records.count) ?? false {
           discard(from: &records, &state) { _ in true }
         } else if recording != .all {
           discard(from: &records, &state) { !recording.keeps($0.pushKey) }
@@ -116,7 +116,7 @@ package final class Inbox: Sendable {
 
   private func appendToOutbox(_ records: inout [Record], isCounted: Bool) -> Int {
     state.withLockedValue { state in
-      let areLost = isCounted && writer?.loses(records, waiting: state.waitingRecords) ?? false
+      let areLost = isCounted && writer?.loses(keptCount(of: records), waiting: state.waitingRecords) ?? false
       if isCounted {
         state.counts.add(records)
         if areLost || recording != .all {
@@ -212,6 +212,8 @@ package final class Inbox: Sendable {
     let (first, last) = (await settledSeq(of: range.lowerBound), await settledSeq(of: range.upperBound))
     return first...max(first, last)
   }
+
+  private func keptCount(of records: [Record]) -> Int { records.count { recording.keeps($0.pushKey) } }
 
   /// Removes new records that are not kept.
   private func discard(

@@ -129,12 +129,16 @@ extension ServerState {
   ///
   /// - Parameters:
   ///   - seq: The number of its record, which is in the inbox.
+  ///   - arrivedAt: When it arrived, in monotonic nanoseconds of machine time.
   ///   - now: The server's clock, in milliseconds since 1970.
-  func deliver(_ broadcast: AcceptedBroadcast, seq: Int, now: ServerTime) {
+  ///   - record: The record, if it is at hand.
+  func deliver(
+    _ broadcast: AcceptedBroadcast, seq: Int, arrivedAt: MonotonicTime, now: ServerTime, record: Record? = nil
+  ) {
     deliveryControl.apply(
       devices.broadcast(
         seq: seq, to: broadcast.channel, expiration: broadcast.expiration,
-        isStored: broadcast.storagePolicy == .newest, now: now))
+        isStored: broadcast.storagePolicy == .newest, arrivedAt: arrivedAt, now: now), of: record)
   }
 
   /// Removes a channel and its subscriptions.

@@ -236,7 +236,9 @@ final class PushProcessor {
         &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
-    for (broadcast, index) in batch.broadcasts { state.deliver(broadcast, seq: first + index, now: batch.serverTime) }
+    for (broadcast, index) in batch.broadcasts {
+      state.deliver(broadcast, seq: first + index, arrivedAt: batch.arrivedAt, now: batch.serverTime)
+    }
     batch.broadcasts.removeAll(keepingCapacity: true)
     return true
   }
@@ -254,7 +256,7 @@ final class PushProcessor {
       } else {
         state.inbox.finish(seq, with: result)
       }
-      if let broadcast { state.deliver(broadcast, seq: seq, now: batch.serverTime) }
+      if let broadcast { state.deliver(broadcast, seq: seq, arrivedAt: batch.arrivedAt, now: batch.serverTime) }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)
       if let delivery { batch.deliveries.append(delivery.at(index)) }
@@ -505,7 +507,8 @@ final class PushProcessor {
   func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
     request.headers.bytes.withUnsafeBytes { headers in
       request.body.withUnsafeBytes {
-        AcceptedPush(facts, headers: headers, body: $0, to: device, activePolicy.settings)
+        AcceptedPush(
+          facts, headers: headers, body: $0, to: device, activePolicy.settings, arrivedAt: batch.arrivedAt)
       }
     }
   }

@@ -73,7 +73,9 @@ package final class DeliveryControl: Sendable {
   }
 
   /// Updates records, findings and listeners.
-  package func apply(_ events: [DeliveryEvent]) {
+  ///
+  /// - Parameter record: A record that events may be about, so that it need not be read.
+  package func apply(_ events: [DeliveryEvent], of record: Record? = nil) {
     for event in events {
       switch event {
       case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)
@@ -85,7 +87,8 @@ package final class DeliveryControl: Sendable {
       case .received(let id, let received):
         let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
         if continuations.isEmpty { continue }
-        let notification = Notification(received: received, record: inbox.record(seq: received.seq))
+        let notification = Notification(
+          received: received, record: record?.seq == received.seq ? record : inbox.record(seq: received.seq))
         for continuation in continuations { continuation.yield(notification) }
       }
     }

@@ -20,6 +20,8 @@ extension ServerState {
   private func follow(_ appended: [Record], changed: [Record], pending: inout Set<Int>) {
     for record in appended where !record.isImported {
       if record.outcome == .pending {
+        // Those that were removed before their end are forgotten some time.
+        if pending.count > 100_000 { pending = pending.filter { $0 > record.seq - 1_000_000 } }
         pending.insert(record.seq)
       } else {
         follow(record)
@@ -30,7 +32,7 @@ extension ServerState {
         follow(record)
       } else if let delivery = record.delivery, let device = device(of: record) {
         deliveryControl.apply(
-          devices.follow(changeOf: record.seq, to: delivery, of: device.reference, now: clock.now))
+          devices.follow(changeOf: record.seq, to: delivery, of: device.reference, now: clock.now), of: record)
       }
     }
   }
@@ -42,12 +44,13 @@ extension ServerState {
       if device.isRemovalUndetected { devices.recordRemovalDetected(device.reference, now: record.receivedAt) }
       let settings = activePolicy.load().settings
       let push = record.withContents { headers, body in
-        AcceptedPush(record.facts, headers: headers, body: body, to: device, settings)
+        AcceptedPush(
+          record.facts, headers: headers, body: body, to: device, settings, arrivedAt: record.arrivedAt)
       }
       deliveryControl.apply(
-        devices.follow(push, state: delivery, seq: record.seq, now: record.receivedAt, settings: settings))
+        devices.follow(push, in: delivery, seq: record.seq, now: record.receivedAt, settings: settings), of: record)
     } else if record.kind == .broadcast, let broadcast = AcceptedBroadcast(record, in: channels) {
-      deliver(broadcast, seq: record.seq, now: record.receivedAt)
+      deliver(broadcast, seq: record.seq, arrivedAt: record.arrivedAt, now: record.receivedAt, record: record)
     }
   }
 
@@ -67,7 +70,7 @@ extension AcceptedPush {
   ///   - body: The payload.
   init(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, to device: DeviceRegistry.Match,
-    _ settings: APNSSettings
+    _ settings: APNSSettings, arrivedAt: MonotonicTime
   ) {
     let collapseKey = facts.collapseID.map { id in
       PushKey(apnsID: UnsafeRawBufferPointer(rebasing: headers[id.indices])).number
@@ -77,7 +80,7 @@ extension AcceptedPush {
       && Self.event?.value(in: body) == .text("start")
     self.init(
       target: device.reference, expiration: facts.expiration, priority: facts.priority, pushType: facts.pushType,
-      collapseKey: collapseKey, startsActivity: startsActivity)
+      collapseKey: collapseKey, startsActivity: startsActivity, arrivedAt: arrivedAt)
   }
 
   private static let event = JSONPointer("/aps/event")

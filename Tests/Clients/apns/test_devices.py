@@ -452,3 +452,17 @@ def test_a_single_token_of_a_device_can_be_unregistered(anna):
     assert anna.server.api("GET", f"/devices/{ALERT}") == shown
     anna.server.api("PUT", f"/devices/{ALERT}", {})
     assert anna.push().status == 200
+
+
+def test_a_delayed_push_to_a_device_that_a_reset_removes(start):
+    """The device is gone when the push is accepted."""
+    server = start()
+    server.api("PUT", "/fixtures", FIXTURES)
+    server.api("POST", "/rules", {"name": "later", "do": {"delay": {"fixed": "500ms"}}})
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, ALERT, apns_topic=APP), b"{}")
+        wire.ping()
+        server.api("POST", "/reset", {})
+        assert server.api("GET", "/devices")["items"] == []
+        wire.response(stream)
+    assert server.api("GET", "/status")["phase"] == "ready"

@@ -50,7 +50,8 @@ FILTERS = [
     ({"accepted": "true"}, [1, 2, 3]), ({"accepted": "false"}, [4, 5, 6]),
     ({"push_type": "background"}, [2]), ({"apns_id": "id"}, [5]),
     ({"after": "2", "order": "desc"}, [6, 5, 4, 3]), ({"after": "4"}, [5, 6]), ({"limit": "2"}, [1, 2]),
-    ({"after": "2", "limit": "2"}, [3, 4]),
+    ({"after": "2", "limit": "2"}, [3, 4]), ({"after": str(2**63 - 1), "limit": "0"}, []), ({"before": "0"}, []),
+    ({"after": str(2**63 - 1), "before": str(2**63 - 1), "order": "desc"}, []),
     ({"accepted": "true", "device_token": "two"}, [3]), ({"status": "200", "reason": "BadPriority"}, []),
     ({"since": "2020-01-01T00:00:00Z"}, [1, 2, 3, 4, 5, 6]), ({"since": "2120-01-01T00:00:00.000Z"}, []),
 ]
