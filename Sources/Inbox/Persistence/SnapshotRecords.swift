@@ -53,13 +53,10 @@ struct SnapshotRecords: Sendable {
   func count(of selection: Selection, limit: Int?) async throws -> (count: Int, isComplete: Bool) {
     var count = 0
     let maxCount = limit ?? .max
-    for slice in recent.slices(of: selection) {
-      try Task.checkCancellation()
-      recent.forEach(in: slice.part(of: selection)) { _ in
-        count += 1
-        return count < maxCount
-      }
-      await Task.yield()
+    // Without suspending: a millisecond.
+    recent.forEach(in: selection) { _ in
+      count += 1
+      return count < maxCount
     }
     let ranges = stored?.countingRanges(of: selection) ?? []
     for (number, range) in ranges.enumerated() {
