@@ -46,7 +46,9 @@ package struct InboxSnapshot: Sendable {
     }
     if page.hasStopped {
       let found = try await records.count(
-        of: page.rest, limit: query.countsExactly ? nil : PageQuery.quickCount + 1 - page.matched)
+        // A page without records is asked for its count.
+        of: page.rest,
+        limit: query.countsExactly || query.limit == 0 ? nil : PageQuery.quickCount + 1 - page.matched)
       page.matched += found.count
       page.isCounted = found.isComplete
     }

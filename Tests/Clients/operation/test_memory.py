@@ -116,7 +116,7 @@ def test_pages_that_are_not_read_use_little_memory(new_server, device):
     before = new_server.resident_bytes()
     reset_peak(new_server)
     # With a database, the rows of queries are in memory too.
-    limit = UNREAD_LIMIT * (2 if Server.default_store else 1)
+    limit = UNREAD_LIMIT * (3 if Server.default_store else 1)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(socket.socket()) for _ in range(UNREAD)]
         for client in clients:
