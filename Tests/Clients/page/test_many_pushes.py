@@ -28,6 +28,8 @@ def full(binary, certs, tmp_path_factory):
     """A server with this many pushes in its inbox."""
     from support.server import Server
 
+    if Server.default_store:
+        pytest.skip("the list of an inbox in a database has no length at first: it grows while it is read")
     server = Server(binary, certs)
     fill(server, NUMBER, tmp_path_factory.mktemp("many"))
     yield server
