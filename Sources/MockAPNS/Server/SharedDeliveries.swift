@@ -41,7 +41,10 @@ extension ServerState {
   private func follow(_ record: Record) {
     guard record.accepted, !devices.isEmpty else { return }
     if let delivery = record.delivery, let device = device(of: record) {
-      if device.isRemovalUndetected { devices.recordRemovalDetected(device.reference, now: record.receivedAt) }
+      // Not by a push that was delivered before the removal.
+      if delivery == .discardedUnregistered, device.isRemovalUndetected {
+        devices.recordRemovalDetected(device.reference, now: record.receivedAt)
+      }
       let settings = activePolicy.load().settings
       let push = record.withContents { headers, body in
         AcceptedPush(
