@@ -3,7 +3,7 @@ internal import Inbox
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 1
+  static let version = 2
 
   /// Creates the tables in an empty schema, or checks those that are there. One server at a time.
   static func prepare(_ connection: Connection, _ address: PostgreSQLAddress) throws {
@@ -39,6 +39,9 @@ enum Schema {
       }
       let version = Int(try connection.query("SELECT version FROM contents").number(0, 0) ?? 0)
       guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
+      guard version < Self.version else { return }
+      // Servers of version 1 may continue.
+      try connection.run("\(indexes) UPDATE contents SET version = \(Self.version)")
     }
   }
 
@@ -54,6 +57,7 @@ enum Schema {
       CREATE INDEX push_apns_id ON push (left(lower(apns_id), 200));
       CREATE INDEX push_received_at ON push (received_at);
       CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
+      \(indexes)
       CREATE TABLE connection (
         id bigserial PRIMARY KEY, name text, listener bigint, environment text, client text, sni text, tls text,
         http text, certificate text, opened_ns bigint);
@@ -76,6 +80,13 @@ enum Schema {
       \(view)
       """
   }
+
+  /// Rejected pushes are few, and are looked for often. Accepted ones are in neither index. A reason may be longer than a
+  /// value in an index.
+  private static let indexes = """
+    CREATE INDEX push_status ON push (status, seq) WHERE status <> 200;
+    CREATE INDEX push_reason ON push (seq) WHERE reason IS NOT NULL;
+    """
 
   /// The documented view, whose columns stay the same in later versions.
   private static let view = """

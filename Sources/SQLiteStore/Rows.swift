@@ -87,6 +87,8 @@ struct ResultRow: RowReader {
 struct SQLCondition {
   private(set) var sql: String
   private(set) var arguments: StatementArguments
+  /// The table with the rows, with the index to use unless SQLite finds the best.
+  private(set) var table = "push"
 
   /// Creates the condition of a query: its range, and the conditions on columns.
   init(_ query: StoreQuery) {
@@ -105,6 +107,11 @@ struct SQLCondition {
     case .ranges(let ranges):
       test = ranges.isEmpty ? "0" : ranges.map { _ in "\(column) BETWEEN ? AND ?" }.joined(separator: " OR ")
       for range in ranges { arguments += [range.lowerBound, range.upperBound] }
+      if condition.column == .status, !condition.isNegated, !ranges.contains(where: { $0.contains(200) }) {
+        // SQLite does not conclude from the ranges that it may use this index.
+        sql += " AND status <> 200"
+        table = "push INDEXED BY push_status"
+      }
     }
     sql += condition.isNegated ? " AND (\(column) IS NULL OR NOT (\(test)))" : " AND (\(test))"
   }

@@ -95,7 +95,7 @@ package final class SQLiteStore: RecordStore {
         throw SQLiteStoreError.foreign(path: path)
       }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
-      if version == Schema.version,
+      if version > 0,
         !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq", "last_connection"])
       {
         throw SQLiteStoreError.foreign(path: path)
@@ -234,7 +234,7 @@ package final class SQLiteStore: RecordStore {
     let condition = SQLCondition(query)
     let order = query.newestFirst ? "DESC" : "ASC"
     return try pool.unsafeRead { db in
-      let sql = "SELECT \(Self.columns) FROM push WHERE \(condition.sql) ORDER BY seq \(order)"
+      let sql = "SELECT \(Self.columns) FROM \(condition.table) WHERE \(condition.sql) ORDER BY seq \(order)"
       // GRDB keeps every cached statement, so only those without conditions of the user are cached.
       let statement = try query.conditions.count > 1 ? db.makeStatement(sql: sql) : db.cachedStatement(sql: sql)
       statement.arguments = condition.arguments
@@ -261,7 +261,7 @@ package final class SQLiteStore: RecordStore {
     let condition = SQLCondition(query)
     return try pool.unsafeRead { db in
       try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) LIMIT ?)",
+        db, sql: "SELECT count(*) FROM (SELECT 1 FROM \(condition.table) WHERE \(condition.sql) LIMIT ?)",
         arguments: condition.arguments + [limit]) ?? 0
     }
   }

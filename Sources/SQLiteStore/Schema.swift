@@ -4,13 +4,14 @@ internal import Inbox
 /// The tables of the database, and how older versions of them are changed.
 enum Schema {
   /// The version of this program, in `PRAGMA user_version`.
-  static let version = 1
+  static let version = 2
 
   /// Changes the database to the current version.
   ///
   /// - Parameter db: A new database, or one of an older version.
   static func migrate(_ db: Database, from version: Int) throws {
     if version < 1 { try createFirstVersion(db) }
+    if version < 2 { try db.execute(sql: indexes) }
     try db.execute(sql: "PRAGMA user_version = \(Self.version)")
   }
 
@@ -40,6 +41,12 @@ enum Schema {
         \(view)
         """)
   }
+
+  /// Rejected pushes are few, and are looked for often. Accepted ones are in neither index.
+  private static let indexes = """
+    CREATE INDEX push_status ON push (seq, status) WHERE status <> 200;
+    CREATE INDEX push_reason ON push (reason) WHERE reason IS NOT NULL;
+    """
 
   /// The documented view, whose columns stay the same in later versions.
   private static let view = """

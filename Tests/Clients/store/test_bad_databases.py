@@ -156,6 +156,18 @@ def test_a_schema_of_a_newer_version(start, inbox, refused):
     refused("newer version", "99")
 
 
+def test_a_schema_of_an_older_version_is_changed(start, inbox):
+    first = start(*stores.flags(inbox))
+    push_once(first)
+    inbox.execute("DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1")
+    second = start(*stores.flags(inbox))
+    assert inbox.execute("SELECT version FROM contents") == "2"
+    for server in (first, second):
+        push_once(server)
+        assert server.api("GET", "/pushes", status=410)["items"] == []
+    assert second.api("GET", "/pushes", limit=0)["matched"] == 3
+
+
 def test_an_empty_schema_is_used(start, inbox):
     inbox.postgres.execute(f"CREATE SCHEMA {inbox.schema}")
     push_once(start(*stores.flags(inbox)))
