@@ -96,6 +96,8 @@ def test_a_delivery_changes_after_the_push_left_memory(server, place, device):
             assert wire.push(push_headers(server, device)).status == 200
         stores.load(server, 5 * FEW, streams=5)
         assert server.record(device)["delivery"] == "Stored - Device Offline"
+        # Otherwise one event may tell both.
+        stream.until(lambda: stream.of("push"), lambda: stream.events[-3:])
         server.api("POST", "/devices/anna/online", {})
         record = server.record(device)
         assert record["delivery"] == "Delivered to Device (From Storage)"

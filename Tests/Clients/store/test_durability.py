@@ -152,7 +152,7 @@ def test_a_backup_of_the_file_under_load_is_a_whole_inbox(start, tmp_path):
     server, results = start(*stores.flags(path, "--durable", "answer")), []
     load = threading.Thread(target=lambda: results.append(stores.load(server, 2_000)), daemon=True)
     load.start()
-    wait_until(lambda: stores.status(server)["inbox"]["last_seq"] > 300, "the load does not come up")
+    wait_until(lambda: stores.status(server)["store"]["records_written"] > 300, "the load does not come up")
     with contextlib.closing(sqlite3.connect(path, timeout=10)) as source:
         with contextlib.closing(sqlite3.connect(copy)) as target:
             source.backup(target)
