@@ -154,10 +154,6 @@ package final class PostgreSQLStore: RecordStore {
       do {
         // Before the transaction, for which other servers wait. These rows remain if it fails.
         let ids = try batch.appended.map { try former.ids.ids(of: $0, connection) }
-        if !former.ids.new.isEmpty {
-          references.withLockedValue { $0.merge(former.ids.new, replacing: true) }
-          former.ids.new = ReferenceCache()
-        }
         state.ids = former.ids
         let result = try write(batch, ids, connection, &state, waitingForOthers)
         state.isUnsure = false
@@ -486,8 +482,7 @@ package final class PostgreSQLStore: RecordStore {
         """, parameters)
       // A copy, so that no other query waits for the lock while this one reads from the database.
       var cache = references.withLockedValue { $0 }
-      let readCount = cache.readCount
-      defer { if cache.readCount > readCount { references.withLockedValue { $0.merge(cache, replacing: false) } } }
+      defer { references.withLockedValue { $0 = cache } }
       return try records(of: rows, connection, &cache)
     }
   }

@@ -11,8 +11,6 @@ struct WrittenIDs: Sendable {
   private var tokens: [ObjectIdentifier: (token: ProviderToken, id: Int64)] = [:]
   private var checks: [UInt64: Int64] = [:]
   private var names: Set<String> = []
-  /// What was written since the last transaction.
-  var new = ReferenceCache()
 
   /// What a row of `push` refers to.
   typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)
@@ -40,7 +38,6 @@ struct WrittenIDs: Sendable {
     ).number(0, 0)
     if connections.count >= Self.capacity { connections.removeAll() }
     connections[ObjectIdentifier(facts)] = (facts, id ?? 0)
-    new.remember(facts, id: id ?? 0)
     return id ?? 0
   }
 
@@ -52,7 +49,6 @@ struct WrittenIDs: Sendable {
     ).number(0, 0)
     if tokens.count >= Self.capacity { tokens.removeAll() }
     tokens[ObjectIdentifier(token)] = (token, id ?? 0)
-    new.remember(token, id: id ?? 0)
     return id ?? 0
   }
 

@@ -12,8 +12,6 @@ struct WrittenIDs: Sendable {
   private var tokens: [ObjectIdentifier: (token: ProviderToken, id: Int64)] = [:]
   private var checks: [UInt64: Int64] = [:]
   private var names: Set<String> = []
-  /// What was written since the last transaction.
-  var new = ReferenceCache()
 
   /// Returns the ids of what a record refers to.
   mutating func ids(
@@ -40,7 +38,6 @@ struct WrittenIDs: Sendable {
     ])
     if connections.count >= Self.capacity { connections.removeAll() }
     connections[ObjectIdentifier(facts)] = (facts, db.lastInsertedRowID)
-    new.remember(facts, id: db.lastInsertedRowID)
     return db.lastInsertedRowID
   }
 
@@ -51,7 +48,6 @@ struct WrittenIDs: Sendable {
     ).execute(arguments: [token.keyID, token.teamID, token.issuedAt, token.signature.rawValue])
     if tokens.count >= Self.capacity { tokens.removeAll() }
     tokens[ObjectIdentifier(token)] = (token, db.lastInsertedRowID)
-    new.remember(token, id: db.lastInsertedRowID)
     return db.lastInsertedRowID
   }
 

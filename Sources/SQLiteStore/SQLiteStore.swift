@@ -149,10 +149,6 @@ package final class SQLiteStore: RecordStore {
         }
         return result
       }
-      if !state.ids.new.isEmpty {
-        references.withLockedValue { $0.merge(state.ids.new, replacing: true) }
-        state.ids.new = ReferenceCache()
-      }
       former = state
       return result
     }

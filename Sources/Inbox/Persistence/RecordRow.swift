@@ -168,34 +168,8 @@ package struct ReferenceCache: Sendable {
   private var tokens: [Int64: ProviderToken] = [:]
   private var checks: [Int64: UInt64] = [:]
 
-  /// The number of objects that were read.
-  package private(set) var readCount = 0
-
   /// Creates an empty cache.
   package init() {}
-
-  /// Whether nothing is known.
-  package var isEmpty: Bool { connections.isEmpty && tokens.isEmpty }
-
-  /// Remembers an object of this server's own records, so that records that are read refer to the same one: findings
-  /// compare them, and the facts of a connection change when it is closed.
-  package mutating func remember(_ facts: ConnectionFacts, id: Int64) { Self.remember(facts, id, in: &connections) }
-
-  package mutating func remember(_ token: ProviderToken, id: Int64) { Self.remember(token, id, in: &tokens) }
-
-  /// Adds what another cache knows.
-  ///
-  /// - Parameter replacing: Whether its objects replace those that are known by the same id.
-  package mutating func merge(_ other: ReferenceCache, replacing: Bool) {
-    for (id, facts) in other.connections where replacing || connections[id] == nil { remember(facts, id: id) }
-    for (id, token) in other.tokens where replacing || tokens[id] == nil { remember(token, id: id) }
-    for (id, bits) in other.checks { Self.remember(bits, id, in: &checks) }
-  }
-
-  private static func remember<Value>(_ value: Value, _ id: Int64, in known: inout [Int64: Value]) {
-    if known.count >= capacity, known[id] == nil { known.removeAll() }
-    known[id] = value
-  }
 
   /// Returns what a row refers to. Calls a function with the id of each part that is not known.
   ///
@@ -205,23 +179,21 @@ package struct ReferenceCache: Sendable {
     checkNames: (Int64) throws -> String
   ) rethrows -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
     (
-      try Self.value(row.number(.connection) ?? 0, &connections, &readCount, connection),
-      try row.number(.token).map { try Self.value($0, &tokens, &readCount, token) },
+      try Self.value(row.number(.connection) ?? 0, &connections, connection),
+      try row.number(.token).map { try Self.value($0, &tokens, token) },
       try row.number(.checks).map { id in
-        try Self.value(id, &checks, &readCount) {
-          Verdict.checkBits(names: try checkNames($0).split(separator: ","))
-        }
+        try Self.value(id, &checks) { Verdict.checkBits(names: try checkNames($0).split(separator: ",")) }
       } ?? 0
     )
   }
 
   private static func value<Value>(
-    _ id: Int64, _ known: inout [Int64: Value], _ readCount: inout Int, _ read: (Int64) throws -> Value
+    _ id: Int64, _ known: inout [Int64: Value], _ read: (Int64) throws -> Value
   ) rethrows -> Value {
     if let value = known[id] { return value }
     let value = try read(id)
-    readCount += 1
-    remember(value, id, in: &known)
+    if known.count >= capacity { known.removeAll() }
+    known[id] = value
     return value
   }
 }

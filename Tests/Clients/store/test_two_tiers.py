@@ -165,16 +165,6 @@ def test_exports_whose_clients_do_not_read_leave_others_alone(server):
         assert time.monotonic() - began < 10
 
 
-def test_findings_about_connections_whose_pushes_left_memory(server, device):
-    """The analysis reads their records from the database, and knows how their connections have ended."""
-    for _ in range(5):
-        with connect(server) as wire:
-            assert wire.push(push_headers(server, device)).status == 200
-    stores.load(server, 5 * FEW)
-    wait_until(lambda: "connection-churn" in server.pushes(device_token=device)[-1]["findings"],
-               lambda: server.api("GET", "/findings"), 10)
-
-
 def test_counts_of_many_pushes(server):
     """A page tells more than 10,000 matches only on request; a question for the count alone is one."""
     stores.load(server, 10_100)
