@@ -278,6 +278,10 @@ package final class RecordWriter: Sendable {
     if let problem = figures.problem { throw StoreUnavailable(problem: problem) }
     try await blocking { [self] in
       try store.awaitOthers()
+      // Changes that are still to be made come before what is done later.
+      let areMade = DispatchSemaphore(value: 0)
+      later { areMade.signal() }
+      guard areMade.wait(timeout: .now() + .seconds(2)) == .success else { throw StoreUnavailable.unwritten }
       try awaitWritten()
     }
   }
@@ -330,7 +334,7 @@ package final class RecordWriter: Sendable {
   /// - Throws: `StoreUnavailable` if that fails or takes long.
   func awaitWritten() throws(StoreUnavailable) {
     guard flush() else {
-      throw StoreUnavailable(problem: figures.problem ?? "the change is not written yet; it will be")
+      throw figures.problem.map { StoreUnavailable(problem: $0) } ?? .unwritten
     }
   }
 
@@ -356,8 +360,10 @@ package final class RecordWriter: Sendable {
       switch announced {
       case .changed: signal()
       case .flush(let reply):
-        skipsCollecting.store(true, ordering: .releasing)
-        whenWritten(collecting.load(ordering: .acquiring), reply)
+        later { [self] in
+          skipsCollecting.store(true, ordering: .releasing)
+          whenWritten(collecting.load(ordering: .acquiring), reply)
+        }
       }
     }
     DispatchQueue(label: "store").async { [self] in

@@ -216,4 +216,7 @@ package struct StoreUnavailable: Error {
 
   /// Creates the error.
   package init(problem: String) { self.problem = problem }
+
+  /// A change takes long to write.
+  static let unwritten = StoreUnavailable(problem: "the change is not written yet; it will be")
 }
