@@ -54,6 +54,12 @@ package struct PushKey: Hashable, Sendable {
     mix(token, or: .lowercaseBits)
   }
 
+  /// Computes a key of any bytes.
+  package init(bytes: UnsafeRawBufferPointer) {
+    self.init(number: Self.beginning)
+    mix(bytes, or: 0)
+  }
+
   private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
 
   private mutating func mix(

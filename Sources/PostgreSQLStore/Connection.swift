@@ -10,7 +10,7 @@ final class Connection: @unchecked Sendable {
   private let handle: LibPQ.Connection
 
   /// The time in which the database has to answer a command.
-  private let patience: Duration
+  private var patience: Duration
   /// Whether the database has not answered in time. The connection cannot be used then.
   private var isSilent = false
 
@@ -37,13 +37,27 @@ final class Connection: @unchecked Sendable {
     guard library.status(connection) == LibPQ.connectionOK else { throw error(nil) }
     _ = library.setNoticeProcessor(connection, { _, _ in }, nil)
     _ = library.setNonBlocking(connection, 1)
-    let milliseconds = patience / .milliseconds(1)
     try run(
       """
       SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
-      SET idle_in_transaction_session_timeout TO '2s'; SET lock_timeout TO '4s'; \
-      SET statement_timeout TO \(Int(milliseconds)); SET jit TO off
+      SET idle_in_transaction_session_timeout TO '2s'; SET lock_timeout TO '4s'; SET jit TO off
       """)
+    try setTimeout()
+  }
+
+  private func setTimeout() throws(PostgreSQLError) {
+    try run("SET statement_timeout TO \(Int(patience / .milliseconds(1)))")
+  }
+
+  /// Executes `body`, whose commands may take longer than others.
+  func withPatience(_ time: Duration, _ body: () throws -> Void) throws {
+    let usual = patience
+    patience = time
+    defer { patience = usual }
+    try setTimeout()
+    try body()
+    patience = usual
+    try setTimeout()
   }
 
   deinit { library.finish(handle) }

@@ -47,15 +47,17 @@ package final class PostgreSQLStore: RecordStore {
   ///   - recentRecords: The number of the newest records that this server has in memory.
   ///   - durability: The name of what the server promises, for the other servers.
   ///   - seed: The seed for servers that are started without one, if no server has proposed one before.
+  ///   - report: Is called with a sentence before work that may take long.
   /// - Throws: `PostgreSQLError` with a sentence that names the repair. Nothing has changed then.
   package init(
-    _ address: PostgreSQLAddress, recentRecords: Int, durability: RecordWriter.Durability, seed: UInt64
+    _ address: PostgreSQLAddress, recentRecords: Int, durability: RecordWriter.Durability, seed: UInt64,
+    _ report: (String) -> Void
   ) throws {
     self.address = address
     self.recentRecords = recentRecords
     clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
     let connection = try Connection(address, patience: Self.patience)
-    try Schema.prepare(connection, address)
+    try Schema.prepare(connection, address, report)
     let server = Int(
       try connection.query("INSERT INTO server (durable) VALUES ($1) RETURNING id", [durability.rawValue]).number(0, 0)
         ?? 0)
@@ -153,7 +155,7 @@ package final class PostgreSQLStore: RecordStore {
       }
       do {
         // Before the transaction, for which other servers wait. These rows remain if it fails.
-        let ids = try batch.appended.map { try former.ids.ids(of: $0, connection) }
+        let ids = try batch.appended.map { try former.ids.ids(of: $0, connection, clockOffset) }
         state.ids = former.ids
         let result = try write(batch, ids, connection, &state, waitingForOthers)
         state.isUnsure = false
@@ -204,6 +206,7 @@ package final class PostgreSQLStore: RecordStore {
       var messages = Messages(last: row.lastMessage, server: server)
       try update(batch.changed, connection)
       try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
+      if !batch.ended.isEmpty { try messages.add("ended", batch.ended.map(\.text).joined(separator: ","), connection) }
       for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
       for command in batch.commands {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
@@ -267,6 +270,7 @@ package final class PostgreSQLStore: RecordStore {
       switch rows.text(row, 2) {
       case "changed" where !isOwn: changed.formUnion(body.split(separator: ",").map(String.init))
       case "deleted" where !isOwn: changes.deleted += body.split(separator: ",").compactMap { Int($0) }
+      case "ended" where !isOwn: changes.ended += body.split(separator: ",").compactMap { ConnectionEnd(text: $0) }
       case "reset" where !isOwn: changes.reset = body.split(separator: ",").map(String.init)
       case "once", "state", "lasting":
         changes.commands.append(StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn))

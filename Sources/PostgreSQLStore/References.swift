@@ -16,24 +16,32 @@ struct WrittenIDs: Sendable {
   typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)
 
   /// Returns the ids of what a record refers to.
-  mutating func ids(of record: Record, _ database: Connection) throws(PostgreSQLError) -> IDs {
+  ///
+  /// - Parameter clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers
+  ///   understand.
+  mutating func ids(
+    of record: Record, _ database: Connection, _ clockOffset: Int64
+  ) throws(PostgreSQLError) -> IDs {
     let verdict = record.verdict
-    let connection = try id(of: record.connection, database)
+    let connection = try id(of: record.connection, database, clockOffset)
     let token: Int64? = if let token = verdict?.token { try id(of: token, database) } else { nil }
     let checks: Int64? = if let verdict { try id(of: verdict, database) } else { nil }
     return (connection, token, checks)
   }
 
-  private mutating func id(of facts: ConnectionFacts, _ database: Connection) throws(PostgreSQLError) -> Int64 {
+  private mutating func id(
+    of facts: ConnectionFacts, _ database: Connection, _ clockOffset: Int64
+  ) throws(PostgreSQLError) -> Int64 {
     if let known = connections[ObjectIdentifier(facts)] { return known.id }
     let id = try database.query(
       """
-      INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns) \
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id
+      INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity) \
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
       """,
       [
         facts.id, String(facts.listener), facts.environment.rawValue, facts.client, facts.sni, facts.tls,
-        facts.http.rawValue, facts.certificate?.json, String(facts.openedAt),
+        facts.http.rawValue, facts.certificate?.json, String(facts.openedAt + clockOffset),
+        String(Int64(bitPattern: facts.identity)),
       ]
     ).number(0, 0)
     if connections.count >= Self.capacity { connections.removeAll() }
@@ -44,8 +52,13 @@ struct WrittenIDs: Sendable {
   private mutating func id(of token: ProviderToken, _ database: Connection) throws(PostgreSQLError) -> Int64 {
     if let known = tokens[ObjectIdentifier(token)] { return known.id }
     let id = try database.query(
-      "INSERT INTO provider_token (key_id, team_id, issued_at, signature) VALUES ($1, $2, $3, $4) RETURNING id",
-      [token.keyID, token.teamID, token.issuedAt.map { String($0) }, token.signature.rawValue]
+      """
+      INSERT INTO provider_token (key_id, team_id, issued_at, signature, identity) VALUES ($1, $2, $3, $4, $5) RETURNING id
+      """,
+      [
+        token.keyID, token.teamID, token.issuedAt.map { String($0) }, token.signature.rawValue,
+        String(Int64(bitPattern: token.identity)),
+      ]
     ).number(0, 0)
     if tokens.count >= Self.capacity { tokens.removeAll() }
     tokens[ObjectIdentifier(token)] = (token, id ?? 0)
@@ -76,7 +89,8 @@ extension ReferenceCache {
     of row: ResultRow, _ database: Connection
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
     try references(
-      of: row, connection: { try ConnectionFacts($0, database) }, token: { try ProviderToken($0, database) },
+      of: row, connection: { try ConnectionFacts($0, database, row.clockOffset) },
+      token: { try ProviderToken($0, database) },
       checkNames: { id in
         let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
         return rows.count == 1 ? rows.text(0, 0) ?? "" : ""
@@ -85,10 +99,11 @@ extension ReferenceCache {
 }
 
 extension ConnectionFacts {
-  fileprivate convenience init(_ id: Int64, _ database: Connection) throws {
+  fileprivate convenience init(_ id: Int64, _ database: Connection, _ clockOffset: Int64) throws {
     let rows = try database.query(
       """
-      SELECT name, listener, environment, client, sni, tls, http, certificate, opened_ns FROM connection WHERE id = $1
+      SELECT name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity FROM connection \
+      WHERE id = $1
       """, [String(id)])
     func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
     func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
@@ -96,17 +111,20 @@ extension ConnectionFacts {
       id: text(0) ?? "", listener: Int(number(1) ?? 0),
       environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
       http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: number(8) ?? 0)
+      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: (number(8) ?? 0) - clockOffset,
+      identity: number(9).map { UInt64(bitPattern: $0) })
   }
 }
 
 extension ProviderToken {
   fileprivate convenience init(_ id: Int64, _ database: Connection) throws {
     let rows = try database.query(
-      "SELECT key_id, team_id, issued_at, signature FROM provider_token WHERE id = $1", [String(id)])
+      "SELECT key_id, team_id, issued_at, signature, identity FROM provider_token WHERE id = $1", [String(id)])
     func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
+    func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
     self.init(
-      keyID: text(0), teamID: text(1), issuedAt: rows.count == 1 ? rows.number(0, 2) : nil,
-      signature: text(3).flatMap(ProviderToken.Signature.init) ?? .unchecked)
+      keyID: text(0), teamID: text(1), issuedAt: number(2),
+      signature: text(3).flatMap(ProviderToken.Signature.init) ?? .unchecked,
+      identity: number(4).map { UInt64(bitPattern: $0) })
   }
 }

@@ -3,17 +3,28 @@ internal import Inbox
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 2
+  static let version = 3
 
-  /// Creates the tables in an empty schema, or checks those that are there. One server at a time.
-  static func prepare(_ connection: Connection, _ address: PostgreSQLAddress) throws {
+  /// Creates the tables in an empty schema, or checks those that are there and changes those of an older version. One
+  /// server at a time.
+  ///
+  /// - Parameter report: Is called with a sentence before work that may take long.
+  static func prepare(_ connection: Connection, _ address: PostgreSQLAddress, _ report: (String) -> Void) throws {
     guard connection.serverVersion >= 140_000 else {
       throw PostgreSQLError.oldServer(version: connection.serverVersion)
     }
     let encoding = try connection.query("SHOW server_encoding").text(0, 0) ?? ""
     guard encoding == "UTF8" else { throw PostgreSQLError.encoding(encoding) }
     try connection.transaction {
-      try connection.query("SELECT pg_advisory_xact_lock(hashtext($1), -1)", [address.schema])
+      let key = [address.schema]
+      if try connection.query("SELECT pg_try_advisory_xact_lock(hashtext($1), -1)", key).number(0, 0) != 1 {
+        report("waiting for another server, which creates or changes the tables of the schema \(address.schema)")
+        try connection.withPatience(changeTime) {
+          try connection.run("SET LOCAL lock_timeout TO 0")
+          try connection.query("SELECT pg_advisory_xact_lock(hashtext($1), -1)", key)
+          try connection.run("SET LOCAL lock_timeout TO '4s'")
+        }
+      }
       // Only if it is missing, because the user may lack the right to create schemas.
       let exists = try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [address.schema]).count > 0
       if !exists { try connection.run("CREATE SCHEMA \"\(address.schema)\"") }
@@ -40,10 +51,19 @@ enum Schema {
       let version = Int(try connection.query("SELECT version FROM contents").number(0, 0) ?? 0)
       guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
       guard version < Self.version else { return }
-      // Servers of version 1 may continue.
-      try connection.run("\(indexes) UPDATE contents SET version = \(Self.version)")
+      report(
+        "changing the tables of the schema \(address.schema) to the format of this version: pushes wait until this is done"
+      )
+      // Servers of older versions may continue.
+      let changes = [indexes, identities].dropFirst(version - 1)
+      try connection.withPatience(changeTime) {
+        try connection.run("\(changes.joined()) UPDATE contents SET version = \(Self.version)")
+      }
     }
   }
+
+  /// The time that a change of the tables may take. An index of ten million pushes takes a minute.
+  private static let changeTime = Duration.seconds(3600)
 
   private static var tables: String {
     let columns = RecordColumn.allCases.map { column in
@@ -57,7 +77,6 @@ enum Schema {
       CREATE INDEX push_apns_id ON push (left(lower(apns_id), 200));
       CREATE INDEX push_received_at ON push (received_at);
       CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
-      \(indexes)
       CREATE TABLE connection (
         id bigserial PRIMARY KEY, name text, listener bigint, environment text, client text, sni text, tls text,
         http text, certificate text, opened_ns bigint);
@@ -69,6 +88,8 @@ enum Schema {
         version integer NOT NULL, last_seq bigint NOT NULL, emptied_through bigint NOT NULL, count bigint NOT NULL,
         bytes bigint NOT NULL, evicted bigint NOT NULL, last_evicted bigint NOT NULL, last_connection bigint NOT NULL,
         last_message bigint NOT NULL, removed_through bigint NOT NULL, seed bigint);
+      \(indexes)
+      \(identities)
       INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL);
       CREATE TABLE server (
         id serial PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(), durable text NOT NULL,
@@ -86,6 +107,12 @@ enum Schema {
   private static let indexes = """
     CREATE INDEX push_status ON push (status, seq) WHERE status <> 200;
     CREATE INDEX push_reason ON push (seq) WHERE reason IS NOT NULL;
+    """
+
+  /// By which findings recognize a connection and a provider token.
+  private static let identities = """
+    ALTER TABLE connection ADD COLUMN identity bigint;
+    ALTER TABLE provider_token ADD COLUMN identity bigint;
     """
 
   /// The documented view, whose columns stay the same in later versions.

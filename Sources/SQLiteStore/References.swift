@@ -28,13 +28,12 @@ struct WrittenIDs: Sendable {
     if let known = connections[ObjectIdentifier(facts)] { return known.id }
     try db.cachedStatement(
       sql: """
-        INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     ).execute(arguments: [
-      facts.id, facts.listener, facts.environment.rawValue, facts.client, facts.sni,
-      facts.tls,
-      facts.http.rawValue, facts.certificate?.json, facts.openedAt,
+      facts.id, facts.listener, facts.environment.rawValue, facts.client, facts.sni, facts.tls, facts.http.rawValue,
+      facts.certificate?.json, facts.openedAt, Int64(bitPattern: facts.identity),
     ])
     if connections.count >= Self.capacity { connections.removeAll() }
     connections[ObjectIdentifier(facts)] = (facts, db.lastInsertedRowID)
@@ -44,8 +43,10 @@ struct WrittenIDs: Sendable {
   private mutating func id(of token: ProviderToken, _ db: Database) throws -> Int64 {
     if let known = tokens[ObjectIdentifier(token)] { return known.id }
     try db.cachedStatement(
-      sql: "INSERT INTO provider_token (key_id, team_id, issued_at, signature) VALUES (?, ?, ?, ?)"
-    ).execute(arguments: [token.keyID, token.teamID, token.issuedAt, token.signature.rawValue])
+      sql: "INSERT INTO provider_token (key_id, team_id, issued_at, signature, identity) VALUES (?, ?, ?, ?, ?)"
+    ).execute(arguments: [
+      token.keyID, token.teamID, token.issuedAt, token.signature.rawValue, Int64(bitPattern: token.identity),
+    ])
     if tokens.count >= Self.capacity { tokens.removeAll() }
     tokens[ObjectIdentifier(token)] = (token, db.lastInsertedRowID)
     return db.lastInsertedRowID
@@ -89,7 +90,8 @@ extension ConnectionFacts {
       environment: (row["environment"] as String?).flatMap(PushEnvironment.init) ?? .sandbox,
       client: row["client"] ?? "", sni: row["sni"], tls: row["tls"],
       http: (row["http"] as String?).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: certificate.flatMap { ProviderCertificate(json: $0) }, openedAt: row["opened_ns"] ?? 0)
+      certificate: certificate.flatMap { ProviderCertificate(json: $0) }, openedAt: row["opened_ns"] ?? 0,
+      identity: (row["identity"] as Int64?).map { UInt64(bitPattern: $0) })
   }
 }
 
@@ -98,6 +100,7 @@ extension ProviderToken {
     let row = try Row.fetchOne(db, sql: "SELECT * FROM provider_token WHERE id = ?", arguments: [id]) ?? Row()
     self.init(
       keyID: row["key_id"], teamID: row["team_id"], issuedAt: row["issued_at"],
-      signature: (row["signature"] as String?).flatMap(ProviderToken.Signature.init) ?? .unchecked)
+      signature: (row["signature"] as String?).flatMap(ProviderToken.Signature.init) ?? .unchecked,
+      identity: (row["identity"] as Int64?).map { UInt64(bitPattern: $0) })
   }
 }

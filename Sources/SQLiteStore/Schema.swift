@@ -4,7 +4,7 @@ internal import Inbox
 /// The tables of the database, and how older versions of them are changed.
 enum Schema {
   /// The version of this program, in `PRAGMA user_version`.
-  static let version = 2
+  static let version = 3
 
   /// Changes the database to the current version.
   ///
@@ -12,6 +12,7 @@ enum Schema {
   static func migrate(_ db: Database, from version: Int) throws {
     if version < 1 { try createFirstVersion(db) }
     if version < 2 { try db.execute(sql: indexes) }
+    if version < 3 { try db.execute(sql: identities) }
     try db.execute(sql: "PRAGMA user_version = \(Self.version)")
   }
 
@@ -46,6 +47,12 @@ enum Schema {
   private static let indexes = """
     CREATE INDEX push_status ON push (seq, status) WHERE status <> 200;
     CREATE INDEX push_reason ON push (reason) WHERE reason IS NOT NULL;
+    """
+
+  /// By which findings recognize a connection and a provider token.
+  private static let identities = """
+    ALTER TABLE connection ADD COLUMN identity INTEGER;
+    ALTER TABLE provider_token ADD COLUMN identity INTEGER;
     """
 
   /// The documented view, whose columns stay the same in later versions.

@@ -63,7 +63,7 @@ final class FindingsScenario {
   func add(_ step: Step) -> Int {
     let connection = connection(of: step)
     let record = fixture(of: step, on: connection).record
-    if let initiator = step.closing { connection.recordClose(by: initiator) }
+    if let initiator = step.closing { inbox.recordClose(of: connection, by: initiator) }
     return inbox.append(record)
   }
 
@@ -79,7 +79,9 @@ final class FindingsScenario {
   }
 
   /// Closes a connection from the client's side.
-  func end(connection id: String) { connections[id]?.recordClose(by: .client) }
+  func end(connection id: String) {
+    if let connection = connections[id] { inbox.recordClose(of: connection, by: .client) }
+  }
 
   private func connection(of step: Step) -> ConnectionFacts {
     if let known = connections[step.connection] { return known }

@@ -23,9 +23,9 @@ package final class ProviderToken: Sendable {
   package let algorithm: String?
   /// The result of the signature check.
   package let signature: Signature
-  /// A hash of the JWT: equal for the same JWT on any connection, and different for others with high probability.
-  /// Valid only within this process, and reveals nothing about the JWT.
-  package let identity: Int
+  /// A hash of the JWT: equal for the same JWT on any connection, in any process and after it was read from a store, and
+  /// different for others with high probability. A provider token cannot be made from it.
+  package let identity: UInt64
   /// Why the token causes `InvalidProviderToken` regardless of time and connection, for people; nil if it does not.
   package let problem: String?
 
@@ -35,7 +35,7 @@ package final class ProviderToken: Sendable {
   let invalidity: Rejection
 
   init(
-    _ jwt: JSONWebToken?, identity: Int, issuedAt: ServerTime? = nil, signature: Signature = .unchecked,
+    _ jwt: JSONWebToken?, identity: UInt64, issuedAt: ServerTime? = nil, signature: Signature = .unchecked,
     problem: String? = nil, key: TrustedKey? = nil
   ) {
     self.identity = identity
@@ -49,8 +49,13 @@ package final class ProviderToken: Sendable {
     invalidity = Self.invalidity(problem)
   }
 
-  /// Creates a token from an imported record. Tokens with equal properties are considered the same.
-  package init(keyID: String?, teamID: String?, issuedAt: ServerTime?, signature: Signature) {
+  /// Creates a token from a record that was written or exported.
+  ///
+  /// - Parameter identity: The hash of its JWT; nil if it is unknown. Then tokens with equal properties are considered the
+  ///   same.
+  package init(
+    keyID: String?, teamID: String?, issuedAt: ServerTime?, signature: Signature, identity: UInt64? = nil
+  ) {
     self.keyID = keyID
     self.teamID = teamID
     self.issuedAt = issuedAt
@@ -59,10 +64,14 @@ package final class ProviderToken: Sendable {
     problem = nil
     key = nil
     invalidity = Self.invalidity(nil)
-    var hasher = Hasher()
-    for text in [keyID, teamID] { hasher.combine(text) }
-    hasher.combine(issuedAt)
-    identity = hasher.finalize()
+    self.identity =
+      identity
+      ?? {
+        var hasher = Hasher()
+        for text in [keyID, teamID] { hasher.combine(text) }
+        hasher.combine(issuedAt)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+      }()
   }
 
   private static func invalidity(_ problem: String?) -> Rejection {

@@ -39,11 +39,8 @@ struct ProviderTokenVerification {
       jwt, identity: identity(of: authorization), issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
   }
 
-  /// Swift's hash seed differs in each process, so the hash cannot be compared with anything outside.
-  private static func identity(of authorization: UnsafeRawBufferPointer) -> Int {
-    var hasher = Hasher()
-    hasher.combine(bytes: authorization.part((authorization.bearerTokenStart ?? 0)..<authorization.count))
-    return hasher.finalize()
+  private static func identity(of authorization: UnsafeRawBufferPointer) -> UInt64 {
+    PushKey(bytes: authorization.part((authorization.bearerTokenStart ?? 0)..<authorization.count)).number
   }
 }
 

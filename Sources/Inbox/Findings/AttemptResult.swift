@@ -95,7 +95,7 @@ extension AttemptResult.Remedy {
     case .credential: hasher.combine(record.credentialIdentity)
     case .credentialOrConnection:
       hasher.combine(record.credentialIdentity)
-      hasher.combine(ObjectIdentifier(record.connection))
+      hasher.combine(record.connection.identity)
     case .fields:
       record.withHeaders { packed in
         HeaderList.forEachField(in: packed) { name, value in
@@ -119,7 +119,9 @@ extension Record {
   }
 
   /// A hash that identifies the provider token or the certificate.
-  var credentialIdentity: Int? { verdict?.token?.identity ?? connection.certificate?.fingerprint.hashValue }
+  var credentialIdentity: Int? {
+    verdict?.token.map { Int(truncatingIfNeeded: $0.identity) } ?? connection.certificate?.fingerprint.hashValue
+  }
 
   /// The response for display, such as `400 BadTopic`.
   var responseText: String {

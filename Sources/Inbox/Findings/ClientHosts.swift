@@ -1,13 +1,16 @@
 internal import APNSRules
+internal import Notation
 
 /// The connections of each client address, for `connection-churn` and to know whether a client has several pushes in
 /// flight at once.
 struct ClientHosts: Sendable {
   /// A connection with a single push.
   fileprivate struct SinglePushConnection: Sendable {
-    let connection: ConnectionFacts
+    /// The `identity` of the connection.
+    let connection: UInt64
+    let openedAt: MonotonicTime
     let seq: Int
-    let token: Int?
+    let token: UInt64?
     var isReported = false
   }
 
@@ -54,22 +57,27 @@ struct ClientHosts: Sendable {
   mutating func begin(_ record: borrowing Record, from host: Int) {
     if hosts[host].candidates.count == Self.connectionLimit { hosts[host].candidates.removeFirst() }
     hosts[host].candidates.append(
-      SinglePushConnection(connection: record.connection, seq: record.seq, token: record.verdict?.token?.identity))
+      SinglePushConnection(
+        connection: record.connection.identity, openedAt: record.connection.openedAt, seq: record.seq,
+        token: record.verdict?.token?.identity))
   }
 
   /// Drops a connection with a second push.
-  mutating func removeCandidate(_ connection: ConnectionFacts, from host: Int) {
-    if let index = hosts[host].candidates.lastIndex(where: { $0.connection === connection }) {
+  mutating func removeCandidate(_ connection: UInt64, from host: Int) {
+    if let index = hosts[host].candidates.lastIndex(where: { $0.connection == connection }) {
       hosts[host].candidates.remove(at: index)
     }
   }
 
   /// Examines the connections that have ended since the last call.
   ///
+  /// - Parameter initiator: Returns which party has closed a connection; nil for an open one.
   /// - Returns: The findings and the `seq` of the record of each.
-  mutating func analyzeEndedConnections() -> [(seq: Int, evidence: FindingEvidence)] {
+  mutating func analyzeEndedConnections(
+    closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?
+  ) -> [(seq: Int, evidence: FindingEvidence)] {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
-    for index in hosts.indices where hosts[index].sortEndedCandidates() {
+    for index in hosts.indices where hosts[index].sortEndedCandidates(closedBy: initiator) {
       evidence += Self.evidence(for: &hosts[index].singles)
       hosts[index].singles.removeFirst(max(0, hosts[index].singles.count - Self.connectionLimit))
     }
@@ -81,7 +89,7 @@ struct ClientHosts: Sendable {
     let size = FindingThreshold.churnConnections
     for last in singles.indices.dropFirst(size - 1) where !singles[last].isReported {
       let window = singles[(last - size + 1)...last]
-      let time = singles[last].connection.openedAt &- singles[window.startIndex].connection.openedAt
+      let time = singles[last].openedAt &- singles[window.startIndex].openedAt
       guard time <= FindingThreshold.churnTime else { continue }
       singles[last].isReported = true
       let others = window.dropLast().map(\.seq).sorted()
@@ -97,11 +105,22 @@ struct ClientHosts: Sendable {
 
 extension ClientHosts.Host {
   /// Sorts the candidates that have ended; returns whether some of them count.
-  fileprivate mutating func sortEndedCandidates() -> Bool {
-    guard candidates.contains(where: { $0.connection.closeInitiator != nil }) else { return false }
-    let ended = candidates.filter { $0.connection.closeInitiator == .client }
-    candidates.removeAll { $0.connection.closeInitiator != nil }
-    singles = (singles + ended).sorted { $0.connection.openedAt < $1.connection.openedAt }
-    return !ended.isEmpty
+  fileprivate mutating func sortEndedCandidates(
+    closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?
+  ) -> Bool {
+    let former = candidates
+    candidates = []
+    var hasNew = false
+    for candidate in former {
+      switch initiator(candidate.connection) {
+      case nil: candidates.append(candidate)
+      case .server: break
+      case .client:
+        singles.append(candidate)
+        hasNew = true
+      }
+    }
+    if hasNew { singles.sort { $0.openedAt < $1.openedAt } }
+    return hasNew
   }
 }

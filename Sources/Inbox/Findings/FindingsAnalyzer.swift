@@ -15,7 +15,7 @@ final class FindingsAnalyzer: Sendable {
     var start = 0
     var pending: [(seq: Int, push: PushKey)] = []
     /// The connections that ended with an exhausted window, in this order, and the number of them that were analyzed.
-    var exhausted: [(connection: ConnectionFacts, responses: Int)] = []
+    var exhausted: [(connection: UInt64, responses: Int)] = []
     var analyzedExhausted = 0
     /// What happened to pushes on their way to the device, by the `seq` of their records.
     var deliveries: [Int: [FindingEvidence]] = [:]
@@ -31,10 +31,22 @@ final class FindingsAnalyzer: Sendable {
 
   private let state = NIOLockedValueBox(State())
 
+  /// The number of closed connections that are remembered at least.
+  private static let closedLimit = 16_384
+  /// Which party closed a connection, by its `identity`. A lock of its own, so that no event loop waits for an analysis.
+  private let closed = NIOLockedValueBox(GenerationalCache<UInt64, ConnectionFacts.CloseInitiator>(limit: closedLimit))
+
   /// Analyzes all new records.
   func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
-    while state.withLockedValue({ !$0.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval) }) {}
+    var isComplete = false
+    while !isComplete {
+      isComplete = state.withLockedValue { state in
+        state.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval) { connection in
+          closed.withLockedValue { $0[connection] }
+        }
+      }
+    }
   }
 
   /// Analyzes all new records, unless the record with this `seq` was analyzed already.
@@ -69,11 +81,18 @@ final class FindingsAnalyzer: Sendable {
     state.withLockedValue { Array($0.findingsState.evidence.keys) + $0.deliveries.keys }
   }
 
-  /// Reports a connection that ended while its flow-control window held back responses.
-  func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
-    state.withLockedValue { state in
-      guard state.exhausted.count < Self.exhaustedLimit else { return }
-      state.exhausted.append((connection, responses))
+  /// Reports the end of a connection. Only the first report of the party that closed it counts.
+  func add(_ end: ConnectionEnd) {
+    switch end.event {
+    case .closed(let initiator):
+      closed.withLockedValue { closed in
+        if closed[end.connection] == nil { closed[end.connection] = initiator }
+      }
+    case .windowExhausted(let responses):
+      state.withLockedValue { state in
+        guard state.exhausted.count < Self.exhaustedLimit else { return }
+        state.exhausted.append((end.connection, responses))
+      }
     }
   }
 
@@ -115,8 +134,12 @@ final class FindingsAnalyzer: Sendable {
 extension FindingsAnalyzer.State {
   /// Analyzes the next records.
   ///
+  /// - Parameter initiator: Returns which party has closed a connection; nil for an open one.
   /// - Returns: Whether all records were analyzed.
-  fileprivate mutating func analyzeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
+  fileprivate mutating func analyzeSome(
+    of snapshot: InboxSnapshot, at span: Int, interval: Int64,
+    closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?
+  ) -> Bool {
     analyzePending(of: snapshot, interval: interval)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
@@ -140,7 +163,7 @@ extension FindingsAnalyzer.State {
     guard (try? snapshot.records.checkFailure()) != nil else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
-    findingsState.analyzeEndedConnections()
+    findingsState.analyzeEndedConnections(closedBy: initiator)
     for (connection, responses) in exhausted[analyzedExhausted...] {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }

@@ -6,7 +6,7 @@ internal import Notation
 /// Its tables are bounded and drop the oldest entries. Evidence is dropped with the records it belongs to.
 struct FindingsState: Sendable {
   private struct Connection: Sendable {
-    let facts: ConnectionFacts
+    let identity: UInt64
     let host: Int
     /// The host and the topic of the connection's first push, among which connections are counted for
     /// `connection-churn`: test suites that share a server and a machine have topics of their own.
@@ -23,7 +23,7 @@ struct FindingsState: Sendable {
   private static let hostLimit = 2048
   private static let pruneFrom = 4096
 
-  private var connections = GenerationalCache<ObjectIdentifier, Connection>(limit: connectionLimit)
+  private var connections = GenerationalCache<UInt64, Connection>(limit: connectionLimit)
   /// The connection of the last record, mostly also that of the next one.
   private var current: Connection?
   private var hosts = ClientHosts()
@@ -70,7 +70,7 @@ struct FindingsState: Sendable {
     if connection.pushes == 1, record.isPlain, !connection.isByOwnClient, record.kind == .push {
       hosts.begin(record, from: connection.churnGroup)
     }
-    if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.churnGroup) }
+    if connection.pushes == 2 { hosts.removeCandidate(connection.identity, from: connection.churnGroup) }
     if let token = record.verdict?.token,
       let evidence = connection.tokens.analyze(record, token, interval: interval)
     {
@@ -101,16 +101,17 @@ struct FindingsState: Sendable {
   }
 
   /// Adds the evidence that follows from connections that have ended since the last call.
-  mutating func analyzeEndedConnections() {
-    for (seq, evidence) in hosts.analyzeEndedConnections() { add(evidence, to: seq) }
+  ///
+  /// - Parameter initiator: Returns which party has closed a connection; nil for an open one.
+  mutating func analyzeEndedConnections(closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?) {
+    for (seq, evidence) in hosts.analyzeEndedConnections(closedBy: initiator) { add(evidence, to: seq) }
   }
 
   /// Adds the evidence that a connection ended with an exhausted window, to its last push.
   ///
   /// - Parameter responses: The number of responses that were not sent completely.
-  mutating func addExhaustedWindow(of facts: ConnectionFacts, responses: Int) {
-    let connection = current?.facts === facts ? current : connections[ObjectIdentifier(facts)]
-    guard let connection, connection.facts === facts else { return }
+  mutating func addExhaustedWindow(of identity: UInt64, responses: Int) {
+    guard let connection = current?.identity == identity ? current : connections[identity] else { return }
     add(FindingEvidence(.windowNeverOpened, with: [], .windowExhausted(responses: responses)), to: connection.lastSeq)
   }
 
@@ -127,13 +128,13 @@ struct FindingsState: Sendable {
   /// Removes and returns the state of a record's connection; the caller stores it in `current`.
   private mutating func takeState(of record: borrowing Record) -> Connection {
     let facts = record.connection
-    if let current, current.facts === facts {
+    if let current, current.identity == facts.identity {
       self.current = nil
       return current
     }
-    if let former = current { connections[ObjectIdentifier(former.facts)] = former }
+    if let former = current { connections[former.identity] = former }
     current = nil
-    if let known = connections.removeValue(forKey: ObjectIdentifier(facts)) { return known }
+    if let known = connections.removeValue(forKey: facts.identity) { return known }
     if hosts.count >= Self.hostLimit {
       // Connections refer to hosts by number, so both are dropped together.
       hosts = ClientHosts()
@@ -142,7 +143,7 @@ struct FindingsState: Sendable {
     let host = facts.clientHost
     let topic = record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } ?? ""
     return Connection(
-      facts: facts, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"),
+      identity: facts.identity, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"),
       isByOwnClient: record.isByOwnClient)
   }
 }

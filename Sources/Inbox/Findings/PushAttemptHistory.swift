@@ -22,7 +22,8 @@ struct PushAttemptHistory: Sendable {
     let response: String
     let remedy: Int
     let retryAfter: Int64?
-    let connection: ObjectIdentifier
+    /// The `identity` of the connection.
+    let connection: UInt64
   }
 
   private struct AcceptedAttempt: Sendable {
@@ -145,13 +146,13 @@ extension PushAttemptHistory.Attempt {
     response = record.responseText
     remedy = if case .permanent(let remedy) = result { remedy.value(of: record) } else { 0 }
     retryAfter = record.retryAfter
-    connection = ObjectIdentifier(record.connection)
+    connection = record.connection.identity
   }
 
   /// Whether the provider sent the attempt on another connection, as these two responses require, instead of
   /// waiting.
   fileprivate func isRetriedOnNewConnection(by record: borrowing Record) -> Bool {
-    guard ObjectIdentifier(record.connection) != connection else { return false }
+    guard record.connection.identity != connection else { return false }
     return response == "503 Shutdown" || response == "429 TooManyProviderTokenUpdates"
   }
 }

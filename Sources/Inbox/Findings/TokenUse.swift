@@ -5,7 +5,7 @@ internal import APNSRules
 /// The provider tokens used on one connection, for `jwt-churn`.
 struct TokenUse: Sendable {
   private struct Seen: Sendable {
-    let identity: Int
+    let identity: UInt64
     let keyID: String?
     let issuedAt: Int64
     let seq: Int
@@ -14,15 +14,12 @@ struct TokenUse: Sendable {
   /// The number of tokens remembered, the same as APNs is assumed to remember (`TokenUpdates`).
   private static let capacity = 72
 
-  private var current: Int?
+  private var current: UInt64?
   private var seen: [Seen] = []
   /// The time when a new token was first used, by the server's clock.
   private var changedAt: Int64 = 0
   /// Whether the current token was rejected, so that a new one was required.
   private var isRefused = false
-
-  /// The current token; nil before the first.
-  var identity: Int? { current }
 
   /// Analyzes a push.
   ///
@@ -59,7 +56,7 @@ struct StaleTokens: Sendable {
 
   private static let limit = 4096
 
-  private var refusals = GenerationalCache<Int, Refusal>(limit: limit)
+  private var refusals = GenerationalCache<UInt64, Refusal>(limit: limit)
 
   /// Whether no token was rejected as expired.
   var isEmpty: Bool { refusals.isEmpty }
@@ -110,7 +107,8 @@ struct ConcurrentTokens: Sendable {
   /// The first push that used a token.
   private struct FirstUse: Sendable {
     let use: Use
-    let connection: ObjectIdentifier
+    /// The `identity` of the connection.
+    let connection: UInt64
     let seq: Int
   }
 
@@ -136,7 +134,7 @@ struct ConcurrentTokens: Sendable {
       return nil
     }
     guard !current.isReported, let firstUses = firstUses[current.group], firstUses.count > 1 else { return nil }
-    let connection = ObjectIdentifier(record.connection)
+    let connection = record.connection.identity
     for other in firstUses where other.connection != connection && !other.use.isSame(as: token) {
       let elapsed = record.arrivedAt &- other.use.since
       // Tokens whose times of issue are so close are not the former and the new one of a provider that renews in time.
@@ -153,7 +151,7 @@ struct ConcurrentTokens: Sendable {
     var known = firstUses[use.group] ?? []
     guard !known.contains(where: { $0.use.issuedAt == use.issuedAt && $0.use.keyID == use.keyID }) else { return }
     if known.count == Self.tokenLimit { known.removeFirst() }
-    known.append(FirstUse(use: use, connection: ObjectIdentifier(record.connection), seq: record.seq))
+    known.append(FirstUse(use: use, connection: record.connection.identity, seq: record.seq))
     firstUses[use.group] = known
   }
 }

@@ -114,6 +114,8 @@ package struct StoreBatch: Sendable {
   package var unkept = 0
   /// Commands of the kind `state` to announce to all servers of a shared store.
   package var commands: [String] = []
+  /// Connections that have ended, to announce to all servers of a shared store.
+  package var ended: [ConnectionEnd] = []
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The names of what is reset together with the inbox, if it is emptied.
@@ -157,7 +159,8 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && commands.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied
+    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && changed.isEmpty && deleted.isEmpty
+      && !isEmptied
       && excess == 0 && excessBytes == 0
       && oldestTime == nil && !isRequired
   }

@@ -521,6 +521,8 @@ package final class RecordWriter: Sendable {
       return (formerLastSeq, isEmptied)
     }
     let contents = changes.contents
+    // After their records, which the findings are about.
+    for end in changes.ended + batch.ended { inbox.analyzer.add(end) }
     for record in changes.appended {
       // So that a retry that arrives here is the next attempt.
       if record.accepted {

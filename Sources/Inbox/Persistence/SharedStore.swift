@@ -65,6 +65,8 @@ package struct SharedChanges: Sendable {
   package var reset: [String] = []
   /// New commands, in their order.
   package var commands: [StoreCommand] = []
+  /// The connections of other servers that have ended.
+  package var ended: [ConnectionEnd] = []
   /// What the store contains after the batch.
   package var contents = StoredContents()
 
@@ -79,6 +81,8 @@ struct Outbox: Sendable {
   private static let base = 1 << 52
   /// The maximum number of records whose provisional number is remembered after they are written.
   private static let capacity = 1 << 20
+  /// The maximum number of ends of connections to announce.
+  private static let endedLimit = 16_384
 
   /// The records that wait for a batch; nil for one that is not kept.
   private var waiting: [Record?] = []
@@ -102,8 +106,15 @@ struct Outbox: Sendable {
   private var lost = 0
   /// Commands to announce.
   var commands: [String] = []
+  /// Connections that have ended, to announce.
+  var ended: [ConnectionEnd] = []
   /// Findings about deliveries that name provisional numbers of records without a `seq`.
   var findings: [(kind: Finding.Kind, number: Int, other: Int?)] = []
+
+  /// Adds the end of a connection to announce. While the store fails, only some are kept.
+  mutating func add(_ end: ConnectionEnd) {
+    if ended.count < Self.endedLimit { ended.append(end) }
+  }
 
   /// The number of records that are not written.
   var count: Int { waiting.count + beingWritten.count }

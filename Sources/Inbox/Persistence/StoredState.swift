@@ -241,7 +241,9 @@ extension Inbox.State {
     batch.contents.count += records.count
     for record in records { batch.contents.bytes += record.storedSize }
     batch.commands = outbox?.commands ?? []
+    batch.ended = outbox?.ended ?? []
     outbox?.commands = []
+    outbox?.ended = []
     return (batch, taken.isPartial)
   }
 

@@ -1,13 +1,12 @@
 package import Notation
 package import APNSRules
-internal import Synchronization
 
 /// The facts shared by all records of one connection, created once per connection.
 package final class ConnectionFacts: Sendable {
   /// The party that closed the connection.
-  package enum CloseInitiator: UInt8, Sendable {
+  package enum CloseInitiator: String, Sendable {
     /// The client closed it, without being asked to.
-    case client = 1
+    case client
     /// The server closed it, asked the client to close it, or a fault contributed.
     case server
   }
@@ -37,8 +36,8 @@ package final class ConnectionFacts: Sendable {
   package let certificate: ProviderCertificate?
   /// The time when the connection was opened, in monotonic nanoseconds of machine time.
   package let openedAt: MonotonicTime
-  /// The raw value of `closeInitiator`; 0 for nil.
-  private let closedBy = Atomic<UInt8>(0)
+  /// A random number that other facts of the same connection have too, such as those that are read from a store.
+  package let identity: UInt64
 
   /// Returns the topic of a push without one: the only topic that the provider certificate allows. Nil for a push
   /// that names its topic, and without such a certificate.
@@ -46,19 +45,13 @@ package final class ConnectionFacts: Sendable {
     facts.topic == nil ? certificate?.defaultTopic : nil
   }
 
-  /// The party that closed the connection; nil while it is open.
-  package var closeInitiator: CloseInitiator? { CloseInitiator(rawValue: closedBy.load(ordering: .relaxed)) }
-
-  /// Records which party closed the connection. Only the first call has an effect.
-  package func recordClose(by initiator: CloseInitiator) {
-    _ = closedBy.compareExchange(expected: 0, desired: initiator.rawValue, ordering: .relaxed)
-  }
-
   /// Creates the facts of a connection after its handshake.
+  ///
+  /// - Parameter identity: The identity of a connection that is known already; nil for a new one.
   package init(
     id: String, listener: Int, environment: PushEnvironment = .sandbox, client: String, sni: String?, tls: String?,
     http: HTTPVersion = .http2, certificate: ProviderCertificate? = nil,
-    openedAt: MonotonicTime = MachineTime.nanoseconds
+    openedAt: MonotonicTime = MachineTime.nanoseconds, identity: UInt64? = nil
   ) {
     self.id = id
     self.listener = listener
@@ -69,5 +62,48 @@ package final class ConnectionFacts: Sendable {
     self.http = http
     self.certificate = certificate
     self.openedAt = openedAt
+    self.identity = identity ?? .random(in: .min ... .max)
+  }
+}
+
+/// The end of a connection, as far as findings depend on it.
+package struct ConnectionEnd: Sendable {
+  /// What is known about the end.
+  package enum Event: Sendable {
+    /// The connection was closed.
+    case closed(by: ConnectionFacts.CloseInitiator)
+    /// The connection ended while its flow-control window held back this number of responses.
+    case windowExhausted(responses: Int)
+  }
+
+  /// The `identity` of the connection.
+  package let connection: UInt64
+  package let event: Event
+
+  /// Creates the description of an end.
+  package init(of connection: ConnectionFacts, _ event: Event) {
+    (self.connection, self.event) = (connection.identity, event)
+  }
+
+  /// The end in one word, for other servers.
+  package var text: String {
+    switch event {
+    case .closed(let initiator): "\(connection):\(initiator.rawValue)"
+    case .windowExhausted(let responses): "\(connection):\(responses)"
+    }
+  }
+
+  /// Creates the description of an end from its text; nil if that is invalid.
+  package init?(text: Substring) {
+    let parts = text.split(separator: ":").map(String.init)
+    guard parts.count == 2, let connection = UInt64(parts[0]) else { return nil }
+    self.connection = connection
+    if let responses = Int(parts[1]) {
+      event = .windowExhausted(responses: responses)
+    } else if let initiator = ConnectionFacts.CloseInitiator(rawValue: parts[1]) {
+      event = .closed(by: initiator)
+    } else {
+      return nil
+    }
   }
 }

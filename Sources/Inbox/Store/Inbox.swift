@@ -341,9 +341,21 @@ package final class Inbox: Sendable {
     return try remove(seqs)
   }
 
+  /// Records for the findings which party closed a connection. Only the first call for a connection has an effect.
+  package func recordClose(of connection: ConnectionFacts, by initiator: ConnectionFacts.CloseInitiator) {
+    add(ConnectionEnd(of: connection, .closed(by: initiator)))
+  }
+
   /// Records for the findings that a connection ended while its flow-control window held back responses.
   package func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
-    analyzer.addExhaustedWindow(of: connection, responses: responses)
+    add(ConnectionEnd(of: connection, .windowExhausted(responses: responses)))
+  }
+
+  private func add(_ end: ConnectionEnd) {
+    guard isShared else { return analyzer.add(end) }
+    // The analysis learns of it when the records of the connection are written.
+    state.withLockedValue { $0.outbox?.add(end) }
+    writer?.didChange()
   }
 
   /// Records a finding about the delivery of a push: that a newer push replaced it, or that it exceeds a budget.

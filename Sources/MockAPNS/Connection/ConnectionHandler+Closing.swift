@@ -63,7 +63,8 @@ extension ConnectionHandler {
 
   /// Records who ended the connection, unless that is already recorded.
   func recordCloseInitiator(isClient: Bool) {
-    processor?.connection.recordClose(by: isClient ? .client : .server)
+    guard let processor else { return }
+    state.inbox.recordClose(of: processor.connection, by: isClient ? .client : .server)
   }
 
   func close(_ context: ChannelHandlerContext) {

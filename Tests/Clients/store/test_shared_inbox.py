@@ -426,3 +426,19 @@ def test_commands_list_pushes_to_the_other_server(directed, device):
     push(server, device)
     listed = other.command("ls", "--json")
     assert listed.returncode == 0 and json.loads(listed.stdout)["request"]["device_token"] == device, listed
+
+
+# Findings
+
+
+def test_findings_about_connections_are_on_both_servers(pair):
+    """A client that opens a connection for each push, and a balancer that gives every second one to the other server."""
+    devices = [secrets.token_hex(32) for _ in range(10)]
+    for number, device in enumerate(devices):
+        assert push(pair[number % 2], device) == [200]
+    for server in pair:
+        wait_until(lambda: "connection-churn" in server.record(devices[-1])["findings"],
+                   lambda: server.api("GET", "/findings"), 10)
+    # Only one client is meant, and it uses one provider token.
+    first, second = (server.api("GET", "/findings")["items"] for server in pair)
+    assert first == second and [item["finding"] for item in first] == ["connection-churn"]

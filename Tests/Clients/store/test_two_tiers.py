@@ -172,3 +172,16 @@ def test_counts_of_many_pushes(server):
                            ({"limit": 1, "count": "exact"}, 10_100), ({"limit": 1, "after": 101}, 9_999),
                            ({"limit": 0, "status": 200, "count": "exact"}, 10_100), ({"limit": 5, "status": 410}, 0)):
         assert server.api("GET", "/pushes", **query)["matched"] == matched, query
+
+
+# Findings
+
+
+def test_findings_about_connections_whose_pushes_left_memory(server, device):
+    """The analysis reads their records from the database, and knows how their connections have ended."""
+    for _ in range(5):
+        with connect(server) as wire:
+            assert wire.push(push_headers(server, device)).status == 200
+    stores.load(server, 5 * FEW)
+    wait_until(lambda: "connection-churn" in server.pushes(device_token=device)[-1]["findings"],
+               lambda: server.api("GET", "/findings"), 10)

@@ -86,7 +86,8 @@ extension StoreSettings {
       case .postgreSQL(let address):
         options.recentRecords = address.recentRecords ?? options.recentRecords
         store = try PostgreSQLStore(
-          address, recentRecords: options.recentRecords, durability: options.durability, seed: seed)
+          address, recentRecords: options.recentRecords, durability: options.durability, seed: seed
+        ) { logger.notice("\($0)") }
       }
     } catch let failure as CommandFailure {
       throw failure
