@@ -12,7 +12,7 @@ final class Connection: @unchecked Sendable {
   /// The time in which the database has to answer a command.
   private var patience: Duration
   /// Whether the database has not answered in time. The connection cannot be used then.
-  private var isSilent = false
+  private(set) var isSilent = false
 
   /// Connects.
   ///

@@ -36,6 +36,8 @@ package final class PostgreSQLStore: RecordStore {
     var commands: [StoreCommand]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
+    /// Whether the last batch was not written because a connection that had been used was lost.
+    var hasLostConnection = false
     /// Whether changes of other servers may have been missed.
     var hasGap = false
     var maintainedAt: ContinuousClock.Instant?
@@ -138,10 +140,22 @@ package final class PostgreSQLStore: RecordStore {
     _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
     let batch = copy batch
-    return try writing.withLockedValue { former in
+    do {
+      return try writeOnce(batch, waitingForOthers)
+    } catch {
+      // The connection may have been lost while nothing was written, because the database was started again.
+      guard writing.withLockedValue(\.hasLostConnection) else { throw error }
+      return try writeOnce(batch, waitingForOthers)
+    }
+  }
+
+  private func writeOnce(_ batch: StoreBatch, _ waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result {
+    try writing.withLockedValue { former in
       // A transaction that fails must not leave ids behind that it rolled back.
       var state = former
       let connection: Connection
+      former.hasLostConnection = false
+      let isUsed = former.connection?.isBroken == false
       if let open = former.connection, !open.isBroken {
         connection = open
       } else {
@@ -163,7 +177,10 @@ package final class PostgreSQLStore: RecordStore {
         former = state
         return result
       } catch {
-        if connection.isBroken { former.connection = nil }
+        if connection.isBroken {
+          former.hasLostConnection = isUsed && !connection.isSilent
+          former.connection = nil
+        }
         if case PostgreSQLError.commitUnknown = error { former.isUnsure = true }
         throw error
       }
@@ -416,9 +433,11 @@ package final class PostgreSQLStore: RecordStore {
     try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
     try connection.run(
       "DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'")
+    // The row of a server is removed when it ends.
+    let isOfDead = "server NOT IN (SELECT id FROM server WHERE NOT \(sharing.isDead))"
     let dead = try connection.query(
       """
-      SELECT 1 FROM push WHERE outcome = 'pending' AND server <> $1 AND server NOT IN (\(sharing.liveServers)) LIMIT 1
+      SELECT 1 FROM push WHERE outcome = 'pending' AND server <> $1 AND \(isOfDead) LIMIT 1
       """, [String(server)])
     guard dead.count > 0 else { return }
     try connection.transaction {
@@ -428,7 +447,7 @@ package final class PostgreSQLStore: RecordStore {
       let ended = try connection.query(
         """
         UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending' AND server <> $1 \
-        AND server NOT IN (\(sharing.liveServers)) RETURNING seq
+        AND \(isOfDead) RETURNING seq
         """, [String(server)])
       var messages = Messages(last: lastMessage, server: 0)
       try messages.add("changed", seqs: (0..<ended.count).map { Int(ended.number($0, 0) ?? 0) }, connection)

@@ -41,6 +41,8 @@ final class Sharing: Sendable {
     /// What this server waits for: the servers that have to answer a request.
     var awaited: [Int: Set<Int>] = [:]
     var wake: [Int: DispatchSemaphore] = [:]
+    /// Servers that have lost their connections, and were waited for in vain.
+    var givenUp: Set<Int> = []
   }
 
   init(server: Int, _ address: PostgreSQLAddress, _ connection: Connection) throws {
@@ -97,8 +99,12 @@ final class Sharing: Sendable {
           poll(&descriptor, 1, 100)
           for text in try connection.notifications() { handle(text, receive) }
         } catch {
-          state.withLockedValue { $0.connection = nil }
-          usleep(100_000)
+          let wasConnected = state.withLockedValue { state in
+            defer { state.connection = nil }
+            return state.connection != nil
+          }
+          // Another connection may work at once.
+          if !wasConnected { usleep(100_000) }
         }
       }
       ended.signal()
@@ -140,43 +146,91 @@ final class Sharing: Sendable {
   /// The time to wait for another server that lives.
   private static let patience = DispatchTimeInterval.milliseconds(1500)
 
-  /// The condition for servers to wait for: one whose process or machine has stopped is given up after ten seconds.
-  var activeServers: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
+  /// The time after which a request is repeated, because a server without a connection has missed it.
+  private static let repetition = DispatchTimeInterval.milliseconds(200)
+
+  /// The condition for servers that live: one whose process or machine has stopped is given up after ten seconds.
+  private var isActive: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
+
+  /// The condition for servers that may live: those that have lost their connections a moment ago, too.
+  private var mayBeActive: String { "(\(isActive) OR seen_at > now() - interval '\(Self.absence) s')" }
+
+  /// The condition for servers that have been without a connection for some seconds.
+  var isDead: String { "NOT (id IN (\(liveServers)) OR seen_at > now() - interval '\(Self.absence) s')" }
+
+  /// The seconds after which a server without a connection counts as dead. A server shows every two seconds that it lives.
+  private static let absence = 5
+
+  /// Returns the other servers that meet a condition.
+  ///
+  /// - Parameter onlyActive: Whether those that may live do not count.
+  private func others(_ condition: String, _ parameters: [String] = [], onlyActive: Bool = false) throws -> Set<Int> {
+    let rows = try connections.use { connection in
+      try connection.query(
+        "SELECT id, \(isActive) FROM server WHERE id <> $1 AND \(onlyActive ? isActive : mayBeActive) AND (\(condition))",
+        [String(server)] + parameters)
+    }
+    return state.withLockedValue { state in
+      var others: Set<Int> = []
+      for row in 0..<rows.count {
+        guard let id = rows.number(row, 0).map({ Int($0) }) else { continue }
+        if rows.number(row, 1) == 1 { state.givenUp.remove(id) }
+        if !state.givenUp.contains(id) { others.insert(id) }
+      }
+      return others
+    }
+  }
 
   /// Waits until the other servers whose answers do not wait for the database have written what they have answered.
   ///
   /// - Throws: `StoreUnavailable` if one does not reply.
   func awaitOthers() throws {
+    let others = try others("durable = 'soon'")
+    guard !others.isEmpty else { return }
     let request = requests.add(1, ordering: .relaxed).newValue
     let wake = DispatchSemaphore(value: 0)
+    state.withLockedValue { state in
+      state.awaited[request] = others
+      state.wake[request] = wake
+    }
     defer {
       state.withLockedValue { state in
         state.awaited[request] = nil
         state.wake[request] = nil
       }
     }
-    let isAlone = try connections.use { connection in
-      let others = try connection.query(
-        "SELECT id FROM server WHERE durable = 'soon' AND id <> $1 AND \(activeServers)", [String(server)])
-      guard others.count > 0 else { return true }
-      state.withLockedValue { state in
-        state.awaited[request] = Set((0..<others.count).map { Int(others.number($0, 0) ?? 0) })
-        state.wake[request] = wake
-      }
-      try notify(.flush(request: request), connection)
-      return false
-    }
-    guard !isAlone, wake.wait(timeout: .now() + Self.patience) == .timedOut else { return }
+    let deadline = DispatchTime.now() + Self.patience
+    repeat {
+      try connections.use { try notify(.flush(request: request), $0) }
+      if wake.wait(timeout: .now() + Self.repetition) == .success { return }
+    } while .now() < deadline
     let silent = state.withLockedValue { $0.awaited[request] ?? [] }
-    let remaining = try connections.use { connection in
-      try connection.query(
-        "SELECT 1 FROM server WHERE id = ANY ($1::int[]) AND \(activeServers)",
-        ["{\(silent.map { String($0) }.joined(separator: ","))}"]
-      ).count
-    }
-    guard remaining > 0 else { return }
-    let names = silent.sorted().map { String($0) }.joined(separator: ", ")
+    let active = try self.others(
+      "id = ANY ($2::int[])", ["{\(silent.map { String($0) }.joined(separator: ","))}"], onlyActive: true)
+    state.withLockedValue { $0.givenUp.formUnion(silent.subtracting(active)) }
+    guard !active.isEmpty else { return }
+    let names = active.sorted().map { String($0) }.joined(separator: ", ")
     throw StoreUnavailable(problem: "servers that share the store do not write what they have answered: \(names)")
+  }
+
+  /// Waits until the other servers have executed a command.
+  ///
+  /// - Returns: The servers that have not.
+  func awaitConfirmation(of number: Int) throws -> Set<Int> {
+    // A server that starts has not executed a request yet, and does not listen.
+    func missing(onlyActive: Bool) throws -> Set<Int> {
+      try others("applied_message < $2", [String(number)], onlyActive: onlyActive)
+    }
+    let start = DispatchTime.now()
+    while true {
+      let remaining = try missing(onlyActive: false)
+      if remaining.isEmpty || .now() > start + .seconds(3) { return remaining }
+      if .now() > start + Self.patience {
+        let active = try missing(onlyActive: true)
+        state.withLockedValue { $0.givenUp.formUnion(remaining.subtracting(active)) }
+      }
+      usleep(2_000)
+    }
   }
 }
 
@@ -210,21 +264,7 @@ extension PostgreSQLStore {
     }
   }
 
-  package func awaitConfirmation(of number: Int) throws -> [Int] {
-    let deadline = ContinuousClock.now + .seconds(3)
-    while true {
-      // A server that starts has not executed a request yet, and does not listen.
-      let missing = try sharing.connections.use { connection in
-        let rows = try connection.query(
-          """
-          SELECT id FROM server WHERE applied_message < $1 AND id <> $2 AND \(sharing.activeServers) ORDER BY id
-          """, [String(number), String(server)])
-        return (0..<rows.count).map { Int(rows.number($0, 0) ?? 0) }
-      }
-      if missing.isEmpty || .now > deadline { return missing }
-      usleep(2_000)
-    }
-  }
+  package func awaitConfirmation(of number: Int) throws -> [Int] { try sharing.awaitConfirmation(of: number).sorted() }
 
   package func servers() throws -> [StoreServer] {
     try sharing.connections.use { connection in

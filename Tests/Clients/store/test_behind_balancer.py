@@ -98,7 +98,7 @@ def test_each_push_is_found_on_both_servers_directly_after_its_answer(balanced):
 
 
 class Writer(threading.Thread):
-    """Pushes one after the other, some hundreds in a second, until it is stopped."""
+    """Pushes one after the other, until it is stopped: not so many that readers of all pages never come to an end."""
 
     def __init__(self, server, port):
         super().__init__(daemon=True)
@@ -115,7 +115,7 @@ class Writer(threading.Thread):
                     response = wire.push(push_headers(self.server, secrets.token_hex(32)))
                     assert response.status == 200, response
                     self.answered.append((response.header("apns-id"), sent))
-                    time.sleep(0.002)
+                    time.sleep(0.02)
         except Exception as error:  # raised in the test's thread
             self.error = error
 
