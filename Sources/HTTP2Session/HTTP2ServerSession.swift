@@ -84,10 +84,12 @@ package final class HTTP2ServerSession {
   /// - Parameters:
   ///   - settings: Values that replace or extend the defaults.
   ///   - pool: A pool that the sessions of one thread may share.
+  ///   - allowsReordering: Whether the frames of different responses may leave in another order than `appendOutput`
+  ///     returns them: the header fields then do not refer to earlier ones (RFC 7541, section 2.3.2).
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
   package init(
     maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),
-    pool: RequestStreamPool = RequestStreamPool()
+    pool: RequestStreamPool = RequestStreamPool(), allowsReordering: Bool = false
   ) throws {
     var callbacks: OpaquePointer?
     var options: OpaquePointer?
@@ -109,6 +111,7 @@ package final class HTTP2ServerSession {
     // The callbacks do both, because a fault may suppress them.
     nghttp2_option_set_no_auto_ping_ack(options, 1)
     nghttp2_option_set_no_auto_window_update(options, 1)
+    if allowsReordering { nghttp2_option_set_max_deflate_dynamic_table_size(options, 0) }
     var made: OpaquePointer?
     let memory = SessionMemory(pool: pool)
     let code = memory.withAllocator { nghttp2_session_server_new3(&made, callbacks, nil, options, &$0) }
@@ -302,6 +305,9 @@ package final class HTTP2ServerSession {
   /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
   /// count.
   package var hasPendingWork: Bool { openStreams.contains { $0.isEndedByServer || !$0.isReported } }
+
+  /// Whether a submitted response is not fully sent.
+  package var hasPendingResponses: Bool { openStreams.contains(where: \.isEndedByServer) }
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 

@@ -14,7 +14,9 @@ struct FixtureRoutes: Sendable {
   }
 
   /// The maximum size of fixtures in a request, in bytes.
-  private static let bodyLimit = 64 << 20
+  static let bodyLimit = 64 << 20
+  /// How to repair a request over the limit.
+  static let bodyLimitHint = "Load the file at the start: apns-mock serve --fixtures FILE."
 
   private func save(_ request: Request, _ context: AdminContext) throws -> Response {
     let eventLoop = DisconnectCancellation.channel?.eventLoop
@@ -52,8 +54,7 @@ struct FixtureRoutes: Sendable {
   }
 
   private static func document(in request: Request) async throws -> FixtureDocument {
-    let bytes = try await RequestBody.bytes(
-      of: request, limit: bodyLimit, ifLarger: "Load the file at the start: apns-mock serve --fixtures FILE.")
+    let bytes = try await RequestBody.bytes(of: request, limit: bodyLimit, ifLarger: bodyLimitHint)
     guard bytes.readableBytes > 0 else {
       throw Problem.badRequest(
         "the body is empty", hint: "Send \(DocumentBody.types[0]) or \(DocumentBody.types[1]).")

@@ -14,9 +14,6 @@ internal import Notation
 /// confirms it. The response leaves when all servers have confirmed it, so the next push is judged by the new state
 /// wherever it arrives. A server that starts later executes the earlier requests first.
 final class SharedRequests: Sendable {
-  /// The maximum size of the body of a request, in bytes.
-  private static let bodyLimit = 64 << 20
-
   /// The maximum number of responses that are kept.
   private static let responseLimit = 64
 
@@ -81,7 +78,9 @@ final class SharedRequests: Sendable {
   func execute(
     _ request: Request, _ kind: StoreCommand.Kind, handler: (Request) async throws -> Response
   ) async throws -> Response {
-    let body = try await RequestBody.bytes(of: request, limit: Self.bodyLimit)
+    // Only fixtures are that large.
+    let body = try await RequestBody.bytes(
+      of: request, limit: FixtureRoutes.bodyLimit, ifLarger: FixtureRoutes.bodyLimitHint)
     guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
       return try await handler(Request(head: request.head, body: .init(buffer: body)))
     }

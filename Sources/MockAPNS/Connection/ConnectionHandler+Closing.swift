@@ -71,6 +71,12 @@ extension ConnectionHandler {
     guard case .close(let writesFrames) = stateMachine.closeRequested() else { return }
     // Write the remaining frames even if the client does not read: there is no later opportunity.
     if writesFrames, let session { writeFrames(of: session, context) }
+    guard output.held.parts.isEmpty else { return output.held.closesTransport = true }
+    closeTransport(context)
+  }
+
+  /// Ends the encryption and the output.
+  func closeTransport(_ context: ChannelHandlerContext) {
     transport.close()
     writeCipherText(context)
     endOutput(context)
@@ -79,7 +85,6 @@ extension ConnectionHandler {
   /// Sends FIN and closes the socket 250 ms later. Closing with unread bytes would reset the connection, and a reset
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
-    guard output.held.parts.isEmpty else { return output.held.endsOutput = true }
     context.close(mode: .output, promise: nil)
     schedule(.lingerTimeout, after: Self.lingerTimeout, context) { _, context in context.close(promise: nil) }
   }

@@ -1,22 +1,24 @@
+import HTTP2Session
 import Inbox
 import NIOCore
 
-/// Output that waits until the store has the records of the pushes that it answers.
+/// Frames that wait until the store has the records of the pushes that they answer.
 struct HeldOutput {
   /// The number of bytes from which the connection is not read.
   static let limit = 256 << 10
 
   /// The batch with the newest records of the connection; nil if no answer has to wait.
   var batch: Int?
-  /// The bytes that wait, with the batch that each part waits for. All bytes behind the first wait too: they are in
-  /// order.
+  /// The bytes that wait, with the batch that each part waits for.
   private(set) var parts = CircularBuffer<(batch: Int, bytes: ByteBuffer)>(initialCapacity: 1)
   /// The number of bytes that wait.
   private(set) var byteCount = 0
   /// Whether the handler is called when the first part need not wait any more.
   var isAwaiting = false
   /// Whether the connection ends when nothing waits any more.
-  var endsOutput = false
+  var closesTransport = false
+  /// Whether what waits has all frames of the responses that it contains, so that later frames may leave before it.
+  var isSelfContained = false
 
   mutating func append(_ bytes: ByteBuffer, until batch: Int) {
     byteCount += bytes.readableBytes
@@ -31,12 +33,22 @@ struct HeldOutput {
 
 /// Holding of answers, for an inbox with a store: `--durable answer`, or a store that is slower than the pushes.
 extension ConnectionHandler {
-  /// Keeps bytes back if they have to wait for the store.
+  /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
+  /// while the store fails, responses to pushes that are refused leave before answers that wait.
   ///
+  /// - Parameters:
+  ///   - hasRecords: Whether some of the frames answer pushes that are recorded.
+  ///   - isComplete: Whether the session has no more frames.
   /// - Returns: Whether they are kept.
-  func hold(_ bytes: UnsafeRawBufferPointer, for writer: RecordWriter, _ context: ChannelHandlerContext) -> Bool {
+  func holdFrames(
+    of session: HTTP2ServerSession, _ hasRecords: Bool, _ isComplete: Bool, for writer: RecordWriter,
+    _ context: ChannelHandlerContext
+  ) -> Bool {
     guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else { return false }
-    output.held.append(context.channel.allocator.buffer(bytes: bytes), until: batch)
+    if resources.frames.isEmpty || !hasRecords && output.held.isSelfContained && writer.refusesPushes { return false }
+    output.held.isSelfContained =
+      isComplete && writer.options.durability == .answer && !session.hasPendingResponses
+    output.held.append(context.channel.allocator.buffer(bytes: resources.frames), until: batch)
     if output.held.byteCount > HeldOutput.limit { _ = context.channel.setOption(ChannelOptions.autoRead, value: false) }
     awaitStore(writer, context)
     return true
@@ -59,11 +71,12 @@ extension ConnectionHandler {
     // Writing may call this handler, which then appends further parts.
     while let part = output.held.parts.first, writer.isWritten(part.batch) {
       output.held.removeFirst()
-      part.bytes.withUnsafeReadableBytes { putNow($0, context) }
+      guard part.bytes.withUnsafeReadableBytes({ encrypt($0, context) }) else { return }
+      writeCipherText(context)
     }
     awaitStore(writer, context)
     guard output.held.parts.isEmpty else { return }
-    if output.held.endsOutput { return endOutput(context) }
+    if output.held.closesTransport { return closeTransport(context) }
     if wasFull, !stateMachine.isReadingSuspended, isWritable(context) {
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       flush(context)

@@ -101,24 +101,39 @@ extension ConnectionHandler {
     let isComplete = limit > 0 && session.appendOutput(to: &resources.frames, upTo: limit)
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
     // among the frames, and its push is recorded as aborted.
-    commitRecords(of: session, context)
+    let hasRecords = commitRecords(of: session, context)
     guard limit > 0 else { return false }
-    do {
-      try resources.frames.withUnsafeBytes { try transport.write($0) }
-    } catch {
-      logger.debug("\(client): \(error)")
-      close(context)
-      return true
+    if let writer = state.inbox.writer, holdFrames(of: session, hasRecords, isComplete, for: writer, context) {
+      return isComplete
     }
+    guard resources.frames.withUnsafeBytes({ encrypt($0, context) }) else { return true }
     writeCipherText(context)
     return isComplete
   }
 
+  /// Encrypts frames, for `writeCipherText`. If this fails, the connection is closed.
+  ///
+  /// - Returns: Whether they were encrypted.
+  func encrypt(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Bool {
+    do {
+      try transport.write(bytes)
+      return true
+    } catch {
+      logger.debug("\(client): \(error)")
+      close(context)
+      return false
+    }
+  }
+
   /// Makes the records of all pushes received so far visible in the inbox.
-  func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
+  ///
+  /// - Returns: Whether there were any.
+  @discardableResult
+  func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) -> Bool {
     handleEvents(of: session, context)
-    guard let processor, processor.commit(), let writer = state.inbox.writer else { return }
-    output.held.batch = writer.batchToAwait ?? output.held.batch
+    guard let processor, processor.commit() else { return false }
+    if let writer = state.inbox.writer { output.held.batch = writer.batchToAwait ?? output.held.batch }
+    return true
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {
@@ -131,17 +146,11 @@ extension ConnectionHandler {
     (output.bufferedWrites == 0 || context.channel.isWritable) && output.held.byteCount <= HeldOutput.limit
   }
 
-  /// Writes bytes, unless they have to wait for the store.
-  func put(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    if let writer = state.inbox.writer, hold(bytes, for: writer, context) { return }
-    putNow(bytes, context)
-  }
-
   /// Writes bytes directly to the socket as long as it accepts all of them, otherwise through the channel, which
   /// buffers them. Writes go through the channel until its buffer is empty again.
   /// A write through the channel costs a buffer, a copy and NIO's bookkeeping. Measured: 5 % of CPU per push where
   /// pushes arrive one by one or are large (`make bench`).
-  func putNow(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+  func put(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     let sent = output.bufferedWrites == 0 ? writeSocket(bytes, context) : 0
     guard sent < bytes.count else { return }
     let buffer = context.channel.allocator.buffer(bytes: bytes.dropFirst(sent))

@@ -290,7 +290,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let limit = parameters?.maxConcurrentStreams { processor.streamLimit.pin(limit) }
     let session = try HTTP2ServerSession(
       maxConcurrentStreams: parameters?.maxConcurrentStreams ?? UInt32(clamping: streams),
-      settings: HTTP2Settings(parameters), pool: resources.streamPool)
+      settings: HTTP2Settings(parameters), pool: resources.streamPool,
+      allowsReordering: state.inbox.writer?.options.durability == .answer)
     if let parameters { session.acknowledgesSettings = parameters.acknowledgesClient }
     self.session = session
     self.processor = processor
