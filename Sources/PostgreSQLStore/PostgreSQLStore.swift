@@ -41,6 +41,8 @@ package final class PostgreSQLStore: RecordStore {
     /// Whether changes of other servers may have been missed.
     var hasGap = false
     var maintainedAt: ContinuousClock.Instant?
+    /// Whether other servers use the schema.
+    var hasOthers = true
   }
 
   /// Opens a schema, or creates it.
@@ -199,7 +201,7 @@ package final class PostgreSQLStore: RecordStore {
       return result
     }
     return try connection.transaction {
-      waitingForOthers(true)
+      waitingForOthers(state.hasOthers)
       let row = try Self.contents(connection, locked: true)
       waitingForOthers(false)
       if state.isUnsure, let first = try firstSeq(ofWritten: batch, connection) {
@@ -431,10 +433,14 @@ package final class PostgreSQLStore: RecordStore {
     if let last = state.maintainedAt, .now - last < .seconds(2) { return }
     state.maintainedAt = .now
     try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
+    state.hasOthers =
+      try connection.query(
+        "SELECT 1 FROM server WHERE id <> $1 AND (\(sharing.mayLive)) LIMIT 1", [String(server)]
+      ).count > 0
     try connection.run(
       "DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'")
     // The row of a server is removed when it ends.
-    let isOfDead = "server NOT IN (SELECT id FROM server WHERE NOT \(sharing.isDead))"
+    let isOfDead = "server NOT IN (SELECT id FROM server WHERE \(sharing.mayLive))"
     let dead = try connection.query(
       """
       SELECT 1 FROM push WHERE outcome = 'pending' AND server <> $1 AND \(isOfDead) LIMIT 1

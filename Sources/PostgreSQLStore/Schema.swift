@@ -52,7 +52,8 @@ enum Schema {
       guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
       guard version < Self.version else { return }
       report(
-        "changing the tables of the schema \(address.schema) to the format of this version: pushes wait until this is done"
+        "changing the tables of the schema \(address.schema) to the format of this version, which takes a minute for ten "
+          + "million pushes: other servers cannot write meanwhile"
       )
       // Servers of older versions may continue.
       let changes = [indexes, identities].dropFirst(version - 1)

@@ -152,11 +152,11 @@ final class Sharing: Sendable {
   /// The condition for servers that live: one whose process or machine has stopped is given up after ten seconds.
   private var isActive: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
 
-  /// The condition for servers that may live: those that have lost their connections a moment ago, too.
-  private var mayBeActive: String { "(\(isActive) OR seen_at > now() - interval '\(Self.absence) s')" }
+  /// The condition for servers that have lost their connections a moment ago.
+  private var isAbsent: String { "seen_at > now() - interval '\(Self.absence) s'" }
 
-  /// The condition for servers that have been without a connection for some seconds.
-  var isDead: String { "NOT (id IN (\(liveServers)) OR seen_at > now() - interval '\(Self.absence) s')" }
+  /// The condition for servers that have not been without a connection for some seconds.
+  var mayLive: String { "id IN (\(liveServers)) OR \(isAbsent)" }
 
   /// The seconds after which a server without a connection counts as dead. A server shows every two seconds that it lives.
   private static let absence = 5
@@ -167,7 +167,7 @@ final class Sharing: Sendable {
   private func others(_ condition: String, _ parameters: [String] = [], onlyActive: Bool = false) throws -> Set<Int> {
     let rows = try connections.use { connection in
       try connection.query(
-        "SELECT id, \(isActive) FROM server WHERE id <> $1 AND \(onlyActive ? isActive : mayBeActive) AND (\(condition))",
+        "SELECT id, \(isActive) FROM server WHERE id <> $1 AND (\(onlyActive ? isActive : "\(isActive) OR \(isAbsent)")) AND (\(condition))",
         [String(server)] + parameters)
     }
     return state.withLockedValue { state in

@@ -14,8 +14,7 @@ final class FindingsAnalyzer: Sendable {
     /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
     var start = 0
     var pending: [(seq: Int, push: PushKey)] = []
-    /// The connections that ended with an exhausted window, in this order, and the number of them that were analyzed.
-    var exhausted: [(connection: UInt64, responses: Int)] = []
+    /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
     /// What happened to pushes on their way to the device, by the `seq` of their records.
     var deliveries: [Int: [FindingEvidence]] = [:]
@@ -31,10 +30,16 @@ final class FindingsAnalyzer: Sendable {
 
   private let state = NIOLockedValueBox(State())
 
-  /// The number of closed connections that are remembered at least.
-  private static let closedLimit = 16_384
-  /// Which party closed a connection, by its `identity`. A lock of its own, so that no event loop waits for an analysis.
-  private let closed = NIOLockedValueBox(GenerationalCache<UInt64, ConnectionFacts.CloseInitiator>(limit: closedLimit))
+  /// How connections have ended, by their `identity`.
+  fileprivate struct Ends: Sendable {
+    /// Which party closed a connection, for the last 16 384 at least.
+    var closed = GenerationalCache<UInt64, ConnectionFacts.CloseInitiator>(limit: 16_384)
+    /// The connections that ended with an exhausted window, in this order.
+    var exhausted: [(connection: UInt64, responses: Int)] = []
+  }
+
+  /// A lock of its own, so that no event loop waits for an analysis.
+  private let ends = NIOLockedValueBox(Ends())
 
   /// Analyzes all new records.
   func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
@@ -42,9 +47,7 @@ final class FindingsAnalyzer: Sendable {
     var isComplete = false
     while !isComplete {
       isComplete = state.withLockedValue { state in
-        state.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval) { connection in
-          closed.withLockedValue { $0[connection] }
-        }
+        state.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval, ends)
       }
     }
   }
@@ -83,15 +86,12 @@ final class FindingsAnalyzer: Sendable {
 
   /// Reports the end of a connection. Only the first report of the party that closed it counts.
   func add(_ end: ConnectionEnd) {
-    switch end.event {
-    case .closed(let initiator):
-      closed.withLockedValue { closed in
-        if closed[end.connection] == nil { closed[end.connection] = initiator }
-      }
-    case .windowExhausted(let responses):
-      state.withLockedValue { state in
-        guard state.exhausted.count < Self.exhaustedLimit else { return }
-        state.exhausted.append((end.connection, responses))
+    ends.withLockedValue { ends in
+      switch end.event {
+      case .closed(let initiator):
+        if ends.closed[end.connection] == nil { ends.closed[end.connection] = initiator }
+      case .windowExhausted(let responses):
+        if ends.exhausted.count < Self.exhaustedLimit { ends.exhausted.append((end.connection, responses)) }
       }
     }
   }
@@ -113,11 +113,10 @@ final class FindingsAnalyzer: Sendable {
   /// - Parameter contains: Returns whether the record with this `seq` is in the inbox.
   func restart(contains: (Int) -> Bool) {
     state.withLockedValue { state in
-      let (exhausted, deliveries) = (state.exhausted, state.deliveries.filter { contains($0.key) })
+      let deliveries = state.deliveries.filter { contains($0.key) }
       let start = state.start
       state = State()
       (state.start, state.through) = (start, start)
-      state.exhausted = exhausted
       state.deliveries = deliveries
     }
   }
@@ -127,6 +126,7 @@ final class FindingsAnalyzer: Sendable {
     state.withLockedValue { state in
       state = State()
       (state.start, state.through) = (seq, seq)
+      ends.withLockedValue { $0.exhausted = [] }
     }
   }
 }
@@ -134,11 +134,10 @@ final class FindingsAnalyzer: Sendable {
 extension FindingsAnalyzer.State {
   /// Analyzes the next records.
   ///
-  /// - Parameter initiator: Returns which party has closed a connection; nil for an open one.
+  /// - Parameter ends: How connections have ended.
   /// - Returns: Whether all records were analyzed.
   fileprivate mutating func analyzeSome(
-    of snapshot: InboxSnapshot, at span: Int, interval: Int64,
-    closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?
+    of snapshot: InboxSnapshot, at span: Int, interval: Int64, _ ends: NIOLockedValueBox<FindingsAnalyzer.Ends>
   ) -> Bool {
     analyzePending(of: snapshot, interval: interval)
     // Records evicted before they were analyzed are skipped.
@@ -163,7 +162,8 @@ extension FindingsAnalyzer.State {
     guard (try? snapshot.records.checkFailure()) != nil else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
-    findingsState.analyzeEndedConnections(closedBy: initiator)
+    findingsState.analyzeEndedConnections { connection in ends.withLockedValue { $0.closed[connection] } }
+    let exhausted = ends.withLockedValue(\.exhausted)
     for (connection, responses) in exhausted[analyzedExhausted...] {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }

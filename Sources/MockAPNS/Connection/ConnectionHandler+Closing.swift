@@ -61,9 +61,9 @@ extension ConnectionHandler {
     }
   }
 
-  /// Records who ended the connection, unless that is already recorded.
+  /// Records who ended the connection, unless that is already recorded or no push was processed.
   func recordCloseInitiator(isClient: Bool) {
-    guard let processor else { return }
+    guard let processor, stateMachine.processedStreams.highestProcessed > 0 else { return }
     state.inbox.recordClose(of: processor.connection, by: isClient ? .client : .server)
   }
 

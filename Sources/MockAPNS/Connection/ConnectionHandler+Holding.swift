@@ -17,12 +17,17 @@ struct HeldOutput {
   var isAwaiting = false
   /// Whether the connection ends when nothing waits any more.
   var closesTransport = false
-  /// Whether what waits has all frames of the responses that it contains, so that later frames may leave before it.
+  /// Whether what waits has all frames of all responses to recorded pushes, so that later frames may leave before it.
   var isSelfContained = false
 
   mutating func append(_ bytes: ByteBuffer, until batch: Int) {
     byteCount += bytes.readableBytes
     parts.append((batch, bytes))
+  }
+
+  mutating func removeAll() {
+    parts.removeAll()
+    byteCount = 0
   }
 
   mutating func removeFirst() {
@@ -36,16 +41,13 @@ extension ConnectionHandler {
   /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
   /// while the store fails, responses to pushes that are refused leave before answers that wait.
   ///
-  /// - Parameters:
-  ///   - hasRecords: Whether some of the frames answer pushes that are recorded.
-  ///   - isComplete: Whether the session has no more frames.
+  /// - Parameter isComplete: Whether the session has no more frames.
   /// - Returns: Whether they are kept.
   func holdFrames(
-    of session: HTTP2ServerSession, _ hasRecords: Bool, _ isComplete: Bool, for writer: RecordWriter,
-    _ context: ChannelHandlerContext
+    of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
     guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else { return false }
-    if resources.frames.isEmpty || !hasRecords && output.held.isSelfContained && writer.refusesPushes { return false }
+    if resources.frames.isEmpty || output.held.isSelfContained && writer.refusesPushes { return false }
     output.held.isSelfContained =
       isComplete && writer.options.durability == .answer && !session.hasPendingResponses
     output.held.append(context.channel.allocator.buffer(bytes: resources.frames), until: batch)
@@ -71,7 +73,10 @@ extension ConnectionHandler {
     // Writing may call this handler, which then appends further parts.
     while let part = output.held.parts.first, writer.isWritten(part.batch) {
       output.held.removeFirst()
-      guard part.bytes.withUnsafeReadableBytes({ encrypt($0, context) }) else { return }
+      guard part.bytes.withUnsafeReadableBytes({ encrypt($0, context) }) else {
+        output.held.removeAll()
+        break
+      }
       writeCipherText(context)
     }
     awaitStore(writer, context)

@@ -101,9 +101,9 @@ extension ConnectionHandler {
     let isComplete = limit > 0 && session.appendOutput(to: &resources.frames, upTo: limit)
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
     // among the frames, and its push is recorded as aborted.
-    let hasRecords = commitRecords(of: session, context)
+    commitRecords(of: session, context)
     guard limit > 0 else { return false }
-    if let writer = state.inbox.writer, holdFrames(of: session, hasRecords, isComplete, for: writer, context) {
+    if let writer = state.inbox.writer, holdFrames(of: session, isComplete, for: writer, context) {
       return isComplete
     }
     guard resources.frames.withUnsafeBytes({ encrypt($0, context) }) else { return true }
@@ -126,14 +126,11 @@ extension ConnectionHandler {
   }
 
   /// Makes the records of all pushes received so far visible in the inbox.
-  ///
-  /// - Returns: Whether there were any.
-  @discardableResult
-  func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) -> Bool {
+  func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     handleEvents(of: session, context)
-    guard let processor, processor.commit() else { return false }
-    if let writer = state.inbox.writer { output.held.batch = writer.batchToAwait ?? output.held.batch }
-    return true
+    guard let processor, processor.commit(), let writer = state.inbox.writer else { return }
+    output.held.batch = writer.batchToAwait ?? output.held.batch
+    output.held.isSelfContained = false
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {
