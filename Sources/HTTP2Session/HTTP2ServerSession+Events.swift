@@ -178,6 +178,7 @@ extension HTTP2ServerSession {
 
   /// Sends status 100 to a client that waits for it. There is no evidence that APNs behaves differently.
   private func sendContinue(on stream: RequestStream) {
+    hasSentContinue = true
     let (name, value): (StaticString, StaticString) = (":status", "100")
     // nghttp2 declares both as mutable but does not write to them; it copies them before the call returns.
     var field = nghttp2_nv(

@@ -59,6 +59,8 @@ package final class HTTP2ServerSession {
   @exclusivity(unchecked) package internal(set) var requestByteCount = 0
   /// The last GOAWAY frame of the output, whether sent by a command or by nghttp2 after a protocol error of the peer.
   @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
+  /// Whether status 100 was sent to a client.
+  @exclusivity(unchecked) package internal(set) var hasSentContinue = false
 
   /// The error code for a protocol violation of the client that nghttp2 does not detect.
   var connectionError: HTTP2ErrorCode?

@@ -36,7 +36,7 @@ package final class PostgreSQLStore: RecordStore {
     var commands: [StoreCommand]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
-    /// Whether the last batch was not written because a connection that had been used was lost.
+    /// Whether the last attempt to write failed because a connection that had been used before was lost.
     var hasLostConnection = false
     /// Whether changes of other servers may have been missed.
     var hasGap = false
@@ -147,6 +147,7 @@ package final class PostgreSQLStore: RecordStore {
     } catch {
       // The connection may have been lost while nothing was written, because the database was started again.
       guard writing.withLockedValue(\.hasLostConnection) else { throw error }
+      waitingForOthers(false)
       return try writeOnce(batch, waitingForOthers)
     }
   }
@@ -430,7 +431,7 @@ package final class PostgreSQLStore: RecordStore {
   private func maintain(
     _ connection: Connection, _ state: inout WritingState, _ waitingForOthers: (Bool) -> Void
   ) throws {
-    if let last = state.maintainedAt, .now - last < .seconds(2) { return }
+    if let last = state.maintainedAt, .now - last < .seconds(1) { return }
     state.maintainedAt = .now
     try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
     state.hasOthers =

@@ -112,7 +112,7 @@ extension ConnectionFacts {
       environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
       http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
       certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: (number(8) ?? 0) - clockOffset,
-      identity: number(9).map { UInt64(bitPattern: $0) })
+      identity: UInt64(bitPattern: number(9) ?? id))
   }
 }
 

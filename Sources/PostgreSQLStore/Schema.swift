@@ -58,6 +58,8 @@ enum Schema {
       // Servers of older versions may continue.
       let changes = [indexes, identities].dropFirst(version - 1)
       try connection.withPatience(changeTime) {
+        // First what servers lock first, so that none waits for this one with a lock that this one needs.
+        try connection.run("SET LOCAL lock_timeout TO '60s'; SELECT version FROM contents FOR UPDATE")
         try connection.run("\(changes.joined()) UPDATE contents SET version = \(Self.version)")
       }
     }

@@ -85,11 +85,13 @@ final class Sharing: Sendable {
   /// Receives notifications on a thread of its own until `stop`.
   func run(_ receive: @escaping @Sendable (StoreSignal) -> Void) {
     DispatchQueue(label: "store.notifications").async { [self] in
+      var connectedAt = ContinuousClock.now - .seconds(1)
       while !isStopping.load(ordering: .relaxed) {
         do {
           guard let connection = state.withLockedValue(\.connection) else {
             let connection = try listen()
             state.withLockedValue { $0.connection = connection }
+            connectedAt = .now
             // Notifications may have been missed.
             receive(.changed)
             continue
@@ -103,8 +105,8 @@ final class Sharing: Sendable {
             defer { state.connection = nil }
             return state.connection != nil
           }
-          // Another connection may work at once.
-          if !wasConnected { usleep(100_000) }
+          // After a connection that worked, another one may work at once.
+          if !wasConnected || .now - connectedAt < .seconds(1) { usleep(100_000) }
         }
       }
       ended.signal()
@@ -152,14 +154,14 @@ final class Sharing: Sendable {
   /// The condition for servers that live: one whose process or machine has stopped is given up after ten seconds.
   private var isActive: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
 
-  /// The condition for servers that have lost their connections a moment ago.
-  private var isAbsent: String { "seen_at > now() - interval '\(Self.absence) s'" }
+  /// The condition for servers that have shown lately that they live. They may have lost their connections.
+  private var wasSeenLately: String { "seen_at > now() - interval '\(Self.absence) s'" }
 
   /// The condition for servers that have not been without a connection for some seconds.
-  var mayLive: String { "id IN (\(liveServers)) OR \(isAbsent)" }
+  var mayLive: String { "id IN (\(liveServers)) OR \(wasSeenLately)" }
 
-  /// The seconds after which a server without a connection counts as dead. A server shows every two seconds that it lives.
-  private static let absence = 5
+  /// The seconds after which a server without a connection counts as dead. A server shows every second that it lives.
+  private static let absence = 3
 
   /// Returns the other servers that meet a condition.
   ///
@@ -167,7 +169,7 @@ final class Sharing: Sendable {
   private func others(_ condition: String, _ parameters: [String] = [], onlyActive: Bool = false) throws -> Set<Int> {
     let rows = try connections.use { connection in
       try connection.query(
-        "SELECT id, \(isActive) FROM server WHERE id <> $1 AND (\(onlyActive ? isActive : "\(isActive) OR \(isAbsent)")) AND (\(condition))",
+        "SELECT id, \(isActive) FROM server WHERE id <> $1 AND (\(onlyActive ? isActive : "\(isActive) OR \(wasSeenLately)")) AND (\(condition))",
         [String(server)] + parameters)
     }
     return state.withLockedValue { state in

@@ -91,7 +91,7 @@ extension ConnectionFacts {
       client: row["client"] ?? "", sni: row["sni"], tls: row["tls"],
       http: (row["http"] as String?).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
       certificate: certificate.flatMap { ProviderCertificate(json: $0) }, openedAt: row["opened_ns"] ?? 0,
-      identity: (row["identity"] as Int64?).map { UInt64(bitPattern: $0) })
+      identity: UInt64(bitPattern: row["identity"] ?? id))
   }
 }
 

@@ -606,6 +606,7 @@ package final class RecordWriter: Sendable {
         state.stored?.didLose(batch)
         let lost = state.outbox?.didLose(unkept: batch.unkept) ?? 0
         state.outbox?.commands.insert(contentsOf: batch.commands, at: 0)
+        state.outbox?.ended.insert(contentsOf: batch.ended, at: 0)
         hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
         return lost
       }

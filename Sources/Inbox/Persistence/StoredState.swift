@@ -241,9 +241,12 @@ extension Inbox.State {
     batch.contents.count += records.count
     for record in records { batch.contents.bytes += record.storedSize }
     batch.commands = outbox?.commands ?? []
-    batch.ended = outbox?.ended ?? []
     outbox?.commands = []
-    outbox?.ended = []
+    if !hasMore {
+      // After the records of these connections.
+      batch.ended = outbox?.ended ?? []
+      outbox?.ended = []
+    }
     return (batch, taken.isPartial)
   }
 

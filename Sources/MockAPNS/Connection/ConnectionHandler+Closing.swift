@@ -63,7 +63,8 @@ extension ConnectionHandler {
 
   /// Records who ended the connection, unless that is already recorded or no push was processed.
   func recordCloseInitiator(isClient: Bool) {
-    guard let processor, stateMachine.processedStreams.highestProcessed > 0 else { return }
+    guard let processor, !hasRecordedClose, stateMachine.processedStreams.highestProcessed > 0 else { return }
+    hasRecordedClose = true
     state.inbox.recordClose(of: processor.connection, by: isClient ? .client : .server)
   }
 

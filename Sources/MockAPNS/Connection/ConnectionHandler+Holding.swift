@@ -17,22 +17,44 @@ struct HeldOutput {
   var isAwaiting = false
   /// Whether the connection ends when nothing waits any more.
   var closesTransport = false
-  /// Whether what waits has all frames of all responses to recorded pushes, so that later frames may leave before it.
-  var isSelfContained = false
+  /// Whether later responses may leave before what waits: it has all frames of all responses to recorded pushes, and no
+  /// other frames whose order matters.
+  var mayBeOvertaken = false
+  /// Whether frames that waited have left. The first header fields of a connection may have to announce the size of
+  /// HPACK's table (RFC 7541, section 4.2), so they are not overtaken.
+  var hasReleased = false
+  /// Whether the connection is not read because too much waits.
+  var stopsReading = false
 
-  mutating func append(_ bytes: ByteBuffer, until batch: Int) {
-    byteCount += bytes.readableBytes
-    parts.append((batch, bytes))
+  /// Whether what waits has a SETTINGS or GOAWAY frame.
+  private(set) var hasOrderedFrames = false
+
+  mutating func append(_ frames: borrowing [UInt8], until batch: Int, _ allocator: ByteBufferAllocator) {
+    byteCount += frames.count
+    parts.append((batch, allocator.buffer(bytes: copy frames)))
+    hasOrderedFrames = hasOrderedFrames || Self.areOrdered(frames)
+  }
+
+  /// Whether some of the frames are SETTINGS or GOAWAY (RFC 9113, sections 6.5 and 6.8).
+  static func areOrdered(_ frames: borrowing [UInt8]) -> Bool {
+    var offset = 0
+    while offset + 9 <= frames.count {
+      if frames[offset + 3] == 4 || frames[offset + 3] == 7 { return true }
+      offset += 9 + (Int(frames[offset]) << 16 | Int(frames[offset + 1]) << 8 | Int(frames[offset + 2]))
+    }
+    return false
   }
 
   mutating func removeAll() {
     parts.removeAll()
     byteCount = 0
+    hasOrderedFrames = false
   }
 
   mutating func removeFirst() {
     guard let first = parts.popFirst() else { return }
     byteCount -= first.bytes.readableBytes
+    if parts.isEmpty { hasOrderedFrames = false }
   }
 }
 
@@ -47,11 +69,16 @@ extension ConnectionHandler {
     of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
     guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else { return false }
-    if resources.frames.isEmpty || output.held.isSelfContained && writer.refusesPushes { return false }
-    output.held.isSelfContained =
-      isComplete && writer.options.durability == .answer && !session.hasPendingResponses
-    output.held.append(context.channel.allocator.buffer(bytes: resources.frames), until: batch)
-    if output.held.byteCount > HeldOutput.limit { _ = context.channel.setOption(ChannelOptions.autoRead, value: false) }
+    if output.held.mayBeOvertaken, writer.refusesPushes, !HeldOutput.areOrdered(resources.frames) { return false }
+    if !resources.frames.isEmpty { output.held.append(resources.frames, until: batch, context.channel.allocator) }
+    output.held.mayBeOvertaken =
+      isComplete && writer.options.durability == .answer && output.held.hasReleased && !output.held.hasOrderedFrames
+      && !session.hasPendingResponses && !session.hasSentContinue
+    guard !resources.frames.isEmpty else { return false }
+    if output.held.byteCount > HeldOutput.limit {
+      output.held.stopsReading = true
+      _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
+    }
     awaitStore(writer, context)
     return true
   }
@@ -69,20 +96,22 @@ extension ConnectionHandler {
 
   private func release(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
     output.held.isAwaiting = false
-    let wasFull = output.held.byteCount > HeldOutput.limit
     // Writing may call this handler, which then appends further parts.
     while let part = output.held.parts.first, writer.isWritten(part.batch) {
       output.held.removeFirst()
-      guard part.bytes.withUnsafeReadableBytes({ encrypt($0, context) }) else {
+      output.held.hasReleased = true
+      guard part.bytes.withUnsafeReadableBytes({ encrypt($0) }) else {
         output.held.removeAll()
+        close(context)
         break
       }
       writeCipherText(context)
     }
     awaitStore(writer, context)
-    guard output.held.parts.isEmpty else { return }
-    if output.held.closesTransport { return closeTransport(context) }
-    if wasFull, !stateMachine.isReadingSuspended, isWritable(context) {
+    if output.held.parts.isEmpty, output.held.closesTransport { return closeTransport(context) }
+    guard output.held.stopsReading, output.held.byteCount <= HeldOutput.limit else { return }
+    output.held.stopsReading = false
+    if !stateMachine.isReadingSuspended, isWritable(context) {
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       flush(context)
     }

@@ -106,21 +106,23 @@ extension ConnectionHandler {
     if let writer = state.inbox.writer, holdFrames(of: session, isComplete, for: writer, context) {
       return isComplete
     }
-    guard resources.frames.withUnsafeBytes({ encrypt($0, context) }) else { return true }
+    guard resources.frames.withUnsafeBytes({ encrypt($0) }) else {
+      close(context)
+      return true
+    }
     writeCipherText(context)
     return isComplete
   }
 
-  /// Encrypts frames, for `writeCipherText`. If this fails, the connection is closed.
+  /// Encrypts frames, for `writeCipherText`.
   ///
-  /// - Returns: Whether they were encrypted.
-  func encrypt(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Bool {
+  /// - Returns: Whether they were encrypted. Otherwise the connection has to be closed.
+  func encrypt(_ bytes: UnsafeRawBufferPointer) -> Bool {
     do {
       try transport.write(bytes)
       return true
     } catch {
       logger.debug("\(client): \(error)")
-      close(context)
       return false
     }
   }
@@ -130,7 +132,7 @@ extension ConnectionHandler {
     handleEvents(of: session, context)
     guard let processor, processor.commit(), let writer = state.inbox.writer else { return }
     output.held.batch = writer.batchToAwait ?? output.held.batch
-    output.held.isSelfContained = false
+    output.held.mayBeOvertaken = false
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {

@@ -58,6 +58,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   var faultTasks = FaultTasks()
   /// Whether a stream reset on this connection has been logged.
   var hasLoggedReset = false
+  /// Whether the inbox knows who ended the connection.
+  var hasRecordedClose = false
 
   /// What the client sent so far, for the idle timeout and for protection against floods.
   struct InputStatistics {
@@ -157,13 +159,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     if closed.handshakeFailed, transport.tls != nil { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
-      if input.isWindowExhausted {
-        state.inbox.addExhaustedWindow(of: processor.connection, responses: session.responsesAwaitingWindow)
-      }
+      let heldResponses = input.isWindowExhausted ? session.responsesAwaitingWindow : nil
       processor.beginBatch()
       processor.abortDelayedPushes()
       for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }
       commitRecords(of: session, context)
+      if let heldResponses { state.inbox.addExhaustedWindow(of: processor.connection, responses: heldResponses) }
       recordCloseInitiator(isClient: closed.isInitiatedByClient)
     }
     log.add(.closed, "", at: state.clock.now)

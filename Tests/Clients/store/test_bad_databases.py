@@ -5,6 +5,7 @@ URLs that it uses.
 import concurrent.futures
 import re
 import socket
+import threading
 import urllib.parse
 
 import pytest
@@ -169,6 +170,32 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
         push_once(server)
         assert server.api("GET", "/pushes", status=410)["items"] == []
     assert second.api("GET", "/pushes", limit=0)["matched"] == 3
+
+
+def test_a_schema_is_changed_while_a_server_writes(start, inbox):
+    """Its pushes may be refused meanwhile; it continues."""
+    first, over = start(*stores.flags(inbox)), threading.Event()
+    push_once(first)
+
+    def push():
+        statuses = set()
+        with connect(first) as wire:
+            while not over.is_set():
+                statuses.add(wire.push(push_headers(first, "ab" * 32)).status)
+        return statuses
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        pushing = [pool.submit(push) for _ in range(4)]
+        try:
+            inbox.execute("DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1;"
+                          "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity")
+            start(*stores.flags(inbox))
+        finally:
+            over.set()
+        assert all(one.result(30) <= {200, 503} for one in pushing)
+    assert inbox.execute("SELECT version FROM contents") == "3"
+    wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 10)
+    push_once(first)
 
 
 def test_an_empty_schema_is_used(start, inbox):
