@@ -167,7 +167,9 @@ def test_exports_whose_clients_do_not_read_leave_others_alone(server):
 
 def test_counts_of_many_pushes(server):
     """A page tells more than 10,000 matches only on request; a question for the count alone is one."""
-    stores.load(server, 10_100)
+    accepted = 0
+    while accepted < 10_100:  # on a busy machine, the database may seem to fail for a moment
+        accepted += list(stores.load(server, 10_100 - accepted).values()).count(200)
     for query, matched in (({"limit": 1}, None), ({"limit": 1, "order": "desc"}, None), ({"limit": 0}, 10_100),
                            ({"limit": 1, "count": "exact"}, 10_100), ({"limit": 1, "after": 101}, 9_999),
                            ({"limit": 0, "status": 200, "count": "exact"}, 10_100), ({"limit": 5, "status": 410}, 0)):
