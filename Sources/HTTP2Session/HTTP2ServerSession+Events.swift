@@ -219,6 +219,7 @@ extension HTTP2ServerSession {
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
+      hasSentFields = true
       guard header.flags & APNS_FLAG_END_STREAM != 0 else { return }
       withStream(header.stream_id) { stream in
         // The request is still incomplete: RST_STREAM NO_ERROR asks the client to stop sending it (RFC 9113 section

@@ -59,7 +59,9 @@ package final class HTTP2ServerSession {
   @exclusivity(unchecked) package internal(set) var requestByteCount = 0
   /// The last GOAWAY frame of the output, whether sent by a command or by nghttp2 after a protocol error of the peer.
   @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
-  /// Whether status 100 was sent to a client.
+  /// Whether header fields were appended to the output.
+  @exclusivity(unchecked) package internal(set) var hasSentFields = false
+  /// Whether status 100 was sent for a request.
   @exclusivity(unchecked) package internal(set) var hasSentContinue = false
 
   /// The error code for a protocol violation of the client that nghttp2 does not detect.
@@ -87,7 +89,8 @@ package final class HTTP2ServerSession {
   ///   - settings: Values that replace or extend the defaults.
   ///   - pool: A pool that the sessions of one thread may share.
   ///   - allowsReordering: Whether the frames of different responses may leave in another order than `appendOutput`
-  ///     returns them: the header fields then do not refer to earlier ones (RFC 7541, section 2.3.2).
+  ///     returns them: the header fields then do not refer to earlier ones (RFC 7541, section 2.3.2). The first ones announce this,
+  ///     and have to leave first.
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
   package init(
     maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),

@@ -48,7 +48,8 @@ enum Schema {
       guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else {
         throw PostgreSQLError.foreign(schema: address.schema)
       }
-      let version = Int(try connection.query("SELECT version FROM contents").number(0, 0) ?? 0)
+      let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
+      guard version > 0 else { throw PostgreSQLError.foreign(schema: address.schema) }
       guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
       guard version < Self.version else { return }
       report(

@@ -38,6 +38,8 @@ final class Sharing: Sendable {
   private struct State {
     /// The connection that listens; nil while there is none.
     var connection: Connection?
+    /// When the connection was opened; for the first one a time long ago.
+    var connectedAt = ContinuousClock.now - .seconds(3600)
     /// What this server waits for: the servers that have to answer a request.
     var awaited: [Int: Set<Int>] = [:]
     var wake: [Int: DispatchSemaphore] = [:]
@@ -85,13 +87,14 @@ final class Sharing: Sendable {
   /// Receives notifications on a thread of its own until `stop`.
   func run(_ receive: @escaping @Sendable (StoreSignal) -> Void) {
     DispatchQueue(label: "store.notifications").async { [self] in
-      var connectedAt = ContinuousClock.now - .seconds(1)
       while !isStopping.load(ordering: .relaxed) {
         do {
           guard let connection = state.withLockedValue(\.connection) else {
             let connection = try listen()
-            state.withLockedValue { $0.connection = connection }
-            connectedAt = .now
+            state.withLockedValue { state in
+              state.connection = connection
+              state.connectedAt = .now
+            }
             // Notifications may have been missed.
             receive(.changed)
             continue
@@ -101,12 +104,12 @@ final class Sharing: Sendable {
           poll(&descriptor, 1, 100)
           for text in try connection.notifications() { handle(text, receive) }
         } catch {
-          let wasConnected = state.withLockedValue { state in
-            defer { state.connection = nil }
-            return state.connection != nil
-          }
           // After a connection that worked, another one may work at once.
-          if !wasConnected || .now - connectedAt < .seconds(1) { usleep(100_000) }
+          let hasWorked = state.withLockedValue { state in
+            defer { state.connection = nil }
+            return state.connection != nil && .now - state.connectedAt > .seconds(1)
+          }
+          if !hasWorked { usleep(100_000) }
         }
       }
       ended.signal()
@@ -155,17 +158,24 @@ final class Sharing: Sendable {
   private var isActive: String { "id IN (\(liveServers)) AND seen_at > now() - interval '10 s'" }
 
   /// The condition for servers that have shown lately that they live. They may have lost their connections.
-  private var wasSeenLately: String { "seen_at > now() - interval '\(Self.absence) s'" }
+  private var wasSeenLately: String {
+    let isSettled = state.withLockedValue { state in
+      state.connection != nil && .now - state.connectedAt > .seconds(Self.absence)
+    }
+    // When the database can be reached again, the other servers need a moment, too.
+    return "seen_at > now() - interval '\(isSettled ? Self.absence : 60) s'"
+  }
 
-  /// The condition for servers that have not been without a connection for some seconds.
+  /// The condition for servers that hold their locks, or were seen lately.
   var mayLive: String { "id IN (\(liveServers)) OR \(wasSeenLately)" }
 
-  /// The seconds after which a server without a connection counts as dead. A server shows every second that it lives.
+  /// The seconds after which a server without a connection counts as dead. A server shows every second that it lives,
+  /// unless it waits for another one to write.
   private static let absence = 3
 
   /// Returns the other servers that meet a condition.
   ///
-  /// - Parameter onlyActive: Whether those that may live do not count.
+  /// - Parameter onlyActive: Whether those that were only seen lately do not count.
   private func others(_ condition: String, _ parameters: [String] = [], onlyActive: Bool = false) throws -> Set<Int> {
     let rows = try connections.use { connection in
       try connection.query(

@@ -193,7 +193,7 @@ package final class RecordWriter: Sendable {
   /// Whether many records wait to be written.
   var isBehind: Bool { hasBacklog.load(ordering: .relaxed) }
 
-  /// Returns whether a batch was written.
+  /// Returns whether a batch was written, or given up.
   package func isWritten(_ batch: Int) -> Bool { completed.load(ordering: .acquiring) >= batch }
 
   /// Calls `resume` on any thread when a batch is written.

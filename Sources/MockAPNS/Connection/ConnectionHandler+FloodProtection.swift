@@ -42,7 +42,7 @@ extension ConnectionHandler {
 
   /// Closes the connection if the client has not opened its flow-control window in time.
   private func closeIfWindowStaysExhausted(_ context: ChannelHandlerContext) {
-    guard let session, let processor, input.isWindowExhausted,
+    guard let session, let processor, input.isWindowExhausted, output.held.parts.isEmpty,
       NIODeadline.now() - input.lastActivity >= Self.windowTimeout
     else { return }
     let responses = session.responsesAwaitingWindow
@@ -82,7 +82,7 @@ extension ConnectionHandler {
       return context.close(promise: nil)
     }
     // While the channel is not writable, all responses wait for the client, so no single stream is overdue.
-    guard context.channel.isWritable else { return }
+    guard context.channel.isWritable, output.held.parts.isEmpty else { return }
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }

@@ -7,7 +7,7 @@ struct HeldOutput {
   /// The number of bytes from which the connection is not read.
   static let limit = 256 << 10
 
-  /// The batch with the newest records of the connection; nil if no answer has to wait.
+  /// The batch with the newest records of the connection; nil until an answer has to wait.
   var batch: Int?
   /// The bytes that wait, with the batch that each part waits for.
   private(set) var parts = CircularBuffer<(batch: Int, bytes: ByteBuffer)>(initialCapacity: 1)
@@ -18,11 +18,11 @@ struct HeldOutput {
   /// Whether the connection ends when nothing waits any more.
   var closesTransport = false
   /// Whether later responses may leave before what waits: it has all frames of all responses to recorded pushes, and no
-  /// other frames whose order matters.
+  /// other frames whose order matters. No response may leave before the status 100 of its request.
   var mayBeOvertaken = false
-  /// Whether frames that waited have left. The first header fields of a connection may have to announce the size of
-  /// HPACK's table (RFC 7541, section 4.2), so they are not overtaken.
-  var hasReleased = false
+  /// Whether the first header fields of the connection have left. They may have to announce the size of HPACK's table
+  /// (RFC 7541, section 4.2), so they are not overtaken.
+  var firstFieldsLeft = false
   /// Whether the connection is not read because too much waits.
   var stopsReading = false
 
@@ -61,18 +61,26 @@ struct HeldOutput {
 /// Holding of answers, for an inbox with a store: `--durable answer`, or a store that is slower than the pushes.
 extension ConnectionHandler {
   /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
-  /// while the store fails, responses to pushes that are refused leave before answers that wait.
+  /// while the store fails, responses to pushes that are refused leave before answers that wait, and so do frames such as
+  /// acknowledgements of PING.
   ///
   /// - Parameter isComplete: Whether the session has no more frames.
   /// - Returns: Whether they are kept.
   func holdFrames(
     of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
-    guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else { return false }
-    if output.held.mayBeOvertaken, writer.refusesPushes, !HeldOutput.areOrdered(resources.frames) { return false }
+    guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else {
+      output.held.firstFieldsLeft = session.hasSentFields
+      return false
+    }
+    if output.held.mayBeOvertaken, writer.refusesPushes, !HeldOutput.areOrdered(resources.frames) {
+      output.held.firstFieldsLeft = session.hasSentFields
+      return false
+    }
     if !resources.frames.isEmpty { output.held.append(resources.frames, until: batch, context.channel.allocator) }
     output.held.mayBeOvertaken =
-      isComplete && writer.options.durability == .answer && output.held.hasReleased && !output.held.hasOrderedFrames
+      isComplete && writer.options.durability == .answer && !output.held.hasOrderedFrames
+      && (output.held.firstFieldsLeft || !session.hasSentFields)
       && !session.hasPendingResponses && !session.hasSentContinue
     guard !resources.frames.isEmpty else { return false }
     if output.held.byteCount > HeldOutput.limit {
@@ -99,7 +107,6 @@ extension ConnectionHandler {
     // Writing may call this handler, which then appends further parts.
     while let part = output.held.parts.first, writer.isWritten(part.batch) {
       output.held.removeFirst()
-      output.held.hasReleased = true
       guard part.bytes.withUnsafeReadableBytes({ encrypt($0) }) else {
         output.held.removeAll()
         close(context)
@@ -108,6 +115,9 @@ extension ConnectionHandler {
       writeCipherText(context)
     }
     awaitStore(writer, context)
+    if output.held.parts.isEmpty { output.held.firstFieldsLeft = session?.hasSentFields ?? true }
+    // The client could not open its flow-control window for what it had not received.
+    input.lastActivity = .now()
     if output.held.parts.isEmpty, output.held.closesTransport { return closeTransport(context) }
     guard output.held.stopsReading, output.held.byteCount <= HeldOutput.limit else { return }
     output.held.stopsReading = false

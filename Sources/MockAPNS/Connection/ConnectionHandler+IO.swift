@@ -97,6 +97,8 @@ extension ConnectionHandler {
   func writeFrames(
     of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
   ) -> Bool {
+    // A request may end the connection, which writes frames too.
+    handleEvents(of: session, context)
     resources.frames.removeAll(keepingCapacity: true)
     let isComplete = limit > 0 && session.appendOutput(to: &resources.frames, upTo: limit)
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not

@@ -145,7 +145,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     // Backpressure: stop reading from a client that does not read its responses.
     let isWritable = context.channel.isWritable
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && !stateMachine.isReadingSuspended)
+    _ = context.channel.setOption(
+      ChannelOptions.autoRead, value: isWritable && !stateMachine.isReadingSuspended && !output.held.stopsReading)
     if isWritable {
       input.stalledChecks = 0
       flush(context)
@@ -159,7 +160,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if closed.handshakeFailed, transport.tls != nil { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session, let processor {
-      let heldResponses = input.isWindowExhausted ? session.responsesAwaitingWindow : nil
+      let heldResponses =
+        input.isWindowExhausted && output.held.parts.isEmpty ? session.responsesAwaitingWindow : nil
       processor.beginBatch()
       processor.abortDelayedPushes()
       for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }
@@ -168,6 +170,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       recordCloseInitiator(isClient: closed.isInitiatedByClient)
     }
     log.add(.closed, "", at: state.clock.now)
+    output.held.removeAll()
     session = nil
     processor = nil
     context.fireChannelInactive()

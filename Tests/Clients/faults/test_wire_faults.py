@@ -528,6 +528,22 @@ def test_pushes_after_the_end_in_one_batch_have_no_result(mock, faults, do):
     assert {(record["accepted"], record["served"]["status"]) for record in late} <= {(False, None)}
 
 
+def test_a_close_in_the_batch_of_a_goaway_loses_no_response(mock, faults):
+    """The rejected push calls for a GOAWAY, and the last push for the end of the connection: all in one read."""
+    last = new_device()
+    faults.use([{"name": "end", "when": {"device_token": last}, "do": {"close": {}}}], apns={"errors_before_goaway": 1})
+    with widened(mock) as wire:
+        sent, write = [], wire.write
+        wire.write = sent.append
+        rejected = wire.open(push_headers(mock, new_device(), apns_priority="7"), b"{}")
+        accepted = wire.open(push_headers(mock, new_device()), b"{}")
+        wire.open(push_headers(mock, last), b"{}")
+        write(b"".join(sent))
+        assert ending(wire) == "fin"
+        assert (wire.responses[rejected].status, wire.responses[accepted].status) == (400, 200)
+        assert len(goaways(wire)) == 1
+
+
 def test_reset_connection_is_reported_by_curl(mock, faults, device):
     faults.add({"reset_connection": {}})
     done = curl(mock, device)

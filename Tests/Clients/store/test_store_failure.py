@@ -242,6 +242,22 @@ def test_pushes_behind_waiting_answers_are_refused_too(start, lock):
     assert len(ids(server)) == 64
 
 
+def test_a_push_behind_a_delayed_push_is_refused_too(start, lock):
+    """No response waits, but the record of the delayed push does."""
+    server = start(*stores.flags(lock.place, "--durable", "answer"))
+    server.api("POST", "/rules", {"name": "slow", "when": {"device_token": "ab" * 32}, "do": {"delay": {"fixed": "1m"}}})
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, "ef" * 32)).status == 200
+        lock.begin()
+        wire.open(push_headers(server, "ab" * 32), b"{}")
+        wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+        try:
+            assert wire.push(push_headers(server, "cd" * 32)).status == 503
+        finally:
+            recover(server, lock)
+    assert len(ids(server)) == 2
+
+
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, lock):
     """Pushes that were answered but cannot be written are lost: the log states how many."""
     server = Server(binary, certs, *stores.flags(lock.place))
