@@ -53,8 +53,8 @@ enum Schema {
       guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
       guard version < Self.version else { return }
       report(
-        "changing the tables of the schema \(address.schema) to the format of this version, which takes a minute for ten "
-          + "million pushes: other servers cannot write meanwhile"
+        "changing the tables of the schema \(address.schema) to the format of this version, which can take minutes: "
+          + "other servers cannot write until it is done"
       )
       // Servers of older versions may continue.
       let changes = [indexes, identities].dropFirst(version - 1)
@@ -66,7 +66,7 @@ enum Schema {
     }
   }
 
-  /// The time that a change of the tables may take. An index of ten million pushes takes a minute.
+  /// The time that a change of the tables may take: it reads all pushes to create an index.
   private static let changeTime = Duration.seconds(3600)
 
   private static var tables: String {

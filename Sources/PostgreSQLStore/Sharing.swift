@@ -162,7 +162,7 @@ final class Sharing: Sendable {
     let isSettled = state.withLockedValue { state in
       state.connection != nil && .now - state.connectedAt > .seconds(Self.absence)
     }
-    // When the database can be reached again, the other servers need a moment, too.
+    // After the database could not be reached, the other servers may not have connected again yet.
     return "seen_at > now() - interval '\(isSettled ? Self.absence : 60) s'"
   }
 

@@ -173,7 +173,7 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
 
 
 def test_a_schema_is_changed_while_a_server_writes(start, inbox):
-    """Its pushes may be refused meanwhile; it continues."""
+    """Its pushes may be refused during the change; afterwards it continues."""
     first, over = start(*stores.flags(inbox)), threading.Event()
     push_once(first)
 
