@@ -76,18 +76,18 @@ package final class RecordWriter: Sendable {
   private static let batchLimit = 16_384
   /// The maximum number of new records, changes, and removals in one transaction of a shared store, for which others wait.
   private static let sharedBatchLimit = 4_096
-  /// The time without an answer of the database after which it counts as failing.
+  /// The nanoseconds without an answer of the database after which it counts as failing.
   private static let stallTime: Int64 = 750_000_000
-  /// The time to wait for another server in addition.
+  /// The nanoseconds to wait for another server in addition.
   private static let othersTime: Int64 = 4_000_000_000
-  /// The time that writing may take after the server has stopped.
+  /// The nanoseconds that writing may take after the server has stopped.
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
   private static let unstoredLimit = 16_384
   /// The time between two checks of the age of records.
   private static let retentionInterval = Duration.seconds(10)
-  /// The time between two attempts to write while the store fails, and between two checks of the limits.
-  private static let retryTime = DispatchTimeInterval.milliseconds(250)
+  /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
+  private static let retryTime: Int64 = 250_000_000
 
   package let store: any RecordStore
   package let options: Options
@@ -369,7 +369,7 @@ package final class RecordWriter: Sendable {
     DispatchQueue(label: "store").async { [self] in
       var progress = Progress(storedSeq: store.initialContents.lastSeq)
       while !isStopping.load(ordering: .acquiring) {
-        _ = wakeUp.wait(timeout: .now() + Self.retryTime)
+        _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
         isSignaled.store(false, ordering: .sequentiallyConsistent)
         if options.durability == .soon, !skipsCollecting.exchange(false, ordering: .acquiringAndReleasing) {
           if inbox.waitingRecords < Self.usualBatch { usleep(Self.collectingTime) }
@@ -397,9 +397,19 @@ package final class RecordWriter: Sendable {
 
   /// Notices now and then that the database does not answer, while the thread that writes waits for it.
   private func watch() {
-    Self.watchingQueue.asyncAfter(deadline: .now() + Self.retryTime) { [weak self] in
+    let due = MachineTime.nanoseconds + Self.retryTime
+    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.retryTime))) { [weak self] in
       guard let self, !isStopping.load(ordering: .acquiring) else { return }
-      if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
+      let delay = MachineTime.nanoseconds - due
+      if delay > Self.retryTime {
+        // This server stood still (a suspended machine), so this time says nothing about the database.
+        let since = writingSince.load(ordering: .relaxed)
+        if since != 0 {
+          writingSince.compareExchange(expected: since, desired: since + delay, ordering: .relaxed)
+        }
+      } else if isStalled {
+        didFail(StoreUnavailable(problem: "the database does not answer"))
+      }
       watch()
     }
   }
@@ -464,7 +474,7 @@ package final class RecordWriter: Sendable {
           if !isPartial { complete(number) }
           return isPartial
         }
-        _ = wakeUp.wait(timeout: .now() + Self.retryTime)
+        _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
       }
     }
   }
