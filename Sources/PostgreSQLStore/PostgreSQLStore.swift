@@ -33,7 +33,7 @@ package final class PostgreSQLStore: RecordStore {
     var lastSeq: Int
     var lastMessage: Int
     /// Commands that were sent before this server started.
-    var commands: [StoreCommand]
+    var messages: [StoreMessage]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
     /// Whether the last attempt to write failed because a connection that had been used before was lost.
@@ -69,10 +69,8 @@ package final class PostgreSQLStore: RecordStore {
     sharing = try Sharing(server: server, address, connection)
     readers = ConnectionPool(address, patience: .seconds(20))
     var contents = StoredContents()
-    var lastMessage = 0
     try connection.transaction {
-      let row = try Self.contents(connection, locked: true)
-      (contents, lastMessage) = (row.contents, row.lastMessage)
+      contents = try Self.contents(connection, locked: true).contents
       contents.lastConnection += Self.connectionNumbers
       contents.seed = contents.seed ?? seed
       try connection.query(
@@ -83,12 +81,14 @@ package final class PostgreSQLStore: RecordStore {
     initialContents = contents
     let commands = try connection.query(
       "SELECT number, body FROM message WHERE kind IN ('state', 'lasting') AND number <= $1 ORDER BY number",
-      [String(lastMessage)])
+      [String(contents.lastMessage)])
     let former = (0..<commands.count).map { row in
-      StoreCommand(number: Int(commands.number(row, 0) ?? 0), text: commands.text(row, 1) ?? "", isOwn: false)
+      StoreMessage.command(
+        StoreCommand(number: Int(commands.number(row, 0) ?? 0), text: commands.text(row, 1) ?? "", isOwn: false))
     }
     writing = NIOLockedValueBox(
-      WritingState(connection: connection, lastSeq: contents.lastSeq, lastMessage: lastMessage, commands: former))
+      WritingState(
+        connection: connection, lastSeq: contents.lastSeq, lastMessage: contents.lastMessage, messages: former))
   }
 
   /// The time in which the database has to execute a command of the writer.
@@ -109,7 +109,6 @@ package final class PostgreSQLStore: RecordStore {
   /// The row of the table `contents`.
   private struct ContentsRow {
     var contents = StoredContents()
-    var lastMessage = 0
     /// Records up to this `seq` were removed because of a limit.
     var removedThrough = 0
   }
@@ -130,7 +129,7 @@ package final class PostgreSQLStore: RecordStore {
     row.contents.evicted = number(4)
     row.contents.lastEvicted = number(5)
     row.contents.lastConnection = number(6)
-    row.lastMessage = number(7)
+    row.contents.lastMessage = number(7)
     row.removedThrough = number(8)
     row.contents.seed = rows.number(0, 9).map { UInt64(bitPattern: $0) }
     return row
@@ -223,15 +222,16 @@ package final class PostgreSQLStore: RecordStore {
         shared.contents.evicted += batch.unkept
         shared.contents.lastEvicted = shared.contents.lastSeq
       }
-      var messages = Messages(last: row.lastMessage, server: server)
+      var messages = Messages(last: row.contents.lastMessage, server: server)
       try update(batch.changed, connection)
       try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
       if !batch.ended.isEmpty { try messages.add("ended", batch.ended.map(\.text).joined(separator: ","), connection) }
       for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
       for command in batch.commands {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
-        shared.commands.append(StoreCommand(number: messages.last, text: command, isOwn: false))
+        shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false)))
       }
+      if let counts = batch.counts { try messages.add("counts", counts, connection) }
       try remove(batch, connection, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last
@@ -252,13 +252,13 @@ package final class PostgreSQLStore: RecordStore {
   private func changes(
     through row: ContentsRow, _ connection: Connection, _ state: inout WritingState
   ) throws -> SharedChanges {
-    let (contents, lastMessage) = (row.contents, row.lastMessage)
+    let contents = row.contents
     var changes = SharedChanges()
     changes.contents = contents
     changes.removedThrough = row.removedThrough
     changes.firstSeq = contents.lastSeq + 1
-    changes.commands = state.commands
-    state.commands = []
+    changes.messages = state.messages
+    state.messages = []
     // A database that was restored from a backup has fewer records than before.
     changes.hasGap =
       state.hasGap || contents.lastSeq < state.lastSeq || contents.lastSeq - state.lastSeq > recentRecords
@@ -268,11 +268,11 @@ package final class PostgreSQLStore: RecordStore {
           "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
           [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection, &state.references)
     }
-    if lastMessage > state.lastMessage {
-      try readMessages(after: state.lastMessage, through: lastMessage, connection, &changes, &state.references)
+    if contents.lastMessage > state.lastMessage {
+      try readMessages(after: state.lastMessage, through: contents.lastMessage, connection, &changes, &state.references)
     }
     state.lastSeq = contents.lastSeq
-    state.lastMessage = lastMessage
+    state.lastMessage = contents.lastMessage
     return changes
   }
 
@@ -293,7 +293,9 @@ package final class PostgreSQLStore: RecordStore {
       case "ended" where !isOwn: changes.ended += body.split(separator: ",").compactMap { ConnectionEnd(text: $0) }
       case "reset" where !isOwn: changes.reset = body.split(separator: ",").map(String.init)
       case "once", "state", "lasting":
-        changes.commands.append(StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn))
+        let command = StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn)
+        changes.messages.append(.command(command))
+      case "counts" where !isOwn: changes.messages.append(.counts(body))
       default: break
       }
     }
@@ -449,7 +451,7 @@ package final class PostgreSQLStore: RecordStore {
     guard dead.count > 0 else { return }
     try connection.transaction {
       waitingForOthers(true)
-      let lastMessage = try Self.contents(connection, locked: true).lastMessage
+      let lastMessage = try Self.contents(connection, locked: true).contents.lastMessage
       waitingForOthers(false)
       let ended = try connection.query(
         """

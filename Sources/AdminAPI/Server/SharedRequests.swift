@@ -1,5 +1,6 @@
 internal import APNSRules
 internal import Devices
+internal import Faults
 internal import Hummingbird
 internal import Inbox
 internal import Logging
@@ -29,7 +30,7 @@ final class SharedRequests: Sendable {
 
   /// What is done one after the other.
   private enum Work {
-    case execute([StoreCommand])
+    case receive([StoreMessage])
     /// Tells that all earlier work is done.
     case report(CheckedContinuation<Void, Never>)
   }
@@ -37,12 +38,13 @@ final class SharedRequests: Sendable {
   private let writer: RecordWriter
   private let server: ServerState
   private let state = NIOLockedValueBox(State())
-  /// The number of the newest request that was executed.
-  private let newest = NIOLockedValueBox(0)
+  /// The number of the newest request that was executed, or of an older message than any that is still to come.
+  private let newest: NIOLockedValueBox<Int>
 
   init(_ writer: RecordWriter, of server: ServerState) {
     self.writer = writer
     self.server = server
+    newest = NIOLockedValueBox(writer.store.initialContents.lastMessage)
   }
 
   /// Waits until a query finds all pushes that servers have answered so far, and until what they have announced is
@@ -155,11 +157,23 @@ final class SharedRequests: Sendable {
   func start(_ responder: some HTTPResponder<AdminContext>, logger: Logger) async throws {
     let (stream, work) = AsyncStream.makeStream(of: Work.self)
     state.withLockedValue { $0.work = work }
-    writer.receiveCommands { work.yield(.execute($0)) }
+    writer.receiveMessages { work.yield(.receive($0)) }
+    let counters = server.faults.counters
+    writer.announceCounts { [newest] in
+      // Read first: what is counted before a request ends may be outdated by it.
+      let request = newest.withLockedValue(\.self)
+      return counters.takeUnannounced(after: request)?.json
+    }
     Task { [self] in
       for await work in stream {
         switch work {
-        case .execute(let commands): for command in commands { await execute(command, responder, logger) }
+        case .receive(let messages):
+          for message in messages {
+            switch message {
+            case .command(let command): await execute(command, responder, logger)
+            case .counts(let text): if let counts = SharedCounts(json: text) { counters.add(counts) }
+            }
+          }
         case .report(let continuation): continuation.resume()
         }
       }
@@ -198,7 +212,7 @@ final class SharedRequests: Sendable {
       logger.error("request \(command.number) of a server that shares the store: \(error)")
       response = Response(status: .internalServerError)
     }
-    newest.withLockedValue { $0 = command.number }
+    newest.withLockedValue { $0 = max($0, command.number) }
     do {
       if state.withLockedValue(\.hasStarted) {
         try await writer.blocking { [writer] in try writer.store.confirm(command.number) }

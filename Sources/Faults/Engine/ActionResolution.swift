@@ -8,8 +8,8 @@ struct ActionResolution {
   private let match: MatchedRule
   private let rule: PreparedRule
   private let plan: FaultPlan
-  /// The new positions of the sequences, to be stored when the rule has fired.
-  private(set) var next: [(key: Int, position: Int)] = []
+  /// The keys of the sequences that take a step when the rule has fired.
+  private(set) var steps: [Int] = []
 
   init(match: MatchedRule, rule: PreparedRule, plan: FaultPlan) {
     self.match = match
@@ -20,7 +20,7 @@ struct ActionResolution {
   /// Returns the resolved action.
   ///
   /// - Parameters:
-  ///   - positions: The current positions of the sequences.
+  ///   - positions: The number of steps that the sequences have taken.
   ///   - path: The path to `action` in the rule's action, which gives each sequence its own position.
   ///   - depth: The nesting depth of choices.
   mutating func resolve(
@@ -33,11 +33,8 @@ struct ActionResolution {
       guard let index = Self.pick(choices, number) else { return .pass }
       return try resolve(choices[index].action, positions, &context, path: path + [index], depth: depth + 1)
     case .sequence(let key, let steps, let onEnd):
-      var hasher = Hasher()
-      hasher.combine(context.hash(of: key))
-      hasher.combine(path)
-      let hash = hasher.finalize()
-      guard let index = try step(at: positions[hash] ?? 0, of: steps.count, onEnd, key: hash) else { return .pass }
+      let hash = context.hash(of: key, at: path)
+      guard let index = try step(after: positions[hash] ?? 0, of: steps.count, onEnd, key: hash) else { return .pass }
       return try resolve(steps[index], positions, &context, path: path + [index], depth: depth)
     case .delay(let delay):
       return .delay(.fixed(limited(delay.length { draw("#delay") })))
@@ -76,13 +73,14 @@ struct ActionResolution {
 
   /// Returns the index of the current step; nil for a sequence without steps.
   private mutating func step(
-    at position: Int, of count: Int, _ onEnd: Action.SequenceEnd, key: Int
+    after taken: Int, of count: Int, _ onEnd: Action.SequenceEnd, key: Int
   ) throws(TriggerPart) -> Int? {
+    let position = onEnd == .cycle && count > 0 ? taken % count : taken
     guard position < count else {
       if onEnd == .pass { throw .sequence }
       return count > 0 ? count - 1 : nil
     }
-    next.append((key, onEnd == .cycle ? (position + 1) % count : position + 1))
+    steps.append(key)
     return position
   }
 }

@@ -91,8 +91,15 @@ struct EvaluationContext {
     return .text(text(of: key))
   }
 
-  /// Returns the hash of a key, for tables. It is seeded per process, so that clients cannot choose colliding keys.
-  mutating func hash(of key: Trigger.Key) -> Int { key == .rule ? 0 : text(of: key).hashValue }
+  /// Returns the hash of a key, for tables. It is the same on all servers.
+  ///
+  /// - Parameter path: Distinguishes several sequences of a rule.
+  mutating func hash(of key: Trigger.Key, at path: [Int] = []) -> Int {
+    if key == .rule, path.isEmpty { return 0 }
+    var text = text(of: key)
+    for index in path { text += "\n\(index)" }
+    return text.withUTF8 { Int(bitPattern: UInt(PushKey(bytes: UnsafeRawBufferPointer($0)).number)) }
+  }
 
   private mutating func readPushKey() -> String? {
     if let key { return key }

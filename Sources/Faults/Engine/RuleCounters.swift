@@ -17,19 +17,31 @@ package final class RuleCounters: Sendable {
     /// The counters of each kind of magic device token.
     var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
+    /// The number of pushes for magic device tokens that other servers do not know; nil if there are none.
+    var unannounced: UnannouncedCounts?
+    /// The number of the newest request that servers which share a store have begun to execute.
+    var request = 0
+    /// The number of the request that last reset all counters.
+    var resetBy = 0
   }
 
-  fileprivate struct Identity: Hashable {
+  struct Identity: Hashable {
     var profile: String?
     var name: String
     /// The index among rules with the same name.
     var occurrence: Int
   }
 
-  private let state = NIOLockedValueBox(State())
+  private let state: NIOLockedValueBox<State>
+  private let isShared: Bool
 
   /// Creates counters at zero.
-  package init() {}
+  ///
+  /// - Parameter isShared: Whether other servers have the same rules and count the same pushes.
+  package init(isShared: Bool = false) {
+    self.isShared = isShared
+    state = NIOLockedValueBox(State(unannounced: isShared ? UnannouncedCounts() : nil))
+  }
 
   // MARK: - Active rules
 
@@ -49,7 +61,8 @@ package final class RuleCounters: Sendable {
         if let known = earlier.counterIDs[identity], let same = earlier.counters[known], same.rule == rule {
           (counterID, ruleCounter) = (known, same)
         } else {
-          (counterID, ruleCounter) = (state.nextID, RuleCounter(rule, profile: profile))
+          ruleCounter = RuleCounter(rule, profile: profile, since: isShared ? state.request : nil)
+          counterID = state.nextID
           state.nextID += 1
         }
         state.counters[counterID] = ruleCounter
@@ -64,9 +77,51 @@ package final class RuleCounters: Sendable {
   /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for counterID in state.orderedIDs { state.counters[counterID]?.reset() }
+      for counterID in state.orderedIDs { state.counters[counterID]?.reset(by: state.request) }
       state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
+      state.resetBy = state.request
+      if isShared { state.unannounced = UnannouncedCounts() }
+    }
+  }
+
+  // MARK: - Several servers
+
+  /// Notes that a request for all servers which share a store begins: what was counted before a reset by it is outdated.
+  package func begin(request: Int) { state.withLockedValue { $0.request = max($0.request, request) } }
+
+  /// Returns what was counted since the last call; nil for nothing.
+  ///
+  /// - Parameter request: The number of the newest request for all servers whose execution has ended.
+  package func takeUnannounced(after request: Int) -> SharedCounts? {
+    let entries = state.withLockedValue { state in
+      var entries: [SharedCounts.Entry] = []
+      func add(_ unannounced: inout UnannouncedCounts?, of rule: Identity?) {
+        guard let counts = unannounced?.counts, !counts.isEmpty else { return }
+        entries += counts.map { SharedCounts.Entry(rule: rule, counted: $0.key, count: $0.value) }
+        unannounced = UnannouncedCounts()
+      }
+      add(&state.unannounced, of: nil)
+      for (rule, counterID) in state.counterIDs {
+        guard let index = state.counters.index(forKey: counterID) else { continue }
+        add(&state.counters.values[index].unannounced, of: rule)
+      }
+      return entries
+    }
+    return entries.isEmpty ? nil : SharedCounts(after: request, entries)
+  }
+
+  /// Adds what another server has counted, unless a request that it had not executed has reset the counters.
+  package func add(_ counts: SharedCounts) {
+    state.withLockedValue { state in
+      for entry in counts.entries {
+        if let rule = entry.rule {
+          guard let counterID = state.counterIDs[rule] else { continue }
+          state.counters[counterID]?.add(entry.count, to: entry.counted, countedAfter: counts.request)
+        } else if counts.request >= state.resetBy {
+          state.magic[entry.counted.key] = (state.magic[entry.counted.key] ?? 0) &+ entry.count
+        }
+      }
     }
   }
 
@@ -182,6 +237,7 @@ extension RuleCounters.State {
       let key = context.hash(of: .deviceToken)
       let count = (magic[key] ?? 0) &+ 1
       magic[key] = count
+      unannounced?.add(.matched, key)
       if count > first { return stop(token, by: .count) }
     }
     let injection = token.injection(within: plan.profile.limits)
@@ -225,6 +281,10 @@ struct RuleCounter {
   private var buckets = TokenBuckets(limit: keyLimit)
   private var positions = GenerationalCache<Int, Int>(limit: keyLimit)
   private var openings = GenerationalCache<Int, Int64>(limit: keyLimit)
+  /// What other servers do not know; nil if there are none.
+  var unannounced: UnannouncedCounts?
+  /// The number of the request for all servers that created or reset the counters; nil if there are no other servers.
+  private let since: Int?
 
   /// The counts that an explanation shows.
   struct Count {
@@ -239,8 +299,10 @@ struct RuleCounter {
     var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
   }
 
-  init(_ rule: Rule, profile: String?, skipCounters: SkipCounters = SkipCounters()) {
+  init(_ rule: Rule, profile: String?, since: Int?, skipCounters: SkipCounters = SkipCounters()) {
     self.rule = rule
+    self.since = since
+    if since != nil { unannounced = UnannouncedCounts() }
     self.profile = profile
     self.skipCounters = skipCounters
     count.misses = [Int](repeating: 0, count: rule.condition.tests.count)
@@ -248,11 +310,25 @@ struct RuleCounter {
   }
 
   /// Resets all counters except the number of delayed pushes.
-  mutating func reset() {
+  ///
+  /// - Parameter request: The number of the request for all servers that resets them, if there are other servers.
+  mutating func reset(by request: Int) {
     let active = active
     skipCounters.reset()
-    self = RuleCounter(rule, profile: profile, skipCounters: skipCounters)
+    self = RuleCounter(rule, profile: profile, since: since == nil ? nil : request, skipCounters: skipCounters)
     self.active = active
+  }
+
+  /// Adds what another server has counted.
+  ///
+  /// - Parameter request: The number of the newest request that it had executed.
+  mutating func add(_ count: Int, to counted: CountedKey, countedAfter request: Int) {
+    guard let since, request >= since else { return }
+    switch counted.kind {
+    case .matched: matched[counted.key] = (matched[counted.key] ?? 0) &+ count
+    case .injected: injected[counted.key] = (injected[counted.key] ?? 0) &+ count
+    case .steps: positions[counted.key] = (positions[counted.key] ?? 0) &+ count
+    }
   }
 
   /// All counts, including those of `skipCounters`.
@@ -329,8 +405,14 @@ struct RuleCounter {
       if delayedPushes >= plan.profile.limits.maxActive { throw .profileMaxActive }
       active += 1
     }
-    for (key, position) in resolution.next { positions[key] = position }
-    if trigger.times != nil { injected[match.countKey] = before &+ 1 }
+    for key in resolution.steps {
+      positions[key] = (positions[key] ?? 0) &+ 1
+      unannounced?.add(.steps, key)
+    }
+    if trigger.times != nil {
+      injected[match.countKey] = before &+ 1
+      unannounced?.add(.injected, match.countKey)
+    }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
       Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
@@ -352,6 +434,7 @@ struct RuleCounter {
     } else {
       number = (matched[match.countKey] ?? 0) &+ 1
       matched[match.countKey] = number
+      unannounced?.add(.matched, match.countKey)
     }
     if !trigger.allows(number) { throw .count }
   }

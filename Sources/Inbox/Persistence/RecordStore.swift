@@ -93,6 +93,8 @@ package struct StoredContents: Sendable, Equatable {
   package var lastEvicted = 0
   /// The number of the newest connection.
   package var lastConnection = 0
+  /// The number of the newest message between servers; 0 for a store of one server.
+  package var lastMessage = 0
   /// The seed that all servers have that were started without one; nil for a store of one server.
   package var seed: UInt64?
 
@@ -116,6 +118,8 @@ package struct StoreBatch: Sendable {
   package var commands: [String] = []
   /// Connections that have ended, to announce to all servers of a shared store.
   package var ended: [ConnectionEnd] = []
+  /// What rules have counted, to announce to all servers of a shared store; nil for nothing.
+  package var counts: String?
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The names of what is reset together with the inbox, if it is emptied.
@@ -159,9 +163,8 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && changed.isEmpty && deleted.isEmpty
-      && !isEmptied
-      && excess == 0 && excessBytes == 0
+    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && counts == nil && changed.isEmpty
+      && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil && !isRequired
   }
 }

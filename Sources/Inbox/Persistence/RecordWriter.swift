@@ -106,8 +106,9 @@ package final class RecordWriter: Sendable {
     var lostAtEnd = 0
     /// An error while reading, since the last batch was written.
     var readProblem: String?
-    var receiveCommands: (@Sendable ([StoreCommand]) -> Void)?
-    var unreceivedCommands: [StoreCommand] = []
+    var receiveMessages: (@Sendable ([StoreMessage]) -> Void)?
+    var unreceivedMessages: [StoreMessage] = []
+    var takeCounts: (@Sendable () -> String?)?
     var receiveRecords: (@Sendable (_ appended: [Record], _ changed: [Record]) -> Void)?
   }
 
@@ -311,14 +312,20 @@ package final class RecordWriter: Sendable {
   /// Runs `change`, which waits for the database, later and not on the thread that calls.
   func later(_ change: @escaping @Sendable () -> Void) { changingQueue.async(execute: change) }
 
-  /// Calls `receive`, which must return at once, with the commands of all servers, in their order.
-  package func receiveCommands(_ receive: @escaping @Sendable ([StoreCommand]) -> Void) {
+  /// Calls `receive`, which must return at once, with the commands of all servers and the messages of other servers, in
+  /// their order.
+  package func receiveMessages(_ receive: @escaping @Sendable ([StoreMessage]) -> Void) {
     state.withLockedValue { state in
-      state.receiveCommands = receive
+      state.receiveMessages = receive
       // With the lock, so that their order remains. `receive` returns at once.
-      if !state.unreceivedCommands.isEmpty { receive(state.unreceivedCommands) }
-      state.unreceivedCommands = []
+      if !state.unreceivedMessages.isEmpty { receive(state.unreceivedMessages) }
+      state.unreceivedMessages = []
     }
+  }
+
+  /// Calls `take` before each batch, for what rules have counted since the last call; nil for nothing.
+  package func announceCounts(_ take: @escaping @Sendable () -> String?) {
+    state.withLockedValue { $0.takeCounts = take }
   }
 
   /// Calls `receive` with the records that other servers have appended, and with those that they have changed, from now
@@ -405,7 +412,7 @@ package final class RecordWriter: Sendable {
         // This server stood still (a suspended machine), so this time says nothing about the database.
         let since = writingSince.load(ordering: .relaxed)
         if since != 0 {
-          writingSince.compareExchange(expected: since, desired: since + delay, ordering: .relaxed)
+          _ = writingSince.compareExchange(expected: since, desired: since + delay, ordering: .relaxed)
         }
       } else if isStalled {
         didFail(StoreUnavailable(problem: "the database does not answer"))
@@ -430,6 +437,7 @@ package final class RecordWriter: Sendable {
     let (number, isPartial) = (taken.number, taken.isPartial)
     progress.batches += 1
     (batch.number, batch.isRequired) = (progress.batches, isRequired)
+    batch.counts = state.withLockedValue(\.takeCounts)?()
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
@@ -562,10 +570,10 @@ package final class RecordWriter: Sendable {
       let appended = changes.appended.filter { $0.seq > contents.emptiedThrough }
       state.withLockedValue(\.receiveRecords)?(appended, changes.changed)
     }
-    if !changes.commands.isEmpty {
+    if !changes.messages.isEmpty {
       state.withLockedValue { state in
-        guard let receive = state.receiveCommands else { return state.unreceivedCommands += changes.commands }
-        receive(changes.commands)
+        guard let receive = state.receiveMessages else { return state.unreceivedMessages += changes.messages }
+        receive(changes.messages)
       }
     }
   }

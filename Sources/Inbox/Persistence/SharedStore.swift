@@ -41,6 +41,14 @@ package struct StoreCommand: Sendable {
   package init(number: Int, text: String, isOwn: Bool) { (self.number, self.text, self.isOwn) = (number, text, isOwn) }
 }
 
+/// What servers that share a store tell each other.
+package enum StoreMessage: Sendable {
+  /// A command.
+  case command(StoreCommand)
+  /// What rules of another server have counted.
+  case counts(String)
+}
+
 /// Whether a command that another server has sent is executed now: then the inbox is not emptied again.
 package enum SharedCommands {
   @TaskLocal package static var isReplica = false
@@ -63,8 +71,8 @@ package struct SharedChanges: Sendable {
   package var removedThrough = 0
   /// The names of what was reset together with the inbox, if another server has emptied it.
   package var reset: [String] = []
-  /// New commands, in their order.
-  package var commands: [StoreCommand] = []
+  /// New messages, in their order.
+  package var messages: [StoreMessage] = []
   /// The connections of other servers that have ended.
   package var ended: [ConnectionEnd] = []
   /// What the store contains after the batch.

@@ -38,7 +38,7 @@ package final class FaultControl: Sendable {
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
   private let start: (selectedProfile: SelectedProfile, seed: UInt64)
-  private let ruleCounters = RuleCounters()
+  private let ruleCounters: RuleCounters
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
@@ -52,6 +52,7 @@ package final class FaultControl: Sendable {
     self.seed = seed
     self.connections = connections
     self.logger = logger
+    ruleCounters = RuleCounters(isShared: configuration.recordWriter?.store.isShared ?? false)
     library = PublishedValue(configuration.profiles)
     let selectedProfile = configuration.profile ?? Self.healthy(in: configuration.profiles)
     start = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)

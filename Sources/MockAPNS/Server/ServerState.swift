@@ -97,6 +97,7 @@ package final class ServerState: Sendable {
   package func begin(request number: Int) {
     tokensMade.store(UInt64(number) << 20, ordering: .relaxed)
     faults.nameRules(after: number * 100)
+    faults.counters.begin(request: number)
   }
 
   /// The time of the request that is executed, if another server may have received it.
