@@ -37,6 +37,7 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CMemory"),
+    .systemLibrary(name: "CSQLiteSettings"),
     // Darwin, Musl or Glibc, so that other files need no conditional imports.
     .target(name: "PlatformLibc", swiftSettings: strict),
     .target(
@@ -76,7 +77,7 @@ let package = Package(
     .target(
       name: "SQLiteStore",
       dependencies: [
-        "APNSRules", "Inbox", "Notation", "PlatformLibc",
+        "APNSRules", "CSQLiteSettings", "Inbox", "Notation", "PlatformLibc",
         .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),

@@ -16,7 +16,12 @@ def path(tmp_path):
     return folder / "inbox.db"
 
 
-@pytest.mark.parametrize("size", [4096, 20_000, 0.9])
+def page_size(content):
+    """Returns the size of a page of an SQLite file, in bytes."""
+    return int.from_bytes(content[16:18], "big")
+
+
+@pytest.mark.parametrize("size", [4096, 20_000, 40_000, 0.9])
 def test_a_truncated_file(refused, path, filled, size):
     content = filled.read_bytes()
     path.write_bytes(content[:int(size * len(content)) if size < 1 else size])
@@ -25,15 +30,18 @@ def test_a_truncated_file(refused, path, filled, size):
 
 def test_a_file_with_an_overwritten_schema(refused, path, filled):
     content = bytearray(filled.read_bytes())
-    content[200:4096] = os.urandom(3896)
+    size = page_size(content)
+    content[200:size] = os.urandom(size - 200)
     path.write_bytes(content)
     refused(path, "damaged")
 
 
-def test_a_file_with_overwritten_pages_of_the_newest_pushes(refused, path, filled):
+@pytest.mark.parametrize("part", [0.5, 0.85], ids=["totals", "newest pushes"])
+def test_a_file_with_overwritten_pages(refused, path, filled, part):
     content = bytearray(filled.read_bytes())
-    middle = len(content) // 2 // 4096 * 4096
-    content[middle:middle + 3 * 4096] = b"\xaa" * 3 * 4096
+    size = page_size(content)
+    first = int(len(content) * part) // size * size
+    content[first:first + 3 * size] = b"\xaa" * 3 * size
     path.write_bytes(content)
     refused(path, "damaged")
 
@@ -49,7 +57,9 @@ def damaged(binary, certs, tmp_path_factory):
     finally:
         server.kill()
     content = bytearray(path.read_bytes())
-    content[40 * 4096:60 * 4096] = b"\xaa" * 20 * 4096
+    size = page_size(content)
+    first = len(content) // 10 // size * size
+    content[first:first + 6 * size] = b"\xaa" * 6 * size
     path.write_bytes(content)
     server = Server(binary, certs, *stores.flags(path, memory_records=10))
     try:
