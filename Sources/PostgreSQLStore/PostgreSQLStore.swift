@@ -216,7 +216,7 @@ package final class PostgreSQLStore: RecordStore {
       try append(batch.appended, ids, from: shared.firstSeq, connection)
       shared.contents.lastSeq += batch.appended.count
       shared.contents.count += batch.appended.count
-      for record in batch.appended { shared.contents.bytes += record.storedSize }
+      for index in batch.appended.indices { shared.contents.bytes += batch.appended[index].storedSize }
       if batch.unkept > 0 {
         shared.contents.lastSeq += batch.unkept
         shared.contents.evicted += batch.unkept
@@ -226,7 +226,8 @@ package final class PostgreSQLStore: RecordStore {
       try update(batch.changed, connection)
       try messages.add("changed", seqs: batch.changed.map(\.seq), connection)
       if !batch.ended.isEmpty { try messages.add("ended", batch.ended.map(\.text).joined(separator: ","), connection) }
-      for record in batch.appended + batch.changed { try state.ids.insertNames(of: record, connection) }
+      try state.ids.insertNames(of: batch.appended, connection)
+      try state.ids.insertNames(of: batch.changed, connection)
       for command in batch.commands {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
         shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false)))
@@ -315,11 +316,11 @@ package final class PostgreSQLStore: RecordStore {
     guard !records.isEmpty else { return }
     try connection.copy("COPY push (\(CopyRows.columns)) FROM STDIN (FORMAT binary)") { send in
       var rows = CopyRows(server: Int32(server), clockOffset: clockOffset)
-      for (index, record) in records.enumerated() {
-        rows.seq = first + index
-        record.write(
-          to: &rows, connection: ids[index].connection, token: ids[index].token, checks: ids[index].checks)
-        rows.endRow()
+      // By index, because each copy of a record counts its references.
+      for index in records.indices {
+        rows.beginRow(seq: first + index)
+        let ids = ids[index]
+        records[index].write(to: &rows, connection: ids.connection, token: ids.token, checks: ids.checks)
         guard rows.bytes.count >= 1 << 18 else { continue }
         try send(rows.bytes)
         rows.removeSent()

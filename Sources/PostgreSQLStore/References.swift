@@ -74,11 +74,13 @@ struct WrittenIDs: Sendable {
     return id
   }
 
-  /// Stores the names of rules, profiles and unusual reasons of a record, which conditions may name.
-  mutating func insertNames(of record: Record, _ database: Connection) throws(PostgreSQLError) {
-    for name in record.usedNames() where !names.contains(name) {
-      try database.query("INSERT INTO name VALUES (left($1, 500)) ON CONFLICT DO NOTHING", [name])
-      if names.count < Self.capacity { names.insert(name) }
+  /// Stores the names of rules, profiles and unusual reasons of records, which conditions may name.
+  mutating func insertNames(of records: [Record], _ database: Connection) throws(PostgreSQLError) {
+    for index in records.indices {
+      for name in records[index].usedNames() where !names.contains(name) {
+        try database.query("INSERT INTO name VALUES (left($1, 500)) ON CONFLICT DO NOTHING", [name])
+        if names.count < Self.capacity { names.insert(name) }
+      }
     }
   }
 }

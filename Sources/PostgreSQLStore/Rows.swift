@@ -2,18 +2,15 @@ internal import Inbox
 
 /// Rows for COPY in binary format, as the documentation of PostgreSQL describes it under COPY.
 struct CopyRows: RowWriter {
-  /// The columns of the table `push` in the order of the rows; `server` follows them.
-  static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ") + ", server"
+  /// The columns of the table `push` in the order of the rows; `server` comes before them.
+  static let columns = "server, " + RecordColumn.inOrderOfWriting.map(\.name).joined(separator: ", ")
   private static let header: [UInt8] = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + [UInt8](repeating: 0, count: 8)
 
   private(set) var bytes = Self.header
   /// The `seq` of the present row.
-  var seq = 0
+  private var seq = 0
   private let server: Int32
   private let clockOffset: Int64
-  /// The start of each column's value in the present row, and its size with the length; 0 for null.
-  private var values = [Range<Int>](repeating: 0..<0, count: RecordColumn.allCases.count)
-  private var row: [UInt8] = []
 
   /// - Parameters:
   ///   - server: The number of this server.
@@ -22,7 +19,15 @@ struct CopyRows: RowWriter {
     (self.server, self.clockOffset) = (server, clockOffset)
   }
 
-  mutating func setNull(_ column: RecordColumn) { values[column.rawValue] = 0..<0 }
+  /// Begins a row. `Record.write` writes its columns.
+  mutating func beginRow(seq: Int) {
+    self.seq = seq
+    append(Int16(1 + RecordColumn.inOrderOfWriting.count))
+    append(Int32(4))
+    append(server)
+  }
+
+  mutating func setNull(_ column: RecordColumn) { append(Int32(-1)) }
 
   mutating func set(_ column: RecordColumn, _ number: Int64) {
     let number =
@@ -31,43 +36,37 @@ struct CopyRows: RowWriter {
       case .arrivedAt: number + clockOffset
       default: number
       }
-    withUnsafeBytes(of: number.bigEndian) { append(column, $0) }
+    // Together, because this is what most columns contain.
+    let value = (
+      UInt32(8).bigEndian, UInt32(truncatingIfNeeded: number >> 32).bigEndian,
+      UInt32(truncatingIfNeeded: number).bigEndian
+    )
+    withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
   }
 
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
-    guard text.contains(0) else { return append(column, text) }
+    guard text.contains(0) else { return append(text) }
     // PostgreSQL has no texts with zeros.
     let replaced = text.map { $0 == 0 ? UInt8(ascii: "?") : $0 }
-    replaced.withUnsafeBytes { append(column, $0) }
+    replaced.withUnsafeBytes { append($0) }
   }
 
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) { append(column, bytes) }
-
-  private mutating func append(_ column: RecordColumn, _ value: UnsafeRawBufferPointer) {
-    let start = row.count
-    Self.append(Int32(value.count), to: &row)
-    row.append(contentsOf: value)
-    values[column.rawValue] = start..<row.count
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
+    append(bytes)
   }
 
-  /// Completes the present row.
-  mutating func endRow() {
-    Self.append(Int16(values.count + 1), to: &bytes)
-    for value in values {
-      if value.isEmpty { Self.append(Int32(-1), to: &bytes) } else { bytes.append(contentsOf: row[value]) }
-    }
-    Self.append(Int32(4), to: &bytes)
-    Self.append(server, to: &bytes)
-    row.removeAll(keepingCapacity: true)
+  private mutating func append(_ value: UnsafeRawBufferPointer) {
+    append(Int32(value.count))
+    bytes.append(contentsOf: value)
   }
 
   /// Completes the data.
-  mutating func end() { Self.append(Int16(-1), to: &bytes) }
+  mutating func end() { append(Int16(-1)) }
 
   /// Forgets the rows that were sent.
   mutating func removeSent() { bytes.removeAll(keepingCapacity: true) }
 
-  private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
+  private mutating func append(_ number: some FixedWidthInteger) {
     withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
   }
 }
@@ -85,7 +84,9 @@ struct UpdatedRow: RowWriter {
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
     set(column, to: String(decoding: text, as: UTF8.self))
   }
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) { set(column, text: bytes) }
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
+    set(column, text: bytes)
+  }
 }
 
 /// A row of a query for all columns of the table `push`.

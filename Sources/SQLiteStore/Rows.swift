@@ -36,13 +36,13 @@ struct StatementRow: RowWriter {
       handle, parameters[column.rawValue], start.assumingMemoryBound(to: CChar.self), Int32(text.count), Self.transient)
   }
 
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool) {
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
     // A blob without an address would be null.
     guard let start = bytes.baseAddress, !bytes.isEmpty else {
       sqlite3_bind_zeroblob(handle, parameters[column.rawValue], 0)
       return
     }
-    if isText {
+    if isText() {
       sqlite3_bind_text(
         handle, parameters[column.rawValue], start.assumingMemoryBound(to: CChar.self), Int32(bytes.count), nil)
     } else {

@@ -51,6 +51,24 @@ import Testing
     ),
   ]
 
+  /// COPY has no names of columns, so PostgreSQL relies on their order.
+  @Test(arguments: records)
+  func columnsAreWrittenInTheDocumentedOrder(name: String, record: Record) {
+    struct Columns: RowWriter {
+      var columns: [RecordColumn] = []
+      mutating func setNull(_ column: RecordColumn) { columns.append(column) }
+      mutating func set(_ column: RecordColumn, _ number: Int64) { columns.append(column) }
+      mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) { columns.append(column) }
+      mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
+        columns.append(column)
+      }
+    }
+    var row = Columns()
+    record.write(to: &row, connection: 1, token: nil, checks: nil)
+    #expect(row.columns == RecordColumn.inOrderOfWriting)
+    #expect(Set(row.columns) == Set(RecordColumn.allCases) && row.columns.count == RecordColumn.allCases.count)
+  }
+
   @Test func recordsAreTheSameAfterLeavingMemory() async throws {
     let stored = try StoredInbox(recent: 1)
     let memory = Inbox()

@@ -14,7 +14,7 @@ package protocol RowWriter {
   /// Sets a column to bytes. They need not be copied: they are valid until the record is released.
   ///
   /// - Parameter isText: Whether they are text in UTF-8.
-  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: Bool)
+  mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool)
 }
 
 extension RowWriter {
@@ -38,8 +38,18 @@ extension RowWriter {
   }
 }
 
+extension RecordColumn {
+  /// All columns in the order in which `Record.write` sets them, each once.
+  package static let inOrderOfWriting: [RecordColumn] = [
+    .seq, .receivedAt, .arrivedAt, .kind, .attempt, .pushKey, .payloadSize, .stream, .connection, .token, .checks,
+    .deviceToken, .topic, .pushType, .collapseID, .apnsID, .idOrigin, .priority, .credential, .verdictStatus,
+    .failedCheck, .verdictReason, .detail, .unregisteredAt, .findings, .headers, .payload, .finishedAt, .outcome,
+    .accepted, .status, .reason, .delivery, .latency, .rule, .details,
+  ]
+}
+
 extension Record {
-  /// Writes all columns of the record.
+  /// Writes all columns of the record, in the order `RecordColumn.inOrderOfWriting`.
   ///
   /// - Parameters:
   ///   - connection: The `id` of the row with its connection.
