@@ -164,8 +164,12 @@ final class Connection: @unchecked Sendable {
     }
   }
 
+  /// The minimum milliseconds to wait for the database.
+  private static let leastWait: Int32 = 100
+
   private func wait(for events: CInt, until deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
-    let time = max(0, Int32(clamping: Int((deadline - .now) / .milliseconds(1))))
+    // If this server stood still until after the deadline, the database may have answered in that time.
+    let time = max(Self.leastWait, Int32(clamping: Int((deadline - .now) / .milliseconds(1))))
     var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
     guard poll(&descriptor, 1, time) == 0 else { return }
     isSilent = true

@@ -32,7 +32,7 @@ package final class PostgreSQLStore: RecordStore {
     /// The records and messages up to these are known.
     var lastSeq: Int
     var lastMessage: Int
-    /// Commands that were sent before this server started.
+    /// Commands that were sent before this server started, to pass on.
     var messages: [StoreMessage]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
@@ -232,7 +232,7 @@ package final class PostgreSQLStore: RecordStore {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
         shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false)))
       }
-      if let counts = batch.counts { try messages.add("counts", counts, connection) }
+      for counts in batch.counts { try messages.add("counts", counts, connection) }
       try remove(batch, connection, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last
@@ -331,15 +331,31 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private func update(_ records: [Record], _ connection: Connection) throws {
-    let columns = RecordColumn.changing
-    let assignments = columns.enumerated().map { "\($1.name) = $\($0 + 1)" }.joined(separator: ", ")
-    for record in records {
-      var row = UpdatedRow()
-      record.writeResult(to: &row)
+    let columns = [RecordColumn.seq] + RecordColumn.changing
+    let names = columns.map(\.name).joined(separator: ", ")
+    let assignments = RecordColumn.changing.map { "\($0.name) = new.\($0.name)" }.joined(separator: ", ")
+    // Many at a time, because each command waits for the database.
+    for start in stride(from: 0, to: records.count, by: Self.updateLimit) {
+      var rows: [String] = []
+      var values: [String?] = []
+      for index in start..<min(start + Self.updateLimit, records.count) {
+        var row = UpdatedRow()
+        records[index].writeResult(to: &row)
+        let first = values.count + 1
+        let parameters = columns.enumerated().map { "$\(first + $0)::\($1.isNumber ? "bigint" : "text")" }
+        rows.append("(\(parameters.joined(separator: ", ")))")
+        values += [String(records[index].seq)] + row.values
+      }
       try connection.query(
-        "UPDATE push SET \(assignments) WHERE seq = $\(columns.count + 1)", row.values + [String(record.seq)])
+        """
+        UPDATE push SET \(assignments) FROM (VALUES \(rows.joined(separator: ", "))) AS new (\(names)) \
+        WHERE push.seq = new.seq
+        """, values)
     }
   }
+
+  /// The maximum number of records that one command updates.
+  private static let updateLimit = 128
 
   private static let size = "coalesce(length(headers), 0) + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
 
@@ -442,7 +458,10 @@ package final class PostgreSQLStore: RecordStore {
         "SELECT 1 FROM server WHERE id <> $1 AND (\(sharing.mayLive)) LIMIT 1", [String(server)]
       ).count > 0
     try connection.run(
-      "DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour'")
+      """
+      DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour' \
+      OR kind = 'counts' AND sent_at < now() - interval '1 minute'
+      """)
     // The row of a server is removed when it ends.
     let isOfDead = "server NOT IN (SELECT id FROM server WHERE \(sharing.mayLive))"
     let dead = try connection.query(

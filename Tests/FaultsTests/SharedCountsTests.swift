@@ -13,8 +13,8 @@ import Testing
   }
 
   /// Passes on what `one` has counted, as JSON.
-  private static func pass(from one: FaultPlan, to other: FaultPlan, after request: Int = 0) throws {
-    let counts = try #require(one.ruleCounters.takeUnannounced(after: request))
+  private static func pass(from one: FaultPlan, to other: FaultPlan, startedAfter start: Int = 0) throws {
+    let counts = try #require(one.ruleCounters.takeUnannounced(startedAfter: start))
     other.ruleCounters.add(try #require(SharedCounts(json: counts.json)))
   }
 
@@ -26,7 +26,7 @@ import Testing
     try Self.pass(from: other, to: one)
     #expect(!one.fires())
     try Self.pass(from: one, to: other)
-    #expect(one.ruleCounters.takeUnannounced(after: 0) == nil, "what was taken is not taken again")
+    #expect(one.ruleCounters.takeUnannounced(startedAfter: 0) == nil, "what was taken is not taken again")
   }
 
   @Test func rulesOfTheSameNameCountSeparately() throws {
@@ -44,19 +44,45 @@ import Testing
   }
 
   /// A reset outdates what another server counted before it executed the reset, not what it counted after it.
-  @Test(arguments: [(before: 4, counts: false), (before: 5, counts: true), (before: 6, counts: true)])
-  func reset(before: Int, counts: Bool) throws {
-    let (one, other) = (Self.plan([.unavailable("a", trigger: Trigger(first: 1))]), Self.plan())
-    let plan = FaultPlan(
-      [.unavailable("a", trigger: Trigger(first: 1))], magicTokens: true, ruleCounters: other.ruleCounters)
+  @Test(arguments: [
+    (executed: [4], counts: false), (executed: [4, 5], counts: true), (executed: [5, 6], counts: true),
+  ])
+  func reset(executed: [Int], counts: Bool) throws {
+    let rule = Rule.unavailable("a", trigger: Trigger(first: 1))
+    let (one, other) = (Self.plan([rule]), Self.plan([rule]))
     other.ruleCounters.begin(request: 5)
     other.ruleCounters.reset()
-    #expect(one.fires())
-    #expect(one.fires(EngineFixture { $0.deviceToken = Self.token }))
-    try Self.pass(from: one, to: plan, after: before)
-    #expect(plan.fires() == !counts)
+    for request in executed {
+      one.ruleCounters.begin(request: request)
+      if request == 5 { one.ruleCounters.reset() }
+    }
     let magic = EngineFixture { $0.deviceToken = Self.token }
-    #expect(plan.fires(magic) == !counts)
+    #expect(one.fires() && one.fires(magic))
+    try Self.pass(from: one, to: other)
+    #expect(other.fires() == !counts)
+    #expect(other.fires(magic) == !counts)
+  }
+
+  /// What a server counts that was started after a reset, which it did not execute.
+  @Test func laterServer() throws {
+    let (one, other) = (Self.plan(), Self.plan())
+    other.ruleCounters.begin(request: 5)
+    other.ruleCounters.reset()
+    #expect((0..<2).allSatisfy { _ in one.fires() })
+    try Self.pass(from: one, to: other, startedAfter: 7)
+    #expect(!other.fires())
+    try Self.pass(from: other, to: one)
+    #expect(!one.fires())
+  }
+
+  /// The number of a connection means nothing to another server.
+  @Test func countsOfConnectionsAreNotAnnounced() {
+    let sequence = Action.sequence(key: .connection, steps: [.dropHeader(name: "apns-id")], onEnd: .stay)
+    let plan = Self.plan([
+      .unavailable("a", trigger: Trigger(first: 1, countKey: .connection)), Rule(name: "b", action: sequence),
+    ])
+    for _ in 0..<2 { _ = plan.fires() }
+    #expect(plan.ruleCounters.takeUnannounced(startedAfter: 0) == nil)
   }
 
   /// What was counted before a reset or a change of the rule is not announced.
@@ -64,10 +90,10 @@ import Testing
     let plan = Self.plan()
     #expect(plan.fires())
     plan.ruleCounters.reset()
-    #expect(plan.ruleCounters.takeUnannounced(after: 1) == nil)
+    #expect(plan.ruleCounters.takeUnannounced(startedAfter: 0) == nil)
     #expect(plan.fires())
     _ = FaultPlan([.unavailable("b")], ruleCounters: plan.ruleCounters)
-    #expect(plan.ruleCounters.takeUnannounced(after: 1) == nil)
+    #expect(plan.ruleCounters.takeUnannounced(startedAfter: 0) == nil)
   }
 
   /// A rule that this server does not have, and counts of a rule that was added by a later request.
@@ -78,7 +104,7 @@ import Testing
     other.ruleCounters.begin(request: 7)
     let added = FaultPlan([Self.twice], ruleCounters: other.ruleCounters)
     #expect(one.fires())
-    try Self.pass(from: one, to: added, after: 6)
+    try Self.pass(from: one, to: added)
     #expect((0..<3).map { _ in added.fires() } == [true, true, false])
   }
 
@@ -86,19 +112,28 @@ import Testing
   @Test func collectingIsBounded() throws {
     let alone = Self.plan(isShared: false)
     #expect(alone.fires())
-    #expect(alone.ruleCounters.takeUnannounced(after: 0) == nil)
+    #expect(alone.ruleCounters.takeUnannounced(startedAfter: 0) == nil)
     let plan = Self.plan([.unavailable("a", trigger: Trigger(first: 1, countKey: .deviceToken))])
     for number in 0..<(RuleCounter.keyLimit + 10) {
       _ = plan.fires(EngineFixture { $0.deviceToken = EngineFixture.deviceToken(number) })
     }
-    #expect(try #require(plan.ruleCounters.takeUnannounced(after: 0)).entries.count == RuleCounter.keyLimit)
+    #expect(
+      try #require(plan.ruleCounters.takeUnannounced(startedAfter: 0)).rules.first?.counts.count == RuleCounter.keyLimit
+    )
   }
 
-  @Test(arguments: ["", "{", "[]", "{}", #"{"request":1}"#, #"{"request":"1","counts":[]}"#])
+  @Test(arguments: [
+    "", "{", "{}", "[1]", "[{}]", #"[{"rule":null,"profile":null,"occurrence":0,"since":1}]"#,
+    list(rule: "5", matched: "[1,1]"), list(matched: "[1]"), list(matched: "[1,0]"), list(matched: "[1,-5]"),
+    list(matched: "[1,9223372036854775807]"), list(matched: #"["1",1]"#),
+  ])
   func invalidText(text: String) { #expect(SharedCounts(json: text) == nil) }
 
-  @Test func invalidEntriesAreSkipped() throws {
-    let text = #"{"request":1,"counts":[1,{},{"kind":"odd","key":1,"count":1},{"kind":"matched","key":1,"count":2}]}"#
-    #expect(try #require(SharedCounts(json: text)).entries.count == 1)
+  @Test func validText() {
+    #expect(SharedCounts(json: Self.list(matched: "[-1,1,2,2]"))?.rules.first?.counts.count == 2)
+  }
+
+  private static func list(rule: String = #""a""#, matched: String) -> String {
+    #"[{"rule":\#(rule),"profile":null,"occurrence":0,"since":1,"matched":\#(matched),"injected":[],"steps":[]}]"#
   }
 }

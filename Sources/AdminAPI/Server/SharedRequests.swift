@@ -38,13 +38,12 @@ final class SharedRequests: Sendable {
   private let writer: RecordWriter
   private let server: ServerState
   private let state = NIOLockedValueBox(State())
-  /// The number of the newest request that was executed, or of an older message than any that is still to come.
-  private let newest: NIOLockedValueBox<Int>
+  /// The number of the newest request that was executed.
+  private let newest = NIOLockedValueBox(0)
 
   init(_ writer: RecordWriter, of server: ServerState) {
     self.writer = writer
     self.server = server
-    newest = NIOLockedValueBox(writer.store.initialContents.lastMessage)
   }
 
   /// Waits until a query finds all pushes that servers have answered so far, and until what they have announced is
@@ -159,11 +158,8 @@ final class SharedRequests: Sendable {
     state.withLockedValue { $0.work = work }
     writer.receiveMessages { work.yield(.receive($0)) }
     let counters = server.faults.counters
-    writer.announceCounts { [newest] in
-      // Read first: what is counted before a request ends may be outdated by it.
-      let request = newest.withLockedValue(\.self)
-      return counters.takeUnannounced(after: request)?.json
-    }
+    let newestBefore = writer.store.initialContents.lastMessage
+    writer.announceCounts { counters.takeUnannounced(startedAfter: newestBefore)?.json }
     Task { [self] in
       for await work in stream {
         switch work {
@@ -212,7 +208,7 @@ final class SharedRequests: Sendable {
       logger.error("request \(command.number) of a server that shares the store: \(error)")
       response = Response(status: .internalServerError)
     }
-    newest.withLockedValue { $0 = max($0, command.number) }
+    newest.withLockedValue { $0 = command.number }
     do {
       if state.withLockedValue(\.hasStarted) {
         try await writer.blocking { [writer] in try writer.store.confirm(command.number) }

@@ -17,9 +17,9 @@ package final class RuleCounters: Sendable {
     /// The counters of each kind of magic device token.
     var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
-    /// The number of pushes for magic device tokens that other servers do not know; nil if there are none.
+    /// The number of pushes for magic device tokens that other servers do not know; nil without other servers.
     var unannounced: UnannouncedCounts?
-    /// The number of the newest request that servers which share a store have begun to execute.
+    /// The number of the newest request for all servers that this one has begun to execute.
     var request = 0
     /// The number of the request that last reset all counters.
     var resetBy = 0
@@ -87,39 +87,47 @@ package final class RuleCounters: Sendable {
 
   // MARK: - Several servers
 
-  /// Notes that a request for all servers which share a store begins: what was counted before a reset by it is outdated.
+  /// Notes that a request which all servers execute begins.
   package func begin(request: Int) { state.withLockedValue { $0.request = max($0.request, request) } }
 
   /// Returns what was counted since the last call; nil for nothing.
   ///
-  /// - Parameter request: The number of the newest request for all servers whose execution has ended.
-  package func takeUnannounced(after request: Int) -> SharedCounts? {
-    let entries = state.withLockedValue { state in
-      var entries: [SharedCounts.Entry] = []
-      func add(_ unannounced: inout UnannouncedCounts?, of rule: Identity?) {
+  /// - Parameter start: The number of the newest request that was made before this server was started.
+  package func takeUnannounced(startedAfter start: Int) -> SharedCounts? {
+    let rules = state.withLockedValue { state in
+      var rules: [SharedCounts.RuleCounts] = []
+      func add(_ unannounced: inout UnannouncedCounts?, of rule: Identity?, since: Int) {
         guard let counts = unannounced?.counts, !counts.isEmpty else { return }
-        entries += counts.map { SharedCounts.Entry(rule: rule, counted: $0.key, count: $0.value) }
+        rules.append(SharedCounts.RuleCounts(rule: rule, since: max(since, start), counts: counts))
         unannounced = UnannouncedCounts()
       }
-      add(&state.unannounced, of: nil)
+      add(&state.unannounced, of: nil, since: state.resetBy)
       for (rule, counterID) in state.counterIDs {
-        guard let index = state.counters.index(forKey: counterID) else { continue }
-        add(&state.counters.values[index].unannounced, of: rule)
+        guard let index = state.counters.index(forKey: counterID), let since = state.counters.values[index].since
+        else { continue }
+        add(&state.counters.values[index].unannounced, of: rule, since: since)
       }
-      return entries
+      return rules
     }
-    return entries.isEmpty ? nil : SharedCounts(after: request, entries)
+    return rules.isEmpty ? nil : SharedCounts(rules)
   }
 
-  /// Adds what another server has counted, unless a request that it had not executed has reset the counters.
+  /// Adds what another server has counted, except for counters that have been reset since.
   package func add(_ counts: SharedCounts) {
-    state.withLockedValue { state in
-      for entry in counts.entries {
-        if let rule = entry.rule {
-          guard let counterID = state.counterIDs[rule] else { continue }
-          state.counters[counterID]?.add(entry.count, to: entry.counted, countedAfter: counts.request)
-        } else if counts.request >= state.resetBy {
-          state.magic[entry.counted.key] = (state.magic[entry.counted.key] ?? 0) &+ entry.count
+    for counts in counts.rules {
+      // Some at a time, because pushes wait for the lock.
+      let entries = Array(counts.counts)
+      for start in stride(from: 0, to: entries.count, by: 1024) {
+        let part = entries[start..<min(start + 1024, entries.count)]
+        state.withLockedValue { state in
+          if let rule = counts.rule {
+            guard let counterID = state.counterIDs[rule], let index = state.counters.index(forKey: counterID) else {
+              return
+            }
+            for (counted, count) in part { state.counters.values[index].add(count, to: counted, since: counts.since) }
+          } else if counts.since >= state.resetBy {
+            for (counted, count) in part { state.magic[counted.key] = (state.magic[counted.key] ?? 0) &+ count }
+          }
         }
       }
     }
@@ -281,10 +289,10 @@ struct RuleCounter {
   private var buckets = TokenBuckets(limit: keyLimit)
   private var positions = GenerationalCache<Int, Int>(limit: keyLimit)
   private var openings = GenerationalCache<Int, Int64>(limit: keyLimit)
-  /// What other servers do not know; nil if there are none.
+  /// What other servers do not know; nil without other servers.
   var unannounced: UnannouncedCounts?
-  /// The number of the request for all servers that created or reset the counters; nil if there are no other servers.
-  private let since: Int?
+  /// The number of the request for all servers that created or reset the counters; nil without other servers.
+  let since: Int?
 
   /// The counts that an explanation shows.
   struct Count {
@@ -319,10 +327,8 @@ struct RuleCounter {
     self.active = active
   }
 
-  /// Adds what another server has counted.
-  ///
-  /// - Parameter request: The number of the newest request that it had executed.
-  mutating func add(_ count: Int, to counted: CountedKey, countedAfter request: Int) {
+  /// Adds what another server has counted since a request, unless a newer one has created or reset the counters.
+  mutating func add(_ count: Int, to counted: CountedKey, since request: Int) {
     guard let since, request >= since else { return }
     switch counted.kind {
     case .matched: matched[counted.key] = (matched[counted.key] ?? 0) &+ count
@@ -405,17 +411,22 @@ struct RuleCounter {
       if delayedPushes >= plan.profile.limits.maxActive { throw .profileMaxActive }
       active += 1
     }
-    for key in resolution.steps {
-      positions[key] = (positions[key] ?? 0) &+ 1
-      unannounced?.add(.steps, key)
+    for step in resolution.steps {
+      positions[step.hash] = (positions[step.hash] ?? 0) &+ 1
+      announce(.steps, step.hash, of: step.key)
     }
     if trigger.times != nil {
       injected[match.countKey] = before &+ 1
-      unannounced?.add(.injected, match.countKey)
+      announce(.injected, match.countKey, of: trigger.countKey)
     }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
       Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
+  }
+
+  /// Counts for other servers, to which only connections are unknown.
+  private mutating func announce(_ kind: CountedKey.Kind, _ hash: Int, of key: Trigger.Key) {
+    if key != .connection { unannounced?.add(kind, hash) }
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
@@ -434,7 +445,7 @@ struct RuleCounter {
     } else {
       number = (matched[match.countKey] ?? 0) &+ 1
       matched[match.countKey] = number
-      unannounced?.add(.matched, match.countKey)
+      announce(.matched, match.countKey, of: trigger.countKey)
     }
     if !trigger.allows(number) { throw .count }
   }

@@ -1,10 +1,10 @@
 internal import APNSRules
 internal import Notation
 
-/// Something that rules count for one key, such as a device token.
+/// Something that a rule counts for one key, such as a device token.
 struct CountedKey: Hashable {
   /// What is counted.
-  enum Kind: String {
+  enum Kind: String, CaseIterable {
     /// Pushes that matched, for `first`, `after` and `every`.
     case matched
     /// Injections, for `times`.
@@ -17,7 +17,7 @@ struct CountedKey: Hashable {
   let key: Int
 }
 
-/// Counts that are not announced to other servers yet. While the store fails, only some are kept.
+/// Counts of a rule that are not announced to other servers yet. While the store fails, only some are kept.
 struct UnannouncedCounts {
   private(set) var counts: [CountedKey: Int] = [:]
 
@@ -30,34 +30,40 @@ struct UnannouncedCounts {
 
 /// What the rules of one server have counted, for the other servers that share its store.
 package struct SharedCounts {
-  /// What one rule has counted for one key.
-  struct Entry {
+  /// What one rule has counted.
+  struct RuleCounts {
     /// The rule; nil for magic device tokens.
     var rule: RuleCounters.Identity?
-    var counted: CountedKey
-    var count: Int
+    /// The number of a request that all servers execute: later ones have not reset these counters.
+    var since: Int
+    var counts: [CountedKey: Int]
   }
 
-  /// The number of the newest request for all servers that was executed before these pushes were counted.
-  package let request: Int
-  let entries: [Entry]
+  /// The maximum number to add to a counter.
+  private static let limit = 1 << 32
 
-  init(after request: Int, _ entries: [Entry]) { (self.request, self.entries) = (request, entries) }
+  let rules: [RuleCounts]
+
+  init(_ rules: [RuleCounts]) { self.rules = rules }
 
   /// The counts as JSON.
   package var json: String {
     var writer = JSONWriter()
-    writer.object { writer in
-      writer.member("request", request)
-      writer.arrayMember("counts") { writer in
-        for entry in entries {
-          writer.object { writer in
-            writer.member("rule", entry.rule?.name)
-            writer.member("profile", entry.rule?.profile)
-            writer.member("occurrence", entry.rule?.occurrence ?? 0)
-            writer.member("kind", entry.counted.kind.rawValue)
-            writer.member("key", entry.counted.key)
-            writer.member("count", entry.count)
+    writer.array { writer in
+      for counts in rules {
+        writer.object { writer in
+          writer.member("rule", counts.rule?.name)
+          writer.member("profile", counts.rule?.profile)
+          writer.member("occurrence", counts.rule?.occurrence ?? 0)
+          writer.member("since", counts.since)
+          for kind in CountedKey.Kind.allCases {
+            // Each key is followed by its count.
+            writer.arrayMember(kind.rawValue) { writer in
+              for (counted, count) in counts.counts where counted.kind == kind {
+                writer.integer(counted.key)
+                writer.integer(count)
+              }
+            }
           }
         }
       }
@@ -67,26 +73,39 @@ package struct SharedCounts {
 
   /// Reads counts from JSON; nil if it is invalid.
   package init?(json text: String) {
-    guard case .object(let object) = JSONValue(Array(text.utf8)[...]) else { return nil }
-    let members = object.members
-    guard let request = members["request"]?.integer, case .list(let counts) = members["counts"] else { return nil }
-    self.init(after: request, counts.elements.compactMap(Entry.init))
+    guard case .list(let list) = JSONValue(Array(text.utf8)[...]) else { return nil }
+    var rules: [RuleCounts] = []
+    for element in list.elements {
+      guard let counts = RuleCounts(element, limit: Self.limit) else { return nil }
+      rules.append(counts)
+    }
+    self.init(rules)
   }
 }
 
-extension SharedCounts.Entry {
-  fileprivate init?(_ value: JSONValue) {
+extension SharedCounts.RuleCounts {
+  fileprivate init?(_ value: JSONValue, limit: Int) {
     guard case .object(let object) = value else { return nil }
     let members = object.members
-    guard case .text(let text) = members["kind"], let kind = CountedKey.Kind(rawValue: text),
-      let key = members["key"]?.integer, let count = members["count"]?.integer
-    else { return nil }
-    var rule: RuleCounters.Identity?
-    if case .text(let name) = members["rule"] {
-      rule = RuleCounters.Identity(profile: nil, name: name, occurrence: members["occurrence"]?.integer ?? 0)
-      if case .text(let profile) = members["profile"] { rule?.profile = profile }
+    guard let since = members["since"]?.integer, let occurrence = members["occurrence"]?.integer else { return nil }
+    switch (members["rule"], members["profile"]) {
+    case (.null, .null): rule = nil
+    case (.text(let name), .null): rule = .init(profile: nil, name: name, occurrence: occurrence)
+    case (.text(let name), .text(let profile)): rule = .init(profile: profile, name: name, occurrence: occurrence)
+    default: return nil
     }
-    self.init(rule: rule, counted: CountedKey(kind: kind, key: key), count: count)
+    self.since = since
+    counts = [:]
+    for kind in CountedKey.Kind.allCases {
+      guard case .list(let list) = members[kind.rawValue] else { return nil }
+      let numbers = list.elements.map(\.integer)
+      for index in stride(from: 0, to: numbers.count, by: 2) {
+        guard let key = numbers[index], index + 1 < numbers.count, let count = numbers[index + 1],
+          (1...limit).contains(count)
+        else { return nil }
+        counts[CountedKey(kind: kind, key: key)] = count
+      }
+    }
   }
 }
 

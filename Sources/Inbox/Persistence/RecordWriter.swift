@@ -84,6 +84,8 @@ package final class RecordWriter: Sendable {
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
   private static let unstoredLimit = 16_384
+  /// The maximum number of batches that were given up whose counts of rules are kept.
+  private static let undeliveredLimit = 64
   /// The time between two checks of the age of records.
   private static let retentionInterval = Duration.seconds(10)
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
@@ -118,6 +120,8 @@ package final class RecordWriter: Sendable {
     var storedSeq: Int
     /// The number of batches so far.
     var batches = 0
+    /// What rules have counted in batches that were given up.
+    var undeliveredCounts: [String] = []
     /// Whether the server has stopped and the store has failed for too long since.
     var hasGivenUp = false
   }
@@ -407,16 +411,14 @@ package final class RecordWriter: Sendable {
     let due = MachineTime.nanoseconds + Self.retryTime
     Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.retryTime))) { [weak self] in
       guard let self, !isStopping.load(ordering: .acquiring) else { return }
-      let delay = MachineTime.nanoseconds - due
-      if delay > Self.retryTime {
-        // This server stood still (a suspended machine), so this time says nothing about the database.
-        let since = writingSince.load(ordering: .relaxed)
-        if since != 0 {
-          _ = writingSince.compareExchange(expected: since, desired: since + delay, ordering: .relaxed)
-        }
-      } else if isStalled {
-        didFail(StoreUnavailable(problem: "the database does not answer"))
+      let now = MachineTime.nanoseconds
+      let since = writingSince.load(ordering: .relaxed)
+      if now - due > Self.retryTime, since != 0, since < now {
+        // This server stood still (SIGSTOP, a virtual machine that was paused): the time says nothing about the database.
+        let later = min(since + now - due, now)
+        _ = writingSince.compareExchange(expected: since, desired: later, ordering: .relaxed)
       }
+      if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
       watch()
     }
   }
@@ -437,7 +439,8 @@ package final class RecordWriter: Sendable {
     let (number, isPartial) = (taken.number, taken.isPartial)
     progress.batches += 1
     (batch.number, batch.isRequired) = (progress.batches, isRequired)
-    batch.counts = state.withLockedValue(\.takeCounts)?()
+    batch.counts = progress.undeliveredCounts
+    if let counts = state.withLockedValue(\.takeCounts)?() { batch.counts.append(counts) }
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
@@ -454,7 +457,7 @@ package final class RecordWriter: Sendable {
     let start = ContinuousClock.now
     // The rest of what could not be written is not tried.
     if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
-      discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
+      discard(batch, of: inbox, &progress, atEnd: isStopping.load(ordering: .acquiring))
       if !isPartial { complete(number) }
       return isPartial
     }
@@ -468,6 +471,7 @@ package final class RecordWriter: Sendable {
           writingSince.store(MachineTime.nanoseconds + allowance, ordering: .relaxed)
         }
         progress.storedSeq = batch.contents.lastSeq
+        progress.undeliveredCounts = []
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         if !isPartial { complete(number) }
@@ -478,7 +482,7 @@ package final class RecordWriter: Sendable {
         progress.hasGivenUp =
           isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
         if options.failurePolicy == .drop || progress.hasGivenUp {
-          discard(batch, of: inbox, atEnd: isStopped)
+          discard(batch, of: inbox, &progress, atEnd: isStopped)
           if !isPartial { complete(number) }
           return isPartial
         }
@@ -618,7 +622,8 @@ package final class RecordWriter: Sendable {
   }
 
   /// Drops the new records of a batch that cannot be written.
-  private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
+  private func discard(_ batch: StoreBatch, of inbox: Inbox, _ progress: inout Progress, atEnd: Bool) {
+    progress.undeliveredCounts = batch.counts.suffix(Self.undeliveredLimit)
     let count = inbox.state.withLockedValue { state in
       if store.isShared {
         state.stored?.didLose(batch)
