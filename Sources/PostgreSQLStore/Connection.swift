@@ -168,7 +168,7 @@ final class Connection: @unchecked Sendable {
   private static let leastWait: Int32 = 100
 
   private func wait(for events: CInt, until deadline: ContinuousClock.Instant) throws(PostgreSQLError) {
-    // If this server stood still until after the deadline, the database may have answered in that time.
+    // If this process was suspended until after the deadline, the database may have answered in that time.
     let time = max(Self.leastWait, Int32(clamping: Int((deadline - .now) / .milliseconds(1))))
     var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
     guard poll(&descriptor, 1, time) == 0 else { return }

@@ -232,7 +232,7 @@ package final class PostgreSQLStore: RecordStore {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
         shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false)))
       }
-      for counts in batch.counts { try messages.add("counts", counts, connection) }
+      if let counts = batch.counts { try messages.add("counts", counts, connection) }
       try remove(batch, connection, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last

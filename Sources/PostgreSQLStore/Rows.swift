@@ -46,9 +46,7 @@ struct CopyRows: RowWriter {
 
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
     guard text.contains(0) else { return append(text) }
-    // PostgreSQL has no texts with zeros.
-    let replaced = text.map { $0 == 0 ? UInt8(ascii: "?") : $0 }
-    replaced.withUnsafeBytes { append($0) }
+    text.withoutZeros.withUnsafeBytes { append($0) }
   }
 
   mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
@@ -71,6 +69,11 @@ struct CopyRows: RowWriter {
   }
 }
 
+extension UnsafeRawBufferPointer {
+  /// The bytes of a text as PostgreSQL can store it: question marks replace zeros, which its texts cannot contain.
+  fileprivate var withoutZeros: [UInt8] { map { $0 == 0 ? UInt8(ascii: "?") : $0 } }
+}
+
 /// The values of an UPDATE as parameters.
 struct UpdatedRow: RowWriter {
   private(set) var values = [String?](repeating: nil, count: RecordColumn.changing.count)
@@ -82,7 +85,7 @@ struct UpdatedRow: RowWriter {
   mutating func setNull(_ column: RecordColumn) { set(column, to: nil) }
   mutating func set(_ column: RecordColumn, _ number: Int64) { set(column, to: String(number)) }
   mutating func set(_ column: RecordColumn, text: UnsafeRawBufferPointer) {
-    set(column, to: String(decoding: text, as: UTF8.self))
+    set(column, to: String(decoding: text.withoutZeros, as: UTF8.self))
   }
   mutating func set(_ column: RecordColumn, bytes: UnsafeRawBufferPointer, isText: @autoclosure () -> Bool) {
     set(column, text: bytes)

@@ -51,7 +51,7 @@ package final class SQLiteStore: RecordStore {
       configuration.prepareDatabase { db in
         // Of a new file. Large pages take a third of the writer's CPU time less than those of 4 KB (`Benchmarks/store.py`).
         try db.execute(sql: "PRAGMA page_size = 32768; PRAGMA cache_size = -16384")
-        // The size in an older file: SQLite has read its header for the size of the cache.
+        // The page size of an older file remains: `PRAGMA cache_size` has made SQLite read its header.
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 4096
         try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Self.logSize / pageSize)")
       }

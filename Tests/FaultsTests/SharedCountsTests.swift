@@ -50,10 +50,10 @@ import Testing
   func reset(executed: [Int], counts: Bool) throws {
     let rule = Rule.unavailable("a", trigger: Trigger(first: 1))
     let (one, other) = (Self.plan([rule]), Self.plan([rule]))
-    other.ruleCounters.begin(request: 5)
+    other.ruleCounters.setRequest(5)
     other.ruleCounters.reset()
     for request in executed {
-      one.ruleCounters.begin(request: request)
+      one.ruleCounters.setRequest(request)
       if request == 5 { one.ruleCounters.reset() }
     }
     let magic = EngineFixture { $0.deviceToken = Self.token }
@@ -66,7 +66,7 @@ import Testing
   /// What a server counts that was started after a reset, which it did not execute.
   @Test func laterServer() throws {
     let (one, other) = (Self.plan(), Self.plan())
-    other.ruleCounters.begin(request: 5)
+    other.ruleCounters.setRequest(5)
     other.ruleCounters.reset()
     #expect((0..<2).allSatisfy { _ in one.fires() })
     try Self.pass(from: one, to: other, startedAfter: 7)
@@ -101,7 +101,7 @@ import Testing
     let (one, other) = (Self.plan(), Self.plan([]))
     #expect(one.fires())
     try Self.pass(from: one, to: other)
-    other.ruleCounters.begin(request: 7)
+    other.ruleCounters.setRequest(7)
     let added = FaultPlan([Self.twice], ruleCounters: other.ruleCounters)
     #expect(one.fires())
     try Self.pass(from: one, to: added)

@@ -177,7 +177,10 @@ final class SharedRequests: Sendable {
     try await settleAtStart()
     // From now on the other servers wait for this one.
     state.withLockedValue { $0.hasStarted = true }
-    try await writer.blocking { [writer, newest] in try writer.store.confirm(newest.withLockedValue { $0 }) }
+    try await writer.blocking { [writer, newest] in
+      // Also requests that only the servers which ran then had to execute.
+      try writer.store.confirm(max(newest.withLockedValue(\.self), newestBefore))
+    }
     // What was announced in the meantime, without waiting for this server.
     try await settleAtStart()
   }
@@ -208,6 +211,7 @@ final class SharedRequests: Sendable {
       logger.error("request \(command.number) of a server that shares the store: \(error)")
       response = Response(status: .internalServerError)
     }
+    server.endRequest()
     newest.withLockedValue { $0 = command.number }
     do {
       if state.withLockedValue(\.hasStarted) {

@@ -19,7 +19,7 @@ package final class RuleCounters: Sendable {
     var injections = InjectionCounts()
     /// The number of pushes for magic device tokens that other servers do not know; nil without other servers.
     var unannounced: UnannouncedCounts?
-    /// The number of the newest request for all servers that this one has begun to execute.
+    /// The number of the request for all servers that is being executed; 0 for none.
     var request = 0
     /// The number of the request that last reset all counters.
     var resetBy = 0
@@ -87,12 +87,14 @@ package final class RuleCounters: Sendable {
 
   // MARK: - Several servers
 
-  /// Notes that a request which all servers execute begins.
-  package func begin(request: Int) { state.withLockedValue { $0.request = max($0.request, request) } }
+  /// Notes which request of all servers is being executed, so that what it creates and resets has its number everywhere.
+  ///
+  /// - Parameter number: The number of the request; 0 for none.
+  package func setRequest(_ number: Int) { state.withLockedValue { $0.request = number } }
 
   /// Returns what was counted since the last call; nil for nothing.
   ///
-  /// - Parameter start: The number of the newest request that was made before this server was started.
+  /// - Parameter start: The number of the newest message in the store when this server was started.
   package func takeUnannounced(startedAfter start: Int) -> SharedCounts? {
     let rules = state.withLockedValue { state in
       var rules: [SharedCounts.RuleCounts] = []
@@ -112,7 +114,7 @@ package final class RuleCounters: Sendable {
     return rules.isEmpty ? nil : SharedCounts(rules)
   }
 
-  /// Adds what another server has counted, except for counters that have been reset since.
+  /// Adds what another server has counted. Ignores counts that are older than this server's counter.
   package func add(_ counts: SharedCounts) {
     for counts in counts.rules {
       // Some at a time, because pushes wait for the lock.

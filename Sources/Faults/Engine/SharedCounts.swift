@@ -34,7 +34,8 @@ package struct SharedCounts {
   struct RuleCounts {
     /// The rule; nil for magic device tokens.
     var rule: RuleCounters.Identity?
-    /// The number of a request that all servers execute: later ones have not reset these counters.
+    /// The number of the request that created or last reset the sender's counter, but at least that of the newest message
+    /// when the sender was started. A server whose own counter is newer ignores the counts.
     var since: Int
     var counts: [CountedKey: Int]
   }

@@ -118,8 +118,8 @@ package struct StoreBatch: Sendable {
   package var commands: [String] = []
   /// Connections that have ended, to announce to all servers of a shared store.
   package var ended: [ConnectionEnd] = []
-  /// What rules have counted, to announce to all servers of a shared store.
-  package var counts: [String] = []
+  /// What rules have counted, as JSON, to announce to all servers of a shared store; nil for nothing.
+  package var counts: String?
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The names of what is reset together with the inbox, if it is emptied.
@@ -163,7 +163,7 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && counts.isEmpty && changed.isEmpty
+    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && counts == nil && changed.isEmpty
       && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
       && oldestTime == nil && !isRequired
   }

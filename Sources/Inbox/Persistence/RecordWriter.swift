@@ -84,8 +84,6 @@ package final class RecordWriter: Sendable {
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
   private static let unstoredLimit = 16_384
-  /// The maximum number of batches that were given up whose counts of rules are kept.
-  private static let undeliveredLimit = 64
   /// The time between two checks of the age of records.
   private static let retentionInterval = Duration.seconds(10)
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
@@ -120,8 +118,6 @@ package final class RecordWriter: Sendable {
     var storedSeq: Int
     /// The number of batches so far.
     var batches = 0
-    /// What rules have counted in batches that were given up.
-    var undeliveredCounts: [String] = []
     /// Whether the server has stopped and the store has failed for too long since.
     var hasGivenUp = false
   }
@@ -327,7 +323,7 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Calls `take` before each batch, for what rules have counted since the last call; nil for nothing.
+  /// Calls `take` before each batch. It returns, as JSON, what rules have counted since the last call; nil for nothing.
   package func announceCounts(_ take: @escaping @Sendable () -> String?) {
     state.withLockedValue { $0.takeCounts = take }
   }
@@ -414,7 +410,7 @@ package final class RecordWriter: Sendable {
       let now = MachineTime.nanoseconds
       let since = writingSince.load(ordering: .relaxed)
       if now - due > Self.retryTime, since != 0, since < now {
-        // This server stood still (SIGSTOP, a virtual machine that was paused): the time says nothing about the database.
+        // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
         let later = min(since + now - due, now)
         _ = writingSince.compareExchange(expected: since, desired: later, ordering: .relaxed)
       }
@@ -439,8 +435,7 @@ package final class RecordWriter: Sendable {
     let (number, isPartial) = (taken.number, taken.isPartial)
     progress.batches += 1
     (batch.number, batch.isRequired) = (progress.batches, isRequired)
-    batch.counts = progress.undeliveredCounts
-    if let counts = state.withLockedValue(\.takeCounts)?() { batch.counts.append(counts) }
+    batch.counts = state.withLockedValue(\.takeCounts)?()
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
@@ -457,7 +452,7 @@ package final class RecordWriter: Sendable {
     let start = ContinuousClock.now
     // The rest of what could not be written is not tried.
     if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
-      discard(batch, of: inbox, &progress, atEnd: isStopping.load(ordering: .acquiring))
+      discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
       if !isPartial { complete(number) }
       return isPartial
     }
@@ -471,7 +466,6 @@ package final class RecordWriter: Sendable {
           writingSince.store(MachineTime.nanoseconds + allowance, ordering: .relaxed)
         }
         progress.storedSeq = batch.contents.lastSeq
-        progress.undeliveredCounts = []
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         if !isPartial { complete(number) }
@@ -482,7 +476,7 @@ package final class RecordWriter: Sendable {
         progress.hasGivenUp =
           isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
         if options.failurePolicy == .drop || progress.hasGivenUp {
-          discard(batch, of: inbox, &progress, atEnd: isStopped)
+          discard(batch, of: inbox, atEnd: isStopped)
           if !isPartial { complete(number) }
           return isPartial
         }
@@ -622,8 +616,7 @@ package final class RecordWriter: Sendable {
   }
 
   /// Drops the new records of a batch that cannot be written.
-  private func discard(_ batch: StoreBatch, of inbox: Inbox, _ progress: inout Progress, atEnd: Bool) {
-    progress.undeliveredCounts = batch.counts.suffix(Self.undeliveredLimit)
+  private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
     let count = inbox.state.withLockedValue { state in
       if store.isShared {
         state.stored?.didLose(batch)

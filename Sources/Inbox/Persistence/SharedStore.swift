@@ -41,7 +41,7 @@ package struct StoreCommand: Sendable {
   package init(number: Int, text: String, isOwn: Bool) { (self.number, self.text, self.isOwn) = (number, text, isOwn) }
 }
 
-/// What servers that share a store tell each other.
+/// A message between servers that share a store.
 package enum StoreMessage: Sendable {
   /// A command.
   case command(StoreCommand)

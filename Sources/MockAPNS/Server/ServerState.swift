@@ -97,8 +97,11 @@ package final class ServerState: Sendable {
   package func begin(request number: Int) {
     tokensMade.store(UInt64(number) << 20, ordering: .relaxed)
     faults.nameRules(after: number * 100)
-    faults.counters.begin(request: number)
+    faults.counters.setRequest(number)
   }
+
+  /// Notes that the execution of the request has ended.
+  package func endRequest() { faults.counters.setRequest(0) }
 
   /// The time of the request that is executed, if another server may have received it.
   @TaskLocal package static var requestTime: Int64?

@@ -73,7 +73,7 @@ def test_counts_begin_again(pair):
 
 
 def test_a_later_server_counts_from_its_start(pair, start, inbox):
-    """Also after a reset, which it did not execute."""
+    """Also after a reset."""
     pair[0].api("POST", "/reset")
     pair[0].api("POST", "/rules", {"name": "counted", "do": FAIL, "trigger": {"first": 2}})
     assert statuses(pair, [DEVICE]) == [503]
