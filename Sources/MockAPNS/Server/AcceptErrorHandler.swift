@@ -12,7 +12,7 @@ struct TooManyConnections: Error, CustomStringConvertible {
 
 /// Handles accept errors of a listener. When the system cannot accept a connection, most often for lack of file
 /// descriptors, the handler logs a warning, at most once a minute, and pauses accepting for a second. The connection
-/// waits in the system's queue.
+/// waits in the system's queue. In the pause the process has some spare descriptors.
 ///
 /// NIO's own `AcceptBackoffHandler` (2.101.2) does not help: the listener stays registered with epoll, which wakes
 /// it again and again at once. Switching off `autoRead` ends that.
@@ -26,6 +26,7 @@ final class AcceptErrorHandler: ChannelInboundHandler {
 
   init(logger: Logger) {
     self.logger = logger
+    _ = SpareDescriptors.shared.acquire()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -35,8 +36,20 @@ final class AcceptErrorHandler: ChannelInboundHandler {
         "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
       )
     }
+    SpareDescriptors.shared.release()
     let channel = context.channel
     _ = channel.setOption(ChannelOptions.autoRead, value: false)
-    context.eventLoop.scheduleTask(in: Self.pause) { channel.setOption(ChannelOptions.autoRead, value: true) }
+    Self.resume(channel)
+  }
+
+  /// Accepts connections again after a pause, or after another one if there are not even spare descriptors.
+  private static func resume(_ channel: any Channel) {
+    channel.eventLoop.scheduleTask(in: pause) {
+      guard SpareDescriptors.shared.acquire() else {
+        SpareDescriptors.shared.release()
+        return resume(channel)
+      }
+      _ = channel.setOption(ChannelOptions.autoRead, value: true)
+    }
   }
 }

@@ -172,7 +172,7 @@ def test_an_exported_file_is_imported(view, format, tmp_path):
     file.write_text('{"seq": 1}')
     view.page.locator("input[type=file]").set_input_files(file)
     view.page.locator(".toast.is-error", has_text="line 1 of the export").wait_for()
-    view.complaints.clear()  # The browser logs the 400.
+    view.forget_complaint()  # The browser logs the 400.
 
 
 def test_a_push_is_saved_for_the_simulator(view):

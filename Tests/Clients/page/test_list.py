@@ -62,7 +62,7 @@ def test_a_link_names_the_apns_id(start, open_page, provider, device):
     view.page.locator(".detail-title", has_text="Row 006").wait_for()
     view.page.goto(f"{view.base}/?push=00000000-0000-0000-0000-000000000000")
     view.page.locator(".detail-empty", has_text="there is no push with apns-id").wait_for()
-    view.complaints.clear()  # The browser logs the 404.
+    view.forget_complaint()  # The browser logs the 404.
 
 
 def test_a_link_to_an_attempt(start, open_page, provider, device):
@@ -277,7 +277,7 @@ def test_the_list_is_sorted(start, open_page, provider, device):
     assert parameters(view) == {}
     view.page.goto(view.base + "/?sort=nonsense")
     view.until(f"() => ({ordered})().join() === 'zzzz,none,a,ccc,bb'")
-    view.complaints.clear()  # The browser logs the 400.
+    view.forget_complaint()  # The browser logs the 400.
 
 
 # Selection

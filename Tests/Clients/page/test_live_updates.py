@@ -190,7 +190,7 @@ def test_a_rule_is_added_explained_and_removed(start, open_page, provider, devic
     view.page.get_by_role("button", name="Add the rule").click()
     view.page.locator(".notice.is-error").wait_for()
     assert "reason" in view.page.locator("details.card").inner_text()
-    view.complaints.clear()  # The browser itself logs the 422.
+    view.forget_complaint()  # The browser itself logs the 422.
     text.fill('{"name": "late", "do": {"respond": {"status": 429, "reason": "TooManyRequests"}}, "ttl": "5m"}')
     view.page.get_by_role("button", name="Add the rule").click()
     view.page.get_by_role("button", name="Remove late").wait_for()

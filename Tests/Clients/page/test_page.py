@@ -136,7 +136,7 @@ def test_a_query_that_cannot_be_read_is_explained(server, open_page):
     problem = view.page.locator(".search-problem")
     problem.wait_for()
     view.until("() => document.querySelector('.search-problem').textContent.includes('status')")
-    view.complaints.clear()  # The browser itself logs the 400.
+    view.forget_complaint()  # The browser itself logs the 400.
 
 
 def test_groups_are_searches(start, open_page, provider, device):

@@ -123,7 +123,7 @@ def test_the_overview_of_an_invalid_search_says_so(start, open_page, provider, d
     server = start()
     view = open_page(server, "/?view=overview&q=stauts:503")
     view.page.locator(".overview .notice.is-error", has_text="stauts").wait_for()
-    view.complaints.clear()  # The browser itself logs the 400.
+    view.forget_complaint()  # The browser itself logs the 400.
 
 
 # Findings

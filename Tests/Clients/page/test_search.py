@@ -57,7 +57,7 @@ def test_an_invalid_search_in_the_address_is_explained_and_the_page_is_live(furn
     rows(view, 5)
     provider(furnished).alert(device, "Still live")
     view.row("Still live").wait_for()
-    view.complaints.clear()  # The browser itself logs the 400.
+    view.forget_complaint()  # The browser itself logs the 400.
 
 
 def test_an_error_leaves_the_list_alone(furnished, open_page, provider, device):

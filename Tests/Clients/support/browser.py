@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import ssl
+import time
 
 import httpx
 
@@ -56,6 +57,14 @@ class View:
         self.page.on("request", lambda request: request.url.startswith(self.base) or self.foreign.append(request.url))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.goto(self.base + path)
+
+    def forget_complaint(self):
+        """Waits until the browser has logged the error that the test provokes, and forgets it."""
+        deadline = time.monotonic() + 5
+        while not self.complaints:
+            assert time.monotonic() < deadline, "the browser has logged nothing"
+            self.page.wait_for_timeout(20)
+        self.complaints.clear()
 
     def live(self):
         """Waits until the page receives live updates."""

@@ -1,0 +1,35 @@
+internal import NIOConcurrencyHelpers
+internal import PlatformLibc
+
+/// Some open file descriptors, which are closed when connections have used up all others.
+///
+/// libdispatch, which runs Swift's tasks, opens files in `/proc/self/task` now and then, and ends the process if it cannot.
+final class SpareDescriptors: Sendable {
+  static let shared = SpareDescriptors()
+
+  private static let count = 2
+
+  private let open = NIOLockedValueBox<[CInt]>([])
+
+  /// Opens the descriptors.
+  ///
+  /// - Returns: False if the system has none left.
+  func acquire() -> Bool {
+    open.withLockedValue { open in
+      while open.count < Self.count {
+        let descriptor = PlatformLibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return false }
+        open.append(descriptor)
+      }
+      return true
+    }
+  }
+
+  /// Closes the descriptors, so that the process can open other files.
+  func release() {
+    open.withLockedValue { open in
+      for descriptor in open { close(descriptor) }
+      open = []
+    }
+  }
+}
