@@ -49,7 +49,7 @@ package final class SQLiteStore: RecordStore {
       configuration.busyMode = .timeout(0.5)
       configuration.maximumReaderCount = 4
       configuration.prepareDatabase { db in
-        // Of a new file. Large pages take a third of the writer's CPU time less than those of 4 KB (`Benchmarks/store.py`).
+        // For a new file. The writer takes a third less CPU time than with pages of 4 KB (`Benchmarks/store.py`).
         try db.execute(sql: "PRAGMA page_size = 32768; PRAGMA cache_size = -16384")
         // The page size of an older file remains: `PRAGMA cache_size` has made SQLite read its header.
         let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 4096

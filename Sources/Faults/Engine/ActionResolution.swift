@@ -20,7 +20,7 @@ struct ActionResolution {
   /// Returns the resolved action.
   ///
   /// - Parameters:
-  ///   - positions: The number of steps that the sequences have taken.
+  ///   - positions: The number of steps that each sequence has taken.
   ///   - path: The path to `action` in the rule's action, which gives each sequence its own position.
   ///   - depth: The nesting depth of choices.
   mutating func resolve(

@@ -3,7 +3,8 @@ internal import PlatformLibc
 
 /// Some open file descriptors, which are closed when connections have used up all others.
 ///
-/// libdispatch, which runs Swift's tasks, opens files in `/proc/self/task` now and then, and ends the process if it cannot.
+/// libdispatch, which runs Swift's tasks, sometimes reads the state of its threads from `/proc`, and ends the process if it
+/// cannot open such a file (`src/event/workqueue.c` in its repository).
 final class SpareDescriptors: Sendable {
   static let shared = SpareDescriptors()
 
