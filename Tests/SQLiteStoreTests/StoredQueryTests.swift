@@ -68,13 +68,19 @@ import Testing
         for (order, limit, count) in [
           ("desc", 7, "exact"), ("desc", 0, "exact"), ("asc", 5, "exact"), ("asc", 20, nil), ("desc", 1000, nil),
         ] {
-          let page = try await stored.inbox.snapshot().pageInSlices(
+          // With a limit of 2000 bytes, few records of the page are in memory.
+          let snapshot = stored.inbox.snapshot()
+          let page = try await snapshot.pageInSlices(
             PageQuery(
               query + [("order", order), ("limit", "\(limit)")]
                 + (count.map { [("count", $0)] } ?? []),
-              in: FilterContext(now: Push.noon, snapshot: stored.inbox.snapshot())))
+              in: FilterContext(now: Push.noon, snapshot: snapshot)),
+            maxStoredBytes: limit < 20 ? .max : 2000)
           let first = (order == "asc" ? expected : expected.reversed()).prefix(limit)
-          #expect(page.items.map(\.seq) == Array(first) && page.matched == expected.count, "\(query) \(order) \(limit)")
+          let seqs = page.items.map(\.seq) + page.unread
+          #expect(seqs == Array(first) && page.matched == expected.count, "\(query) \(order) \(limit)")
+          #expect(try snapshot.records(page.unread).map(\.seq) == page.unread)
+          #expect(page.unread.isEmpty == (limit < 20 || page.items.count == first.count))
           #expect(limit == 0 || (page.next != nil) == (first.count < expected.count))
         }
       }

@@ -26,9 +26,9 @@ struct PushRoutes: Sendable {
     let snapshot = inbox.snapshot()
     let rulebook = source.rulebook
     let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
-    let page = try await snapshot.pageInSlices(query)
+    let page = try await snapshot.pageInSlices(query, maxStoredBytes: PageBody.maxStoredBytes)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
-    return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
+    return try PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
 
   private func seqs(_ request: Request, _ context: AdminContext) async throws -> Response {
@@ -130,17 +130,27 @@ struct PushRoutes: Sendable {
   }
 }
 
-/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client.
+/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client. Large
+/// records of a store are read at the client's pace too; those that are deleted meanwhile are omitted.
 private struct PageBody: Sendable {
   /// The minimum size of a piece, in bytes. A piece ends with the record that reaches it.
   private static let pieceSize = 12 * 1024
+  /// The maximum size of the stored records that are in memory before the first piece is rendered, in bytes.
+  static let maxStoredBytes = 64 * 1024
+  /// The number of further stored records that are read at a time.
+  private static let groupSize = 16
 
-  private let page: InboxPage
+  /// The page without its records.
+  private var page: InboxPage
   private let fields: RecordMembers?
   private let rulebook: Rulebook
   private let inbox: Inbox
-  /// The number of rendered records.
-  private var rendered = 0
+  /// The records to render, of those in memory.
+  private var records: ArraySlice<Record>
+  /// The `seq` of the records to read and to render after those.
+  private var unread: ArraySlice<Int>
+  private var hasBegun = false
+  private var hasRecord = false
   private var isComplete = false
 
   init(_ page: InboxPage, fields: RecordMembers?, rulebook: Rulebook, inbox: Inbox) {
@@ -148,46 +158,55 @@ private struct PageBody: Sendable {
     self.fields = fields
     self.rulebook = rulebook
     self.inbox = inbox
+    records = page.items[...]
+    unread = page.unread[...]
+    // Otherwise these records would stay in memory until the client has read the whole page.
+    self.page.items = []
   }
 
   /// The response with this body: with a content length if it is one piece, otherwise streamed at the client's pace.
   var response: Response {
-    var rest = self
-    let first = rest.next() ?? ByteBuffer()
-    let headers: HTTPFields = [.contentType: "application/json"]
-    if rest.isComplete { return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first)) }
-    let eventLoop = DisconnectCancellation.channel?.eventLoop
-    return Response(
-      status: .ok, headers: headers,
-      body: ResponseBody { [rest] writer in
-        var rest = rest
-        try await writer.write(first)
-        while let piece = try await QueryExecutor.step({ rest.next() }) {
-          try await writer.write(piece, atPaceOf: eventLoop)
-        }
-        try await writer.finish(nil)
-      })
+    get throws {
+      var rest = self
+      let first = try rest.next() ?? ByteBuffer()
+      let headers: HTTPFields = [.contentType: "application/json"]
+      if rest.isComplete { return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first)) }
+      let eventLoop = DisconnectCancellation.channel?.eventLoop
+      return Response(
+        status: .ok, headers: headers,
+        body: ResponseBody { [rest] writer in
+          var rest = rest
+          try await writer.write(first)
+          while let piece = try await QueryExecutor.step({ try rest.next() }) {
+            try await writer.write(piece, atPaceOf: eventLoop)
+          }
+          try await writer.finish(nil)
+        })
+    }
   }
 
   /// Renders the next piece; nil after the last one.
-  private mutating func next() -> ByteBuffer? {
+  private mutating func next() throws(StoreUnavailable) -> ByteBuffer? {
     guard !isComplete else { return nil }
     var piece = ByteBuffer()
-    if rendered == 0 { piece.writeString("{\"items\":[") }
-    while rendered < page.items.count, piece.readableBytes < Self.pieceSize {
-      if rendered > 0 { piece.writeString(",") }
+    if !hasBegun { piece.writeString("{\"items\":[") }
+    hasBegun = true
+    while piece.readableBytes < Self.pieceSize {
+      guard let record = try nextRecord() else {
+        isComplete = true
+        break
+      }
+      if hasRecord { piece.writeString(",") }
+      hasRecord = true
       var writer = JSONWriter(capacity: 2048)
-      let record = page.items[rendered]
       if let fields {
         fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
       } else {
         record.write(to: &writer, rulebook: rulebook, in: inbox)
       }
       piece.writeBytes(writer.bytes)
-      rendered += 1
     }
-    guard rendered == page.items.count else { return piece }
-    isComplete = true
+    guard isComplete else { return piece }
     var writer = JSONWriter()
     writer.object { writer in
       writer.member("next", page.next)
@@ -200,5 +219,14 @@ private struct PageBody: Sendable {
     // Continue the object that the first piece opened.
     piece.writeBytes(writer.bytes.dropFirst())
     return piece
+  }
+
+  /// Returns the next record, of those in memory or read from the store; nil after the last one.
+  private mutating func nextRecord() throws(StoreUnavailable) -> Record? {
+    while records.isEmpty, !unread.isEmpty {
+      records = try inbox.snapshot().records(unread.prefix(Self.groupSize))[...]
+      unread = unread.dropFirst(Self.groupSize)
+    }
+    return records.popFirst()
   }
 }

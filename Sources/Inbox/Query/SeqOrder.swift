@@ -59,6 +59,19 @@ struct SeqRanges: Sendable {
     self.ranges = ranges
   }
 
+  /// Creates a list of these values, which must ascend.
+  init(_ seqs: some Sequence<Int>) {
+    var ranges: [ClosedRange<Int>] = []
+    for seq in seqs {
+      if let last = ranges.last, last.upperBound == seq - 1 {
+        ranges[ranges.count - 1] = last.lowerBound...seq
+      } else {
+        ranges.append(seq...seq)
+      }
+    }
+    self.ranges = ranges
+  }
+
   /// Returns the parts of the list between two values, each of at most `span` values.
   func slices(after: Int, before: Int, span: Int) -> [RecordSlice] {
     ranges.flatMap { range -> [RecordSlice] in

@@ -27,10 +27,12 @@ package struct InboxSnapshot: Sendable {
 
   /// Returns one page of the records that `query` selects, like `page(_:)`, suspending after at most 512 records.
   ///
+  /// - Parameter maxStoredBytes: The maximum size of the records that the page reads into memory from a store, in bytes.
+  ///   It has only the `seq` of the records after these.
   /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
-  package func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
+  package func pageInSlices(_ query: PageQuery, maxStoredBytes: Int = .max) async throws -> InboxPage {
     let isCountable = records.canCount(query.selection)
-    var page = PageBuilder(query, stopsWhenFull: isCountable)
+    var page = PageBuilder(query, maxStoredBytes: maxStoredBytes, stopsWhenFull: isCountable)
     let isLong = records.stored != nil && !query.countsExactly
     if !page.hasStopped {
       try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
@@ -120,7 +122,11 @@ package struct InboxSnapshot: Sendable {
   /// Collects the records of a page.
   private struct PageBuilder {
     let query: PageQuery
+    private let maxStoredBytes: Int
     private var items: [Record] = []
+    /// The size of those that were read from a store, in bytes.
+    private var storedBytes = 0
+    private var unread: [Int] = []
     var matched = 0
     /// Whether the records after those of the page are not added, because the database counts them.
     private let stopsWhenFull: Bool
@@ -130,17 +136,24 @@ package struct InboxSnapshot: Sendable {
     var isCounted = true
 
     /// Whether the page has as many records as it may.
-    var isFull: Bool { query.limit > 0 && items.count >= query.limit }
+    var isFull: Bool { query.limit > 0 && count >= query.limit }
 
-    init(_ query: PageQuery, stopsWhenFull: Bool = false) { (self.query, self.stopsWhenFull) = (query, stopsWhenFull) }
+    init(_ query: PageQuery, maxStoredBytes: Int = .max, stopsWhenFull: Bool = false) {
+      self.query = query
+      self.maxStoredBytes = maxStoredBytes
+      self.stopsWhenFull = stopsWhenFull
+    }
+
+    private var count: Int { items.count + unread.count }
+    private var lastSeq: Int? { unread.last ?? items.last?.seq }
 
     /// Whether only the number of the remaining matches is missing.
-    var hasStopped: Bool { stopsWhenFull && items.count >= query.limit }
+    var hasStopped: Bool { stopsWhenFull && count >= query.limit }
 
     /// The records after those of the page.
     var rest: Selection {
       var rest = query.selection
-      guard let last = items.last?.seq else { return rest }
+      guard let last = lastSeq else { return rest }
       if query.order == .descending { rest.before = last } else { rest.after = last }
       return rest
     }
@@ -148,18 +161,43 @@ package struct InboxSnapshot: Sendable {
     mutating func add(_ selection: Selection, of records: SnapshotRecords) {
       records.forEach(in: selection, newestFirst: query.order == .descending) { record in
         matched += 1
-        if items.count < query.limit { items.append(copy record) }
+        if count < query.limit {
+          if records.isStored(record.seq) { storedBytes += RecordStorage.cost(record) }
+          if unread.isEmpty, storedBytes <= maxStoredBytes {
+            items.append(copy record)
+          } else {
+            unread.append(record.seq)
+          }
+        }
         return !hasStopped
       }
     }
 
     func page(of snapshot: InboxSnapshot) -> InboxPage {
       InboxPage(
-        items: items, next: matched > items.count || !isCounted ? items.last?.seq : nil,
+        items: items, unread: unread, next: matched > count || !isCounted ? lastSeq : nil,
         matched: isCounted ? matched : nil,
         total: snapshot.count, evicted: snapshot.evicted,
         isComplete: snapshot.isComplete(after: query.selection.after))
     }
+  }
+
+  /// Returns the records with these `seq` values, which ascend or descend, without those that are not in the inbox.
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func records(_ seqs: some BidirectionalCollection<Int>) throws(StoreUnavailable) -> [Record] {
+    guard let first = seqs.first, let last = seqs.last else { return [] }
+    var selection = Selection.allKinds
+    selection.filter.seqs = first <= last ? SeqRanges(seqs) : SeqRanges(seqs.reversed())
+    var found: [Record] = []
+    for slice in records.slices(of: selection) {
+      records.forEach(in: slice.part(of: selection)) { record in
+        found.append(copy record)
+        return true
+      }
+    }
+    try records.checkFailure()
+    return first <= last ? found : found.reversed()
   }
 
   /// Returns all attempts with this `apns-id`, compared without case, in order of arrival. Suspends after at most
@@ -198,8 +236,10 @@ package struct InboxSnapshot: Sendable {
 
 /// A page of the records of an inbox.
 package struct InboxPage: Sendable {
-  /// The records, in the requested order.
-  package let items: [Record]
+  /// The records, in the requested order, without those of `unread`.
+  package var items: [Record]
+  /// The `seq` of the records after `items`, which would need too much memory together.
+  package let unread: [Int]
   /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
   package let next: Int?
   /// The number of matching records between the cursors, on this page or not; nil if counting them would take long.
