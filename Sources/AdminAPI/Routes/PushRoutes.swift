@@ -26,7 +26,7 @@ struct PushRoutes: Sendable {
     let snapshot = inbox.snapshot()
     let rulebook = source.rulebook
     let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
-    let page = try await snapshot.pageInSlices(query, maxStoredBytes: PageBody.maxStoredBytes)
+    let page = try await snapshot.pageInSlices(query, maxBytes: PageBody.maxBytes)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
     return try PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
@@ -130,18 +130,18 @@ struct PushRoutes: Sendable {
   }
 }
 
-/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client. Large
-/// records of a store are read at the client's pace too; those that are deleted meanwhile are omitted.
+/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client. Most records
+/// of an inbox with a store are read at the client's pace too: they are in the state of that moment, and those that are
+/// deleted meanwhile are omitted.
 private struct PageBody: Sendable {
   /// The minimum size of a piece, in bytes. A piece ends with the record that reaches it.
   private static let pieceSize = 12 * 1024
-  /// The maximum size of the stored records that are in memory before the first piece is rendered, in bytes.
-  static let maxStoredBytes = 64 * 1024
-  /// The number of further stored records that are read at a time.
+  /// The maximum size of the records that are in memory before the first piece is rendered if there is a store, in bytes.
+  static let maxBytes = 64 * 1024
+  /// The number of further records that are read at a time.
   private static let groupSize = 16
 
-  /// The page without its records.
-  private var page: InboxPage
+  private let page: InboxPage
   private let fields: RecordMembers?
   private let rulebook: Rulebook
   private let inbox: Inbox
@@ -160,8 +160,6 @@ private struct PageBody: Sendable {
     self.inbox = inbox
     records = page.items[...]
     unread = page.unread[...]
-    // Otherwise these records would stay in memory until the client has read the whole page.
-    self.page.items = []
   }
 
   /// The response with this body: with a content length if it is one piece, otherwise streamed at the client's pace.
@@ -185,7 +183,7 @@ private struct PageBody: Sendable {
     }
   }
 
-  /// Renders the next piece; nil after the last one.
+  /// Renders the next piece, which needs at most one read of the store; nil after the last one.
   private mutating func next() throws(StoreUnavailable) -> ByteBuffer? {
     guard !isComplete else { return nil }
     var piece = ByteBuffer()
@@ -205,6 +203,7 @@ private struct PageBody: Sendable {
         record.write(to: &writer, rulebook: rulebook, in: inbox)
       }
       piece.writeBytes(writer.bytes)
+      if records.isEmpty, !unread.isEmpty { break }
     }
     guard isComplete else { return piece }
     var writer = JSONWriter()
@@ -221,10 +220,10 @@ private struct PageBody: Sendable {
     return piece
   }
 
-  /// Returns the next record, of those in memory or read from the store; nil after the last one.
+  /// Returns the next record; nil after the last one.
   private mutating func nextRecord() throws(StoreUnavailable) -> Record? {
     while records.isEmpty, !unread.isEmpty {
-      records = try inbox.snapshot().records(unread.prefix(Self.groupSize))[...]
+      records = try inbox.currentSnapshot().records(unread.prefix(Self.groupSize))[...]
       unread = unread.dropFirst(Self.groupSize)
     }
     return records.popFirst()

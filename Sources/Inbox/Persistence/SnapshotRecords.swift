@@ -13,10 +13,10 @@ struct SnapshotRecords: Sendable {
   var bytes: Int { stored?.bytes ?? recent.bytes }
 
   /// Returns the record with this `seq`.
-  func record(_ seq: Int) -> Record? { isStored(seq) ? stored?.record(seq) : recent.record(seq) }
-
-  /// Whether a record with this `seq` is in the store, not in memory.
-  func isStored(_ seq: Int) -> Bool { stored.map { seq < $0.before } ?? false }
+  func record(_ seq: Int) -> Record? {
+    guard let stored, seq < stored.before else { return recent.record(seq) }
+    return stored.record(seq)
+  }
 
   /// Calls `body` with each selected record, in order or newest first, until it returns false.
   func forEach(in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool) {

@@ -5,6 +5,8 @@ internal import APNSRules
 package struct InboxIterator: Sendable {
   /// The maximum number of records returned in one step.
   private static let limit = 256
+  /// The size of the records after which a step ends, in bytes.
+  private static let maxBytes = 256 << 10
 
   private let records: SnapshotRecords
   private let selection: Selection
@@ -33,12 +35,16 @@ package struct InboxIterator: Sendable {
     var part = slice.part(of: selection)
     part.after = max(part.after, through)
     var found: [Record] = []
+    var bytes = 0
+    var isFull = false
     records.forEach(in: part) { record in
       found.append(copy record)
-      return found.count < Self.limit
+      bytes += RecordStorage.cost(record)
+      isFull = found.count == Self.limit || bytes >= Self.maxBytes
+      return !isFull
     }
-    if found.count == Self.limit {
-      through = found[found.count - 1].seq
+    if isFull, let last = found.last {
+      through = last.seq
     } else {
       rest.removeFirst()
       through = max(through, min(end, slice.before - 1))

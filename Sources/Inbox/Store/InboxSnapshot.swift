@@ -27,12 +27,12 @@ package struct InboxSnapshot: Sendable {
 
   /// Returns one page of the records that `query` selects, like `page(_:)`, suspending after at most 512 records.
   ///
-  /// - Parameter maxStoredBytes: The maximum size of the records that the page reads into memory from a store, in bytes.
-  ///   It has only the `seq` of the records after these.
+  /// - Parameter maxBytes: The maximum size of the records that the page keeps in memory if the inbox has a store, in
+  ///   bytes. It has only the `seq` of the records after these.
   /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
-  package func pageInSlices(_ query: PageQuery, maxStoredBytes: Int = .max) async throws -> InboxPage {
+  package func pageInSlices(_ query: PageQuery, maxBytes: Int = .max) async throws -> InboxPage {
     let isCountable = records.canCount(query.selection)
-    var page = PageBuilder(query, maxStoredBytes: maxStoredBytes, stopsWhenFull: isCountable)
+    var page = PageBuilder(query, maxBytes: maxBytes, stopsWhenFull: isCountable)
     let isLong = records.stored != nil && !query.countsExactly
     if !page.hasStopped {
       try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
@@ -122,10 +122,10 @@ package struct InboxSnapshot: Sendable {
   /// Collects the records of a page.
   private struct PageBuilder {
     let query: PageQuery
-    private let maxStoredBytes: Int
+    private let maxBytes: Int
     private var items: [Record] = []
-    /// The size of those that were read from a store, in bytes.
-    private var storedBytes = 0
+    /// The size of the records so far if the inbox has a store, in bytes.
+    private var bytes = 0
     private var unread: [Int] = []
     var matched = 0
     /// Whether the records after those of the page are not added, because the database counts them.
@@ -138,9 +138,9 @@ package struct InboxSnapshot: Sendable {
     /// Whether the page has as many records as it may.
     var isFull: Bool { query.limit > 0 && count >= query.limit }
 
-    init(_ query: PageQuery, maxStoredBytes: Int = .max, stopsWhenFull: Bool = false) {
+    init(_ query: PageQuery, maxBytes: Int = .max, stopsWhenFull: Bool = false) {
       self.query = query
-      self.maxStoredBytes = maxStoredBytes
+      self.maxBytes = maxBytes
       self.stopsWhenFull = stopsWhenFull
     }
 
@@ -161,16 +161,20 @@ package struct InboxSnapshot: Sendable {
     mutating func add(_ selection: Selection, of records: SnapshotRecords) {
       records.forEach(in: selection, newestFirst: query.order == .descending) { record in
         matched += 1
-        if count < query.limit {
-          if records.isStored(record.seq) { storedBytes += RecordStorage.cost(record) }
-          if unread.isEmpty, storedBytes <= maxStoredBytes {
-            items.append(copy record)
-          } else {
-            unread.append(record.seq)
-          }
-        }
+        if count < query.limit { append(record, isShared: records.stored == nil) }
         return !hasStopped
       }
+    }
+
+    /// - Parameter isShared: Whether the record is in the inbox's memory anyway.
+    private mutating func append(_ record: borrowing Record, isShared: Bool) {
+      guard !isShared else { return items.append(copy record) }
+      bytes += RecordStorage.cost(record)
+      guard unread.isEmpty, bytes <= maxBytes else { return unread.append(record.seq) }
+      var item = copy record
+      // Otherwise it would keep all records in memory that were read with it.
+      item.move(to: .ofOne())
+      items.append(item)
     }
 
     func page(of snapshot: InboxSnapshot) -> InboxPage {
@@ -182,12 +186,14 @@ package struct InboxSnapshot: Sendable {
     }
   }
 
-  /// Returns the records with these `seq` values, which ascend or descend, without those that are not in the inbox.
+  /// Returns the records with these `seq` values, which ascend or descend, in the same order. Those that are not in the
+  /// inbox are omitted.
   ///
   /// - Throws: `StoreUnavailable` if the store cannot be read.
   package func records(_ seqs: some BidirectionalCollection<Int>) throws(StoreUnavailable) -> [Record] {
     guard let first = seqs.first, let last = seqs.last else { return [] }
     var selection = Selection.allKinds
+    (selection.after, selection.before) = (min(first, last) - 1, max(first, last) + 1)
     selection.filter.seqs = first <= last ? SeqRanges(seqs) : SeqRanges(seqs.reversed())
     var found: [Record] = []
     for slice in records.slices(of: selection) {
@@ -196,6 +202,8 @@ package struct InboxSnapshot: Sendable {
         return true
       }
     }
+    // Deleted while they were read.
+    if let stored = records.stored, stored.writer.emptiedThrough >= max(first, last) { return [] }
     try records.checkFailure()
     return first <= last ? found : found.reversed()
   }
@@ -237,7 +245,7 @@ package struct InboxSnapshot: Sendable {
 /// A page of the records of an inbox.
 package struct InboxPage: Sendable {
   /// The records, in the requested order, without those of `unread`.
-  package var items: [Record]
+  package let items: [Record]
   /// The `seq` of the records after `items`, which would need too much memory together.
   package let unread: [Int]
   /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
