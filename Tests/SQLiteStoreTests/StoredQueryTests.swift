@@ -75,7 +75,7 @@ import Testing
               query + [("order", order), ("limit", "\(limit)")]
                 + (count.map { [("count", $0)] } ?? []),
               in: FilterContext(now: Push.noon, snapshot: snapshot)),
-            maxStoredBytes: limit < 20 ? .max : 2000)
+            maxBytes: limit < 20 ? .max : 2000)
           let first = (order == "asc" ? expected : expected.reversed()).prefix(limit)
           let seqs = page.items.map(\.seq) + page.unread
           #expect(seqs == Array(first) && page.matched == expected.count, "\(query) \(order) \(limit)")
@@ -111,6 +111,17 @@ import Testing
     try stored.reopen()
     #expect(try await stored.inbox.records().map(\.seq) == [5001])
     #expect(stored.inbox.snapshot().count == 1)
+  }
+
+  @Test func manyRecordsAreRemovedInSteps() async throws {
+    let stored = try StoredInbox(recent: 10)
+    for _ in 1...10 { stored.append((1...1000).map { Push.record($0) }) }
+    stored.writer.flush()
+    let batches = stored.writer.figures.batches
+    #expect(try await stored.inbox.removeInSlices(Selection([(name: "status", value: "200")])) == 10_000)
+    #expect(stored.inbox.snapshot().count == 0)
+    // Each step is a transaction, so that pushes are written between two of them.
+    #expect(stored.writer.figures.batches - batches == 5)
   }
 
   @Test func overlappingRemovalsCountOnce() async throws {

@@ -338,7 +338,21 @@ package final class Inbox: Sendable {
       }
       return true
     }
-    return try remove(seqs)
+    return try await removeInSteps(seqs)
+  }
+
+  /// Removes the records with these `seq` values, which must ascend: from a store in steps, so that pushes do not wait
+  /// long for the database.
+  ///
+  /// - Throws: `StoreUnavailable` if the store fails, possibly after some steps.
+  private func removeInSteps(_ seqs: [Int]) async throws -> Int {
+    guard writer != nil else { return try remove(seqs) }
+    var count = 0
+    for start in stride(from: 0, to: seqs.count, by: StoreBatch.removalLimit) {
+      count += try remove(Array(seqs[start..<min(start + StoreBatch.removalLimit, seqs.count)]))
+      await Task.yield()
+    }
+    return count
   }
 
   /// Records for the findings which party closed a connection. Only the first call for a connection has an effect.
@@ -394,7 +408,7 @@ package final class Inbox: Sendable {
   }
 
   /// Returns the current content without waiting.
-  func currentSnapshot() -> InboxSnapshot {
+  package func currentSnapshot() -> InboxSnapshot {
     state.withLockedValue { state in
       InboxSnapshot(
         records: SnapshotRecords(
