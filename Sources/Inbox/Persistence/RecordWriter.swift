@@ -40,8 +40,12 @@ package final class RecordWriter: Sendable {
 
   /// A change of the store's condition, for the log.
   package enum Event: Sendable {
+    /// It cannot be written.
     case failed(String)
+    /// It can be written again.
     case recovered(after: Duration)
+    /// A query could not read it.
+    case readFailed(String)
   }
 
   /// Figures about writing, since the start.
@@ -106,6 +110,8 @@ package final class RecordWriter: Sendable {
     var lostAtEnd = 0
     /// An error while reading, since the last batch was written.
     var readProblem: String?
+    /// When such an error was last reported.
+    var readReport: ContinuousClock.Instant?
     var receiveMessages: (@Sendable ([StoreMessage]) -> Void)?
     var unreceivedMessages: [StoreMessage] = []
     var takeCounts: (@Sendable () -> String?)?
@@ -218,14 +224,17 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Notes that the store could not be read.
+  /// Notes that the store could not be read. Reports it once a minute, and not if writing is known to fail.
   func didFail(toRead error: any Error) {
-    let problem = "reading: \(error)"
-    let isNew = state.withLockedValue { state in
-      defer { state.readProblem = problem }
-      return state.readProblem == nil
+    let problem = String(describing: error)
+    let isReported = state.withLockedValue { state in
+      state.readProblem = "reading: \(problem)"
+      let isRecent = state.readReport.map { .now - $0 < .seconds(60) } ?? false
+      guard !isRecent, state.failedSince == nil else { return false }
+      state.readReport = .now
+      return true
     }
-    if isNew { report(.failed(problem)) }
+    if isReported { report(.readFailed(problem)) }
   }
 
   /// Records up to this `seq` were removed because the inbox was emptied.

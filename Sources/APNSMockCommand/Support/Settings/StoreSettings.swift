@@ -99,6 +99,8 @@ extension StoreSettings {
     return RecordWriter(store, options) { [place = store.place] event in
       switch event {
       case .failed(let problem): logger.error("the store \(place) fails: \(problem): \(action)")
+      case .readFailed(let problem):
+        logger.error("the store \(place) cannot be read: \(problem): queries that need it are answered 503")
       case .recovered(let time): logger.notice("the store \(place) works again after \(DurationFormat.text(time))")
       }
     }
