@@ -2,6 +2,7 @@ import MockAPNS
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import Notation
 import PlatformLibc
 
 /// A client of a running server's admin listener. Each request uses its own connection.
@@ -42,9 +43,7 @@ struct AdminClient: Sendable {
           }
         }
         .connect(host: endpoint.host, port: endpoint.port).get()
-      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
-        promise.fail(NoResponse(description: "no response within \(timeout)"))
-      }
+      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) { promise.fail(late) }
       defer {
         limit.cancel()
         channel.close(promise: nil)
@@ -58,6 +57,8 @@ struct AdminClient: Sendable {
       if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
       channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
       return try await promise.futureResult.get()
+    } catch let failure as CommandFailure {
+      throw failure
     } catch {
       promise.fail(error)
       throw unreachable(ConnectFailure(error).text)
@@ -71,6 +72,14 @@ struct AdminClient: Sendable {
     head.headers.add(name: "connection", value: "close")
     if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
     return head
+  }
+
+  /// The failure if a server accepts the connection and does not respond in time.
+  private var late: CommandFailure {
+    CommandFailure(
+      .unreachable,
+      "no response from \(endpoint)\(origin) within \(DurationFormat.text(timeout)): the server is suspended or busy; "
+        + "if its inbox is large, select fewer pushes, such as since=-15m")
   }
 
   /// Returns the failure for a server that does not respond.
