@@ -31,6 +31,9 @@ from support import postgres
 CONNECTIONS, STREAMS = 8, 100
 # The rows of a bare insert's transaction.
 BATCH = 1000
+# The size of the store's pages in a file, in bytes.
+PAGE_SIZE = 32_768
+LIMITS = {"loops": 1.25, "writer": 1.3, "start": 300, "exact": 50, "time": 500}
 # The device token and the payloads of the large file differ; one call of h2load sends one payload.
 PORTION = 100_000
 
@@ -39,6 +42,7 @@ class SQLite:
     """An inbox in a file."""
 
     writes = "bare insert"
+    also_writes = "  pages of 32 KB"
 
     def __init__(self, path):
         self.path = path.with_suffix(".db")
@@ -55,6 +59,10 @@ class SQLite:
     def write_bare(self, count):
         return insert_bare(self.path, count)
 
+    def write_bare_like_store(self, count):
+        """Returns the same with pages of the store's size, which need fewer instructions."""
+        return insert_bare(self.path, count, PAGE_SIZE)
+
     def remove(self):
         self.path.unlink()
 
@@ -63,6 +71,7 @@ class PostgreSQL:
     """An inbox in a schema of a PostgreSQL that this program starts."""
 
     writes = "bare COPY"
+    also_writes = None
 
     def __init__(self, path):
         self.inbox = postgres.shared().new_inbox()
@@ -140,20 +149,25 @@ def main():
     parser.add_argument("--records", type=int, default=1_000_000,
                         help="records in the store that is queried (default a million; 0 to query none)")
     parser.add_argument("--bytes", type=positive, default=1024, help="size of a payload")
+    parser.add_argument("--check", action="store_true", help="fail if a figure exceeds its limit")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="apns-mock-store-", dir=os.environ.get("TMPDIR")) as folder:
         folder = pathlib.Path(folder)
-        compare(arguments, folder)
+        exceeded = compare(arguments, folder)
         for name in arguments.stores if arguments.records else ():
-            query(arguments, folder, name)
+            exceeded += query(arguments, folder, name)
+    if exceeded:
+        print(f"limit exceeded: {', '.join(exceeded)}")
+        sys.exit(1 if arguments.check else 0)
 
 
 def compare(arguments, folder):
-    """Prints what pushes cost with each kind of inbox."""
+    """Prints what pushes cost with each kind of inbox; returns which limits are exceeded."""
     cores = sorted(os.sched_getaffinity(0))
     push = Push(bytes=arguments.bytes, connections=CONNECTIONS, streams=STREAMS, devices=20_000)
     kinds = [(None, None), *((name, durable) for name in arguments.stores for durable in ("soon", "answer"))]
     figures, bare = {kind: [] for kind in kinds}, {name: [] for name in arguments.stores}
+    alike = {name: [] for name in arguments.stores}
     for number in range(arguments.runs):
         for (kind, durable), found in figures.items():
             name = f"{kind}-{durable}-{number}"
@@ -170,18 +184,32 @@ def compare(arguments, folder):
             if store:
                 if durable == "soon":
                     bare[kind].append(store.write_bare(arguments.pushes))
+                    if store.also_writes:
+                        alike[kind].append(store.write_bare_like_store(arguments.pushes))
                 store.remove()
     memory = median(figures[None, None], "loops")
     print(f"{arguments.pushes:,} pushes of {arguments.bytes} bytes, {CONNECTIONS} connections, {STREAMS} streams each, "
           f"median of {arguments.runs} runs; server on one core, load on another")
     print(f"{'inbox':16}{'loops µs/push':>15}{'ratio':>7}{'writer µs/push':>16}{'to bare':>9}{'database µs':>13}{'pushes/s':>10}{'MB':>7}")
+    exceeded = []
     for (kind, durable), found in figures.items():
         loops, writer = median(found, "loops"), median(found, "writer")
+        if kind:
+            exceeded += above(f"{kind} {durable} loops", loops / memory, LIMITS["loops"])
+            exceeded += above(f"{kind} {durable} writer", writer / statistics.median(bare[kind]), LIMITS["writer"])
         print(f"{f'{kind} {durable}' if kind else 'memory':16}{loops:15.2f}{loops / memory:7.2f}"
               + (f"{writer:16.2f}{writer / statistics.median(bare[kind]):9.2f}{median(found, 'database'):13.2f}" if kind else f"{'':38}")
               + f"{median(found, 'speed'):10,.0f}{median(found, 'resident'):7.0f}")
     for kind, times in bare.items():
         print(f"{STORES[kind].writes:16}{'':22}{statistics.median(times):16.2f}")
+        if alike[kind]:
+            print(f"{STORES[kind].also_writes:16}{'':22}{statistics.median(alike[kind]):16.2f}")
+    return exceeded
+
+
+def above(name, figure, limit):
+    """Returns the name of a figure and its limit in a list, empty if the figure is not above it."""
+    return [f"{name} {figure:.2f} > {limit}"] if figure > limit else []
 
 
 def median(figures, name):
@@ -200,8 +228,9 @@ def measure(server, store, load, pushes):
             "resident": server.resident_bytes() / 1e6}
 
 
-def insert_bare(file, count):
-    """Returns the CPU microseconds that SQLite takes to insert a row, for the rows of a file, into one like it."""
+def insert_bare(file, count, page_size=4096):
+    """Returns the CPU microseconds that SQLite takes to insert a row, for the rows of a file, into one like it with pages
+    of this size, by default SQLite's own."""
     copy = file.with_suffix(".copy")
     source = sqlite3.connect(file)
     columns = [row[1] for row in source.execute("PRAGMA table_info(push)")]
@@ -209,7 +238,8 @@ def insert_bare(file, count):
     schema = [row[0] for row in source.execute("SELECT sql FROM sqlite_master WHERE tbl_name = 'push' AND sql NOT NULL")]
     source.close()
     target = sqlite3.connect(copy, isolation_level=None)
-    target.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000; "
+    target.executescript(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+                         f"PRAGMA wal_autocheckpoint = {4000 * 4096 // page_size}; "
                          + ";".join(schema))
     # The rows come from a table in memory, so that only SQLite's own work is measured.
     target.execute("ATTACH ':memory:' AS origin")
@@ -226,7 +256,7 @@ def insert_bare(file, count):
 
 
 def query(arguments, folder, name):
-    """Fills a store, starts a server on it, and prints how long queries take."""
+    """Fills a store, starts a server on it, and prints how long queries take; returns which limits are exceeded."""
     cores = sorted(os.sched_getaffinity(0))
     push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
     store = STORES[name](folder / f"{name}-large")
@@ -248,20 +278,28 @@ def query(arguments, folder, name):
         print(f"\n{count:,} records in {name}, {store.megabytes() / 1000:.1f} GB; start to ready "
               f"{server.ready_after * 1000:.0f} ms; {peak / 1e6:.0f} MB resident after filling")
         print(f"{'ms':>8}  query")
-        middle = first["received_at"]
-        for conditions in (
-                {"order": "desc"}, {"device_token": first["request"]["device_token"]}, {"apns_id": first["apns"]["id"]},
-                {"push_key": first["push_key"]}, {"status": 200, "order": "desc"}, {"topic": "com.example.app", "order": "desc"},
-                {"until": middle}, {"since": middle, "order": "desc"}, {"status": 410, "order": "desc"},
-                {"text": "hello"}, {"payload./aps/badge": 3}):
-            show(server, conditions, arguments.runs)
+        exceeded = above(f"{name} start", server.ready_after * 1000, LIMITS["start"])
+        middle, later = (server.api("GET", "/pushes", after=first["seq"] + count // 2 + more, limit=1)["items"][0]["received_at"]
+                         for more in (0, min(1000, count // 4)))
+        for limit, conditions in (
+                ("exact", {"order": "desc"}), ("exact", {"device_token": first["request"]["device_token"]}),
+                ("exact", {"apns_id": first["apns"]["id"]}), ("exact", {"push_key": first["push_key"]}),
+                ("exact", {"status": 200, "order": "desc"}), ("exact", {"topic": "com.example.app", "order": "desc"}),
+                ("time", {"until": middle, "order": "desc"}), ("time", {"since": middle}),
+                ("time", {"since": middle, "until": later, "order": "desc"}), (None, {"status": 410, "order": "desc"}),
+                (None, {"text": "hello"}), (None, {"payload./aps/badge": 3})):
+            milliseconds = show(server, conditions, arguments.runs)
+            if limit:
+                exceeded += above(f"{name} {' '.join(conditions)}", milliseconds, LIMITS[limit])
         print(f"{server.resident_bytes() / 1e6:.0f} MB resident after the queries")
+        return exceeded
     finally:
         server.stop()
         store.remove()
 
 
 def show(server, conditions, runs):
+    """Prints and returns how many milliseconds a query takes."""
     times = []
     for _ in range(runs):
         began = time.perf_counter()
@@ -271,6 +309,7 @@ def show(server, conditions, runs):
             break
     print(f"{statistics.median(times):8.0f}  {urllib.parse.urlencode(conditions, safe='/')}: {len(page['items'])} "
           f"of {page['matched']}", flush=True)
+    return statistics.median(times)
 
 
 if __name__ == "__main__":
