@@ -40,6 +40,7 @@ export class Inbox {
     });
     this.search = new Search(() => this.records.rows.values());
     this.count = h("span", {});
+    this.searched = null;
     this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
     this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (number) => this.showSize(number) });
@@ -157,7 +158,7 @@ export class Inbox {
     // because they change the row of the first attempt.
     this.followQuery(shown.q);
     try {
-      await this.records.load(query, shown.sort);
+      await this.records.load(query, shown.sort, (share) => this.showProgress(share));
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.followQuery(followed ?? "");
@@ -173,9 +174,17 @@ export class Inbox {
     this.follow(query);
   }
 
+  /** Shows which share of the inbox a long search has examined; null at its end. */
+  showProgress(share) {
+    if (this.searched === share) return;
+    this.searched = share;
+    this.changedRecords();
+  }
+
   changedRecords() {
     const { length, total, evicted, q } = this.records;
-    replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
+    if (this.searched !== null) replace(this.count, `Searched ${Math.floor(100 * this.searched)} % of the pushes`);
+    else replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
       evicted > 0 && `, ${count(evicted)} older ones were evicted`);
     this.list.box.setAttribute("aria-label", this.records.sort ? "Pushes, sorted" : "Pushes, newest first");
     this.list.showNotice(length ? null : this.emptyNotice());

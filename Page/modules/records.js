@@ -12,6 +12,8 @@ export const ROW_FIELDS = [
 const PART = 1000;
 const FIRST_PAGE = 100;
 const KEPT_ROWS = 3000;
+/** The time of a request for a part of a long search, after which the page shows how far it is. */
+const WITHIN = "2s";
 
 /** The parameter `seqs` of the API: `4,7-9`. Several texts if one would be too long for a URL. */
 export function seqRanges(seqs) {
@@ -43,8 +45,9 @@ export class Records {
     this.newer = [];
     this.expected = 0;
     this.positions = null;
-    // Whether more pushes follow the loaded ones, of which the number is not known.
+    // Whether more pushes follow the loaded ones, of which the number is not known; they are before the cursor `next`.
     this.isPartial = false;
+    this.next = null;
     // The pushes that arrived while the list is sorted by a field, and are not in it.
     this.unlisted = 0;
     this.rows = new Map();
@@ -103,8 +106,11 @@ export class Records {
     return this.rows.get(seq) ?? null;
   }
 
-  /** Loads the pushes that match `q`, in the order of `sort`. Throws `ApiError` for an invalid query. */
-  async load(q, sort = "") {
+  /**
+   * Loads the pushes that match `q`, in the order of `sort`. Throws `ApiError` for an invalid query.
+   * @param onProgress called during a long search with the searched share of the inbox, and with null at its end.
+   */
+  async load(q, sort = "", onProgress = () => {}) {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     // Pushes that arrive over the stream during the request.
@@ -114,11 +120,13 @@ export class Records {
     let order = null;
     try {
       if (sort) order = await this.loadOrder(filter, sort, signal);
-      page = await get("/pushes", sort ? { limit: 0 } : { ...filter, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
+      page = sort ? await get("/pushes", { limit: 0 }, { signal }) : await this.firstPage(filter, signal, onProgress);
     } catch (error) {
+      if (error.name !== "AbortError") onProgress(null);
       if (this.arrivedDuringLoad === arrived) this.endFailedLoad(arrived);
       throw error;
     }
+    onProgress(null);
     this.clear();
     this.q = q;
     this.sort = sort;
@@ -126,12 +134,27 @@ export class Records {
     for (const item of page.items) this.keep(item);
     // With a store, a long list is loaded in parts as far as it is scrolled.
     this.isPartial = !order && page.matched === null;
+    this.next = page.next;
     this.expected = order?.length ?? page.matched ?? this.loaded.length + PART;
     this.total = page.total;
     this.evicted = page.evicted;
     for (const record of arrived) this.add(record);
     this.onChange();
     if (!this.isPartial) this.loadRest();
+  }
+
+  /** Loads the first pushes of a search, in several requests if it takes long. */
+  async firstPage(filter, signal, onProgress) {
+    const query = { ...filter, order: "desc", fields: ROW_FIELDS, within: WITHIN };
+    let page = await get("/pushes", { ...query, limit: FIRST_PAGE }, { signal });
+    while (page.next !== null && page.items.length < FIRST_PAGE) {
+      onProgress((page.last_seq + 1 - page.next) / Math.max(1, page.last_seq + 1 - page.first_seq));
+      const found = page.items;
+      page = await get("/pushes", { ...query, limit: FIRST_PAGE - found.length, before: page.next }, { signal });
+      page.items.unshift(...found);
+      if (page.matched !== null) page.matched += found.length;
+    }
+    return page;
   }
 
   endFailedLoad(arrived) {
@@ -150,7 +173,7 @@ export class Records {
     if (this.sort || this.rest || this.loaded.length >= this.expected) return;
     const controller = (this.rest = new AbortController());
     try {
-      const filter = { ...filterOf(this.q), before: this.loaded.at(-1) };
+      const filter = { ...filterOf(this.q), before: this.isPartial ? this.next : this.loaded.at(-1) };
       for (const seq of await (this.isPartial ? this.loadPart(filter, controller.signal) : this.loadOrder(filter, "-seq", controller.signal))) this.loaded.push(seq);
       this.expected = this.loaded.length + (this.isPartial ? PART : 0);
     } catch {
@@ -163,9 +186,10 @@ export class Records {
 
   /** Loads the next part of a long list. Returns its seq numbers. */
   async loadPart(filter, signal) {
-    const page = await get("/pushes", { ...filter, order: "desc", limit: PART, fields: ROW_FIELDS }, { signal });
+    const page = await get("/pushes", { ...filter, order: "desc", limit: PART, fields: ROW_FIELDS, within: WITHIN }, { signal });
     for (const item of page.items) this.keep(item);
     this.isPartial = page.next !== null;
+    this.next = page.next;
     return page.items.map((item) => item.seq);
   }
 
@@ -213,7 +237,7 @@ export class Records {
     }
     const isNew = !isKnown && record.seq > (this.loaded[0] ?? 0);
     // An older push that has begun to match; pushes after the loaded ones follow with the rest of the list.
-    const isLoading = this.loaded.length < this.expected && record.seq < this.loaded.at(-1);
+    const isLoading = this.loaded.length < this.expected && record.seq < (this.isPartial ? this.next : this.loaded.at(-1));
     if (!isKnown && !isNew && !isLoading) {
       const index = this.loaded.findIndex((one) => one < record.seq);
       this.loaded.splice(index < 0 ? this.loaded.length : index, 0, record.seq);

@@ -62,6 +62,7 @@ package final class PostgreSQLStore: RecordStore {
     clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
     let connection = try Connection(address, patience: Self.patience)
     try Schema.prepare(connection, address, report)
+    if durability == .answer { try Self.reportUnsafeSettings(connection, report) }
     let server = Int(
       try connection.query("INSERT INTO server (durable) VALUES ($1) RETURNING id", [durability.rawValue]).number(0, 0)
         ?? 0)
@@ -89,6 +90,20 @@ package final class PostgreSQLStore: RecordStore {
     writing = NIOLockedValueBox(
       WritingState(
         connection: connection, lastSeq: contents.lastSeq, lastMessage: contents.lastMessage, messages: former))
+  }
+
+  /// Reports settings of the database with which a commit may not be on the disk.
+  private static func reportUnsafeSettings(_ connection: Connection, _ report: (String) -> Void) throws {
+    let rows = try connection.query(
+      """
+      SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') \
+      AND setting = 'off' ORDER BY name
+      """)
+    let names = (0..<rows.count).map { rows.text($0, 0) ?? "" }
+    guard !names.isEmpty else { return }
+    report(
+      "PostgreSQL has \(names.joined(separator: ", ")) = off: in spite of --durable answer, its crash or a power "
+        + "failure may lose answered pushes; set each to on")
   }
 
   /// The time in which the database has to execute a command of the writer.

@@ -137,7 +137,7 @@ import Testing
     #expect(throws: StoreUnavailable.self) { while try iterator.next() != nil {} }
     let result = await inbox.wait(for: try WaitQuery([(name: "count", value: "=1"), (name: "timeout", value: "50ms")]))
     #expect(!result.isComplete)
-    #expect(events.withLockedValue { $0.first } == "failed")
+    #expect(events.withLockedValue { $0.first } == "readFailed")
     try writer.stop()
   }
 }

@@ -90,6 +90,32 @@ import Testing
     #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 2)
   }
 
+  @Test(arguments: PageQuery.Order.allCases)
+  func aSearchContinuesAfterItsTimeLimit(order: PageQuery.Order) async throws {
+    let stored = try StoredInbox(recent: 100)
+    for part in 0..<10 { stored.append((1...1000).map { Push.record(part * 1000 + $0) }) }
+    stored.writer.flush()
+    let snapshot = stored.inbox.snapshot()
+    // Each page ends after the first part that is examined, because the time is over then.
+    var query = try PageQuery(
+      [("text", "push 7"), ("limit", "1000"), ("within", "1ms"), ("order", order.rawValue)],
+      in: FilterContext(now: Push.noon, snapshot: snapshot))
+    query.timeLimit = .nanoseconds(1)
+    var found: [Int] = []
+    var pages = 0
+    while true {
+      let page = try await snapshot.pageInSlices(query)
+      pages += 1
+      found += page.items.map(\.seq)
+      #expect(page.firstSeq == 1 && page.lastSeq == 10_000 && (page.matched != nil || page.next != nil))
+      guard let next = page.next else { break }
+      if order == .ascending { query.selection.after = next } else { query.selection.before = next }
+    }
+    let expected = Array(700...799) + Array(7000...7999) + [7] + Array(70...79)
+    #expect(order == .ascending ? found == expected.sorted() : found == expected.sorted().reversed())
+    #expect(pages >= 2)
+  }
+
   @Test func theOldestRecordsAreEvicted() async throws {
     let stored = try StoredInbox(recent: 10, maxRecords: 50)
     for number in 1...7 { stored.append((1...30).map { Push.record(number * 100 + $0) }) }
@@ -116,7 +142,7 @@ import Testing
   @Test func manyRecordsAreRemovedInSteps() async throws {
     let stored = try StoredInbox(recent: 10)
     for _ in 1...10 { stored.append((1...1000).map { Push.record($0) }) }
-    stored.writer.flush()
+    try await RecordWriterTests.wait { stored.inbox.waitingRecords == 0 }
     let batches = stored.writer.figures.batches
     #expect(try await stored.inbox.removeInSlices(Selection([(name: "status", value: "200")])) == 10_000)
     #expect(stored.inbox.snapshot().count == 0)

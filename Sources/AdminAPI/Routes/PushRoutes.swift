@@ -28,7 +28,7 @@ struct PushRoutes: Sendable {
     let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
     let page = try await snapshot.pageInSlices(query, maxBytes: PageBody.maxBytes)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
-    return try PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
+    return try PageBody(page, of: query, rulebook: rulebook, inbox: inbox).response
   }
 
   private func seqs(_ request: Request, _ context: AdminContext) async throws -> Response {
@@ -143,6 +143,8 @@ private struct PageBody: Sendable {
 
   private let page: InboxPage
   private let fields: RecordMembers?
+  /// Whether the query has a time limit.
+  private let isLimited: Bool
   private let rulebook: Rulebook
   private let inbox: Inbox
   /// The records to render, of those in memory.
@@ -153,9 +155,10 @@ private struct PageBody: Sendable {
   private var hasRecord = false
   private var isComplete = false
 
-  init(_ page: InboxPage, fields: RecordMembers?, rulebook: Rulebook, inbox: Inbox) {
+  init(_ page: InboxPage, of query: PageQuery, rulebook: Rulebook, inbox: Inbox) {
     self.page = page
-    self.fields = fields
+    fields = query.fields
+    isLimited = query.timeLimit != nil
     self.rulebook = rulebook
     self.inbox = inbox
     records = page.items[...]
@@ -183,7 +186,7 @@ private struct PageBody: Sendable {
     }
   }
 
-  /// Renders the next piece, which needs at most one read of the store; nil after the last one.
+  /// Renders the next piece, which usually needs at most one read of the store; nil after the last one.
   private mutating func next() throws(StoreUnavailable) -> ByteBuffer? {
     guard !isComplete else { return nil }
     var piece = ByteBuffer()
@@ -213,6 +216,10 @@ private struct PageBody: Sendable {
       writer.member("total", page.total)
       writer.member("evicted", page.evicted)
       writer.member("complete", page.isComplete)
+      if isLimited {
+        writer.member("first_seq", page.firstSeq)
+        writer.member("last_seq", page.lastSeq)
+      }
     }
     piece.writeString("],")
     // Continue the object that the first piece opened.

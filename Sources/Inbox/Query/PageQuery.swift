@@ -27,6 +27,10 @@ package struct PageQuery: Sendable {
   /// Whether all matches are counted even if a store has them, however long it takes.
   package var countsExactly = false
 
+  /// The time after which the search for the records of the page ends although some were not examined, up to ten seconds;
+  /// nil for no limit.
+  package var timeLimit: Duration?
+
   /// The number of matches in a store up to which they are counted although the page is full.
   package static let quickCount = 10_000
 
@@ -36,7 +40,8 @@ package struct PageQuery: Sendable {
   /// Creates a request for the first page of all records.
   package init() {}
 
-  /// Creates a query from parameters: those of a selection, `limit`, `order`, `fields` and `count`.
+  /// Creates a query from parameters: those of a selection, `limit`, `order`, `fields`, `count` and
+  /// `within`.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
   package init(
@@ -59,9 +64,14 @@ package struct PageQuery: Sendable {
       case "count":
         guard value == "exact" else { throw FilterError(field: name, value: value, hint: "Use exact, or omit it.") }
         countsExactly = true
+      case "within":
+        guard let duration = DurationFormat.duration(value), duration > .zero, duration <= .seconds(10) else {
+          throw FilterError(field: name, value: value, hint: "Use a duration up to 10s, such as 500ms.")
+        }
+        timeLimit = duration
       default:
         try selection.add(
-          name: name, value: value, additionalNames: ["limit", "order", "fields", "count"], in: context)
+          name: name, value: value, additionalNames: ["limit", "order", "fields", "count", "within"], in: context)
       }
     }
   }

@@ -302,7 +302,7 @@ package final class Inbox: Sendable {
   ///
   /// - Returns: The number of records removed.
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
-  ///   In both cases no record is removed.
+  ///   In both cases no record is removed. `StoreUnavailable` if the store fails; then some may be.
   package func removeInSlices(_ selection: Selection) async throws -> Int {
     try await removeInSlices(selection) { _ in }
   }
@@ -312,7 +312,7 @@ package final class Inbox: Sendable {
   ///
   /// - Returns: The number of records removed.
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
-  ///   In both cases nothing is reset.
+  ///   In both cases nothing is reset. `StoreUnavailable` if the store fails; then some records may be removed.
   package func resetInSlices(_ selection: Selection) async throws -> Int {
     var pushes: Set<PushKey> = []
     let count = try await removeInSlices(selection) { record in
@@ -349,7 +349,12 @@ package final class Inbox: Sendable {
     guard writer != nil else { return try remove(seqs) }
     var count = 0
     for start in stride(from: 0, to: seqs.count, by: StoreBatch.removalLimit) {
-      count += try remove(Array(seqs[start..<min(start + StoreBatch.removalLimit, seqs.count)]))
+      do throws(StoreUnavailable) {
+        count += try remove(Array(seqs[start..<min(start + StoreBatch.removalLimit, seqs.count)]))
+      } catch {
+        throw StoreUnavailable(
+          problem: "\(count) of \(seqs.count) pushes are removed; repeat the request for the others: \(error.problem)")
+      }
       await Task.yield()
     }
     return count

@@ -15,6 +15,12 @@ package struct InboxSnapshot: Sendable {
   /// The memory of the records, in bytes.
   package var bytes: Int { records.bytes }
 
+  /// No record with a smaller `seq` is left; above `lastSeq` if none is.
+  var firstSeq: Int {
+    let removed = records.stored?.after ?? records.recent.first.map { $0 - 1 } ?? lastSeq
+    return max(removed, lastEvicted) + 1
+  }
+
   /// Returns whether no record with a `seq` above `seq` was evicted.
   package func isComplete(after seq: Int) -> Bool { lastEvicted <= seq }
 
@@ -34,15 +40,24 @@ package struct InboxSnapshot: Sendable {
     let isCountable = records.canCount(query.selection)
     var page = PageBuilder(query, maxBytes: maxBytes, stopsWhenFull: isCountable)
     let isLong = records.stored != nil && !query.countsExactly
+    var deadline: ContinuousClock.Instant?
     if !page.hasStopped {
-      try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
+      try await forEachSlice(
+        // A time limit bounds the work.
+        of: query.selection, newestFirst: query.order == .descending, checksWork: query.timeLimit == nil
+      ) { part in
+        // A page that ends after an empty part would have the same next page again.
+        guard part.after < part.before - 1 else { return true }
+        deadline = deadline ?? query.timeLimit.map { .now + $0 }
         page.add(part, of: records)
         if page.hasStopped { return false }
         page.examined += 1
-        guard isLong, page.isFull, page.matched > PageQuery.quickCount || page.examined > Self.quickSlices else {
-          return true
+        if page.isFull {
+          guard isLong, page.matched > PageQuery.quickCount || page.examined > Self.quickSlices else { return true }
+        } else {
+          guard query.limit > 0, let deadline, deadline <= .now else { return true }
         }
-        page.isCounted = false
+        page.stop(after: part)
         return false
       }
     }
@@ -63,11 +78,12 @@ package struct InboxSnapshot: Sendable {
 
   /// Calls `body` with consecutive parts of `selection` until it returns false, suspending after each.
   ///
+  /// - Parameter checksWork: Whether the work must not exceed its limit.
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   func forEachSlice(
-    of selection: Selection, newestFirst: Bool = false, _ body: (Selection) throws -> Bool
+    of selection: Selection, newestFirst: Bool = false, checksWork: Bool = true, _ body: (Selection) throws -> Bool
   ) async throws {
-    try await checkWork(of: selection)
+    if checksWork { try await checkWork(of: selection) }
     let slices = records.slices(of: selection)
     for slice in newestFirst ? slices.reversed() : slices {
       try Task.checkCancellation()
@@ -135,6 +151,9 @@ package struct InboxSnapshot: Sendable {
     /// Whether `matched` is the number of all matches.
     var isCounted = true
 
+    /// The cursor from which records were not examined, although the page is not full; nil if all were.
+    private var end: Int?
+
     /// Whether the page has as many records as it may.
     var isFull: Bool { query.limit > 0 && count >= query.limit }
 
@@ -146,6 +165,13 @@ package struct InboxSnapshot: Sendable {
 
     private var count: Int { items.count + unread.count }
     private var lastSeq: Int? { unread.last ?? items.last?.seq }
+
+    /// Notes that the search ends after the records of `part`.
+    mutating func stop(after part: Selection) {
+      isCounted = false
+      guard !isFull else { return }
+      end = query.order == .descending ? part.after + 1 : part.before - 1
+    }
 
     /// Whether only the number of the remaining matches is missing.
     var hasStopped: Bool { stopsWhenFull && count >= query.limit }
@@ -179,9 +205,10 @@ package struct InboxSnapshot: Sendable {
 
     func page(of snapshot: InboxSnapshot) -> InboxPage {
       InboxPage(
-        items: items, unread: unread, next: matched > count || !isCounted ? lastSeq : nil,
+        items: items, unread: unread, next: end ?? (matched > count || !isCounted ? lastSeq : nil),
         matched: isCounted ? matched : nil,
-        total: snapshot.count, evicted: snapshot.evicted,
+        total: snapshot.count, evicted: snapshot.evicted, firstSeq: snapshot.firstSeq,
+        lastSeq: snapshot.lastSeq,
         isComplete: snapshot.isComplete(after: query.selection.after))
     }
   }
@@ -248,7 +275,8 @@ package struct InboxPage: Sendable {
   package let items: [Record]
   /// The `seq` of the records after `items`, which would need too much memory together.
   package let unread: [Int]
-  /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
+  /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page. With a
+  /// time limit, there may be a next page although this one has fewer records than it may.
   package let next: Int?
   /// The number of matching records between the cursors, on this page or not; nil if counting them would take long.
   package let matched: Int?
@@ -256,6 +284,10 @@ package struct InboxPage: Sendable {
   package let total: Int
   /// The number of records evicted since the inbox was last emptied.
   package let evicted: Int
+  /// No record of the inbox has a smaller `seq`.
+  package let firstSeq: Int
+  /// The `seq` of the newest record ever appended; 0 before the first.
+  package let lastSeq: Int
   /// Whether no record after the cursor was evicted, so that none can be missing.
   package let isComplete: Bool
 }

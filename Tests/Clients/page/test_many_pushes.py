@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -103,4 +104,32 @@ def test_a_long_list_of_a_store_is_loaded_as_far_as_it_is_scrolled(start, open_p
         view.page.wait_for_timeout(200)
     first.wait_for()
     assert view.page.evaluate(height) == number
+    assert not view.complaints
+
+
+def test_a_long_search_shows_how_far_it_is(start, open_page, provider, device, tmp_path):
+    """The searches of this test end after a part of the inbox each, as those of ten million pushes do after two seconds."""
+    server = start("--store", f"sqlite:{tmp_path / 'inbox.db'}?memory_records=500")
+    provider(server).alert(device, "The oldest one")
+    fill(server, 13_000, tmp_path)
+    view = open_page(server).live()
+    view.row("One of many").first.wait_for()
+
+    def shorten(route):
+        time.sleep(0.2)  # so that the page draws each text
+        route.continue_(url=route.request.url.replace("within=2s", "within=1us"))
+
+    view.page.route("**/api/v1/pushes?*within=2s*", shorten)
+    view.page.evaluate("""() => {
+        window.texts = [];
+        new MutationObserver(() => window.texts.push(document.body.innerText.match(/Searched \\d+ % of the pushes/)?.[0]))
+          .observe(document.body, { subtree: true, childList: true, characterData: true });
+    }""")
+    view.page.get_by_label("Search pushes").fill('text:"The oldest"')
+    view.page.keyboard.press("Enter")
+    view.row("The oldest one").wait_for()
+    view.until("() => document.querySelectorAll('.row').length === 1")
+    shares = [int(text.split()[1]) for text in view.page.evaluate("window.texts") if text]
+    assert len(set(shares)) >= 3 and shares == sorted(shares) and max(shares) <= 100
+    view.page.get_by_text("1 of 13\u202f001 pushes").wait_for()
     assert not view.complaints

@@ -268,6 +268,16 @@ def test_parameters_of_libpq(start, inbox):
     assert inbox.postgres.execute("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'team inbox'") == "t"
 
 
+def test_settings_of_the_database_that_lose_commits_are_reported(start, inbox):
+    options = "-c synchronous_commit=off"
+    assert start("--store", inbox.url(options=options), "--durable", "answer").logged("synchronous_commit = off")
+    soon = start("--store", inbox.url(options=options))
+    safe = start("--store", inbox.url(), "--durable", "answer")
+    for server in (soon, safe):
+        push_once(server)
+        assert "synchronous_commit" not in server.log()
+
+
 def test_the_settings_by_variables(start, inbox):
     server = start(environment={"APNS_MOCK_STORE": inbox.url(), "APNS_MOCK_DURABLE": "answer",
                                 "APNS_MOCK_STORE_FAILURE": "drop", "APNS_MOCK_RETAIN": "2d"})

@@ -17,7 +17,8 @@ import pytest
 from hyperframe.frame import HeadersFrame
 
 from support import stores
-from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
+from support.durability import DELAYED, Provider, acknowledged_under_load, assert_each_is_there_once
+from support.failing_stores import FullDisk, FullPostgres
 from support.postgres import PostgresInbox
 from support.server import Server, wait_until
 from support.wire import Closed, connect, push_headers
@@ -62,6 +63,41 @@ def test_a_kill_loses_no_acknowledged_push(binary, certs, place, series):
         assert server.stop() == 0
     finally:
         server.kill()
+
+
+class LargerDisk(FullDisk):
+    """One that the load alone does not fill."""
+
+    size = "32m"
+
+
+@pytest.mark.parametrize("kind", [LargerDisk, FullPostgres])
+def test_a_kill_while_the_disk_is_full_loses_no_acknowledged_push(binary, certs, tmp_path, kind):
+    failure = kind(tmp_path)
+    try:
+        server = Server(binary, certs, *stores.flags(failure.place, "--durable", "answer", memory_records=8))
+        providers = [Provider(server) for _ in range(3)]
+        try:
+            for one in providers:
+                one.start()
+            wait_until(lambda: sum(len(one.acknowledged) for one in providers) >= 100, "the load does not come up", 60)
+            failure.begin()
+            wait_until(lambda: stores.metric(server, "apns_mock_store_working") == 0, "the full disk is not noticed", 30)
+        finally:
+            server.kill()
+        for one in providers:
+            one.join(30)
+            assert not one.is_alive() and one.error is None and set(one.other) <= {503}
+        failure.end()
+        again = Server(binary, certs, *stores.flags(failure.place, memory_records=8))
+        try:
+            assert_each_is_there_once(again, failure.place, set().union(*(one.acknowledged for one in providers)))
+            assert again.stop() == 0
+        finally:
+            again.kill()
+    finally:
+        failure.end()
+        failure.close()
 
 
 @pytest.mark.parametrize("durable", ["soon", "answer"])

@@ -53,9 +53,11 @@ class FullDisk(Failure):
 
     says = "full"
 
+    size = "2m"
+
     def __init__(self, folder):
         self.folder = folder / "disk"
-        mount(self.folder, "2m")
+        mount(self.folder, self.size)
         self.place = self.folder / "inbox.db"
 
     def begin(self):

@@ -27,19 +27,43 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let order = after.map { [("after", String($0)), ("order", "asc")] } ?? [("order", "desc")]
-    let query = filter.query(and: order + [("limit", String(limit))])
-    let response = try await flags.request(.GET, "/pushes?\(query)")
-    let page = try response.decoded(PushPage.self)
+    // Requests of about a second, so that a long search shows how far it is.
+    var items: [Push] = []
+    var objects: [ArraySlice<UInt8>] = []
+    var page: PushPage
+    var cursor = after.map { ("after", String($0)) }
+    repeat {
+      let parameters = [
+        ("order", after == nil ? "desc" : "asc"), ("limit", String(limit - items.count)), ("within", "1s"),
+      ]
+      let query = filter.query(and: parameters + (cursor.map { [$0] } ?? []))
+      let response = try await flags.request(.GET, "/pushes?\(query)")
+      page = try response.decoded(PushPage.self)
+      page.matched = page.matched.map { items.count + $0 }
+      items += page.items
+      objects += response.items
+      cursor = page.next.map { (after == nil ? "before" : "after", String($0)) }
+      if items.count < limit, let next = page.next, StandardStream.error.isTerminal {
+        StandardStream.error.line("searched \(percent(next, page)) %, \(items.count) pushes match so far")
+      }
+    } while items.count < limit && page.next != nil
     func chronological<Element>(_ items: [Element]) -> [Element] { after == nil ? items.reversed() : items }
-    flags.output.print(Push.table(chronological(page.items)), objects: chronological(response.items))
+    flags.output.print(Push.table(chronological(items)), objects: chronological(objects))
     if page.next != nil {
-      let all = page.matched.map { "\($0)" } ?? "more than \(PageQuery.quickCount)"
-      StandardStream.error.line("\(page.items.count) of \(all) pushes; --limit and --after list others")
+      let all = page.matched.map { "\($0)" } ?? "many"
+      StandardStream.error.line("\(items.count) of \(all) pushes; --limit and --after list others")
     }
     if page.evicted > 0 {
       StandardStream.error.line("\(page.evicted) pushes were evicted, or not kept because of --record")
     }
+  }
+}
+
+extension ListCommand {
+  /// Returns the share of the inbox that was searched up to the cursor `next`.
+  private func percent(_ next: Int, _ page: PushPage) -> Int {
+    let (first, last) = (max(page.firstSeq ?? 1, (after ?? 0) + 1), page.lastSeq ?? next)
+    return 100 * (after == nil ? last - next + 1 : next - first + 1) / max(1, last - first + 1)
   }
 }
 
@@ -211,6 +235,9 @@ struct PushPage: Decodable {
   /// Nil if counting them would take long.
   var matched: Int?
   var evicted: Int
+  /// No record has a smaller seq than the first, or a larger one than the last. In a page of a query with a time limit.
+  var firstSeq: Int?
+  var lastSeq: Int?
 }
 
 /// A push in a response of the admin API.

@@ -43,7 +43,7 @@ struct AdminClient: Sendable {
           }
         }
         .connect(host: endpoint.host, port: endpoint.port).get()
-      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) { promise.fail(late) }
+      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) { promise.fail(late(path)) }
       defer {
         limit.cancel()
         channel.close(promise: nil)
@@ -74,12 +74,13 @@ struct AdminClient: Sendable {
     return head
   }
 
-  /// The failure if a server accepts the connection and does not respond in time.
-  private var late: CommandFailure {
-    CommandFailure(
+  /// Returns the failure for a server that accepts the connection and does not respond in time.
+  private func late(_ path: String) -> CommandFailure {
+    let advice = path.contains("?") ? "; if its inbox is large, select fewer pushes, such as since=-15m" : ""
+    return CommandFailure(
       .unreachable,
-      "no response from \(endpoint)\(origin) within \(DurationFormat.text(timeout)): the server is suspended or busy; "
-        + "if its inbox is large, select fewer pushes, such as since=-15m")
+      "no response from \(endpoint)\(origin) within \(DurationFormat.text(timeout)): the server is suspended or busy"
+        + advice)
   }
 
   /// Returns the failure for a server that does not respond.
