@@ -131,8 +131,8 @@ struct PushRoutes: Sendable {
 }
 
 /// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client. Most records
-/// of an inbox with a store are read at the client's pace too: they are in the state of that moment, and those that are
-/// deleted meanwhile are omitted.
+/// of an inbox with a store are read at the client's pace too: they are in the state of that moment, and records that were
+/// deleted before that are omitted.
 private struct PageBody: Sendable {
   /// The minimum size of a piece, in bytes. A piece ends with the record that reaches it.
   private static let pieceSize = 12 * 1024
