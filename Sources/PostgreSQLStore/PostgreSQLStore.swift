@@ -36,6 +36,10 @@ package final class PostgreSQLStore: RecordStore {
     var messages: [StoreMessage]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
+    /// The positions of the last batch's new records that arrived before another server emptied the inbox.
+    var outdated: [Int] = []
+    /// When another server last emptied the inbox, in monotonic nanoseconds of this machine.
+    var emptiedAt = Int64.min
     /// Whether the last attempt to write failed because a connection that had been used before was lost.
     var hasLostConnection = false
     /// Whether changes of other servers may have been missed.
@@ -198,16 +202,17 @@ package final class PostgreSQLStore: RecordStore {
           former.hasLostConnection = isUsed && !connection.isSilent
           former.connection = nil
         }
-        if case PostgreSQLError.commitUnknown = error { former.isUnsure = true }
+        if case PostgreSQLError.commitUnknown = error { (former.isUnsure, former.outdated) = (true, state.outdated) }
         throw error
       }
     }
   }
 
   private func write(
-    _ batch: StoreBatch, _ ids: [WrittenIDs.IDs], _ connection: Connection, _ state: inout WritingState,
+    _ complete: StoreBatch, _ ids: [WrittenIDs.IDs], _ connection: Connection, _ state: inout WritingState,
     _ waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
+    var (batch, ids) = (complete, ids)
     try maintain(connection, &state, waitingForOthers)
     guard !batch.isEmpty else {
       let row = try Self.contents(connection, locked: false)
@@ -224,10 +229,20 @@ package final class PostgreSQLStore: RecordStore {
         state.hasGap = true
         result.shared = try changes(through: row, connection, &state)
         result.shared?.firstSeq = first
+        result.shared?.outdated = state.outdated
         return result
       }
       var result = StoreBatch.Result()
       var shared = try changes(through: row, connection, &state)
+      // After the database could not be reached, records may wait that were answered before a reset.
+      state.outdated = batch.appended.indices.filter { index in
+        batch.appended[index].arrivedAt < state.emptiedAt && !batch.appended[index].isImported
+      }
+      shared.outdated = state.outdated
+      for index in state.outdated.reversed() {
+        batch.appended.remove(at: index)
+        ids.remove(at: index)
+      }
       try append(batch.appended, ids, from: shared.firstSeq, connection)
       shared.contents.lastSeq += batch.appended.count
       shared.contents.count += batch.appended.count
@@ -285,7 +300,7 @@ package final class PostgreSQLStore: RecordStore {
           [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection, &state.references)
     }
     if contents.lastMessage > state.lastMessage {
-      try readMessages(after: state.lastMessage, through: contents.lastMessage, connection, &changes, &state.references)
+      try readMessages(through: contents.lastMessage, connection, &changes, &state)
     }
     state.lastSeq = contents.lastSeq
     state.lastMessage = contents.lastMessage
@@ -293,12 +308,14 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private func readMessages(
-    after: Int, through last: Int, _ connection: Connection, _ changes: inout SharedChanges,
-    _ references: inout ReferenceCache
+    through last: Int, _ connection: Connection, _ changes: inout SharedChanges, _ state: inout WritingState
   ) throws {
+    let askedAt = MachineTime.nanoseconds
     let rows = try connection.query(
-      "SELECT number, server, kind, body FROM message WHERE number > $1 AND number <= $2 ORDER BY number",
-      [String(after), String(last)])
+      """
+      SELECT number, server, kind, body, (extract(epoch FROM clock_timestamp() - sent_at) * 1e9)::bigint FROM message \
+      WHERE number > $1 AND number <= $2 ORDER BY number
+      """, [String(state.lastMessage), String(last)])
     var changed: Set<String> = []
     for row in 0..<rows.count {
       let isOwn = rows.number(row, 1) == Int64(server)
@@ -307,7 +324,11 @@ package final class PostgreSQLStore: RecordStore {
       case "changed" where !isOwn: changed.formUnion(body.split(separator: ",").map(String.init))
       case "deleted" where !isOwn: changes.deleted += body.split(separator: ",").compactMap { Int($0) }
       case "ended" where !isOwn: changes.ended += body.split(separator: ",").compactMap { ConnectionEnd(text: $0) }
-      case "reset" where !isOwn: changes.reset = body.split(separator: ",").map(String.init)
+      case "reset" where !isOwn:
+        changes.reset = body.split(separator: ",").map(String.init)
+        // The time since then is that of the database's clock, so the clocks of machines need not agree. Rather too early,
+        // so that no later push counts as an earlier one.
+        state.emptiedAt = max(state.emptiedAt, askedAt - max(0, rows.number(row, 4) ?? 0))
       case "once", "state", "lasting":
         let command = StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn)
         changes.messages.append(.command(command))
@@ -322,7 +343,7 @@ package final class PostgreSQLStore: RecordStore {
     changes.changed = try records(
       of: connection.query(
         "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
-        ["{\(changed.joined(separator: ","))}"]), connection, &references)
+        ["{\(changed.joined(separator: ","))}"]), connection, &state.references)
   }
 
   private func append(
@@ -474,8 +495,9 @@ package final class PostgreSQLStore: RecordStore {
       ).count > 0
     try connection.run(
       """
-      DELETE FROM message WHERE kind NOT IN ('state', 'lasting') AND sent_at < now() - interval '1 hour' \
-      OR kind = 'counts' AND sent_at < now() - interval '1 minute'
+      DELETE FROM message WHERE kind NOT IN ('state', 'lasting', 'reset') AND sent_at < now() - interval '1 hour' \
+      OR kind = 'counts' AND sent_at < now() - interval '1 minute' \
+      OR kind = 'reset' AND sent_at < now() - interval '1 day'
       """)
     // The row of a server is removed when it ends.
     let isOfDead = "server NOT IN (SELECT id FROM server WHERE \(sharing.mayLive))"

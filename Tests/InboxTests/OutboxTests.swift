@@ -33,6 +33,17 @@ struct OutboxTests {
     #expect(outbox.count == 0)
   }
 
+  @Test func outdatedRecordsHaveNoSeq() {
+    var outbox = Outbox()
+    var records = pushes(4, outcome: .pending)
+    let first = outbox.append(&records) { $0.seq != (1 << 52) + 1 }
+    _ = outbox.take(limit: 10)
+    // Positions are among the records that are kept: the second one is not.
+    #expect(outbox.didWrite(from: 5, except: [0]).records.map(\.seq) == [5, 6])
+    #expect((0..<4).map { seq(outbox, first + $0) } == [nil, nil, 5, 6])
+    #expect(outbox.count == 0)
+  }
+
   @Test func pendingRecordsKeepTheirNumber() throws {
     var outbox = Outbox()
     var records = pushes(1, outcome: .pending) + pushes(1)

@@ -198,7 +198,7 @@ final class SharedRequests: Sendable {
   }
 
   private func execute(_ command: StoreCommand, _ responder: some HTTPResponder<AdminContext>, _ logger: Logger) async {
-    let response: Response
+    var response: Response
     do {
       guard let announced = AnnouncedRequest(json: command.text) else { throw StoreUnavailable(problem: "unreadable") }
       server.begin(request: command.number)
@@ -213,6 +213,20 @@ final class SharedRequests: Sendable {
     }
     server.endRequest()
     newest.withLockedValue { $0 = command.number }
+    do {
+      try await writer.settleChanges()
+    } catch {
+      logger.error("the changes of request \(command.number) to all servers are not written: \(error.problem)")
+      if response.status.kind == .successful {
+        response =
+          Problem(
+            status: .serviceUnavailable,
+            detail: "the change is made, but the store does not have it yet: \(error.problem)",
+            hint: "See GET /api/v1/status. Other servers find the change as soon as the store works.",
+            headers: [.retryAfter: "1"]
+          ).response
+      }
+    }
     do {
       if state.withLockedValue(\.hasStarted) {
         try await writer.blocking { [writer] in try writer.store.confirm(command.number) }

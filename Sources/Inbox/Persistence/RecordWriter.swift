@@ -288,12 +288,33 @@ package final class RecordWriter: Sendable {
     if let problem = figures.problem { throw StoreUnavailable(problem: problem) }
     try await blocking { [self] in
       try store.awaitOthers()
-      // Changes that are still to be made come before what is done later.
-      let areMade = DispatchSemaphore(value: 0)
-      later { areMade.signal() }
-      guard areMade.wait(timeout: .now() + .seconds(2)) == .success else { throw StoreUnavailable.unwritten }
-      try awaitWritten()
+      try awaitChanges()
     }
+  }
+
+  /// Waits until queries of other servers find what has changed so far, before a request is confirmed that has changed it.
+  /// Returns at once if answers do not wait for the database, because then those queries wait for this server.
+  ///
+  /// - Throws: `StoreUnavailable` if the changes cannot be written.
+  package func settleChanges() async throws(StoreUnavailable) {
+    guard store.isShared, options.durability == .answer else { return }
+    let deadline = ContinuousClock.now + .seconds(8)
+    while true {
+      do throws(StoreUnavailable) {
+        return try await blocking { [self] in try awaitChanges() }
+      } catch {
+        // Changes of thousands of older records take some seconds.
+        guard figures.problem == nil, .now < deadline else { throw error }
+      }
+    }
+  }
+
+  /// Waits until all changes made so far are written, also those that are still to be made later.
+  private func awaitChanges() throws(StoreUnavailable) {
+    let areMade = DispatchSemaphore(value: 0)
+    later { areMade.signal() }
+    guard areMade.wait(timeout: .now() + .seconds(2)) == .success else { throw StoreUnavailable.unwritten }
+    try awaitWritten()
   }
 
   /// Runs `body`, which waits for the database, on a thread of its own.
@@ -564,7 +585,7 @@ package final class RecordWriter: Sendable {
         inbox, through: contents.emptiedThrough, reset: batch.isEmptied ? batch.reset : changes.reset)
     }
     if contents.lastSeq > formerLastSeq {
-      let isComplete = deviceTokens?.count == contents.lastSeq - formerLastSeq
+      let isComplete = changes.outdated.isEmpty && deviceTokens?.count == contents.lastSeq - formerLastSeq
       inbox.notifier.signalAppended(to: inbox, from: formerLastSeq + 1, isComplete ? deviceTokens : nil)
     }
     for record in changes.changed { inbox.notifier.signalUpdated(record.seq, in: inbox) }

@@ -63,6 +63,9 @@ package struct SharedChanges: Sendable {
   package var hasGap = false
   /// The `seq` of the batch's first new record; the others follow without a gap.
   package var firstSeq = 0
+  /// The positions of the batch's new records that are not kept, because they arrived before another server emptied the
+  /// inbox. Ascending.
+  package var outdated: [Int] = []
   /// The current state of changed records.
   package var changed: [Record] = []
   /// The `seq` of removed records.
@@ -156,12 +159,16 @@ struct Outbox: Sendable {
 
   /// Notes that the batch was written.
   ///
+  /// - Parameter outdated: The positions of records that were not, among those of the batch.
   /// - Returns: The records with their `seq`, and those of them that have changed in the meantime.
-  mutating func didWrite(from seq: Int) -> (records: [Record], changed: [Record]) {
+  mutating func didWrite(from seq: Int, except outdated: Set<Int> = []) -> (records: [Record], changed: [Record]) {
     var records: [Record] = []
     var late: [Record] = []
+    var position = -1
     for (index, record) in beingWritten.enumerated() {
       guard var record = copy record else { continue }
+      position += 1
+      guard !outdated.contains(position) else { continue }
       let number = first + index
       record.seq = seq + records.count
       if record.outcome == .pending || record.delivery != nil || record.kind == .broadcast

@@ -254,7 +254,9 @@ extension Inbox.State {
   ///
   /// - Returns: Whether the inbox was emptied.
   mutating func apply(_ changes: SharedChanges) -> Bool {
-    guard let former = stored, let written = outbox?.didWrite(from: changes.firstSeq) else { return false }
+    guard let former = stored,
+      let written = outbox?.didWrite(from: changes.firstSeq, except: Set(changes.outdated))
+    else { return false }
     let contents = changes.contents
     stored?.didWrite(contents)
     let isEmptied = contents.emptiedThrough > former.emptiedThrough

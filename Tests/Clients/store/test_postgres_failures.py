@@ -14,6 +14,7 @@ import time
 import pytest
 
 from support import stores
+from support.balancer import line
 from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
 from support.event_stream import events
 from support.failing_stores import (
@@ -170,6 +171,28 @@ def test_events_of_the_other_server_continue_after_a_failure(start, any_outage):
         after = push_once(pair[0])[1]
         stream.until(lambda: len(stream.of("push")) > 1 or stream.of("gap"), lambda: stream.events)
         assert stream.of("gap") or [record["apns"]["id"] for record in stream.of("push")] == [before, after]
+
+
+@pytest.mark.parametrize("durable", ["soon", "answer"])
+def test_a_reset_holds_for_a_server_that_does_not_reach_the_database(start, inbox, durable):
+    """Pushes that it has answered, or that wait for their answers, do not appear after the reset."""
+    with line(inbox.postgres.port) as way:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+        cut_off = start("--store", url, "--durable", durable)
+        other = start(*stores.flags(inbox))
+        with connect(cut_off) as wire:
+            assert wire.push(push_headers(cut_off, secrets.token_hex(32)), stores.BODY).status == 200
+            way.interrupt()
+            streams = [wire.open(push_headers(cut_off, secrets.token_hex(32)), stores.BODY) for _ in range(20)]
+            wait_until(lambda: readiness(cut_off)[0] == 503, "the failure is detected", DETECTION)
+            wait_until(lambda: other.request("POST", "/api/v1/reset", {}).status == 200, "the server counts as dead", 30)
+            way.restore()
+            answers = [wire.response(stream).status for stream in streams]
+        assert 200 in answers, "some were accepted before the reset"
+        wait_until(lambda: readiness(cut_off)[0] == 200, "the server is ready again", 15)
+        after = push_once(cut_off)[1]
+        for server in (other, cut_off):
+            assert ids(server) == [after]
 
 
 def test_ended_sessions_are_no_loss(start, postgres):

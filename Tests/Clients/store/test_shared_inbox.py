@@ -307,16 +307,34 @@ def test_a_push_whose_client_leaves_is_aborted_on_the_other_server(directed, dev
     wait_until(lambda: [one["outcome"] for one in other.pushes(device_token=device)] == ["aborted"], "aborted", 10)
 
 
-def test_a_delivery_changes_on_the_other_server(directed, device):
-    server, other = directed
+def store_for_device(server, device):
+    """Sends a push to a device that is offline."""
     server.api("PUT", "/fixtures", {
         "apps": [{"bundle_id": "com.example.app"}],
         "devices": [{"id": "anna", "state": "offline", "apps": [
             {"bundle_id": "com.example.app", "tokens": {"alert": device}}]}]})
     assert push(server, device) == [200]
+
+
+def test_a_delivery_changes_on_the_other_server(directed, device):
+    server, other = directed
+    store_for_device(server, device)
     assert other.record(device)["delivery"] == "Stored - Device Offline"
     server.api("POST", "/devices/anna/online", {})
     assert other.record(device)["delivery"] == "Delivered to Device (From Storage)"
+
+
+def test_the_answer_to_a_request_waits_until_its_change_is_committed(pair, inbox, device):
+    """Queries of other servers do not wait for a server whose answers wait for the database."""
+    server = pair[1]
+    store_for_device(server, device)
+    sleeping = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?"
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        lock = pool.submit(inbox.execute, f"SELECT 1 FROM {inbox}.push FOR UPDATE; SELECT pg_sleep(1)")
+        wait_until(lambda: inbox.postgres.rows(sleeping, f"%{inbox}.push%"), "the record is locked", 10)
+        server.api("POST", "/devices/anna/online", {})
+        assert stores.pushes_view(inbox)[0]["delivery"] == "Delivered to Device (From Storage)"
+        lock.result()
 
 
 @pytest.mark.parametrize("how", ["filter", "all"])

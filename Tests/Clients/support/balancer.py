@@ -1,9 +1,10 @@
-"""A TCP load balancer in front of several servers."""
+"""A TCP load balancer in front of several servers, and a connection to a database that can be interrupted."""
 
 import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -36,12 +37,40 @@ def program():
 @contextlib.contextmanager
 def balancer(*servers):
     """Distributes connections over the APNs ports of the servers in turn; yields its port on 127.0.0.1."""
+    with _haproxy([server.port for server in servers]) as (port, _):
+        yield port
+
+
+class Line:
+    """The way to another port of 127.0.0.1, which can be interrupted: then nothing arrives, and nothing is lost."""
+
+    def __init__(self, port, process):
+        self.port = port
+        self._process = process
+
+    def interrupt(self):
+        self._process.send_signal(signal.SIGSTOP)
+
+    def restore(self):
+        self._process.send_signal(signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def line(port):
+    """Yields a `Line` to a port."""
+    with _haproxy([port]) as found:
+        yield Line(*found)
+
+
+@contextlib.contextmanager
+def _haproxy(ports):
+    """Distributes connections over ports of 127.0.0.1; yields its own port, and its process."""
     with tempfile.TemporaryDirectory(prefix="apns-mock-test-") as folder, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         configuration = pathlib.Path(folder) / "haproxy.cfg"
         configuration.write_text(CONFIGURATION.format(listener=listener.fileno()) + "".join(
-            f"  server mock{number} 127.0.0.1:{server.port}\n" for number, server in enumerate(servers)))
+            f"  server mock{number} 127.0.0.1:{port}\n" for number, port in enumerate(ports)))
         setpriv = shutil.which("setpriv")
         # On Linux it ends with this process.
         prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
@@ -49,7 +78,7 @@ def balancer(*servers):
             [*prefix, program(), "-db", "-f", str(configuration)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, pass_fds=[listener.fileno()])
         try:
-            yield listener.getsockname()[1]
+            yield listener.getsockname()[1], process
             assert process.poll() is None, f"haproxy has ended: {process.stderr.read().decode()}"
         finally:
             process.kill()
