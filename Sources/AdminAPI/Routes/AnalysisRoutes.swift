@@ -20,7 +20,8 @@ struct AnalysisRoutes: Sendable {
   private func findings(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let buckets = try parameters.removeBuckets()
-    var selection = try Selection(parameters.all, in: source.filterContext(source.inbox.snapshot()))
+    var selection = try await Selection(
+      searching: parameters.all, in: source.filterContext(source.inbox.snapshot()))
     // There are findings about broadcasts and channel requests.
     selection.includesAllKinds = true
     let summary = try await source.inbox.summaryInSlices(
@@ -40,7 +41,7 @@ struct AnalysisRoutes: Sendable {
     let snapshot = source.inbox.snapshot()
     var parameters = try QueryParameters(request)
     var statistics = InboxStatistics(buckets: try parameters.removeBuckets())
-    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
+    let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
     try await snapshot.checkWork(of: selection)
     var iterator = InboxIterator(snapshot, selection)
     while let records = try iterator.next() {

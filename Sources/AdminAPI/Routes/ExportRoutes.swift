@@ -20,8 +20,11 @@ struct ExportRoutes: Sendable {
     let inbox = source.inbox
     let rulebook = source.rulebook
     let snapshot = inbox.snapshot()
-    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
-    try await snapshot.checkWork(of: selection)
+    let selection = try await QueryExecutor.run { [parameters] in
+      let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
+      try await snapshot.checkWork(of: selection)
+      return selection
+    }
     let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
       status: .ok, headers: [.contentType: format.contentType],

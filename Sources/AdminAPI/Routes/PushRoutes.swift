@@ -25,7 +25,7 @@ struct PushRoutes: Sendable {
     let inbox = source.inbox
     let snapshot = inbox.snapshot()
     let rulebook = source.rulebook
-    let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
+    let query = try await PageQuery(searching: QueryParameters(request).all, in: source.filterContext(snapshot))
     let page = try await snapshot.pageInSlices(query, maxBytes: PageBody.maxBytes)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
     return try PageBody(page, of: query, rulebook: rulebook, inbox: inbox).response
@@ -36,7 +36,7 @@ struct PushRoutes: Sendable {
     let field = try Self.word(parameters.remove("sort"), "sort", SortField.self) ?? .seq
     let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
     let snapshot = source.inbox.snapshot()
-    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
+    let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
     let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
     return .json { writer in
       writer.arrayMember("seqs") { writer in
@@ -66,7 +66,8 @@ struct PushRoutes: Sendable {
     guard all == nil || all == "true" else {
       throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It must be true or omitted.")
     }
-    let selection = try Selection(parameters.all, in: source.filterContext(source.inbox.snapshot()))
+    let selection = try await Selection(
+      searching: parameters.all, in: source.filterContext(source.inbox.snapshot()))
     switch (all != nil, parameters.all.isEmpty || all == nil && selection.isEverything) {
     case (false, true):
       throw Problem.badRequest(
@@ -151,9 +152,11 @@ private struct PageBody: Sendable {
   private var records: ArraySlice<Record>
   /// The `seq` of the records to read and to render after those.
   private var unread: ArraySlice<Int>
-  private var hasBegun = false
-  private var hasRecord = false
-  private var isComplete = false
+  private var progress = Progress.beginning
+
+  private enum Progress {
+    case beginning, beforeFirstRecord, afterRecord, ended
+  }
 
   init(_ page: InboxPage, of query: PageQuery, rulebook: Rulebook, inbox: Inbox) {
     self.page = page
@@ -171,7 +174,9 @@ private struct PageBody: Sendable {
       var rest = self
       let first = try rest.next() ?? ByteBuffer()
       let headers: HTTPFields = [.contentType: "application/json"]
-      if rest.isComplete { return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first)) }
+      if rest.progress == .ended {
+        return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first))
+      }
       let eventLoop = DisconnectCancellation.channel?.eventLoop
       return Response(
         status: .ok, headers: headers,
@@ -188,17 +193,19 @@ private struct PageBody: Sendable {
 
   /// Renders the next piece, which usually needs at most one read of the store; nil after the last one.
   private mutating func next() throws(StoreUnavailable) -> ByteBuffer? {
-    guard !isComplete else { return nil }
+    guard progress != .ended else { return nil }
     var piece = ByteBuffer()
-    if !hasBegun { piece.writeString("{\"items\":[") }
-    hasBegun = true
+    if progress == .beginning {
+      piece.writeString("{\"items\":[")
+      progress = .beforeFirstRecord
+    }
     while piece.readableBytes < Self.pieceSize {
       guard let record = try nextRecord() else {
-        isComplete = true
+        progress = .ended
         break
       }
-      if hasRecord { piece.writeString(",") }
-      hasRecord = true
+      if progress == .afterRecord { piece.writeString(",") }
+      progress = .afterRecord
       var writer = JSONWriter(capacity: 2048)
       if let fields {
         fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
@@ -208,7 +215,7 @@ private struct PageBody: Sendable {
       piece.writeBytes(writer.bytes)
       if records.isEmpty, !unread.isEmpty { break }
     }
-    guard isComplete else { return piece }
+    guard progress == .ended else { return piece }
     var writer = JSONWriter()
     writer.object { writer in
       writer.member("next", page.next)

@@ -136,9 +136,11 @@ struct ServerRoutes: Sendable {
         "scope excludes other members",
         hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
     }
-    let context = state.filterContext(state.inbox.snapshot())
-    let selection = try Selection([(name: "scope", value: scope)], in: context)
-    let deleted = try await QueryExecutor.run { try await state.reset(selection, query: scope) }
+    let deleted = try await QueryExecutor.run {
+      let context = state.filterContext(state.inbox.snapshot())
+      let selection = try await Selection(searching: [(name: "scope", value: scope)], in: context)
+      return try await state.reset(selection, query: scope)
+    }
     return .json { writer in
       writer.member("reset", [ResetPart.inbox.rawValue])
       writer.member("scope", scope)

@@ -14,9 +14,10 @@ struct VerifyRoutes: Sendable {
   private func verify(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await RequestBody.bytes(of: request)
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
-    var verification = try Verification(
-      json: body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8),
-      in: source.filterContext(source.inbox.snapshot()))
+    let json = body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8)
+    var verification = try await QueryExecutor.run {
+      try await Verification(searching: json, in: source.filterContext(source.inbox.snapshot()))
+    }
     if !source.receivesPushes {
       verification.timeout = .zero
       verification.settle = .zero

@@ -50,6 +50,8 @@ package struct Filter: Sendable {
   private(set) var inbox: Inbox?
   /// The `seq` of each push that `is:duplicate` matches, ascending; empty unless such a condition exists.
   private(set) var duplicates: [Int] = []
+  /// Whether the duplicates have to be provided, because the context defers the search for them.
+  private(set) var lacksDuplicates = false
 
   /// Creates a filter that matches every record.
   package init() {}
@@ -152,6 +154,7 @@ package struct Filter: Sendable {
     rulebook = rulebook ?? other.rulebook
     inbox = inbox ?? other.inbox
     if duplicates.isEmpty { duplicates = other.duplicates }
+    if other.lacksDuplicates { lacksDuplicates = true }
   }
 
   /// Loads what a condition on findings or duplicates needs from the context.
@@ -169,7 +172,7 @@ package struct Filter: Sendable {
       let states = PushState.allCases.filter { pattern.matches($0.rawValue) }
       guard states.contains(.duplicate) else { return }
       if let snapshot = context.snapshot {
-        duplicates = snapshot.duplicates()
+        if context.defersDuplicates { lacksDuplicates = true } else { duplicates = snapshot.duplicates() }
       } else if states == [.duplicate] {
         throw FilterError(
           field: term.name, value: term.value.text,
@@ -177,6 +180,12 @@ package struct Filter: Sendable {
       }
     default: break
     }
+  }
+
+  /// Provides the duplicates if the filter lacks them.
+  mutating func provide(duplicates found: [Int]) {
+    guard lacksDuplicates else { return }
+    (duplicates, lacksDuplicates) = (found, false)
   }
 
   /// Returns whether the record with this `seq` is a duplicate; false unless an `is:duplicate` condition exists.
@@ -275,6 +284,8 @@ package struct FilterContext: Sendable {
   /// The records among which `is:duplicate` finds duplicates. Later records are not considered, so a wait cannot use
   /// it.
   package var snapshot: InboxSnapshot?
+  /// Whether `is:duplicate` matches nothing until the filter is provided with the duplicates.
+  private(set) var defersDuplicates = false
   /// The inbox of the records, for findings that depend on several of them.
   package var inbox: Inbox?
   /// The valid names of rules, profiles, reasons and findings; other names are errors. Nil to accept any name.
@@ -290,5 +301,12 @@ package struct FilterContext: Sendable {
     self.rulebook = rulebook
     self.snapshot = snapshot
     self.inbox = inbox
+  }
+
+  /// The same context, in which the search for duplicates is deferred.
+  var deferringDuplicates: FilterContext {
+    var context = self
+    context.defersDuplicates = true
+    return context
   }
 }

@@ -8,7 +8,7 @@ package struct Selection: Sendable {
   package var filter = Filter()
   /// The pushes of one of several test suites that share the server; empty for all pushes. Pushes outside of it are
   /// not even reported as similar.
-  private(set) var scope = Filter()
+  var scope = Filter()
   /// Only records with a larger `seq` are selected.
   package var after = 0
   /// Only records with a smaller `seq` are selected.

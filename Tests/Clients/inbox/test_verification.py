@@ -102,6 +102,21 @@ def test_zero_pushes_require_the_full_time(server, device):
     assert verify(server, device, expect=[{"count": 0}], timeout="1m", settle="200ms")["passed"]
 
 
+@pytest.mark.parametrize("place", ["expect", "scope"])
+def test_duplicates_cannot_be_awaited(server, device, place):
+    """What is a duplicate is decided once, by the pushes that are there."""
+    push(server, device, alert("a"), alert("a"))
+    expected = {"match": f"token:{device}", "count": {"exactly": 1}}
+    if place == "expect":
+        expected["match"] += " is:duplicate"
+        document = {"expect": [expected]}
+    else:
+        document = {"expect": [expected], "scope": f"token:{device} is:duplicate"}
+    assert server.request("POST", "/api/v1/verify", document).status == 200
+    refused = server.request("POST", "/api/v1/verify", {**document, "timeout": "1s"})
+    assert refused.status == 400 and "not in a wait" in str(refused.json)
+
+
 def test_order_and_others(start, device):
     server = start()
     push(server, device, alert("first"), alert("second"), alert("third"))
