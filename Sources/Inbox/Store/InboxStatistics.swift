@@ -2,16 +2,17 @@ internal import APNSRules
 internal import FaultModel
 package import Notation
 
-/// The distribution of records over statuses, reasons, topics and other fields.
+/// The distribution of records over statuses, reasons, topics and other fields. Its memory is bounded for any number of
+/// records.
 package struct InboxStatistics: Sendable {
   private var matched = 0
   private var accepted = 0
   private var retries = 0
   private var payloadBytes = 0
-  private var deviceTokens: Set<Int> = []
-  private var connections: Set<String> = []
-  /// The latencies in nanoseconds of the records with a response.
-  private var latencies: [Int64] = []
+  private var deviceTokens = DistinctCount()
+  private var connections = DistinctCount()
+  /// The latencies of the records with a response.
+  private var latencies = Latencies()
   private var outcomes = ValueCounts()
   private var statuses = ValueCounts()
   private var reasons = ValueCounts()
@@ -32,9 +33,9 @@ package struct InboxStatistics: Sendable {
     if record.accepted { accepted += 1 }
     if record.attempt > 1 { retries += 1 }
     payloadBytes += record.bodySize
-    connections.insert(record.connection.id)
-    if let token = record.hashOfDeviceToken { deviceTokens.insert(token) }
-    if let latency = record.sentResponse.latencyNanoseconds { latencies.append(latency) }
+    connections.insert(hash: record.connection.id.hashValue)
+    if let token = record.hashOfDeviceToken { deviceTokens.insert(hash: token) }
+    if let latency = record.sentResponse.latencyNanoseconds { latencies.add(latency) }
     outcomes.add(record.outcome.rawValue)
     timeline?.add(record.receivedAt, to: record.outcome.rawValue)
     statuses.add(record.sentResponse.status.map { String($0) })
@@ -64,7 +65,7 @@ package struct InboxStatistics: Sendable {
     writer.member("device_tokens", deviceTokens.count)
     writer.member("connections", connections.count)
     writer.member("payload_bytes", payloadBytes)
-    writer.objectMember("latency", writeLatency)
+    writer.objectMember("latency", latencies.write)
     writer.objectMember("outcome", outcomes.write)
     writer.objectMember("status", statuses.write)
     writer.objectMember("reason", reasons.write)
@@ -73,20 +74,63 @@ package struct InboxStatistics: Sendable {
     writer.objectMember("rule", rules.write)
     if let timeline { writer.objectMember("timeline", timeline.write) }
   }
+}
 
-  private func writeLatency(to writer: inout JSONWriter) {
-    let sorted = latencies.sorted()
+/// Latencies, of which percentiles are exact to 0.05 %.
+private struct Latencies: Sendable {
+  /// The number of latencies for each latency in nanoseconds, rounded down to twelve binary digits: some thousands.
+  private var counts: [Int64: Int] = [:]
+  private var count = 0
+  private var maximum: Int64 = 0
+
+  mutating func add(_ nanoseconds: Int64) {
+    // A latency that was imported may be negative.
+    let nanoseconds = max(0, nanoseconds)
+    let shift = max(0, Int64.bitWidth - nanoseconds.leadingZeroBitCount - 12)
+    counts[(nanoseconds >> shift) << shift, default: 0] += 1
+    count += 1
+    maximum = max(maximum, nanoseconds)
+  }
+
+  func write(to writer: inout JSONWriter) {
+    let sorted = counts.sorted { $0.key < $1.key }
     /// Returns the smallest latency that at least `share` percent of the latencies do not exceed.
     func percentile(_ share: Int) -> String? {
-      guard !sorted.isEmpty else { return nil }
-      return DurationFormat.text(.nanoseconds(sorted[max(0, (sorted.count * share + 99) / 100 - 1)]))
+      var rest = max(1, (count * share + 99) / 100)
+      let found = sorted.first { latency in
+        rest -= latency.value
+        return rest <= 0
+      }
+      return found.map { DurationFormat.text(.nanoseconds($0.key)) }
     }
-    writer.member("answered", sorted.count)
+    writer.member("answered", count)
     writer.member("median", percentile(50))
     writer.member("p90", percentile(90))
     writer.member("p99", percentile(99))
-    writer.member("max", percentile(100))
+    writer.member("max", count == 0 ? nil : DurationFormat.text(.nanoseconds(maximum)))
   }
+}
+
+/// The number of distinct values: exact up to a million of them, and then estimated from a sample of their hashes, with
+/// an error of some tenths of a percent.
+struct DistinctCount: Sendable {
+  private let limit: Int
+  private var sample: Set<Int> = []
+  /// Only hashes in which these bits are zero are in the sample.
+  private var mask = 0
+
+  init(limit: Int = 1_000_000) { self.limit = limit }
+
+  mutating func insert(hash: Int) {
+    guard hash & mask == 0 else { return }
+    sample.insert(hash)
+    while sample.count > limit {
+      mask = mask << 1 | 1
+      sample = sample.filter { [mask] in $0 & mask == 0 }
+    }
+  }
+
+  var count: Int { sample.count * (mask + 1) }
 }
 
 /// The number of records for each value of one field.
