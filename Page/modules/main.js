@@ -18,6 +18,7 @@ import { FindingsPanel } from "./panels/findings.js";
 import { OverviewPanel } from "./panels/overview.js";
 import { go, onChange, shown, start as startRoute, TABS } from "./route.js";
 import { showMessage } from "./copy.js";
+import { StoreState } from "./storestate.js";
 import * as theme from "./theme.js";
 
 api.takeToken();
@@ -146,3 +147,4 @@ groups.load();
 faults.load();
 readClock();
 connect.load();
+new StoreState().start().catch(() => {});

@@ -5,6 +5,7 @@ import urllib.parse
 
 import pytest
 
+from support import stores
 from support.server import wait_until
 
 
@@ -117,6 +118,26 @@ def test_a_server_that_is_gone_is_announced(start, open_page):
     banner.wait_for(state="hidden")
     view.live()
     view.complaints.clear()  # The browser logs each refused connection.
+
+
+@pytest.mark.parametrize(("policy", "consequence"), [
+    ("refuse", "pushes are answered 503"), ("drop", "pushes are answered and not kept")])
+def test_a_store_that_fails_is_announced(start, tmp_path, open_page, provider, device, policy, consequence):
+    place = tmp_path / "inbox.db"
+    server = start(*stores.flags(place, "--store-failure", policy))
+    one, view = provider(server), open_page(server).live()
+    banner = view.page.get_by_role("alert")
+    assert banner.count() == 0
+    with stores.exclusive_lock(place):
+        wait_until(lambda: one.alert(device, "Hello") and stores.status(server)["store"]["problem"],
+                   "the failure is detected", 20)
+        banner.get_by_text(consequence).wait_for()
+        assert "locked" in banner.inner_text()
+    banner.get_by_text("The store of the inbox fails").wait_for(state="hidden")
+    lost = stores.status(server)["store"]["lost"]
+    assert (banner.inner_text() if banner.count() else "") == (
+        f"Lost because the store failed: {lost} push{'es' if lost > 1 else ''}." if lost else "")
+    view.complaints.clear()  # The browser logs answers with 503.
 
 
 def test_relative_times_use_the_clock_of_the_server(start, open_page, provider, device):
