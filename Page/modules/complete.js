@@ -2,6 +2,7 @@
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count, tail } from "./format.js";
+import { newest } from "./newest.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
@@ -79,7 +80,7 @@ export class Completion {
   /** The values of a field that the inbox has, with their numbers. */
   async known(field) {
     if (COUNTED[field]) return Object.entries((await this.statistics())[COUNTED[field]].counts).map(([value, number]) => [value, count(number)]);
-    if (field === "finding") return [["*", "any"], ...(await get("/findings")).items.map((one) => [one.finding, count(one.count)])];
+    if (field === "finding") return [["*", "any"], ...(await get("/findings", await newest())).items.map((one) => [one.finding, count(one.count)])];
     if (field === "connection") return (await get("/connections")).items.slice(0, 50).map((one) => [one.id, one.state]);
     const of = { token: (row) => row.request?.device_token, device_token: (row) => row.request?.device_token, collapse: (row) => row.apns?.collapse_id,
       attempt: (row) => String(row.attempt), id: (row) => row.apns?.id }[field];
@@ -89,7 +90,7 @@ export class Completion {
   async statistics() {
     if (!this.counted || performance.now() - this.countedAt > STATISTICS_AGE) {
       this.countedAt = performance.now();
-      this.counted = get("/stats");
+      this.counted = newest().then((limits) => get("/stats", limits));
     }
     return this.counted;
   }

@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { h, replace, settled } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
+import { counted, newest } from "./newest.js";
 import { go, onChange, shown } from "./route.js";
 import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
@@ -43,10 +44,12 @@ export class Groups {
   }
 
   async count() {
+    const limits = await newest();
     const [stats, findings, found] = await Promise.all([
-      get("/stats"), get("/findings"), get("/pushes", { q: "finding:*", limit: 0 }),
+      get("/stats", limits), get("/findings", limits), get("/pushes", { q: "finding:*", limit: 0, ...limits }),
     ]);
-    this.counts = { all: stats.matched, findings: found.matched };
+    this.counted = counted(limits);
+    this.counts = { all: this.counted ? stats.total : stats.matched, findings: found.matched };
     for (const outcome of OUTCOMES) this.counts[outcome] = stats.outcome.counts[outcome] ?? 0;
     for (const { field, of } of FACETS) {
       this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
@@ -66,6 +69,7 @@ export class Groups {
         OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
         this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
+      this.counted && h("p", { class: "group-note quiet" }, `Below “All”: only ${this.counted}.`),
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
         this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));

@@ -169,6 +169,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/main.js", (const char[]) {
 #embed "../../Page/modules/main.js" suffix(, 0)
   }},
+  {"modules/newest.js", (const char[]) {
+#embed "../../Page/modules/newest.js" suffix(, 0)
+  }},
   {"modules/panels/clock.js", (const char[]) {
 #embed "../../Page/modules/panels/clock.js" suffix(, 0)
   }},
@@ -255,6 +258,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/splitter.js", (const char[]) {
 #embed "../../Page/modules/splitter.js" suffix(, 0)
+  }},
+  {"modules/storestate.js", (const char[]) {
+#embed "../../Page/modules/storestate.js" suffix(, 0)
   }},
   {"modules/summary.js", (const char[]) {
 #embed "../../Page/modules/summary.js" suffix(, 0)

@@ -6,6 +6,7 @@ import { copy } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { count, milliseconds } from "../format.js";
 import { icon } from "../icons.js";
+import { counted, newest } from "../newest.js";
 import { go } from "../route.js";
 import { visible } from "../visible.js";
 import { reproduction } from "./reproduction.js";
@@ -18,14 +19,18 @@ export class FindingsPanel {
     this.actions = actions;
     this.open = new Set(); // the kinds whose commands are shown
     this.list = h("div", { class: "finding-list" });
+    this.partial = h("p", { class: "quiet", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Findings" }, h("header", { class: "panel-head" }, h("h2", {}, "Findings")),
-      h("p", { class: "quiet" }, "What this provider does wrong, or will do wrong with APNs. Findings never change a response."), this.list);
+      h("p", { class: "quiet" }, "What this provider does wrong, or will do wrong with APNs. Findings never change a response."), this.partial, this.list);
     this.refresh = throttled(() => this.load(), 2000);
   }
 
   async load() {
     try {
-      const { items, timeline } = await get("/findings", { buckets: BUCKETS });
+      const limits = await newest();
+      const { items, timeline } = await get("/findings", { ...limits, buckets: BUCKETS });
+      this.partial.hidden = !counted(limits);
+      this.partial.textContent = counted(limits) ? `Only of ${counted(limits)}.` : "";
       const sorted = items.sort((a, b) => b.count - a.count || (a.finding < b.finding ? -1 : 1));
       const key = JSON.stringify(sorted);
       if (key === this.drawn) return;

@@ -4,6 +4,7 @@ import { ranking } from "../charts/ranking.js";
 import { TimeChart } from "../charts/timechart.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { count, latency } from "../format.js";
+import { counted, newest } from "../newest.js";
 import { go, shown } from "../route.js";
 import { filterOf, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
@@ -35,11 +36,12 @@ export class OverviewPanel {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     try {
-      const stats = await get("/stats", { ...filterOf(q), buckets: BUCKETS }, { signal });
+      const limits = await newest({ signal });
+      const stats = await get("/stats", { ...filterOf(q), ...limits, buckets: BUCKETS }, { signal });
       replace(this.notice);
       this.content.hidden = stats.matched === 0;
-      if (!stats.matched) replace(this.notice, this.empty(stats, q));
-      this.show(stats, q);
+      if (!stats.matched) replace(this.notice, this.empty(stats, q, counted(limits)));
+      this.show(stats, q, counted(limits));
     } catch (error) {
       if (error.name === "AbortError") return;
       this.content.hidden = true;
@@ -47,14 +49,16 @@ export class OverviewPanel {
     }
   }
 
-  empty(stats, q) {
-    return h("div", { class: "empty-panel" }, h("p", {}, q && stats.total ? "No pushes match the search." : "No pushes yet."),
-      q && stats.total ? button("Show all", () => go({ q: "" })) : button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
+  empty(stats, q, part) {
+    const isFiltered = stats.total > 0 && (q || part);
+    return h("div", { class: "empty-panel" }, h("p", {}, isFiltered ? `No ${part ?? "pushes"} match the search.` : "No pushes yet."),
+      isFiltered ? button("Show all", () => go({ q: "" })) : button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
   }
 
-  show(stats, q) {
-    this.scope.hidden = !q;
-    replace(this.scope, h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), button("Show all", () => go({ q: "" }), { class: "small" }));
+  show(stats, q, part) {
+    this.scope.hidden = !q && !part;
+    replace(this.scope, part && h("span", {}, `Only ${part}.`),
+      q && h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), q && button("Show all", () => go({ q: "" }), { class: "small" }));
     this.chart.draw(stats.timeline);
     const { median, p90, p99, max } = stats.latency;
     const share = stats.matched ? `${Math.round((stats.accepted / stats.matched) * 1000) / 10} %` : "–";

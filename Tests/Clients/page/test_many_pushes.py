@@ -133,3 +133,14 @@ def test_a_long_search_shows_how_far_it_is(start, open_page, provider, device, t
     assert len(set(shares)) >= 3 and shares == sorted(shares) and max(shares) <= 100
     view.page.get_by_text("1 of 13\u202f001 pushes").wait_for()
     assert not view.complaints
+
+
+def test_a_larger_inbox_counts_the_newest_pushes(start, open_page, tmp_path):
+    server = start("--max-records", "200000")
+    fill(server, NUMBER + 500, tmp_path)
+    view = open_page(server).live()
+    view.page.get_by_text("Below “All”: only pushes from #501 on.").wait_for(timeout=60_000)
+    assert view.page.locator(".group[data-group=all] .group-count").inner_text() == "100\N{NARROW NO-BREAK SPACE}500"
+    assert view.page.locator(".group[data-group=accepted] .group-count").inner_text() == "100\N{NARROW NO-BREAK SPACE}000"
+    view.page.get_by_role("button", name="Overview").click()
+    view.page.get_by_text("Only pushes from #501 on.").wait_for(timeout=60_000)
