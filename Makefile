@@ -67,7 +67,7 @@ run: build
 
 build:
 	@.ci/packages build
-	$(SWIFT) build $$(.ci/release-flags) --product apns-mock
+	flags=$$(.ci/release-flags) && $(SWIFT) build $$flags --product apns-mock
 
 test: lint test-swift test-libraries examples test-store test-clients
 
