@@ -19,12 +19,16 @@ package enum SortField: String, CaseIterable, Sendable {
 }
 
 extension InboxSnapshot {
+  /// The maximum number of records of a store to sort.
+  private static let maxSorted = 1_000_000
+
   /// Returns the `seq` of all selected records in the order of a field. Records without a value come last in both
   /// orders; among equal values the newest comes first.
   ///
   /// Uses up to 16 bytes for each record, and the distinct texts of the field. Suspends after at most 512 records.
   ///
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the selection exceeds the work limit, or has more than a million records of a store;
+  ///   `CancellationError` if the task was cancelled.
   package func sortedSeqs(
     of selection: Selection, by field: SortField, _ order: PageQuery.Order
   ) async throws -> [Int] {
@@ -35,6 +39,11 @@ extension InboxSnapshot {
       records.forEach(in: part) { record in
         keys.append((record.sortKey(field, &texts), record.seq))
         return true
+      }
+      guard records.stored == nil || keys.count <= Self.maxSorted else {
+        throw FilterError(
+          name: "sort", message: "more than a million pushes match, which is too many to sort",
+          hint: "Select fewer of them, for example with since:-1h.")
       }
       return true
     }

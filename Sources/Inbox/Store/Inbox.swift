@@ -301,8 +301,8 @@ package final class Inbox: Sendable {
   /// Removes the selected records like `remove(_:)`, but searches in slices and suspends between them.
   ///
   /// - Returns: The number of records removed.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
-  ///   In both cases no record is removed. `StoreUnavailable` if the store fails; then some may be.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; then no record is removed. `CancellationError` if the
+  ///   task was cancelled, `StoreUnavailable` if the store fails; then some may be removed from a store.
   package func removeInSlices(_ selection: Selection) async throws -> Int {
     try await removeInSlices(selection) { _ in }
   }
@@ -311,8 +311,8 @@ package final class Inbox: Sendable {
   /// pushes had never arrived. Searches in slices and suspends between them.
   ///
   /// - Returns: The number of records removed.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
-  ///   In both cases nothing is reset. `StoreUnavailable` if the store fails; then some records may be removed.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; then nothing is reset. `CancellationError` if the task
+  ///   was cancelled, `StoreUnavailable` if the store fails; then some records may be removed from a store.
   package func resetInSlices(_ selection: Selection) async throws -> Int {
     var pushes: Set<PushKey> = []
     let count = try await removeInSlices(selection) { record in
@@ -328,6 +328,7 @@ package final class Inbox: Sendable {
   }
 
   private func removeInSlices(_ selection: Selection, visit: (borrowing Record) -> Void) async throws -> Int {
+    var count = 0
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
@@ -336,28 +337,26 @@ package final class Inbox: Sendable {
         visit(record)
         return true
       }
+      // From a store in steps, so that pushes do not wait long for the database.
+      while writer != nil, seqs.count >= StoreBatch.removalLimit {
+        try removeFirst(StoreBatch.removalLimit, of: &seqs, count: &count)
+      }
       return true
     }
-    return try await removeInSteps(seqs)
+    try removeFirst(seqs.count, of: &seqs, count: &count)
+    return count
   }
 
-  /// Removes the records with these `seq` values, which must ascend: from a store in steps, so that pushes do not wait
-  /// long for the database.
-  ///
-  /// - Throws: `StoreUnavailable` if the store fails, possibly after some steps.
-  private func removeInSteps(_ seqs: [Int]) async throws -> Int {
-    guard writer != nil else { return try remove(seqs) }
-    var count = 0
-    for start in stride(from: 0, to: seqs.count, by: StoreBatch.removalLimit) {
-      do throws(StoreUnavailable) {
-        count += try remove(Array(seqs[start..<min(start + StoreBatch.removalLimit, seqs.count)]))
-      } catch {
-        throw StoreUnavailable(
-          problem: "\(count) of \(seqs.count) pushes are removed; repeat the request for the others: \(error.problem)")
-      }
-      await Task.yield()
+  /// Removes the records with the first of these `seq` values, which must ascend, and adds their number to `count`.
+  private func removeFirst(_ number: Int, of seqs: inout [Int], count: inout Int) throws(StoreUnavailable) {
+    do throws(StoreUnavailable) {
+      count += try remove(Array(seqs.prefix(number)))
+    } catch {
+      guard count > 0 else { throw error }
+      throw StoreUnavailable(
+        problem: "\(count) pushes are removed; repeat the request for the others: \(error.problem)")
     }
-    return count
+    seqs.removeFirst(number)
   }
 
   /// Records for the findings which party closed a connection. Only the first call for a connection has an effect.
