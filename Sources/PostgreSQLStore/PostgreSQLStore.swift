@@ -45,6 +45,10 @@ package final class PostgreSQLStore: RecordStore {
     /// Whether changes of other servers may have been missed.
     var hasGap = false
     var maintainedAt: ContinuousClock.Instant?
+    /// The newest ids of all servers.
+    var newestIDs: (connection: Int64, token: Int64) = (0, 0)
+    /// When the removal of rows to which no record refers was last complete.
+    var tidiedAt: ContinuousClock.Instant?
     /// Whether other servers use the schema.
     var hasOthers = true
   }
@@ -190,6 +194,7 @@ package final class PostgreSQLStore: RecordStore {
       }
       do {
         // Before the transaction, for which other servers wait. These rows remain if it fails.
+        former.ids.forgetOld(newest: former.newestIDs)
         let ids = try batch.appended.map { try former.ids.ids(of: $0, connection, clockOffset) }
         state.ids = former.ids
         let result = try write(batch, ids, connection, &state, waitingForOthers)
@@ -499,6 +504,7 @@ package final class PostgreSQLStore: RecordStore {
       OR kind = 'counts' AND sent_at < now() - interval '1 minute' \
       OR kind = 'reset' AND sent_at < now() - interval '1 day'
       """)
+    try removeUnreferenced(connection, &state)
     // The row of a server is removed when it ends.
     let isOfDead = "server NOT IN (SELECT id FROM server WHERE \(sharing.mayLive))"
     let dead = try connection.query(
@@ -519,6 +525,28 @@ package final class PostgreSQLStore: RecordStore {
       try messages.add("changed", seqs: (0..<ended.count).map { Int(ended.number($0, 0) ?? 0) }, connection)
       try connection.query("UPDATE contents SET last_message = $1", [String(messages.last)])
     }
+  }
+
+  /// Removes some connections and provider tokens to which no record refers any more, once a minute.
+  ///
+  /// No server refers to one after `WrittenIDs.lifetime` newer ones, so the records after the oldest one refer to none that is
+  /// older by more. Twice as many are kept, because a server may take some seconds to learn of newer ones.
+  private func removeUnreferenced(_ connection: Connection, _ state: inout WritingState) throws {
+    let newest = try connection.query(
+      "SELECT (SELECT last_value FROM connection_id_seq), (SELECT last_value FROM provider_token_id_seq)")
+    state.newestIDs = (newest.number(0, 0) ?? 0, newest.number(0, 1) ?? 0)
+    if let last = state.tidiedAt, .now - last < .seconds(60) { return }
+    var isComplete = true
+    for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
+      let removed = try connection.query(
+        """
+        DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) \
+        WHERE id < (SELECT \(column) FROM push ORDER BY seq LIMIT 1) - \(2 * WrittenIDs.lifetime) \
+        ORDER BY id LIMIT \(StoreBatch.removalLimit)) RETURNING 1
+        """)
+      if removed.count == StoreBatch.removalLimit { isComplete = false }
+    }
+    if isComplete { state.tidiedAt = .now }
   }
 
   // MARK: - Reading

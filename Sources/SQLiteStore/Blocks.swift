@@ -233,6 +233,22 @@ struct Removal {
     return last < seq
   }
 
+  /// Removes some connections and provider tokens to which no record refers any more.
+  ///
+  /// The writer refers only to the newest `WrittenIDs.capacity` of each, so the records after the oldest one refer to none
+  /// that is older by more.
+  func removeUnreferenced() throws {
+    for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
+      let statement = try db.cachedStatement(
+        sql: """
+          DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) \
+          WHERE id < (SELECT \(column) FROM push ORDER BY seq LIMIT 1) - \(WrittenIDs.capacity) \
+          ORDER BY id LIMIT \(StoreBatch.removalLimit))
+          """)
+      try statement.execute()
+    }
+  }
+
   private func remove(after: Int, through last: Int) throws {
     try db.execute(sql: "DELETE FROM push WHERE seq > ? AND seq <= ?", arguments: [after, last])
     try db.execute(sql: "DELETE FROM block WHERE first_seq <= ?", arguments: [last - Block.size + 1])

@@ -5,7 +5,7 @@ internal import Inbox
 /// The rows that the rows of `push` refer to, for the writer: what several records share is written once.
 struct WrittenIDs: Sendable {
   /// The maximum number of connections, and of provider tokens, that are remembered.
-  private static let capacity = 4096
+  static let capacity = 4096
 
   // The objects are kept alive, so that no other object gets the same identifier.
   private var connections: [ObjectIdentifier: (facts: ConnectionFacts, id: Int64)] = [:]

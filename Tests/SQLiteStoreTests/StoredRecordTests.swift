@@ -51,6 +51,22 @@ import Testing
     ),
   ]
 
+  /// More connections than the writer remembers, and one that is used all the time.
+  @Test func recordsKeepTheirConnectionWhenOlderOnesAreRemoved() async throws {
+    let stored = try StoredInbox(recent: 1, maxRecords: 50)
+    func connection(_ number: Int) -> ConnectionFacts {
+      guard number % 10 != 0 else { return Push.connection }
+      return ConnectionFacts(id: "c\(1000 + number)", listener: 0, client: "[::1]:5", sni: nil, tls: nil)
+    }
+    for first in stride(from: 1, through: 10_000, by: 100) {
+      stored.append((first..<first + 100).map { Push.record($0, connection: connection($0)) })
+      stored.writer.flush()
+    }
+    try stored.reopen()
+    let records = try await stored.inbox.records()
+    #expect(records.map(\.connection.id) == (9951...10_000).map { $0 % 10 == 0 ? "c17" : "c\(1000 + $0)" })
+  }
+
   /// COPY has no names of columns, so PostgreSQL relies on their order.
   @Test(arguments: records)
   func columnsAreWrittenInTheDocumentedOrder(name: String, record: Record) {

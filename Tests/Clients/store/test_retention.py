@@ -2,12 +2,15 @@
 too, and every response counts them.
 """
 
+import contextlib
 import secrets
+import sqlite3
 import time
 
 import pytest
 
 from support import stores
+from support.postgres import PostgresInbox
 from support.server import wait_until
 from support.wire import connect, push_headers
 
@@ -69,6 +72,32 @@ def test_the_count_of_evicted_pushes_persists(start, place):
     assert server.api("GET", "/pushes")["total"] == 15
     waited = server.command("wait", "topic:com.example.unused", "--count", "0", "--timeout", "0s", "--settle", "0s")
     assert waited.returncode == INCONCLUSIVE, waited
+
+
+def test_connections_and_tokens_of_removed_pushes_are_removed(start, place):
+    """Otherwise an inbox that lasts grows. The newest ones stay, because a server may still refer to them."""
+    flags = stores.flags(place, "--max-records", "10", memory_records=1)
+    server = start(*flags)
+    for _ in range(5):
+        push(server)
+    assert server.stop() == 0
+    # As if many connections and tokens had followed.
+    if isinstance(place, PostgresInbox):
+        place.execute("SELECT setval('connection_id_seq', 2000000), setval('provider_token_id_seq', 2000000)")
+    else:
+        with contextlib.closing(sqlite3.connect(place)) as db, db:
+            for table in ("connection", "provider_token"):
+                db.execute(f"INSERT INTO {table} (id) VALUES (2000000)")
+    server = start(*flags)
+    push(server, 20)
+    until_removed(server, place, list(range(16, 26)))
+    connections = [record["connection"] for record in server.pushes()]
+    assert server.stop() == 0
+    server = start(*flags)
+    for table in ("connection", "provider_token"):
+        rows = f"SELECT id FROM {table} WHERE id < 2000000"
+        wait_until(lambda: stores.pushes_view(place, rows) == [], lambda: stores.pushes_view(place, rows), 10)
+    assert [record["connection"] for record in server.pushes()] == connections and connections[0]["client"]
 
 
 def test_a_reset_sets_the_count_of_evicted_pushes_to_zero(start, place):
