@@ -108,6 +108,9 @@ extension MetricsRoutes {
       "apns_mock_store_waiting_records", .gauge, "Records that are not written to the store yet.",
       state.inbox.waitingRecords)
     text.family(
+      "apns_mock_store_lag_seconds", .gauge, "Age of the oldest push that is not written to the store yet.",
+      [.init(labels: [], value: String(Double(state.inbox.writingLag.nanoseconds) / 1e9))])
+    text.family(
       "apns_mock_store_lost_records", .counter, "Records lost because the store failed.", figures.lost)
     text.family(
       "apns_mock_store_refused_pushes", .counter, "Pushes answered 503 because the store failed.", figures.refused)

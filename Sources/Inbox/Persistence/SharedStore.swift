@@ -130,6 +130,12 @@ struct Outbox: Sendable {
   /// The number of records that are not written.
   var count: Int { waiting.count + beingWritten.count }
 
+  /// The oldest received record that is not written.
+  var oldest: Record? {
+    func isReceived(_ record: Record?) -> Bool { record.map { !$0.isImported } ?? false }
+    return (beingWritten.first(where: isReceived) ?? waiting.first(where: isReceived)) ?? nil
+  }
+
   /// Adds records, and numbers them provisionally. Leaves `records` empty.
   ///
   /// - Parameter isKept: Whether a record is kept. The others only have a number.

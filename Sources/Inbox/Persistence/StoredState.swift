@@ -225,6 +225,23 @@ extension Record {
 extension Inbox {
   /// The number of records that are not written to the store yet; 0 without one.
   package var waitingRecords: Int { state.withLockedValue(\.waitingRecords) }
+
+  /// The age of the oldest received push that is not written to the store yet; zero if all are, and without a store.
+  package var writingLag: Duration {
+    let arrivedAt = state.withLockedValue { state in
+      if let outbox = state.outbox { return outbox.oldest?.arrivedAt }
+      guard let stored = state.stored else { return nil }
+      var waiting = Selection.allKinds
+      waiting.after = stored.written
+      var arrivedAt: Int64?
+      state.records.forEach(in: waiting) { record in
+        if !record.isImported { arrivedAt = record.arrivedAt }
+        return arrivedAt == nil
+      }
+      return arrivedAt
+    }
+    return arrivedAt.map { .nanoseconds(max(0, MachineTime.nanoseconds - $0)) } ?? .zero
+  }
 }
 
 extension Inbox.State {

@@ -45,6 +45,8 @@ def test_the_failure_is_shown_everywhere(failure, start):
     push_once(server)
     assert readiness(server) == (200, {"status": "ready"})
     fail(server, failure)
+    waiting = stores.metric(server, "apns_mock_store_waiting_records")
+    assert (0 < stores.metric(server, "apns_mock_store_lag_seconds") < 60) == (waiting > 0), f"{waiting} wait"
     code, said = readiness(server)
     assert code == 503 and said["status"] != "ready" and failure.says in said["problem"]
     assert server.request("GET", "/livez").status == 200, "a restart would not repair the disk"
@@ -55,6 +57,7 @@ def test_the_failure_is_shown_everywhere(failure, start):
     assert stores.metric(server, "apns_mock_store_refused_pushes_total") == status["store"]["refused"] > 0
     recover(server, failure)
     assert stores.metric(server, "apns_mock_store_working") == 1
+    wait_until(lambda: stores.metric(server, "apns_mock_store_lag_seconds") == 0, "everything is written", 10)
     assert stores.metric(server, "apns_mock_store_lost_records_total") == 0
 
 
