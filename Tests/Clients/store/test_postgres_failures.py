@@ -28,6 +28,8 @@ from support.wire import connect, push_headers
 LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
 ROUNDS = 50 if LONG else 2
 
+GIVING_UP = 8  # seconds after which a server has given up a connection; it does after five
+
 pytestmark = pytest.mark.timeout(1_800 if LONG else 180)  # for slow machines; normally each takes seconds
 
 
@@ -211,6 +213,71 @@ def test_ended_sessions_are_no_loss(start, postgres):
             assert sorted(ids(server)) == sorted(acknowledged)
             # A new connection was enough.
             assert " fails" not in server.log()
+
+
+PAUSES = {
+    "before the commit": "TRIGGER pause BEFORE UPDATE ON contents",
+    "in the commit": "CONSTRAINT TRIGGER pause AFTER UPDATE ON contents DEFERRABLE INITIALLY DEFERRED",
+}
+
+
+@contextlib.contextmanager
+def pausing(inbox, when):
+    """Lets each transaction that writes pushes pause after it has copied them; yields a function that waits until one does."""
+    inbox.execute(f"""
+        CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NEW; END $$;
+        CREATE {PAUSES[when]} FOR EACH ROW EXECUTE FUNCTION pause()""")
+    query = "COMMIT" if when == "in the commit" else "UPDATE contents%"
+    try:
+        yield lambda: wait_until(lambda: inbox.postgres.rows(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?", query), f"it pauses {when}", 10)
+    finally:
+        inbox.execute("DROP FUNCTION pause() CASCADE")
+
+
+@pytest.mark.parametrize("when", PAUSES)
+def test_a_kill_between_copy_and_commit(binary, certs, start, inbox, when):
+    """What was not acknowledged is there once or not at all, and the other server continues."""
+    survivor = start(*stores.flags(inbox))
+    killed = Server(binary, certs, *stores.flags(inbox, "--durable", "answer"))
+    try:
+        before = [push_once(server)[1] for server in (killed, survivor)]
+        ids(survivor)
+        with pausing(inbox, when) as until_paused, connect(killed) as wire:
+            wire.open(push_headers(killed, "ab" * 32), stores.BODY)
+            until_paused()
+            killed.process.kill()
+        after = push_once(survivor)[1]
+        found = ids(survivor)
+    finally:
+        killed.kill()
+    assert found[:2] == before and found[-1] == after and len(found) == (4 if when == "in the commit" else 3)
+    assert len(survivor.pushes(device_token="ab" * 32)) == len(found) - 3
+
+
+@pytest.mark.parametrize("durable", ["soon", "answer"])
+def test_a_commit_without_an_answer_is_not_repeated(start, inbox, durable):
+    """The database has committed, and the connection is given up before that is known."""
+    with line(inbox.postgres.port) as way:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+        server = start("--store", url, "--durable", durable)
+        before = push_once(server)[1]
+        ids(server)
+        with connect(server) as wire:
+            with pausing(inbox, "in the commit") as until_paused:
+                stream = wire.open(push_headers(server, "ab" * 32), stores.BODY)
+                until_paused()
+                way.interrupt()
+                wait_until(lambda: len(stores.pushes_view(inbox)) == 2, "the database has committed", 10)
+            time.sleep(GIVING_UP)
+            assert readiness(server)[0] == 503
+            way.restore()
+            assert wire.response(stream).status == 200
+        wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+        after = push_once(server)[1]
+        found = ids(server)
+        assert (found[0], found[2:]) == (before, [after])
+        assert [row["apns_id"] for row in stores.pushes_view(inbox)] == found
 
 
 @contextlib.contextmanager
