@@ -45,8 +45,6 @@ package final class PostgreSQLStore: RecordStore {
     /// Whether changes of other servers may have been missed.
     var hasGap = false
     var maintainedAt: ContinuousClock.Instant?
-    /// The newest ids of all servers.
-    var newestIDs: (connection: Int64, token: Int64) = (0, 0)
     /// When the removal of rows to which no record refers was last complete.
     var tidiedAt: ContinuousClock.Instant?
     /// Whether other servers use the schema.
@@ -134,13 +132,15 @@ package final class PostgreSQLStore: RecordStore {
     var contents = StoredContents()
     /// Records up to this `seq` were removed because of a limit.
     var removedThrough = 0
+    /// The newest ids of all servers.
+    var newestIDs: (connection: Int64, token: Int64) = (0, 0)
   }
 
   private static func contents(_ connection: Connection, locked: Bool) throws(PostgreSQLError) -> ContentsRow {
     let rows = try connection.query(
       """
       SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, removed_through, \
-      seed FROM contents\(locked ? " FOR UPDATE" : "")
+      seed, (SELECT max(id) FROM connection), (SELECT max(id) FROM provider_token) FROM contents\(locked ? " FOR UPDATE" : "")
       """)
     guard rows.count == 1 else { throw .other("the table contents has \(rows.count) rows instead of one") }
     func number(_ column: Int) -> Int { Int(rows.number(0, column) ?? 0) }
@@ -155,6 +155,7 @@ package final class PostgreSQLStore: RecordStore {
     row.contents.lastMessage = number(7)
     row.removedThrough = number(8)
     row.contents.seed = rows.number(0, 9).map { UInt64(bitPattern: $0) }
+    row.newestIDs = (rows.number(0, 10) ?? 0, rows.number(0, 11) ?? 0)
     return row
   }
 
@@ -194,7 +195,6 @@ package final class PostgreSQLStore: RecordStore {
       }
       do {
         // Before the transaction, for which other servers wait. These rows remain if it fails.
-        former.ids.forgetOld(newest: former.newestIDs)
         let ids = try batch.appended.map { try former.ids.ids(of: $0, connection, clockOffset) }
         state.ids = former.ids
         let result = try write(batch, ids, connection, &state, waitingForOthers)
@@ -247,6 +247,15 @@ package final class PostgreSQLStore: RecordStore {
       for index in state.outdated.reversed() {
         batch.appended.remove(at: index)
         ids.remove(at: index)
+      }
+      let areOld = ids.contains { ids in
+        row.newestIDs.connection - ids.connection > WrittenIDs.lifetime
+          || row.newestIDs.token - (ids.token ?? .max) > WrittenIDs.lifetime
+      }
+      if areOld {
+        // Their rows may be removed. So long a server remembers only what it hardly uses.
+        state.ids = WrittenIDs()
+        ids = try batch.appended.map { try state.ids.ids(of: $0, connection, clockOffset) }
       }
       try append(batch.appended, ids, from: shared.firstSeq, connection)
       shared.contents.lastSeq += batch.appended.count
@@ -530,21 +539,32 @@ package final class PostgreSQLStore: RecordStore {
   /// Removes some connections and provider tokens to which no record refers any more, once a minute.
   ///
   /// No server refers to one after `WrittenIDs.lifetime` newer ones, so the records after the oldest one refer to none that is
-  /// older by more. Twice as many are kept, because a server may take some seconds to learn of newer ones.
+  /// older by more. Twice as many are kept, because newer ones may be inserted while a server waits to write a batch.
   private func removeUnreferenced(_ connection: Connection, _ state: inout WritingState) throws {
-    let newest = try connection.query(
-      "SELECT (SELECT last_value FROM connection_id_seq), (SELECT last_value FROM provider_token_id_seq)")
-    state.newestIDs = (newest.number(0, 0) ?? 0, newest.number(0, 1) ?? 0)
     if let last = state.tidiedAt, .now - last < .seconds(60) { return }
     var isComplete = true
-    for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
-      let removed = try connection.query(
-        """
-        DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) \
-        WHERE id < (SELECT \(column) FROM push ORDER BY seq LIMIT 1) - \(2 * WrittenIDs.lifetime) \
-        ORDER BY id LIMIT \(StoreBatch.removalLimit)) RETURNING 1
-        """)
-      if removed.count == StoreBatch.removalLimit { isComplete = false }
+    do {
+      try connection.transaction {
+        // Not longer: pushes wait for it. Removed records may be in the way until PostgreSQL has cleaned up.
+        try connection.run("SET LOCAL statement_timeout TO '500ms'")
+        for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
+          let oldest = """
+            SELECT \(column) FROM push WHERE seq > (SELECT greatest(emptied_through, removed_through) FROM contents) \
+            ORDER BY seq LIMIT 1
+            """
+          let removed = try connection.query(
+            """
+            DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) WHERE id < (CASE WHEN EXISTS (\(oldest)) \
+            THEN (\(oldest)) ELSE (SELECT max(id) FROM \(table)) END) - \(2 * WrittenIDs.lifetime) \
+            ORDER BY id LIMIT \(StoreBatch.removalLimit) FOR UPDATE SKIP LOCKED) RETURNING 1
+            """)
+          if removed.count == StoreBatch.removalLimit { isComplete = false }
+        }
+      }
+    } catch {
+      // Nothing depends on it, so the batch is written nevertheless.
+      guard !connection.isBroken else { throw error }
+      isComplete = true
     }
     if isComplete { state.tidiedAt = .now }
   }

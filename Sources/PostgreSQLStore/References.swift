@@ -11,19 +11,8 @@ struct WrittenIDs: Sendable {
   private var tokens: [ObjectIdentifier: (token: ProviderToken, id: Int64)] = [:]
   private var checks: [UInt64: Int64] = [:]
   private var names: Set<String> = []
-  /// The smallest id of a connection, and of a token, that is remembered.
-  private var first = (connection: Int64.max, token: Int64.max)
-
-  /// The number of ids, given to all servers, after which an id is not used again.
+  /// The number of newer ids, given to all servers, after which an id is not used again.
   static let lifetime: Int64 = 500_000
-
-  /// Forgets everything if other servers have inserted so many rows that the remembered ones count as old.
-  ///
-  /// - Parameter newest: The newest ids of all servers.
-  mutating func forgetOld(newest: (connection: Int64, token: Int64)) {
-    let age = max(newest.connection - first.connection, newest.token - first.token)
-    if age > Self.lifetime { self = WrittenIDs() }
-  }
 
   /// What a row of `push` refers to.
   typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)
@@ -57,11 +46,7 @@ struct WrittenIDs: Sendable {
         String(Int64(bitPattern: facts.identity)),
       ]
     ).number(0, 0)
-    if connections.count >= Self.capacity {
-      connections.removeAll()
-      first.connection = .max
-    }
-    first.connection = min(first.connection, id ?? 0)
+    if connections.count >= Self.capacity { connections.removeAll() }
     connections[ObjectIdentifier(facts)] = (facts, id ?? 0)
     return id ?? 0
   }
@@ -77,11 +62,7 @@ struct WrittenIDs: Sendable {
         String(Int64(bitPattern: token.identity)),
       ]
     ).number(0, 0)
-    if tokens.count >= Self.capacity {
-      tokens.removeAll()
-      first.token = .max
-    }
-    first.token = min(first.token, id ?? 0)
+    if tokens.count >= Self.capacity { tokens.removeAll() }
     tokens[ObjectIdentifier(token)] = (token, id ?? 0)
     return id ?? 0
   }

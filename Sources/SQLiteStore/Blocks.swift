@@ -241,9 +241,9 @@ struct Removal {
     for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
       let statement = try db.cachedStatement(
         sql: """
-          DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) \
-          WHERE id < (SELECT \(column) FROM push ORDER BY seq LIMIT 1) - \(WrittenIDs.capacity) \
-          ORDER BY id LIMIT \(StoreBatch.removalLimit))
+          DELETE FROM \(table) WHERE id IN (SELECT id FROM \(table) WHERE id < (CASE WHEN EXISTS (SELECT 1 FROM push) \
+          THEN (SELECT \(column) FROM push ORDER BY seq LIMIT 1) ELSE (SELECT max(id) FROM \(table)) END) \
+          - \(WrittenIDs.capacity) ORDER BY id LIMIT \(StoreBatch.removalLimit))
           """)
       try statement.execute()
     }

@@ -193,7 +193,9 @@ package final class SQLiteStore: RecordStore {
     result.evicted = try Removal(db).removeOldest(of: batch)
     let remainsHidden = try Removal(db).removeSome(through: contents.emptiedThrough)
     result.isIncomplete = remainsHidden || result.evicted.count >= StoreBatch.removalLimit
-    if remainsHidden || result.evicted.count > 0 { try Removal(db).removeUnreferenced() }
+    if remainsHidden || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
+      try Removal(db).removeUnreferenced()
+    }
     contents.count -= result.deleted.count + result.evicted.count
     contents.bytes -= result.deleted.bytes + result.evicted.bytes
     contents.evicted += result.evicted.count
