@@ -42,8 +42,8 @@ extension InboxSnapshot {
       }
       guard records.stored == nil || keys.count <= Self.maxSorted else {
         throw FilterError(
-          name: "sort", message: "more than a million pushes match, which is too many to sort",
-          hint: "Select fewer of them, for example with since:-1h.")
+          name: "sort", message: "more than a million pushes match, which is too many to sort or to list by number",
+          hint: "Select fewer of them, for example with since:-1h, or read pages of GET /api/v1/pushes.")
       }
       return true
     }

@@ -304,37 +304,12 @@ package final class Inbox: Sendable {
   /// - Throws: `FilterError` if the selection exceeds the work limit; then no record is removed. `CancellationError` if the
   ///   task was cancelled, `StoreUnavailable` if the store fails; then some may be removed from a store.
   package func removeInSlices(_ selection: Selection) async throws -> Int {
-    try await removeInSlices(selection) { _ in }
-  }
-
-  /// Removes the selected records, their attempt counts, and their part in the analysis for findings, as if these
-  /// pushes had never arrived. Searches in slices and suspends between them.
-  ///
-  /// - Returns: The number of records removed.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; then nothing is reset. `CancellationError` if the task
-  ///   was cancelled, `StoreUnavailable` if the store fails; then some records may be removed from a store.
-  package func resetInSlices(_ selection: Selection) async throws -> Int {
-    var pushes: Set<PushKey> = []
-    let count = try await removeInSlices(selection) { record in
-      pushes.insert(record.pushKey)
-      // A profile may count attempts by `apns-id`.
-      if let key = record.withID({ $0.map(PushKey.init(apnsID:)) }) { pushes.insert(key) }
-    }
-    attempts.remove(pushes)
-    // The analysis starts again without these records, because its state has no parts that belong to single pushes.
-    let rest = self.snapshot().records
-    analyzer.restart { rest.record($0) != nil }
-    return count
-  }
-
-  private func removeInSlices(_ selection: Selection, visit: (borrowing Record) -> Void) async throws -> Int {
     var count = 0
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
       snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
-        visit(record)
         return true
       }
       // From a store in steps, so that pushes do not wait long for the database.
@@ -347,8 +322,43 @@ package final class Inbox: Sendable {
     return count
   }
 
+  /// Removes the selected records, their attempt counts, and their part in the analysis for findings, as if these
+  /// pushes had never arrived. Searches in slices and suspends between them.
+  ///
+  /// - Returns: The number of records removed.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  ///   In both cases nothing is reset. `StoreUnavailable` if the store fails; then some records may be removed.
+  package func resetInSlices(_ selection: Selection) async throws -> Int {
+    var pushes: Set<PushKey> = []
+    var seqs: [Int] = []
+    let snapshot = snapshot()
+    // First all are found, because other servers that execute the same reset remove them too.
+    try await snapshot.forEachSlice(of: selection) { part in
+      snapshot.records.forEach(in: part) { record in
+        seqs.append(record.seq)
+        pushes.insert(record.pushKey)
+        // A profile may count attempts by `apns-id`.
+        if let key = record.withID({ $0.map(PushKey.init(apnsID:)) }) { pushes.insert(key) }
+        return true
+      }
+      return true
+    }
+    attempts.remove(pushes)
+    var count = 0
+    while !seqs.isEmpty {
+      try removeFirst(writer == nil ? seqs.count : StoreBatch.removalLimit, of: &seqs, count: &count)
+      await Task.yield()
+    }
+    // The analysis starts again without these records, because its state has no parts that belong to single pushes.
+    let rest = self.snapshot().records
+    analyzer.restart { rest.record($0) != nil }
+    return count
+  }
+
   /// Removes the records with the first of these `seq` values, which must ascend, and adds their number to `count`.
   private func removeFirst(_ number: Int, of seqs: inout [Int], count: inout Int) throws(StoreUnavailable) {
+    let number = min(number, seqs.count)
+    guard number > 0 else { return }
     do throws(StoreUnavailable) {
       count += try remove(Array(seqs.prefix(number)))
     } catch {
