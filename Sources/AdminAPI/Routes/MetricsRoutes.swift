@@ -83,7 +83,8 @@ struct MetricsRoutes: Sendable {
   }
 
   private func writeInbox(to text: inout MetricsText) {
-    let inbox = state.inbox.snapshot()
+    // Not the settled state, for which a slow store would make this wait.
+    let inbox = state.inbox.currentSnapshot()
     // Records without a `seq` are not part of a snapshot.
     let unwritten = state.inbox.writer?.store.isShared == true ? state.inbox.waitingRecords : 0
     text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count + unwritten)

@@ -48,13 +48,6 @@ struct Route: Sendable {
       needsStore: needsStore, isOfInbox: true, command: command)
   }
 
-  /// The same route, whose response should contain all pushes that servers have answered.
-  var ofInbox: Route {
-    var route = self
-    route.isOfInbox = true
-    return route
-  }
-
   /// The same route, whose response depends on all pushes that servers have answered.
   var onStore: Route {
     var route = self
@@ -123,7 +116,7 @@ package struct AdminRoutes: Sendable {
     commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
       api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
-      + MetricsRoutes(state: state, version: version).routes.map(\.ofInbox) + Self.staticRoutes(version)
+      + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     viewedFile = nil

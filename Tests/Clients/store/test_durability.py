@@ -219,6 +219,6 @@ def test_without_the_flag_pushes_are_stored_soon(start, place):
     assert time.monotonic() - began < 5
     status = stores.status(server)["store"]
     assert (status["durable"], status["records_written"], status["problem"]) == ("soon", 200, None)
-    assert stores.metric(server, "apns_mock_store_written_records_total") == 200
+    wait_until(lambda: stores.metric(server, "apns_mock_store_written_records_total") == 200, "they count as written", 10)
     assert stores.metric(server, "apns_mock_store_waiting_records") == 0
     assert stores.metric(server, "apns_mock_store_working") == 1

@@ -7,6 +7,7 @@ missing afterwards, and none is there twice.
 import contextlib
 import os
 import secrets
+import shutil
 import subprocess
 import threading
 import time
@@ -222,10 +223,10 @@ PAUSES = {
 
 
 @contextlib.contextmanager
-def pausing(inbox, when):
+def pausing(inbox, when, seconds=0.6):
     """Lets each transaction that writes pushes pause after it has copied them; yields a function that waits until one does."""
     inbox.execute(f"""
-        CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NEW; END $$;
+        CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END $$;
         CREATE {PAUSES[when]} FOR EACH ROW EXECUTE FUNCTION pause()""")
     query = "COMMIT" if when == "in the commit" else "UPDATE contents%"
     try:
@@ -278,6 +279,34 @@ def test_a_commit_without_an_answer_is_not_repeated(start, inbox, durable):
         found = ids(server)
         assert (found[0], found[2:]) == (before, [after])
         assert [row["apns_id"] for row in stores.pushes_view(inbox)] == found
+
+
+@pytest.mark.serial
+def test_memory_stays_flat_while_the_database_is_slower_than_the_load(start, inbox, tmp_path):
+    """Answers wait when 10,000 pushes wait to be written."""
+    if shutil.which("h2load") is None:
+        pytest.skip("no h2load on this machine, which makes the load: apt-get install nghttp2-client")
+    server = start(*stores.flags(inbox, memory_records=100))
+    if server.resident_bytes() is None:
+        pytest.skip("this system does not show the memory of a process")
+    body = tmp_path / "body"
+    body.write_bytes(stores.BODY + b" " * 3_000)
+    push_once(server)
+    before, sizes, waiting = server.resident_bytes(), [], []
+    with pausing(inbox, "before the commit", 0.3):
+        load = subprocess.Popen(
+            ["h2load", "-n", "100000", "-c", "8", "-m", "100", "-d", str(body), "-H", f"authorization: {server.bearer}",
+             "-H", "apns-topic: com.example.app", "-H", "apns-push-type: alert", f"{server.url}/3/device/{'ab12' * 16}"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        while load.poll() is None:
+            sizes.append(server.resident_bytes() - before)
+            waiting.append(stores.metric(server, "apns_mock_store_waiting_records"))
+            time.sleep(0.05)
+    report = load.stdout.read()
+    assert "100000 done, 100000 succeeded" in report and "100000 2xx" in report, report
+    assert 9_000 < max(waiting) < 12_000
+    # All pushes together would take 370 MiB.
+    assert max(sizes) < 120 * 2**20, f"{max(sizes) / 2**20:.0f} MiB"
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 /// Adds up the metrics of several servers, in the text format of Prometheus or OpenMetrics that `/metrics` returns.
 ///
-/// Counters, histograms and most gauges are added. `apns_mock_ready` is the minimum, so it is 1 only if all servers
-/// are ready; `apns_mock_faults_halted` and metrics that end in `_info` are the maximum; the start time is the earliest.
+/// Counters, histograms and most gauges are added. `apns_mock_ready` and `apns_mock_store_working` are the minimum, so they
+/// are 1 only if all servers and stores are; `apns_mock_faults_halted`, `apns_mock_store_lag_seconds` and metrics that end in
+/// `_info` are the maximum; the start time is the earliest.
 struct MetricsMerge {
   /// An error in the text of a server.
   struct Problem: Error, Equatable {
@@ -58,8 +59,8 @@ struct MetricsMerge {
     }
     families[family].values[name] =
       switch metric {
-      case "apns_mock_ready", "apns_mock_process_start_time_seconds": min(former, value)
-      case "apns_mock_faults_halted": max(former, value)
+      case "apns_mock_ready", "apns_mock_store_working", "apns_mock_process_start_time_seconds": min(former, value)
+      case "apns_mock_faults_halted", "apns_mock_store_lag_seconds": max(former, value)
       default: metric.hasSuffix("_info") ? max(former, value) : former + value
       }
   }
