@@ -3,8 +3,13 @@ URLs that it uses.
 """
 
 import concurrent.futures
+import os
 import re
+import shutil
 import socket
+import socketserver
+import struct
+import subprocess
 import threading
 import urllib.parse
 
@@ -12,6 +17,7 @@ import pytest
 
 from support import stores
 from support.postgres import ADMINISTRATOR, GUARDED, PASSWORD
+from support.refusals import refusal, run_serve
 from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
@@ -98,6 +104,59 @@ def test_an_unknown_user(serve, postgres):
 
 def test_a_missing_database(serve, postgres):
     assert_helpful(serve("--store", postgres.url(database="no_such_database")), "no_such_database", "create")
+
+
+def test_a_database_with_another_encoding(serve, postgres):
+    postgres.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' OWNER apns_mock", user=ADMINISTRATOR)
+    assert_helpful(serve("--store", postgres.url(database="latin")), "LATIN1", "create one with createdb --encoding UTF8")
+
+
+class OldPostgres(socketserver.BaseRequestHandler):
+    """Answers a client as PostgreSQL 13 does, with success to each command."""
+
+    def handle(self):
+        for number in iter(self.begin, 196608):  # requests for encryption, until one for version 3 of the protocol
+            assert number in (80877103, 80877104)
+            self.request.sendall(b"N")
+        self.send(b"R", struct.pack("!I", 0))
+        self.send(b"S", b"server_version\x0013.22\x00")
+        self.send(b"Z", b"I")
+        while kind := self.request.recv(1):
+            self.body()
+            if kind in b"QS":  # a simple query, or the end of others
+                self.send(b"C", b"SET\x00")
+                self.send(b"Z", b"I")
+
+    def begin(self):
+        return struct.unpack("!I", self.body()[:4])[0]
+
+    def body(self):
+        return self.request.recv(struct.unpack("!I", self.request.recv(4, socket.MSG_WAITALL))[0] - 4, socket.MSG_WAITALL)
+
+    def send(self, kind, body):
+        self.request.sendall(kind + struct.pack("!I", len(body) + 4) + body)
+
+
+def test_an_old_postgresql(serve):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), OldPostgres) as old:
+        threading.Thread(target=old.serve_forever, daemon=True).start()
+        try:
+            assert_helpful(serve("--store", f"postgres://me@127.0.0.1:{old.server_address[1]}/inbox"), "PostgreSQL 13 is too old")
+        finally:
+            old.shutdown()
+
+
+def test_a_machine_without_libpq(binary, certs, tmp_path, inbox):
+    """The program runs without this library, and says what is missing when it is needed."""
+    if os.geteuid() != 0 or not shutil.which("unshare") or not shutil.which("ldconfig"):
+        pytest.skip("hiding a library is for root on Linux")
+    listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    (library,) = re.findall(r"libpq\.so\.5 .*=> (/\S+)", listed)
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"', library]
+    if subprocess.run([*hidden, "true"], capture_output=True).returncode != 0:
+        pytest.skip("mounting is for root, and not even for root everywhere")
+    done = run_serve(binary, certs, tmp_path, *stores.flags(inbox), prefix=hidden)
+    assert "libpq" in refusal(done) and "apt-get install libpq5" in refusal(done)
 
 
 def test_a_schema_that_the_user_may_not_create(serve, postgres):

@@ -8,11 +8,13 @@ from support.server import clean_environment, privilege_drop, wait_until
 USAGE = 2
 
 
-def run_serve(binary, certs, folder, *flags):
-    """Runs `serve` as an ordinary user until it ends. It must not become ready. `folder`: a temporary one."""
+def run_serve(binary, certs, folder, *flags, prefix=()):
+    """Runs `serve` as an ordinary user until it ends. It must not become ready. `folder`: a temporary one; `prefix`: a command
+    that runs it.
+    """
     ports, log = folder / "ports.json", folder / "log"
     with open(log, "wb") as stderr, subprocess.Popen(
-        [*privilege_drop(), str(binary), "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", str(certs),
+        [*prefix, *privilege_drop(), str(binary), "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", str(certs),
          "--port-file", str(ports), *map(str, flags)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, env=clean_environment(),
             cwd=folder) as process:
