@@ -164,6 +164,36 @@ def test_resets_while_both_are_written_to(balanced):
     assert all(server.api("GET", "/pushes")["complete"] for server in pair)
 
 
+def test_a_clock_move_while_both_are_written_to(balanced):
+    """After the clock was moved, both servers judge each push by the new time."""
+    pair, port = balanced
+    over, judged = threading.Event(), []  # [(when it was sent, when it was answered, the status)]
+
+    def provide():
+        with connect(pair[0], port=port) as wire:
+            while not over.is_set():
+                sent = time.monotonic()
+                status = wire.push(push_headers(pair[0], secrets.token_hex(32))).status
+                judged.append((sent, time.monotonic(), status))
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        providers = [pool.submit(provide) for _ in range(4)]
+        try:
+            wait_until(lambda: len(judged) > 200 or any(one.done() for one in providers), "pushes are answered")
+            begun = time.monotonic()
+            pair[0].api("POST", "/clock/advance", {"by": "2h"})
+            moved, count = time.monotonic(), len(judged)
+            wait_until(lambda: len(judged) > count + 200 or any(one.done() for one in providers), "more pushes are answered")
+        finally:
+            over.set()
+        for one in providers:
+            one.result(30)
+    assert {status for _, answered, status in judged if answered < begun} == {200}
+    assert {status for sent, _, status in judged if sent > moved} == {403}, "the provider token has expired"
+    for server in pair:
+        assert stores.metric(server, "apns_mock_store_written_records_total") > 50, "the balancer uses both"
+
+
 def test_a_client_that_reconnects_continues_on_the_other_server(balanced, device):
     """A push that is repeated on a new connection is its next attempt, wherever that connection leads."""
     pair, port = balanced
