@@ -17,7 +17,7 @@ import uuid
 import pytest
 
 from support import stores
-from support.balancer import balancer
+from support.balancer import balancer, documented_balancer, line
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import Closed, connect, push_headers
 
@@ -192,6 +192,34 @@ def test_a_clock_move_while_both_are_written_to(balanced):
     assert {status for sent, _, status in judged if sent > moved} == {403}, "the provider token has expired"
     for server in pair:
         assert stores.metric(server, "apns_mock_store_written_records_total") > 50, "the balancer uses both"
+
+
+def test_the_documented_health_check(start, inbox):
+    """A server that cannot use its store gets no connections, until it can."""
+    with line(inbox.postgres.port) as way:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+        first, second = start("--store", url), start(*stores.flags(inbox))
+        with documented_balancer(first, second) as port:
+
+            def statuses(count=10):
+                found = []
+                for _ in range(count):
+                    with connect(first, port=port) as wire:
+                        found.append(wire.push(push_headers(first, secrets.token_hex(32))).status)
+                return found
+
+            assert set(statuses()) == {200}
+            assert stores.metric(first, "apns_mock_connections_opened_total") > 0
+            way.interrupt()
+            wait_until(lambda: first.request("GET", "/readyz").status == 503, "the failure is detected", 10)
+            wait_until(lambda: set(statuses()) == {200}, "the server is out of service", 30)
+            assert set(statuses(30)) == {200}
+            way.restore()
+            wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 15)
+            opened = stores.metric(first, "apns_mock_connections_opened_total")
+            wait_until(lambda: statuses() and stores.metric(first, "apns_mock_connections_opened_total") > opened,
+                       "the server is in service again", 30)
+        assert first.stop() == 0, "everything is written"
 
 
 def test_a_client_that_reconnects_continues_on_the_other_server(balanced, device):

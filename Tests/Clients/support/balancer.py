@@ -3,11 +3,14 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+
+from support.documents import PAGES
 
 PACKAGE = "haproxy is not on this machine: apt-get install haproxy"
 
@@ -63,14 +66,33 @@ def line(port):
 
 
 @contextlib.contextmanager
+def documented_balancer(first, second):
+    """Distributes connections over two servers with the configuration of the documentation; yields its port."""
+    text = (PAGES / "SharedInbox.md").read_text()
+    configuration = re.search(r"^```\n(listen apns\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    for address, server in (("10.0.0.1", first), ("10.0.0.2", second)):
+        line = f"{address}:2197 check port 8197"
+        assert line in configuration
+        configuration = configuration.replace(line, f"127.0.0.1:{server.port} check port {server.admin_port}")
+    assert "bind :2197" in configuration
+    with _haproxy_with(lambda listener: configuration.replace("bind :2197", f"bind fd@{listener}")) as (port, _):
+        yield port
+
+
 def _haproxy(ports):
     """Distributes connections over ports of 127.0.0.1; yields its own port, and its process."""
+    return _haproxy_with(lambda listener: CONFIGURATION.format(listener=listener) + "".join(
+        f"  server mock{number} 127.0.0.1:{port}\n" for number, port in enumerate(ports)))
+
+
+@contextlib.contextmanager
+def _haproxy_with(configuration_for):
+    """Runs haproxy with the configuration for the descriptor of a listener; yields its port, and its process."""
     with tempfile.TemporaryDirectory(prefix="apns-mock-test-") as folder, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         configuration = pathlib.Path(folder) / "haproxy.cfg"
-        configuration.write_text(CONFIGURATION.format(listener=listener.fileno()) + "".join(
-            f"  server mock{number} 127.0.0.1:{port}\n" for number, port in enumerate(ports)))
+        configuration.write_text(configuration_for(listener.fileno()))
         setpriv = shutil.which("setpriv")
         # On Linux it ends with this process.
         prefix = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
