@@ -17,7 +17,7 @@ import uuid
 import pytest
 
 from support import stores
-from support.balancer import balancer, documented_balancer, line
+from support.balancer import balancer, documented_balancer, proxy_to
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import Closed, connect, push_headers
 
@@ -196,8 +196,8 @@ def test_a_clock_move_while_both_are_written_to(balanced):
 
 def test_the_documented_health_check(start, inbox):
     """A server that cannot use its store gets no connections, until it can."""
-    with line(inbox.postgres.port) as way:
-        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+    with proxy_to(inbox.postgres.port) as proxy:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{proxy.port}/")
         first, second = start("--store", url), start(*stores.flags(inbox))
         with documented_balancer(first, second) as port:
 
@@ -210,11 +210,11 @@ def test_the_documented_health_check(start, inbox):
 
             assert set(statuses()) == {200}
             assert stores.metric(first, "apns_mock_connections_opened_total") > 0
-            way.interrupt()
+            proxy.interrupt()
             wait_until(lambda: first.request("GET", "/readyz").status == 503, "the failure is detected", 10)
             wait_until(lambda: set(statuses()) == {200}, "the server is out of service", 30)
             assert set(statuses(30)) == {200}
-            way.restore()
+            proxy.restore()
             wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 15)
             opened = stores.metric(first, "apns_mock_connections_opened_total")
             wait_until(lambda: statuses() and stores.metric(first, "apns_mock_connections_opened_total") > opened,

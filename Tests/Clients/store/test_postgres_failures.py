@@ -15,7 +15,7 @@ import time
 import pytest
 
 from support import stores
-from support.balancer import line
+from support.balancer import proxy_to
 from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
 from support.event_stream import events
 from support.failing_stores import (
@@ -179,17 +179,17 @@ def test_events_of_the_other_server_continue_after_a_failure(start, any_outage):
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_a_reset_holds_for_a_server_that_does_not_reach_the_database(start, inbox, durable):
     """Pushes that it has answered, or that wait for their answers, do not appear after the reset."""
-    with line(inbox.postgres.port) as way:
-        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+    with proxy_to(inbox.postgres.port) as proxy:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{proxy.port}/")
         cut_off = start("--store", url, "--durable", durable)
         other = start(*stores.flags(inbox))
         with connect(cut_off) as wire:
             assert wire.push(push_headers(cut_off, secrets.token_hex(32)), stores.BODY).status == 200
-            way.interrupt()
+            proxy.interrupt()
             streams = [wire.open(push_headers(cut_off, secrets.token_hex(32)), stores.BODY) for _ in range(20)]
             wait_until(lambda: readiness(cut_off)[0] == 503, "the failure is detected", DETECTION)
             wait_until(lambda: other.request("POST", "/api/v1/reset", {}).status == 200, "the server counts as dead", 30)
-            way.restore()
+            proxy.restore()
             answers = [wire.response(stream).status for stream in streams]
         assert 200 in answers, "some were accepted before the reset"
         wait_until(lambda: readiness(cut_off)[0] == 200, "the server is ready again", 15)
@@ -259,8 +259,8 @@ def test_a_kill_between_copy_and_commit(binary, certs, start, inbox, when):
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_a_commit_without_an_answer_is_not_repeated(start, inbox, durable):
     """The database has committed, and the connection is given up before that is known."""
-    with line(inbox.postgres.port) as way:
-        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{way.port}/")
+    with proxy_to(inbox.postgres.port) as proxy:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{proxy.port}/")
         server = start("--store", url, "--durable", durable)
         before = push_once(server)[1]
         ids(server)
@@ -268,11 +268,11 @@ def test_a_commit_without_an_answer_is_not_repeated(start, inbox, durable):
             with pausing(inbox, "in the commit") as until_paused:
                 stream = wire.open(push_headers(server, "ab" * 32), stores.BODY)
                 until_paused()
-                way.interrupt()
+                proxy.interrupt()
                 wait_until(lambda: len(stores.pushes_view(inbox)) == 2, "the database has committed", 10)
             time.sleep(GIVING_UP)
             assert readiness(server)[0] == 503
-            way.restore()
+            proxy.restore()
             assert wire.response(stream).status == 200
         wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
         after = push_once(server)[1]

@@ -1,4 +1,4 @@
-"""A TCP load balancer in front of several servers, and a connection to a database that can be interrupted."""
+"""A TCP load balancer in front of several servers, and a TCP proxy to a database that can be interrupted."""
 
 import contextlib
 import os
@@ -44,8 +44,8 @@ def balancer(*servers):
         yield port
 
 
-class Line:
-    """The way to another port of 127.0.0.1, which can be interrupted: then nothing arrives, and nothing is lost."""
+class Proxy:
+    """A TCP proxy to another port of 127.0.0.1. While it is interrupted, nothing arrives, and nothing is lost."""
 
     def __init__(self, port, process):
         self.port = port
@@ -59,10 +59,10 @@ class Line:
 
 
 @contextlib.contextmanager
-def line(port):
-    """Yields a `Line` to a port."""
+def proxy_to(port):
+    """Yields a `Proxy` to a port."""
     with _haproxy([port]) as found:
-        yield Line(*found)
+        yield Proxy(*found)
 
 
 @contextlib.contextmanager
@@ -71,9 +71,9 @@ def documented_balancer(first, second):
     text = (PAGES / "SharedInbox.md").read_text()
     configuration = re.search(r"^```\n(listen apns\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
     for address, server in (("10.0.0.1", first), ("10.0.0.2", second)):
-        line = f"{address}:2197 check port 8197"
-        assert line in configuration
-        configuration = configuration.replace(line, f"127.0.0.1:{server.port} check port {server.admin_port}")
+        documented = f"{address}:2197 check port 8197"
+        assert documented in configuration
+        configuration = configuration.replace(documented, f"127.0.0.1:{server.port} check port {server.admin_port}")
     assert "bind :2197" in configuration
     with _haproxy_with(lambda listener: configuration.replace("bind :2197", f"bind fd@{listener}")) as (port, _):
         yield port
