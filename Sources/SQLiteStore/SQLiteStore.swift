@@ -67,6 +67,7 @@ package final class SQLiteStore: RecordStore {
       references = NIOLockedValueBox(ReferenceCache())
       writing.withLockedValue { $0.block = openBlock ?? OpenBlock() }
     } catch {
+      lock.discard()
       throw SQLiteStoreError(error, path: path)
     }
   }

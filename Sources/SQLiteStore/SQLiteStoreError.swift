@@ -53,22 +53,43 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
 
 /// A lock that keeps a second server from using a file. The system releases it when the process ends.
 final class FileLock: Sendable {
+  private let file: String
   private let descriptor: Int32
+  /// Whether the file of the lock was missing.
+  private let isNew: Bool
 
   init(path: String) throws(SQLiteStoreError) {
     // A link to the file must not have a lock of its own.
     let resolved = realpath(path, nil)
     defer { free(resolved) }
-    let file = (resolved.map { String(cString: $0) } ?? path) + ".lock"
-    descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      close(descriptor)
-      throw .inUse(path: path)
+    file = (resolved.map { String(cString: $0) } ?? path) + ".lock"
+    var attempts = 0
+    while true {
+      attempts += 1
+      var opened = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+      let isNew = opened >= 0
+      if !isNew, errno == EEXIST { opened = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644) }
+      guard opened >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+      guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+        let problem = errno
+        close(opened)
+        throw problem == EWOULDBLOCK ? .inUse(path: path) : .other(path: path, String(cString: strerror(problem)))
+      }
+      // Another server may have removed the file between the two calls. Some file systems do not show that it is the same.
+      var (locked, named) = (stat(), stat())
+      let isSame = fstat(opened, &locked) == 0 && stat(file, &named) == 0 && locked.st_ino == named.st_ino
+      if isSame || attempts == 3 {
+        (descriptor, self.isNew) = (opened, isNew)
+        return
+      }
+      close(opened)
     }
   }
 
   func release() { flock(descriptor, LOCK_UN) }
+
+  /// Removes the file of the lock if it was missing before, because the store is not opened.
+  func discard() { if isNew { unlink(file) } }
 
   deinit { close(descriptor) }
 }

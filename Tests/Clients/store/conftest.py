@@ -84,7 +84,7 @@ def serve(binary, certs, tmp_path_factory):
 
 @pytest.fixture
 def refused(serve):
-    """`refused(path, *says)`: the file is refused, and it does not change, and nothing is beside it but files for locks."""
+    """`refused(path, *says)`: the file is refused, and it does not change, and nothing is beside it but SQLite's files."""
     def check(path, *says):
         before = path.read_bytes()
         names = {one.name for one in path.parent.iterdir()}
@@ -93,7 +93,7 @@ def refused(serve):
         assert all(words in message for words in says), message
         assert path.read_bytes() == before
         new = {one.name for one in path.parent.iterdir()} - names
-        assert new <= {path.name + suffix for suffix in (".lock", "-wal", "-shm")}, new
+        assert new <= {path.name + suffix for suffix in ("-wal", "-shm")}, new
         assert path.name + "-wal" not in new or (path.parent / (path.name + "-wal")).stat().st_size == 0
 
     return check
