@@ -197,6 +197,14 @@ final class SharedRequests: Sendable {
     try await settle(isRequired: true)
   }
 
+  /// The response to a request whose changes could not be written.
+  private static func unwritten(_ error: StoreUnavailable) -> Problem {
+    Problem(
+      status: .serviceUnavailable, detail: "the change is made, but the store does not have it yet: \(error.problem)",
+      hint: "See GET /api/v1/status. Other servers find the change as soon as the store works.",
+      headers: [.retryAfter: "1"])
+  }
+
   private func execute(_ command: StoreCommand, _ responder: some HTTPResponder<AdminContext>, _ logger: Logger) async {
     var response: Response
     do {
@@ -213,26 +221,20 @@ final class SharedRequests: Sendable {
     }
     server.endRequest()
     newest.withLockedValue { $0 = command.number }
-    do {
-      try await writer.settleChanges()
-    } catch {
-      logger.error("the changes of request \(command.number) to all servers are not written: \(error.problem)")
-      if response.status.kind == .successful {
-        response =
-          Problem(
-            status: .serviceUnavailable,
-            detail: "the change is made, but the store does not have it yet: \(error.problem)",
-            hint: "See GET /api/v1/status. Other servers find the change as soon as the store works.",
-            headers: [.retryAfter: "1"]
-          ).response
+    // At the start, no server waits for this one.
+    if state.withLockedValue(\.hasStarted) {
+      do {
+        try await writer.settleChanges()
+      } catch {
+        logger.error("the changes of request \(command.number) to all servers are not written: \(error.problem)")
+        if response.status.kind == .successful { response = Self.unwritten(error).response }
       }
-    }
-    do {
-      if state.withLockedValue(\.hasStarted) {
+      do {
         try await writer.blocking { [writer] in try writer.store.confirm(command.number) }
+      } catch {
+        logger.error(
+          "request \(command.number) of a server that shares the store cannot be confirmed: \(error.problem)")
       }
-    } catch {
-      logger.error("request \(command.number) of a server that shares the store cannot be confirmed: \(error.problem)")
     }
     guard command.isOwn else { return }
     let waiting = state.withLockedValue { state -> CheckedContinuation<Response, Never>? in
