@@ -19,7 +19,8 @@ export class FaultsPanel {
     this.clock = new ClockCard(onClock);
     this.profiles = [];
     this.picker = h("select", { id: "profile-picker", on: { change: () => this.pick(this.picker.value) } });
-    this.duration = h("select", { id: "profile-duration", on: { change: () => this.pick(this.picker.value) } },
+    // Without a profile, it applies to the one that is chosen next.
+    this.duration = h("select", { id: "profile-duration", on: { change: () => this.picker.value !== "healthy" && this.pick(this.picker.value) } },
       DURATIONS.map(([ttl, name]) => h("option", { value: ttl }, name)));
     this.head = h("div", { class: "card" });
     this.parameters = h("div", { class: "card", hidden: true });
@@ -30,12 +31,19 @@ export class FaultsPanel {
       h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.parameters, this.rules, this.added, this.explanation,
       new RuleForm({ ...actions, reload: () => this.load() }).element, this.clock.element);
     this.refresh = throttled(() => this.load(), 700);
+    this.changes = Promise.resolve();
+    // The number of the newest request for the state, and of the one that is shown.
+    this.requested = 0;
+    this.shown = 0;
   }
 
   async load() {
+    const number = (this.requested += 1);
     try {
       const [profile, rules] = await Promise.all([get("/profile"), get("/rules"), this.element.isConnected && this.clock.load()]);
       if (!this.profiles.length) this.profiles = (await get("/profiles")).items;
+      if (number < this.shown) return;
+      this.shown = number;
       this.show(profile, rules.items);
       this.onChange(profile, rules.items);
     } catch (error) {
@@ -61,12 +69,12 @@ export class FaultsPanel {
       this.picker.value = profile.name;
     }
     const pauseButton = profile.halted
-      ? button("Resume faults", () => this.change(post("/faults/resume"), "Faults resumed"), { class: "primary" })
-      : button("Pause faults", () => this.change(post("/faults/halt"), "Faults paused"), { class: "danger" });
+      ? button("Resume faults", () => this.change(() => post("/faults/resume"), "Faults resumed"), { class: "primary" })
+      : button("Pause faults", () => this.change(() => post("/faults/halt"), "Faults paused"), { class: "danger" });
     const children = [
       h("div", { class: "field-row" }, h("label", { for: "profile-picker" }, "Profile"), this.picker,
         h("label", { for: "profile-duration", class: "visually-hidden" }, "Duration"), this.duration, pauseButton,
-        profile.name !== "healthy" && button("Off", () => this.change(remove("/profile"), "The profile is off"))),
+        profile.name !== "healthy" && button("Off", () => this.change(() => remove("/profile"), "The profile is off"))),
       h("p", {}, visible(profile.summary ?? "")),
       h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends in ", countdown(profile.ends_in)] : "",
         profile.halted ? " · paused: the profile, rules and magic device tokens have no effect" : ""),
@@ -97,7 +105,7 @@ export class FaultsPanel {
     this.added.hidden = !rules.length;
     replace(this.added, h("h3", {}, "Added rules"), table("Added rules", ["Rule", "Evaluated", "Fired", "Ends", ""], rules.map((rule) => [
       h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in ? ["in ", countdown(rule.ends_in)] : "never",
-      [this.why(rule), " ", button("Remove", () => this.change(remove(`/rules/${encodeURIComponent(rule.name)}`), `Removed ${rule.name}`), { class: "small", "aria-label": `Remove ${rule.name}` })],
+      [this.why(rule), " ", button("Remove", () => this.change(() => remove(`/rules/${encodeURIComponent(rule.name)}`), `Removed ${rule.name}`), { class: "small", "aria-label": `Remove ${rule.name}` })],
     ])));
   }
 
@@ -114,13 +122,14 @@ export class FaultsPanel {
   pick(name) {
     const params = name === this.name ? { params: this.params } : {};
     const ttl = this.duration.value && name !== "healthy" ? { ttl: this.duration.value } : {};
-    this.change(put("/profile", { name, ...params, ...ttl }), `${name} is active`);
+    this.change(() => put("/profile", { name, ...params, ...ttl }), `${name} is active`);
   }
 
-  change(done, message) {
+  /** Sends a change after the earlier ones, which may otherwise arrive later. */
+  change(send, message) {
     this.picker.blur();
     this.duration.blur();
-    done.then(() => showMessage(message), showError).then(() => this.load());
+    this.changes = this.changes.then(send).then(() => showMessage(message), showError).then(() => this.load());
   }
 }
 

@@ -3,6 +3,7 @@ paused.
 """
 
 import threading
+import time
 
 import pytest
 
@@ -213,6 +214,27 @@ def test_a_profile_with_a_ttl_counts_down_and_its_rules_are_explained(start, ope
     provider(server).alert(device, "Looked at")
     view.page.get_by_role("button", name="Why did flaky fire or not").click()
     view.page.locator(".code", has_text="evaluated").wait_for()
+
+
+def test_the_last_chosen_profile_is_active(start, open_page):
+    """Although the request for the first one takes longer."""
+    server = start()
+    view = open_page(server, "/?view=faults").live()
+    view.page.evaluate("""() => {
+        const send = window.fetch;
+        let isFirst = true;
+        window.fetch = async (url, options) => {
+            const isDelayed = isFirst && options?.method === "PUT";
+            if (isDelayed) { isFirst = false; await new Promise((resolve) => setTimeout(resolve, 700)); }
+            return send(url, options);
+        };
+    }""")
+    picker = view.page.get_by_label("Profile", exact=True)
+    picker.select_option("flaky-503")
+    picker.select_option("chaos-mix")
+    view.page.locator("#bar .bar-profile", has_text="chaos-mix").wait_for()
+    time.sleep(1)
+    assert server.api("GET", "/profile")["name"] == "chaos-mix" == picker.input_value()
 
 
 def test_devices_show_their_screens_and_can_be_unregistered(start, open_page, provider, device):

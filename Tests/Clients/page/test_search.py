@@ -89,6 +89,7 @@ def test_completion_after_a_quoted_condition(furnished, open_page):
     view.page.get_by_role("combobox", name=FIELD).click()
     view.page.keyboard.type('text:"a b" outc')
     view.page.locator(".completion-option", has_text="outcome").first.wait_for()
+    view.complaints.clear()  # A slow writer's unfinished condition is an invalid search, and the browser logs the 400.
 
 
 def test_completion_by_keyboard(furnished, open_page):
