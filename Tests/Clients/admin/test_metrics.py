@@ -115,6 +115,7 @@ def test_counters_never_decrease(start, device):
             if not sample.name.startswith("apns_mock_store_")}  # a store always has something to do
 
     busy(server, device)
+    server.pushes()  # waits until a store has evicted what exceeds the limit
     before = counters()
     assert value(server, "apns_mock_inbox_evicted_records_total") == 5
     assert server.api("POST", "/reset", {name: True for name in (
@@ -123,6 +124,7 @@ def test_counters_never_decrease(start, device):
     after = counters()
     assert before == after
     push(server, device, 4)
+    server.pushes()
     later = counters()
     assert later.keys() >= before.keys() and all(later[name] >= before[name] for name in before)
     assert value(server, "apns_mock_pushes_total", outcome="accepted") == 7
