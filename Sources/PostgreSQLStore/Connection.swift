@@ -40,7 +40,8 @@ final class Connection: @unchecked Sendable {
     try run(
       """
       SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
-      SET idle_in_transaction_session_timeout TO '2s'; SET lock_timeout TO '4s'; SET jit TO off
+      SET default_transaction_isolation TO 'read committed'; SET idle_in_transaction_session_timeout TO '2s'; \
+      SET lock_timeout TO '4s'; SET jit TO off
       """)
     try setTimeout()
   }

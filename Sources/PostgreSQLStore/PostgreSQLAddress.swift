@@ -55,6 +55,22 @@ package struct PostgreSQLAddress: Sendable, Equatable {
     place = Self.withoutPassword(start) + Self.query(shown + (schema == "apns_mock" ? [] : ["schema=\(schema)"]))
   }
 
+  /// Returns a text that may be meant as a URL, for people: without anything before the host but its scheme, and without
+  /// passwords among its parameters.
+  package static func withoutSecrets(_ text: String) -> String {
+    let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    var shown = parts[0]
+    // A password may contain the other delimiters.
+    if let at = text.lastIndex(of: "@"), let colon = text[..<at].firstIndex(of: ":") {
+      shown = text[...colon] + "//…" + text[at...].split(separator: "?", maxSplits: 1)[0]
+    }
+    let parameters = parts.dropFirst().joined().split(separator: "&").map { parameter in
+      guard let name = parameter.split(separator: "=").first, name.hasSuffix("password") else { return parameter }
+      return name + "=…"
+    }
+    return shown + query(parameters)
+  }
+
   private static func query(_ parameters: [Substring]) -> String {
     parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&")
   }

@@ -6,6 +6,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
   case unreachable(String)
   /// The user or the password is wrong, or the user lacks a right.
   case forbidden(String)
+  /// The database has no connection to spare.
+  case full(String)
   /// There is no such database.
   case missingDatabase(String)
   /// The URL is invalid.
@@ -36,14 +38,19 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     case "28P01", "28000", "42501": self = .forbidden(text)
     // The database ends, or is not ready yet.
     case "57P01", "57P02", "57P03": self = .unreachable(text)
+    case "53300": self = .full(text)
     case "3D000": self = .missingDatabase(text)
     case nil
     where text.contains("invalid")
       && (text.contains("URI") || text.contains("connection option") || text.contains("port")):
       self = .invalidURL(text)
     case nil
+    where message.contains("too many clients") || message.contains("too many connections")
+      || message.contains("connection slots"):
+      self = .full(text)
+    case nil
     where message.contains("password") || message.contains("authentication") || message.contains("pg_hba.conf")
-      || message.contains("role \""):
+      || message.contains("role \"") || message.contains("permission denied"):
       self = .forbidden(text)
     case nil where message.contains("database \"") && message.contains("does not exist"): self = .missingDatabase(text)
     case nil: self = .unreachable(text)
@@ -58,6 +65,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     case .unreachable(let text):
       "\(text): check that PostgreSQL runs, and the host and port in the URL"
     case .forbidden(let text): "\(text): check the user and the password in the URL, and the rights of the user"
+    case .full(let text):
+      "\(text): set max_connections of PostgreSQL to more than ten for each server, or stop what else uses it"
     case .missingDatabase(let text): "\(text): create it with createdb, or correct the URL"
     case .invalidURL(let text): "\(text): the URL has the form \(PostgreSQLAddress.allowed)"
     case .encoding(let encoding):

@@ -44,6 +44,8 @@ package final class PostgreSQLStore: RecordStore {
     var hasLostConnection = false
     /// Whether changes of other servers may have been missed.
     var hasGap = false
+    /// Whether records of other servers are being read.
+    var isReadingRecords = false
     var maintainedAt: ContinuousClock.Instant?
     /// When the removal of rows to which no record refers was last complete.
     var tidiedAt: ContinuousClock.Instant?
@@ -195,7 +197,7 @@ package final class PostgreSQLStore: RecordStore {
       }
       do {
         // Before the transaction, for which other servers wait. These rows remain if it fails.
-        let ids = try batch.appended.map { try former.ids.ids(of: $0, connection, clockOffset) }
+        let ids = try former.ids.ids(of: batch.appended, connection, clockOffset) { waitingForOthers(false) }
         state.ids = former.ids
         let result = try write(batch, ids, connection, &state, waitingForOthers)
         state.isUnsure = false
@@ -208,6 +210,8 @@ package final class PostgreSQLStore: RecordStore {
           former.connection = nil
         }
         if case PostgreSQLError.commitUnknown = error { (former.isUnsure, former.outdated) = (true, state.outdated) }
+        // If that takes too long, it would take too long again: queries read them.
+        if state.isReadingRecords { former.hasGap = true }
         throw error
       }
     }
@@ -255,9 +259,9 @@ package final class PostgreSQLStore: RecordStore {
       if areOld {
         // Their rows may be removed. So long a server remembers only what it hardly uses.
         state.ids = WrittenIDs()
-        ids = try batch.appended.map { try state.ids.ids(of: $0, connection, clockOffset) }
+        ids = try state.ids.ids(of: batch.appended, connection, clockOffset)
       }
-      try append(batch.appended, ids, from: shared.firstSeq, connection)
+      try append(batch.appended, ids, from: shared.firstSeq, connection) { waitingForOthers(false) }
       shared.contents.lastSeq += batch.appended.count
       shared.contents.count += batch.appended.count
       for index in batch.appended.indices { shared.contents.bytes += batch.appended[index].storedSize }
@@ -308,10 +312,12 @@ package final class PostgreSQLStore: RecordStore {
     changes.hasGap =
       state.hasGap || contents.lastSeq < state.lastSeq || contents.lastSeq - state.lastSeq > recentRecords
     if !changes.hasGap, contents.lastSeq > state.lastSeq {
+      state.isReadingRecords = true
       changes.appended = try records(
         of: connection.query(
           "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
           [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection, &state.references)
+      state.isReadingRecords = false
     }
     if contents.lastMessage > state.lastMessage {
       try readMessages(through: contents.lastMessage, connection, &changes, &state)
@@ -360,8 +366,11 @@ package final class PostgreSQLStore: RecordStore {
         ["{\(changed.joined(separator: ","))}"]), connection, &state.references)
   }
 
+  /// Writes new records.
+  ///
+  /// - Parameter progress: Is called when the database has received a part of them.
   private func append(
-    _ records: [Record], _ ids: [WrittenIDs.IDs], from first: Int, _ connection: Connection
+    _ records: [Record], _ ids: [WrittenIDs.IDs], from first: Int, _ connection: Connection, _ progress: () -> Void
   ) throws {
     guard !records.isEmpty else { return }
     try connection.copy("COPY push (\(CopyRows.columns)) FROM STDIN (FORMAT binary)") { send in
@@ -373,6 +382,7 @@ package final class PostgreSQLStore: RecordStore {
         records[index].write(to: &rows, connection: ids.connection, token: ids.token, checks: ids.checks)
         guard rows.bytes.count >= 1 << 18 else { continue }
         try send(rows.bytes)
+        progress()
         rows.removeSent()
       }
       rows.end()

@@ -17,54 +17,88 @@ struct WrittenIDs: Sendable {
   /// What a row of `push` refers to.
   typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)
 
-  /// Returns the ids of what a record refers to.
+  /// Returns the ids of what records refer to. Inserts the rows that are missing, many with one command.
   ///
-  /// - Parameter clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers
-  ///   understand.
+  /// - Parameters:
+  ///   - clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
+  ///   - progress: Is called when the database has executed a command.
   mutating func ids(
-    of record: Record, _ database: Connection, _ clockOffset: Int64
-  ) throws(PostgreSQLError) -> IDs {
-    let verdict = record.verdict
-    let connection = try id(of: record.connection, database, clockOffset)
-    let token: Int64? = if let token = verdict?.token { try id(of: token, database) } else { nil }
-    let checks: Int64? = if let verdict { try id(of: verdict, database) } else { nil }
-    return (connection, token, checks)
-  }
-
-  private mutating func id(
-    of facts: ConnectionFacts, _ database: Connection, _ clockOffset: Int64
-  ) throws(PostgreSQLError) -> Int64 {
-    if let known = connections[ObjectIdentifier(facts)] { return known.id }
-    let id = try database.query(
-      """
-      INSERT INTO connection (name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity) \
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
-      """,
+    of records: [Record], _ database: Connection, _ clockOffset: Int64, _ progress: () -> Void = {}
+  ) throws(PostgreSQLError) -> [IDs] {
+    // Not later, because those of this batch are needed.
+    if connections.count >= Self.capacity { connections.removeAll() }
+    if tokens.count >= Self.capacity { tokens.removeAll() }
+    var newConnections: [ObjectIdentifier: ConnectionFacts] = [:]
+    var newTokens: [ObjectIdentifier: ProviderToken] = [:]
+    for index in records.indices {
+      let facts = records[index].connection
+      if connections[ObjectIdentifier(facts)] == nil { newConnections[ObjectIdentifier(facts)] = facts }
+      guard let token = records[index].verdict?.token, tokens[ObjectIdentifier(token)] == nil else { continue }
+      newTokens[ObjectIdentifier(token)] = token
+    }
+    try Self.insert(
+      Array(newConnections.values), into: "connection",
+      "name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity", database, progress
+    ) { facts in
       [
         facts.id, String(facts.listener), facts.environment.rawValue, facts.client, facts.sni, facts.tls,
-        facts.http.rawValue, facts.certificate?.json, String(facts.openedAt + clockOffset),
+        facts.http.rawValue, facts.certificate?.json, String(facts.openedAt &+ clockOffset),
         String(Int64(bitPattern: facts.identity)),
       ]
-    ).number(0, 0)
-    if connections.count >= Self.capacity { connections.removeAll() }
-    connections[ObjectIdentifier(facts)] = (facts, id ?? 0)
-    return id ?? 0
-  }
-
-  private mutating func id(of token: ProviderToken, _ database: Connection) throws(PostgreSQLError) -> Int64 {
-    if let known = tokens[ObjectIdentifier(token)] { return known.id }
-    let id = try database.query(
-      """
-      INSERT INTO provider_token (key_id, team_id, issued_at, signature, identity) VALUES ($1, $2, $3, $4, $5) RETURNING id
-      """,
+    } didInsert: { facts, id in
+      connections[ObjectIdentifier(facts)] = (facts, id)
+    }
+    try Self.insert(
+      Array(newTokens.values), into: "provider_token", "key_id, team_id, issued_at, signature, identity", database,
+      progress
+    ) { token in
       [
         token.keyID, token.teamID, token.issuedAt.map { String($0) }, token.signature.rawValue,
         String(Int64(bitPattern: token.identity)),
       ]
-    ).number(0, 0)
-    if tokens.count >= Self.capacity { tokens.removeAll() }
-    tokens[ObjectIdentifier(token)] = (token, id ?? 0)
-    return id ?? 0
+    } didInsert: { token, id in
+      tokens[ObjectIdentifier(token)] = (token, id)
+    }
+    var result: [IDs] = []
+    result.reserveCapacity(records.count)
+    for index in records.indices {
+      let verdict = records[index].verdict
+      let checks: Int64? = if let verdict { try id(of: verdict, database) } else { nil }
+      result.append(
+        (
+          connections[ObjectIdentifier(records[index].connection)]?.id ?? 0,
+          verdict?.token.flatMap { tokens[ObjectIdentifier($0)]?.id }, checks
+        ))
+    }
+    return result
+  }
+
+  /// The maximum number of rows that one command inserts.
+  private static let insertLimit = 500
+
+  /// Inserts a row for each object. The ids are taken first: the order in which an INSERT returns them is not guaranteed.
+  private static func insert<Object>(
+    _ objects: [Object], into table: String, _ columns: String, _ database: Connection, _ progress: () -> Void,
+    values: (Object) -> [String?], didInsert: (Object, Int64) -> Void
+  ) throws(PostgreSQLError) {
+    for start in stride(from: 0, to: objects.count, by: insertLimit) {
+      let part = objects[start..<min(start + insertLimit, objects.count)]
+      let found = try database.query(
+        "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2::bigint)",
+        [table, String(part.count)])
+      progress()
+      let ids = (0..<found.count).map { found.number($0, 0) ?? 0 }
+      var rows: [String] = []
+      var parameters: [String?] = []
+      for (id, object) in zip(ids, part) {
+        let row = [String(id)] + values(object)
+        rows.append("(\((1...row.count).map { "$\(parameters.count + $0)" }.joined(separator: ", ")))")
+        parameters += row
+      }
+      try database.query("INSERT INTO \(table) (id, \(columns)) VALUES \(rows.joined(separator: ", "))", parameters)
+      progress()
+      for (id, object) in zip(ids, part) { didInsert(object, id) }
+    }
   }
 
   private mutating func id(of verdict: Verdict, _ database: Connection) throws(PostgreSQLError) -> Int64 {
@@ -115,7 +149,7 @@ extension ConnectionFacts {
       id: text(0) ?? "", listener: Int(number(1) ?? 0),
       environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
       http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: (number(8) ?? 0) - clockOffset,
+      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: (number(8) ?? 0) &- clockOffset,
       identity: UInt64(bitPattern: number(9) ?? id))
   }
 }

@@ -33,7 +33,8 @@ struct CopyRows: RowWriter {
     let number =
       switch column {
       case .seq: Int64(seq)
-      case .arrivedAt: number + clockOffset
+      // An imported record may have any time.
+      case .arrivedAt: number &+ clockOffset
       default: number
       }
     // Together, because this is what most columns contain.
@@ -100,7 +101,7 @@ struct ResultRow: RowReader {
 
   func number(_ column: RecordColumn) -> Int64? {
     let number = rows.number(index, column.rawValue)
-    return column == .arrivedAt ? number.map { $0 - clockOffset } : number
+    return column == .arrivedAt ? number.map { $0 &- clockOffset } : number
   }
 
   func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {

@@ -59,9 +59,16 @@ final class FileLock: Sendable {
   private let isNew: Bool
 
   init(path: String) throws(SQLiteStoreError) {
-    // A link to the file must not have a lock of its own.
-    let resolved = realpath(path, nil)
+    // A link to the file must not have a lock of its own, also if the file is still missing.
+    var resolved = realpath(path, nil)
     defer { free(resolved) }
+    var link = stat()
+    if resolved == nil, lstat(path, &link) == 0 {
+      let created = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+      guard created >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+      close(created)
+      resolved = realpath(path, nil)
+    }
     file = (resolved.map { String(cString: $0) } ?? path) + ".lock"
     var attempts = 0
     while true {

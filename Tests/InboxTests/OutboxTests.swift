@@ -33,6 +33,23 @@ struct OutboxTests {
     #expect(outbox.count == 0)
   }
 
+  /// A batch has a few megabytes, so that a slow network transmits it in time.
+  @Test func largePushesAreWrittenInSmallerBatches() {
+    var outbox = Outbox()
+    let record = PushFixture { $0.body = Array(repeating: 0x20, count: 4096) }.record
+    var records = Array(repeating: record, count: 4096)
+    _ = outbox.append(&records)
+    let (first, _, isPartial) = outbox.take(limit: 4096)
+    #expect(isPartial && first.reduce(0) { $0 + $1.storedSize } - 4 << 20 < record.storedSize)
+    #expect(first.count > 500)
+    var seq = 1 + outbox.didWrite(from: 1).records.count
+    while outbox.count > 0 {
+      _ = outbox.take(limit: 4096)
+      seq += outbox.didWrite(from: seq).records.count
+    }
+    #expect(seq == 4097)
+  }
+
   @Test func outdatedRecordsHaveNoSeq() {
     var outbox = Outbox()
     var records = pushes(4, outcome: .pending)

@@ -105,6 +105,30 @@ import Testing
     try writer.stop()
   }
 
+  /// A push that is removed while it is being written, and that is then lost, is not counted.
+  @Test func countsNoPushThatWasRemovedAndLost() async throws {
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
+    inbox.append(Push.record(1))
+    try await Self.wait { store.written == [1] }
+    Self.stop(store.disk)
+    store.fails = true
+    for number in 2...4 { inbox.append(Push.record(number)) }
+    // It counts as failing when it has not answered for some time, so the batch was taken.
+    try await Self.wait { writer.figures.problem != nil }
+    var third = Selection.allKinds
+    (third.after, third.before) = (2, 4)
+    // It cannot be confirmed while the store fails.
+    inbox.remove(third)
+    store.disk.signal()
+    try await Self.wait { writer.figures.lost == 2 }
+    #expect(inbox.snapshot().count == 1)
+    store.fails = false
+    try await Self.wait { writer.figures.problem == nil }
+    #expect(inbox.snapshot().count == 1)
+    try writer.stop()
+  }
+
   /// While the database does not answer, the memory of pushes that will be dropped is limited.
   @Test func dropsAtOnceWhatIsTooMuch() async throws {
     let store = FailingStore()

@@ -175,7 +175,7 @@ package final class RecordWriter: Sendable {
   }
 
   /// Notes the number of a new connection, so that it is not used again after a restart.
-  package func didOpen(connection number: Int) { newestConnection.store(number, ordering: .relaxed) }
+  package func didOpen(connection number: Int) { newestConnection.max(number, ordering: .relaxed) }
 
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
@@ -649,7 +649,7 @@ package final class RecordWriter: Sendable {
   private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
     let count = inbox.state.withLockedValue { state in
       if store.isShared {
-        state.stored?.didLose(batch)
+        state.stored?.didLose(shared: batch)
         let lost = state.outbox?.didLose(unkept: batch.unkept) ?? 0
         state.outbox?.commands.insert(contentsOf: batch.commands, at: 0)
         state.outbox?.ended.insert(contentsOf: batch.ended, at: 0)
@@ -663,7 +663,7 @@ package final class RecordWriter: Sendable {
         lost.lastSeq = record.seq
       }
       _ = state.records.remove(batch.appended.map(\.seq))
-      state.stored?.didLose(batch, lost)
+      state.stored?.didLose(own: batch)
       state.evict(lost)
       hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
       return lost.count

@@ -92,6 +92,9 @@ struct Outbox: Sendable {
   private static let base = 1 << 52
   /// The maximum number of records whose provisional number is remembered after they are written.
   private static let capacity = 1 << 20
+  /// The size of the records of a batch, in bytes, after which it gets no more: a slow network transmits them within the time
+  /// that the database has to execute a command.
+  private static let batchBytes = 4 << 20
   /// The maximum number of ends of connections to announce.
   private static let endedLimit = 16_384
 
@@ -153,11 +156,17 @@ struct Outbox: Sendable {
 
   /// Takes records for a batch.
   ///
+  /// - Parameter limit: The maximum number of records.
   /// - Returns: The records, the number of those that are not kept, and whether more remain.
   mutating func take(limit: Int) -> (records: [Record], unkept: Int, isPartial: Bool) {
-    let isPartial = waiting.count > limit
-    beingWritten = isPartial ? Array(waiting.prefix(limit)) : waiting
-    if isPartial { waiting.removeFirst(limit) } else { waiting = [] }
+    var (size, bytes) = (0, 0)
+    while size < min(waiting.count, limit), bytes < Self.batchBytes {
+      bytes += waiting[size]?.storedSize ?? 0
+      size += 1
+    }
+    let isPartial = waiting.count > size
+    beingWritten = isPartial ? Array(waiting.prefix(size)) : waiting
+    if isPartial { waiting.removeFirst(size) } else { waiting = [] }
     let records = beingWritten.compactMap(\.self)
     defer { lost = 0 }
     return (records, beingWritten.count - records.count + lost, isPartial)

@@ -136,7 +136,7 @@ struct StoredState: Sendable {
   }
 
   /// Notes that a batch of a shared store was given up: its new records are lost. Its other changes remain to be made.
-  mutating func didLose(_ batch: borrowing StoreBatch) {
+  mutating func didLose(shared batch: borrowing StoreBatch) {
     changed.merge(beingWritten) { newer, _ in newer }
     deleted = batch.deleted + deleted
     if batch.isEmptied { requestEmptying(reset: batch.reset) }
@@ -193,17 +193,24 @@ struct StoredState: Sendable {
   }
 
   /// Notes that a batch was given up: its new records are lost. Its other changes remain to be made.
-  mutating func didLose(_ batch: borrowing StoreBatch, _ lost: RemovedRecords) {
+  mutating func didLose(own batch: borrowing StoreBatch) {
     written = max(written, batch.contents.lastSeq)
+    // After the inbox was emptied in the meantime, the batch does not count any more.
     if emptiedThrough < batch.contents.lastSeq {
       changed.merge(beingWritten) { newer, _ in newer }
-      for record in batch.appended { changed[record.seq] = nil }
-      deleted = batch.deleted + deleted
+      // Those that were removed in the meantime too: the store has no row of them to remove.
+      var lost: Set<Int> = []
+      for record in batch.appended {
+        changed[record.seq] = nil
+        lost.insert(record.seq)
+        count -= 1
+        bytes -= record.storedSize
+      }
+      deleted = batch.deleted + deleted.filter { !lost.contains($0) }
     }
     isEmptied = isEmptied || batch.isEmptied
     beingWritten = [:]
     beingDeleted = false
-    didRemove(lost)
   }
 
   private mutating func didRemove(_ removed: RemovedRecords) {

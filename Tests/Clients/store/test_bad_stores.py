@@ -191,6 +191,16 @@ def test_a_second_server_on_a_link_to_the_same_file(serve, start, path):
     assert "stop it" in message
 
 
+def test_a_second_server_on_a_link_to_a_file_that_was_missing(serve, start, path):
+    link = path.parent / "link.db"
+    link.symlink_to(path)
+    server = start(*stores.flags(link))
+    stores.load(server, 10)
+    for name in (link, path):
+        assert "stop it" in serve(*stores.flags(name))
+    assert len(stores.seqs(server)) == 10
+
+
 def test_the_file_of_a_killed_server_is_free(binary, certs, start, path):
     former = Server(binary, certs, *stores.flags(path))
     stores.load(former, 10)

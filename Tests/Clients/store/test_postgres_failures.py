@@ -15,7 +15,7 @@ import time
 import pytest
 
 from support import stores
-from support.balancer import proxy_to
+from support.balancer import proxy_to, slow_proxy_to
 from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
 from support.event_stream import events
 from support.failing_stores import (
@@ -278,6 +278,33 @@ def test_a_commit_without_an_answer_is_not_repeated(start, inbox):
         found = ids(server)
         assert (found[0], found[2:]) == (before, [after])
         assert [row["apns_id"] for row in stores.pushes_view(inbox)] == found
+
+
+def test_many_connections_at_once_are_no_failure(start, inbox):
+    """Each of them is a row too, and each command takes ten milliseconds."""
+    with slow_proxy_to(inbox.postgres.port, 0.005) as port, contextlib.ExitStack() as connections:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{port}/")
+        server = start("--store", url)
+        wires = [connections.enter_context(connect(server)) for _ in range(300)]
+        for wire in wires:
+            wire.open(push_headers(server, secrets.token_hex(32)), stores.BODY)
+        assert {wire.response(1).status for wire in wires} == {200}
+        assert len(ids(server)) == 300
+        assert " fails" not in server.log()
+
+
+def test_two_servers_with_another_isolation_level(start, inbox):
+    """A role or a database may have a default that lets transactions fail that wait for each other."""
+    url = inbox.url(options="-c default_transaction_isolation=serializable")
+    pair = [start("--store", url, "--durable", "answer") for _ in range(2)]
+    threads = [threading.Thread(target=stores.load, args=(server, 2_000)) for server in pair]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for server in pair:
+        assert server.api("GET", "/pushes", limit=1)["total"] == 4_000
+        assert " fails" not in server.log()
 
 
 @pytest.mark.serial

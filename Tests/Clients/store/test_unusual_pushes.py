@@ -1,5 +1,6 @@
 """Pushes with unusual contents are kept, whatever the database can compare, index or store in a text."""
 
+import json
 import secrets
 
 import pytest
@@ -36,6 +37,19 @@ def server(start, place):
 def test_header_fields(server, field, value):
     device, _ = send(server, **{field: value})
     assert_kept(server, device)
+
+
+@pytest.mark.parametrize("year", ["0000", "1700", "2263", "2300", "9999"])
+def test_imported_times(server, year):
+    """A time far from now exceeds the range of a 64-bit number of nanoseconds."""
+    device, _ = send(server)
+    exported = json.loads(server.request("GET", "/api/v1/export").body)
+    record = {**exported, "received_at": f"{year}-01-01T00:00:00.000Z"}
+    body = json.dumps(record).encode()
+    answer = server.request("POST", "/api/v1/import", body, headers={"content-type": "application/x-ndjson"})
+    assert answer.status == 200, answer.body
+    assert_kept(server)
+    assert [record["received_at"][:4] for record in server.pushes(device_token=device)][1:] == [year]
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\xff" * 100, b'"\\u0000"', b'{"a":"\\ud800"}', LONG.encode()],

@@ -1,5 +1,7 @@
 """A TCP load balancer in front of several servers, and a TCP proxy to a database that can be interrupted."""
 
+import asyncio
+import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -9,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
 from support.documents import PAGES
 
@@ -63,6 +66,43 @@ def proxy_to(port):
     """Yields a `Proxy` to a port."""
     with _haproxy([port]) as found:
         yield Proxy(*found)
+
+
+@contextlib.contextmanager
+def slow_proxy_to(far_port, delay):
+    """Yields the port of a TCP proxy to a port of 127.0.0.1 over which all data arrives so many seconds later."""
+    async def forward(reader, writer):
+        try:
+            while data := await reader.read(1 << 16):
+                await asyncio.sleep(delay)
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    async def accept(reader, writer):
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", far_port)
+        await asyncio.gather(forward(reader, far_writer), forward(far_reader, writer))
+
+    async def run():
+        stopped = asyncio.Event()
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        started.set_result((server.sockets[0].getsockname()[1], asyncio.get_running_loop(), stopped))
+        await stopped.wait()
+        server.close()
+
+    started = concurrent.futures.Future()
+    # In the end, `asyncio.run` ends what is still open.
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    port, loop, stopped = started.result(10)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
 
 
 @contextlib.contextmanager
