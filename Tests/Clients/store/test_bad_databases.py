@@ -53,8 +53,14 @@ def test_an_invalid_url(serve, value, says):
     assert "--store" in message and says in message.replace(f'"{value}"', ""), message
 
 
-def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve):
-    assert_no_secret(serve("--store", f"postgres://me:{urllib.parse.quote(PASSWORD, safe='')}@localhost/inbox?schem=mine"))
+@pytest.mark.parametrize("url", [
+    "postgres://me:{}@localhost/inbox?schem=mine", "postgres://me:{}@localhost/inbox?schema=Mine",
+    "postgres://localhost/inbox?memory_records=0&password={}", "postgre://me:{}@localhost/inbox", "postgres:me:{}@localhost/inbox",
+])
+def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve, url):
+    message = serve("--store", url.format(urllib.parse.quote(PASSWORD, safe="")))
+    assert_no_secret(message)
+    assert "localhost/inbox" in message or "schem" in message, message
 
 
 # Databases that cannot be used
@@ -104,6 +110,17 @@ def test_an_unknown_user(serve, postgres):
 
 def test_a_missing_database(serve, postgres):
     assert_helpful(serve("--store", postgres.url(database="no_such_database")), "no_such_database", "create")
+
+
+def test_a_database_that_the_user_may_not_use(serve, postgres):
+    postgres.execute("CREATE DATABASE closed TEMPLATE template0", user=ADMINISTRATOR)
+    postgres.execute("REVOKE CONNECT ON DATABASE closed FROM PUBLIC", user=ADMINISTRATOR)
+    assert_helpful(serve("--store", postgres.url(database="closed")), "permission denied", "rights")
+
+
+def test_a_database_without_free_connections(serve, postgres):
+    postgres.execute("CREATE ROLE crowded LOGIN CONNECTION LIMIT 0", user=ADMINISTRATOR)
+    assert_helpful(serve("--store", postgres.url(user="crowded")), "too many connections", "max_connections")
 
 
 def test_a_database_with_another_encoding(serve, postgres):

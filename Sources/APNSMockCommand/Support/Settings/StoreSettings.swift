@@ -38,10 +38,13 @@ extension StoreSettings.Place {
         self = .postgreSQL(try PostgreSQLAddress(text))
         return
       } catch {
-        throw InvalidSettingValue(value: text, allowed: error.allowed)
+        throw InvalidSettingValue(value: PostgreSQLAddress.withoutSecrets(text), allowed: error.allowed)
       }
     }
-    guard text.hasPrefix("sqlite:") else { throw InvalidSettingValue(value: text, allowed: Self.allowed) }
+    guard text.hasPrefix("sqlite:") else {
+      // It may be a misspelled URL.
+      throw InvalidSettingValue(value: PostgreSQLAddress.withoutSecrets(text), allowed: Self.allowed)
+    }
     let parts = text.dropFirst("sqlite:".count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let path = String(parts.first ?? "")
     guard !path.isEmpty, !path.hasPrefix("//"), path != ":memory:" else {
