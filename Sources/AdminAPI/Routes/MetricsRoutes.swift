@@ -90,8 +90,8 @@ struct MetricsRoutes: Sendable {
     text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count + unwritten)
     text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
     text.family(
-      "apns_mock_inbox_evicted_records", .counter, "Records evicted because the inbox is full.",
-      state.inbox.counts.evicted)
+      "apns_mock_inbox_evicted_records", .counter,
+      "Pushes removed because of --max-records, --max-bytes or --retain, or not kept.", state.inbox.counts.evicted)
     if let store = state.inbox.writer { writeStore(store.figures, to: &text) }
     text.family("apns_mock_waits", .gauge, "Requests that wait for pushes now.", state.inbox.waiterCount)
     text.family("apns_mock_event_streams", .gauge, "Clients that follow events now.", state.events.readerCount)

@@ -126,7 +126,7 @@ struct PushRoutes: Sendable {
     let snapshot = source.inbox.snapshot()
     let evicted =
       snapshot.evicted > 0
-      ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes) or not kept (--record)." : ""
+      ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes, --retain) or not kept (--record)." : ""
     return "The inbox has \(snapshot.count) pushes, the newest of all was seq \(snapshot.lastSeq).\(evicted)"
   }
 }

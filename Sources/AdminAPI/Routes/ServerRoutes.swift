@@ -76,10 +76,15 @@ struct ServerRoutes: Sendable {
     }
     if inbox.evicted > 0 {
       let recording = state.configuration.recording
-      warnings.append(
-        recording == .all
-          ? "\(inbox.evicted) pushes were evicted because the inbox is full: raise --max-records or --max-bytes"
-          : "\(inbox.evicted) pushes were not kept because of --record \(recording.text): use --record all")
+      let cause =
+        if recording != .all {
+          "not kept because of --record \(recording.text): use --record all"
+        } else if state.inbox.writer == nil {
+          "evicted because the inbox is full: raise --max-records or --max-bytes"
+        } else {
+          "removed (--retain, --max-records, --max-bytes) or lost: a verification that includes them is inconclusive"
+        }
+      warnings.append("\(inbox.evicted) pushes were \(cause)")
     }
     if state.faults.selection.isPaused {
       warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")

@@ -234,8 +234,8 @@ extension VerificationReport {
   }
 
   private var inconclusiveness: String {
-    "inconclusive: pushes were evicted before they were checked (raise --max-records or --max-bytes, "
-      + "reset before each test, specify after, or use --record all)"
+    "inconclusive: pushes were evicted before they were checked (specify after, reset before each test, "
+      + "raise --max-records, --max-bytes or --retain, or use --record all)"
   }
 }
 

@@ -77,7 +77,8 @@ extension WaitQuery {
       }
       if !counts.isComplete {
         message += "; inconclusive: older pushes were evicted before they were checked"
-        message += " (specify after, clear the inbox first, raise --max-records or --max-bytes, or use --record all)"
+        message += " (specify after, clear the inbox first, raise --max-records, --max-bytes or --retain, "
+        message += "or use --record all)"
       }
       return message
     }

@@ -29,7 +29,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       of the signal that killed it, 127 if the program does not exist, 126 if it cannot be run. If the program exits \
       with 0: 1 if --verify or --fail-on-findings fails, 5 if the result is unknown because pushes were evicted.
 
-      Addresses and the port file are set by flags only. All other settings are those of serve.
+      Addresses, the port file and the store (--store, --durable, --store-failure, --retain) are set by flags only. All \
+      other settings are those of serve.
       """)
 
   static let defaultDescriptions: [Setting: String] = [

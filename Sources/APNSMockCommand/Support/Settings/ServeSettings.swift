@@ -77,11 +77,12 @@ extension Setting {
     case .store: .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (shared).", .value("memory"))
     case .durable:
       .init(
-        "With --store: answer when the push is on the disk (answer), or at once (soon).", .value("soon"))
+        "With --store: send the response at once (soon), or when the push is on the disk (answer).", .value("soon"))
     case .storeFailure:
       .init(
         "While the store fails: answer 503 (refuse), or answer as usual and lose the pushes (drop).", .value("refuse"))
-    case .retain: .init("With --store: remove older pushes, such as 7d.", .other("keep all", example: "7d"))
+    case .retain:
+      .init("With --store: the age after which pushes are removed, such as 7d.", .other("keep all", example: "7d"))
     case .fixtures:
       .init(
         "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))

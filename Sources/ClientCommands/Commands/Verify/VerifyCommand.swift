@@ -126,7 +126,8 @@ struct VerificationResult: Decodable {
       return CommandFailure(
         .inconclusive,
         "inconclusive: \(evicted) pushes were evicted before they were checked; "
-          + "raise --max-records or --max-bytes, reset before each test, or use --record all")
+          + "specify after in the file, reset before each test, raise --max-records, --max-bytes or --retain, "
+          + "or use --record all")
     }
     let missed = parts.count { !$0.passed }
     return CommandFailure(.failed, "\(missed) of \(parts.count) checks failed")
