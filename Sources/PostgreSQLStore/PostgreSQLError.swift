@@ -64,7 +64,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
       "the client library of PostgreSQL (libpq) is missing: install it, for example with apt-get install libpq5"
     case .unreachable(let text):
       "\(text): check that PostgreSQL runs, and the host and port in the URL"
-    case .forbidden(let text): "\(text): check the user and the password in the URL, and the rights of the user"
+    case .forbidden(let text):
+      "\(text): check the user in the URL, the password (~/.pgpass, PGPASSWORD or the URL), and the rights of the user"
     case .full(let text):
       "\(text): set max_connections of PostgreSQL to more than ten for each server, or stop what else uses it"
     case .missingDatabase(let text): "\(text): create it with createdb, or correct the URL"
