@@ -58,17 +58,25 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   /// Returns a text that may be meant as a URL, for people: without anything before the host but its scheme, and without
   /// passwords among its parameters.
   package static func withoutSecrets(_ text: String) -> String {
+    guard let colon = text.firstIndex(of: ":") else {
+      // Perhaps it is the other form of libpq, `host=… password=…`.
+      return text.contains("=") ? text.prefix { $0 != "=" } + "=…" : text
+    }
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    var shown = parts[0]
-    // A password may contain the other delimiters.
-    if let at = text.lastIndex(of: "@"), let colon = text[..<at].firstIndex(of: ":") {
-      shown = text[...colon] + "//…" + text[at...].split(separator: "?", maxSplits: 1)[0]
+    let hasPath = parts[0][colon...].drop { ":/".contains($0) }.contains("/")
+    var (shown, parameters) = (String(parts[0]), parts.dropFirst().joined())
+    // A password may contain the other delimiters, but no parameter is before the path.
+    if let at = (hasPath ? parts[0] : text[...]).lastIndex(of: "@"), at > colon {
+      let rest = text[at...].split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+      shown = text[...colon] + "//…" + rest[0]
+      parameters = rest.dropFirst().joined()
     }
-    let parameters = parts.dropFirst().joined().split(separator: "&").map { parameter in
-      guard let name = parameter.split(separator: "=").first, name.hasSuffix("password") else { return parameter }
-      return name + "=…"
-    }
-    return shown + query(parameters)
+    return shown
+      + query(
+        parameters.split(separator: "&").map { parameter in
+          guard let name = parameter.split(separator: "=").first, name.hasSuffix("password") else { return parameter }
+          return name + "=…"
+        })
   }
 
   private static func query(_ parameters: [Substring]) -> String {

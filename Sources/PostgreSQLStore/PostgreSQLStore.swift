@@ -80,13 +80,13 @@ package final class PostgreSQLStore: RecordStore {
     var contents = StoredContents()
     try connection.transaction {
       contents = try Self.contents(connection, locked: true).contents
-      contents.lastConnection += Self.connectionNumbers
+      contents.lastConnection += StoredContents.connectionNumbers
       contents.seed = contents.seed ?? seed
       try connection.query(
         "UPDATE contents SET last_connection = $1, seed = $2",
         [String(contents.lastConnection), contents.seed.map { String(Int64(bitPattern: $0)) }])
     }
-    contents.lastConnection -= Self.connectionNumbers
+    contents.lastConnection -= StoredContents.connectionNumbers
     initialContents = contents
     let commands = try connection.query(
       "SELECT number, body FROM message WHERE kind IN ('state', 'lasting') AND number <= $1 ORDER BY number",
@@ -116,8 +116,6 @@ package final class PostgreSQLStore: RecordStore {
 
   /// The time in which the database has to execute a command of the writer.
   private static let patience = Duration.seconds(5)
-  /// The number of connections that a server may number.
-  private static let connectionNumbers = 10_000_000
 
   package func close() throws {
     writing.withLockedValue { state in
@@ -588,8 +586,9 @@ package final class PostgreSQLStore: RecordStore {
   ) throws -> [Record] {
     var reader = StoredRecordReader()
     var records: [Record] = []
-    for index in 0..<rows.count {
-      let row = ResultRow(rows: rows, index: index, clockOffset: clockOffset)
+    let rows = (0..<rows.count).map { ResultRow(rows: rows, index: $0, clockOffset: clockOffset) }
+    try references.read(for: rows, connection, clockOffset)
+    for row in rows {
       let (facts, token, checks) = try references.references(of: row, connection)
       records.append(reader.record(of: row, connection: facts, token: token, checks: checks))
     }

@@ -122,13 +122,39 @@ struct WrittenIDs: Sendable {
 }
 
 extension ReferenceCache {
-  /// Returns what a row refers to.
+  /// Reads the connections and provider tokens of rows that are not known, each kind with one command.
+  mutating func read(for rows: [ResultRow], _ database: Connection, _ clockOffset: Int64) throws(PostgreSQLError) {
+    let unknown = unknown(in: rows)
+    if !unknown.connections.isEmpty {
+      let found = try database.query(
+        """
+        SELECT id, name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity FROM connection \
+        WHERE id = ANY ($1::bigint[])
+        """, [unknown.connections.arrayInSQL])
+      for row in 0..<found.count { add(ConnectionFacts(found, row, clockOffset), id: found.number(row, 0) ?? 0) }
+    }
+    if !unknown.tokens.isEmpty {
+      let found = try database.query(
+        "SELECT id, key_id, team_id, issued_at, signature, identity FROM provider_token WHERE id = ANY ($1::bigint[])",
+        [unknown.tokens.arrayInSQL])
+      for row in 0..<found.count { add(ProviderToken(found, row), id: found.number(row, 0) ?? 0) }
+    }
+  }
+
+  /// Returns what a row refers to. What has no row itself any more is empty.
   mutating func references(
     of row: ResultRow, _ database: Connection
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
     try references(
-      of: row, connection: { try ConnectionFacts($0, database, row.clockOffset) },
-      token: { try ProviderToken($0, database) },
+      of: row,
+      connection: { id in
+        ConnectionFacts(
+          id: "", listener: 0, client: "", sni: nil, tls: nil, openedAt: 0, identity: UInt64(bitPattern: id))
+      },
+      token: { id in
+        ProviderToken(
+          keyID: nil, teamID: nil, issuedAt: nil, signature: .unchecked, identity: UInt64(bitPattern: id))
+      },
       checkNames: { id in
         let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
         return rows.count == 1 ? rows.text(0, 0) ?? "" : ""
@@ -136,33 +162,30 @@ extension ReferenceCache {
   }
 }
 
+extension Set<Int64> {
+  fileprivate var arrayInSQL: String { "{\(map { String($0) }.joined(separator: ","))}" }
+}
+
 extension ConnectionFacts {
-  fileprivate convenience init(_ id: Int64, _ database: Connection, _ clockOffset: Int64) throws {
-    let rows = try database.query(
-      """
-      SELECT name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity FROM connection \
-      WHERE id = $1
-      """, [String(id)])
-    func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
-    func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
+  /// Creates the facts of a row of the table `connection`.
+  fileprivate convenience init(_ rows: Rows, _ row: Int, _ clockOffset: Int64) {
     self.init(
-      id: text(0) ?? "", listener: Int(number(1) ?? 0),
-      environment: text(2).flatMap(PushEnvironment.init) ?? .sandbox, client: text(3) ?? "", sni: text(4), tls: text(5),
-      http: text(6).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: text(7).flatMap { ProviderCertificate(json: $0) }, openedAt: (number(8) ?? 0) &- clockOffset,
-      identity: UInt64(bitPattern: number(9) ?? id))
+      id: rows.text(row, 1) ?? "", listener: Int(rows.number(row, 2) ?? 0),
+      environment: rows.text(row, 3).flatMap(PushEnvironment.init) ?? .sandbox, client: rows.text(row, 4) ?? "",
+      sni: rows.text(row, 5), tls: rows.text(row, 6),
+      http: rows.text(row, 7).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
+      certificate: rows.text(row, 8).flatMap { ProviderCertificate(json: $0) },
+      openedAt: (rows.number(row, 9) ?? 0) &- clockOffset,
+      identity: UInt64(bitPattern: rows.number(row, 10) ?? rows.number(row, 0) ?? 0))
   }
 }
 
 extension ProviderToken {
-  fileprivate convenience init(_ id: Int64, _ database: Connection) throws {
-    let rows = try database.query(
-      "SELECT key_id, team_id, issued_at, signature, identity FROM provider_token WHERE id = $1", [String(id)])
-    func text(_ column: Int) -> String? { rows.count == 1 ? rows.text(0, column) : nil }
-    func number(_ column: Int) -> Int64? { rows.count == 1 ? rows.number(0, column) : nil }
+  /// Creates the token of a row of the table `provider_token`.
+  fileprivate convenience init(_ rows: Rows, _ row: Int) {
     self.init(
-      keyID: text(0), teamID: text(1), issuedAt: number(2),
-      signature: text(3).flatMap(ProviderToken.Signature.init) ?? .unchecked,
-      identity: number(4).map { UInt64(bitPattern: $0) })
+      keyID: rows.text(row, 1), teamID: rows.text(row, 2), issuedAt: rows.number(row, 3),
+      signature: rows.text(row, 4).flatMap(ProviderToken.Signature.init) ?? .unchecked,
+      identity: rows.number(row, 5).map { UInt64(bitPattern: $0) })
   }
 }

@@ -252,6 +252,14 @@ extension PostgreSQLStore {
   package func awaitOthers() throws { try sharing.awaitOthers() }
 
   package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
+    do {
+      return try sendInTransaction(command, kind, supersedesState: supersedesState)
+    } catch PostgreSQLError.commitUnknown(let text) {
+      throw PostgreSQLError.other("\(text); the change may be made nevertheless, so look before you repeat the request")
+    }
+  }
+
+  private func sendInTransaction(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
     try sharing.connections.use { connection in
       try connection.transaction {
         let number = Int(

@@ -27,6 +27,17 @@ struct PostgreSQLAddressTests {
     #expect(error?.allowed.hasPrefix(name) == true)
   }
 
+  @Test(arguments: [
+    ("postgres://anna:se:c@r?et@db/inbox?schema=X", "postgres://…@db/inbox?schema=X"),
+    ("postgre://anna:secret@db/inbox", "postgre://…@db/inbox"), ("postgres:anna:secret@db", "postgres://…@db"),
+    ("postgres://db/inbox?password=se@cret&schema=X", "postgres://db/inbox?password=…&schema=X"),
+    ("host=db dbname=inbox password=secret", "host=…"), ("postgres", "postgres"), ("", ""),
+    ("sqlite://x", "sqlite://x"),
+  ])
+  func anInvalidURLIsShownWithoutPasswords(text: String, shown: String) {
+    #expect(PostgreSQLAddress.withoutSecrets(text) == shown)
+  }
+
   @Test(arguments: [("postgres://db", true), ("postgresql:///x", true), ("postgre://db", false), ("sqlite:x", false)])
   func onlyURLsOfPostgreSQLAreAddresses(text: String, isAddress: Bool) {
     #expect(PostgreSQLAddress.isAddress(text) == isAddress)

@@ -10,6 +10,9 @@ struct ImportRoutes: Sendable {
   let state: ServerState
   private let limit = ImportLimit()
 
+  /// The maximum memory of an import, in bytes: an inbox with a store may be unlimited.
+  private static let maxBytes = 2 << 30
+
   init(state: ServerState) { self.state = state }
 
   var routes: [Route] { [.post("/import", importExport)] }
@@ -26,7 +29,7 @@ struct ImportRoutes: Sendable {
         detail: "the export has \(snapshot.count) pushes, and the inbox holds \(state.configuration.maxRecords)",
         hint: "Export fewer, or start the server with a higher --max-records.")
     }
-    let range = try await QueryExecutor.run { try await state.inbox.append(imported: imported) }
+    let range = try await appended(imported)
     return .json { writer in
       writer.member("imported", snapshot.count)
       writer.member("first_seq", range?.lowerBound)
@@ -34,11 +37,22 @@ struct ImportRoutes: Sendable {
     }
   }
 
+  private func appended(_ imported: Inbox) async throws -> ClosedRange<Int>? {
+    do {
+      return try await QueryExecutor.run { try await state.inbox.append(imported: imported) }
+    } catch let failure as StoreUnavailable {
+      throw Problem(
+        status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
+        hint: "Some pushes of the export may be imported, or be imported when the store works. Look before you repeat.")
+    }
+  }
+
   /// Reads the whole export, so that nothing is added if any record is invalid.
   ///
   /// - Throws: `Problem` (400) with the line of an invalid record, or if the body is incomplete.
   private func read(_ request: Request) async throws -> Inbox {
-    var export = InboxImport(maxBytes: state.configuration.maxBytes, now: state.clock.now)
+    var export = InboxImport(
+      maxBytes: min(state.configuration.maxBytes, Self.maxBytes), now: state.clock.now)
     do {
       for try await piece in request.body {
         try await QueryExecutor.step { try piece.withUnsafeReadableBytes { try export.read($0) } }

@@ -127,11 +127,7 @@ struct ServerRoutes: Sendable {
     if let query = try body.text("scope") { return try await reset(query, body) }
     let parts = try Self.parts(body)
     state.reset(Set(parts))
-    if let store = state.inbox.writer, parts.contains(.inbox), !store.flush() {
-      throw StoreUnavailable(
-        problem: store.store.isShared
-          ? "the inbox is not emptied yet" : "the inbox is empty, but would have its pushes again after a restart")
-    }
+    if parts.contains(.inbox) { try state.inbox.checkIsEmptied() }
     return .json { $0.member("reset", parts.map(\.rawValue)) }
   }
 
@@ -151,6 +147,18 @@ struct ServerRoutes: Sendable {
       writer.member("scope", scope)
       writer.member("deleted", deleted)
     }
+  }
+}
+
+extension Inbox {
+  /// Waits until the store has removed the pushes of an inbox that was emptied.
+  ///
+  /// - Throws: `StoreUnavailable` if that fails or takes long.
+  func checkIsEmptied() throws(StoreUnavailable) {
+    guard let writer, !writer.flush() else { return }
+    throw StoreUnavailable(
+      problem: writer.store.isShared
+        ? "the inbox is not emptied yet" : "the inbox is empty, but would have its pushes again after a restart")
   }
 }
 

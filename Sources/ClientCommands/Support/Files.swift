@@ -11,11 +11,10 @@ package enum Files {
     return String(cString: folder) + "/" + (path.hasPrefix("./") ? String(path.dropFirst(2)) : path)
   }
 
-  /// The largest file to read. No legitimate input is larger.
-  private static let limit = 64 << 20
-
-  /// Returns the content of a file, at most 64 MiB; `-` is standard input.
-  static func contents(of path: String) throws -> [UInt8] {
+  /// Returns the content of a file; `-` is standard input.
+  ///
+  /// - Parameter limit: The size of the largest file to read, in bytes. No legitimate input is larger.
+  static func contents(of path: String, limit: Int = 64 << 20) throws -> [UInt8] {
     do throws(FileError) {
       return path == "-"
         ? try WholeFile.standardInput(limit: limit) : try WholeFile(path: path).bytes(limit: limit)

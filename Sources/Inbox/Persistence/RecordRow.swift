@@ -197,6 +197,26 @@ package struct ReferenceCache: Sendable {
     )
   }
 
+  /// Returns the ids of the connections and provider tokens that rows refer to and that are not known, to be read together.
+  package mutating func unknown(in rows: some Sequence<some RowReader>) -> (connections: Set<Int64>, tokens: Set<Int64>)
+  {
+    // Not later, because those of these rows are needed.
+    if connections.count >= Self.capacity { connections.removeAll() }
+    if tokens.count >= Self.capacity { tokens.removeAll() }
+    var unknown: (connections: Set<Int64>, tokens: Set<Int64>) = ([], [])
+    for row in rows {
+      if let id = row.number(.connection), connections[id] == nil { unknown.connections.insert(id) }
+      if let id = row.number(.token), tokens[id] == nil { unknown.tokens.insert(id) }
+    }
+    return unknown
+  }
+
+  /// Adds a connection that was read.
+  package mutating func add(_ connection: ConnectionFacts, id: Int64) { connections[id] = connection }
+
+  /// Adds a provider token that was read.
+  package mutating func add(_ token: ProviderToken, id: Int64) { tokens[id] = token }
+
   private static func value<Value>(
     _ id: Int64, _ known: inout [Int64: Value], _ read: (Int64) throws -> Value
   ) rethrows -> Value {

@@ -93,6 +93,8 @@ package struct StoredContents: Sendable, Equatable {
   package var lastEvicted = 0
   /// The number of the newest connection.
   package var lastConnection = 0
+  /// The number of connections that a server may number which shares a store, after `lastConnection`.
+  package static let connectionNumbers = 10_000_000
   /// The number of the newest message between servers; 0 for a store of one server.
   package var lastMessage = 0
   /// The seed that all servers have that were started without one; nil for a store of one server.

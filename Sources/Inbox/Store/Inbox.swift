@@ -191,7 +191,12 @@ package final class Inbox: Sendable {
   /// are not counted in `counts`, because this server did not receive them.
   ///
   /// - Returns: The `seq` of the first and the last record; nil if there were none.
+  /// - Throws: `StoreUnavailable` if the store fails; then some records may be added, or be added when it works again.
   package func append(imported other: Inbox) async throws -> ClosedRange<Int>? {
+    func checkStore() throws {
+      if let problem = writer?.figures.problem { throw StoreUnavailable(problem: problem) }
+    }
+    try checkStore()
     var range: ClosedRange<Int>?
     var iterator = InboxIterator(other.snapshot(), .allKinds)
     while var records = try iterator.next() {
@@ -202,13 +207,27 @@ package final class Inbox: Sendable {
             wireOutcome: records[index].wireOutcome, finishedAt: records[index].receivedAt))
       }
       // Records that are not written yet stay in memory.
-      while writer?.isBehind == true { try await Task.sleep(for: .milliseconds(5)) }
+      while writer?.isBehind == true {
+        try checkStore()
+        try await Task.sleep(for: .milliseconds(5))
+      }
       let count = records.count
       let first = append(&records, isCounted: false)
       if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
       await Task.yield()
     }
-    guard let range, isShared else { return range }
+    guard let range, let writer else { return range }
+    while true {
+      do throws(StoreUnavailable) {
+        try await writer.blocking { try writer.awaitWritten() }
+        break
+      } catch {
+        // Thousands of records may take longer than that waits.
+        try checkStore()
+        try Task.checkCancellation()
+      }
+    }
+    guard isShared else { return range }
     let (first, last) = (await settledSeq(of: range.lowerBound), await settledSeq(of: range.upperBound))
     return first...max(first, last)
   }

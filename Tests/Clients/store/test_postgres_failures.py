@@ -293,6 +293,34 @@ def test_many_connections_at_once_are_no_failure(start, inbox):
         assert " fails" not in server.log()
 
 
+def test_many_connections_of_another_server_are_no_failure(start, inbox):
+    """A server reads what their pushes refer to together, although each command takes ten milliseconds."""
+    with slow_proxy_to(inbox.postgres.port, 0.005) as port, contextlib.ExitStack() as connections:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{port}/")
+        slow, other = start("--store", url), start(*stores.flags(inbox))
+        push_once(slow)
+        wires = [connections.enter_context(connect(other)) for _ in range(300)]
+        for wire in wires:
+            wire.open(push_headers(other, secrets.token_hex(32)), stores.BODY)
+        assert {wire.response(1).status for wire in wires} == {200}
+        push_once(slow)
+        records = stores.everything(slow)
+        assert len(records) == 302
+        assert {record["connection"]["id"] for record in records} == {
+            record["connection"]["id"] for record in stores.everything(other)}
+        assert " fails" not in slow.log() + other.log()
+
+
+def test_a_change_without_an_answer_of_the_database(start, inbox):
+    """It is made, so to repeat it would make it twice."""
+    server = start(*stores.flags(inbox))
+    before = server.api("GET", "/clock")["now"]
+    with pausing(inbox, "in the commit", 4):
+        answer = server.request("POST", "/api/v1/clock/advance", {"by": "20d"})
+    assert answer.status == 503 and "may be made nevertheless" in answer.json["detail"], answer.body
+    wait_until(lambda: server.api("GET", "/clock")["now"][:10] > before[:10], "the change is made", 15)
+
+
 def test_two_servers_with_another_isolation_level(start, inbox):
     """A role or a database may have a default that lets transactions fail that wait for each other."""
     url = inbox.url(options="-c default_transaction_isolation=serializable")

@@ -323,6 +323,21 @@ def test_a_channel_that_a_provider_creates(directed):
 # Connections
 
 
+def test_a_command_that_names_a_connection_of_another_server(directed):
+    server, other = directed
+    with connect(other) as wire:
+        assert pushed(wire, other) == (200, None)
+        name = other.pushes()[-1]["connection"]["id"]
+        assert server.api("POST", "/connections/close", {"connection": name}) == {"connections": []}
+        wire.sock.settimeout(3)
+        wire.read_to_end()
+        assert wire.closed
+    push(server)
+    own = server.pushes()[-1]["connection"]["id"]
+    unknown = f"c{int(own[1:]) + 1000}"
+    assert server.request("POST", "/api/v1/connections/close", {"connection": unknown}).status == 404
+
+
 @pytest.mark.parametrize("what", ["goaway", "close", "reset"])
 def test_an_end_of_all_connections(directed, what):
     """Connections belong to a server, but the request reaches those of all servers."""

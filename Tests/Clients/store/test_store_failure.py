@@ -40,6 +40,21 @@ def test_pushes_are_refused_until_the_store_works_again(failure, start):
     assert page["complete"] and page["evicted"] == 0
 
 
+@pytest.mark.parametrize("policy", ["refuse", "drop"])
+def test_requests_that_the_store_must_make_are_refused(outage, start, policy):
+    server = start(*stores.flags(outage.place, "--store-failure", policy))
+    push_once(server)
+    exported = server.request("GET", "/api/v1/export").body
+    fail(server, outage)
+    answer = server.request("POST", "/api/v1/import", exported, headers={"content-type": "application/x-ndjson"})
+    assert answer.status == 503 and outage.says in answer.json["detail"], answer.body
+    assert server.request("DELETE", "/api/v1/pushes?all=true").status == 503
+    recover(server, outage)
+    answer = server.request("POST", "/api/v1/import", exported, headers={"content-type": "application/x-ndjson"})
+    assert answer.status == 200 and answer.json["imported"] == 1, answer.body
+    assert answer.json["first_seq"] == stores.seqs(server)[-1]
+
+
 def test_the_failure_is_shown_everywhere(failure, start):
     server = start(*stores.flags(failure.place))
     push_once(server)

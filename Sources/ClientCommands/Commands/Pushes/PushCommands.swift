@@ -217,7 +217,8 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let export = try Files.contents(of: file)
+    // A server imports no larger one.
+    let export = try Files.contents(of: file, limit: 2 << 30)
     var client = try flags.client()
     // The server reads some 20 MB of an export per second.
     client.timeout += .seconds(export.count / 1_000_000)
