@@ -8,6 +8,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
   case forbidden(String)
   /// The database has no connection to spare.
   case full(String)
+  /// The database can only be read.
+  case readOnly(String)
   /// There is no such database.
   case missingDatabase(String)
   /// The URL is invalid.
@@ -39,6 +41,7 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     // The database ends, or is not ready yet.
     case "57P01", "57P02", "57P03": self = .unreachable(text)
     case "53300": self = .full(text)
+    case "25006": self = .readOnly(text)
     case "3D000": self = .missingDatabase(text)
     case nil
     where text.contains("invalid")
@@ -68,6 +71,7 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
       "\(text): check the user in the URL, the password (~/.pgpass, PGPASSWORD or the URL), and the rights of the user"
     case .full(let text):
       "\(text): set max_connections of PostgreSQL to more than ten for each server, or stop what else uses it"
+    case .readOnly(let text): "\(text): use the primary server, or set default_transaction_read_only to off"
     case .missingDatabase(let text): "\(text): create it with createdb, or correct the URL"
     case .invalidURL(let text): "\(text): the URL has the form \(PostgreSQLAddress.allowed)"
     case .encoding(let encoding):
@@ -80,7 +84,7 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
       "the schema \(schema) was written by a newer version of apns-mock (format \(version), this one knows "
         + "\(Schema.version)): use that version, or choose another schema with ?schema=NAME at the end of the URL"
     case .commitUnknown(let text): text
-    case .other(let text): text
+    case .other(let text): "\(text): check the log of PostgreSQL"
     }
   }
 }

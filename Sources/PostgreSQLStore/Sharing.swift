@@ -255,7 +255,8 @@ extension PostgreSQLStore {
     do {
       return try sendInTransaction(command, kind, supersedesState: supersedesState)
     } catch PostgreSQLError.commitUnknown(let text) {
-      throw PostgreSQLError.other("\(text); the change may be made nevertheless, so look before you repeat the request")
+      throw PostgreSQLError.commitUnknown(
+        "\(text); the change may be made nevertheless, so look before you repeat the request")
     }
   }
 

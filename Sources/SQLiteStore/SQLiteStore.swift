@@ -42,6 +42,7 @@ package final class SQLiteStore: RecordStore {
     self.path = path
     Self.prepareSQLite
     lock = try FileLock(path: path)
+    let isNew = access(path, F_OK) != 0
     do {
       let openBlock = try Self.checkFile(path)
       var configuration = Configuration()
@@ -67,6 +68,7 @@ package final class SQLiteStore: RecordStore {
       references = NIOLockedValueBox(ReferenceCache())
       writing.withLockedValue { $0.block = openBlock ?? OpenBlock() }
     } catch {
+      if isNew { for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
       lock.discard()
       throw SQLiteStoreError(error, path: path)
     }

@@ -118,6 +118,10 @@ def test_a_database_that_the_user_may_not_use(serve, postgres):
     assert_helpful(serve("--store", postgres.url(database="closed")), "permission denied", "rights")
 
 
+def test_a_database_that_can_only_be_read(serve, inbox):
+    assert_helpful(serve("--store", inbox.url(options="-c default_transaction_read_only=on")), "read-only", "primary")
+
+
 def test_a_database_without_free_connections(serve, postgres):
     postgres.execute("CREATE ROLE crowded LOGIN CONNECTION LIMIT 0", user=ADMINISTRATOR)
     assert_helpful(serve("--store", postgres.url(user="crowded")), "too many connections", "max_connections")

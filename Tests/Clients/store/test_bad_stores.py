@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from support import stores
+from support.failing_stores import FullDisk
 from support.server import Server, privilege_drop
 from support.wire import connect, push_headers
 
@@ -166,6 +167,17 @@ def test_a_file_in_place_of_a_folder(serve, tmp_path):
     message = serve(*stores.flags(tmp_path / "file" / "inbox.db"))
     assert "cannot write" in message
     assert (tmp_path / "file").read_text() == "what was there before"
+
+
+def test_a_full_disk_at_the_start(serve, tmp_path):
+    failure = FullDisk(tmp_path)
+    try:
+        failure.begin()
+        assert "full" in serve(*stores.flags(failure.place))
+        assert [one.name for one in failure.folder.iterdir()] == ["ballast"]
+    finally:
+        failure.end()
+        failure.close()
 
 
 # Two servers

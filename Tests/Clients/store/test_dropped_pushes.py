@@ -43,6 +43,20 @@ def test_pushes_are_answered_and_the_losses_counted(failure, start):
     assert any(f"{lost} pushes were lost" in warning for warning in stores.status(server)["warnings"])
 
 
+def test_the_log_says_once_that_pushes_are_dropped(failure, start):
+    """Also if nothing has to be stored between two pushes, which a full disk allows."""
+    server = start(*stores.flags(failure.place, "--store-failure", "drop"))
+    push_once(server)
+    fail(server, failure)
+    for _ in range(4):
+        time.sleep(0.6)  # longer than the server waits before it tries again
+        assert push_once(server)[0] == 200
+    recover_with_pushes(server, failure)
+    push_once(server)
+    lines = wait_until(lambda: [line for line in server.log().splitlines() if " the store " in line][1:], "it says so", 10)
+    assert len(lines) == 1 and "works again" in lines[0], server.log()
+
+
 def test_the_store_recovers_without_a_push(start, lock):
     """A load balancer sends no pushes to a server that is not ready."""
     server = start(*stores.flags(lock.place, "--store-failure", "drop"))

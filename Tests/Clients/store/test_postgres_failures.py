@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import threading
 import time
+from datetime import datetime
 
 import pytest
 
@@ -319,6 +320,8 @@ def test_a_change_without_an_answer_of_the_database(start, inbox):
         answer = server.request("POST", "/api/v1/clock/advance", {"by": "20d"})
     assert answer.status == 503 and "may be made nevertheless" in answer.json["detail"], answer.body
     wait_until(lambda: server.api("GET", "/clock")["now"][:10] > before[:10], "the change is made", 15)
+    moved = [datetime.fromisoformat(now.replace("Z", "+00:00")) for now in (before, server.api("GET", "/clock")["now"])]
+    assert (moved[1] - moved[0]).days == 20
 
 
 def test_two_servers_with_another_isolation_level(start, inbox):
