@@ -205,7 +205,9 @@ def refused(serve, inbox):
             "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = ? "
             "ORDER BY table_name, ordinal_position", inbox.schema)
         content = [inbox.execute(f"SELECT * FROM {table['table_name']} ORDER BY 1") for table in tables]
-        return tables, columns, content
+        objects = inbox.postgres.rows(
+            "SELECT relname, relkind FROM pg_class WHERE relnamespace = ?::regnamespace ORDER BY relname", inbox.schema)
+        return tables, columns, content, objects
 
     def check(*says):
         before = dump()
@@ -253,16 +255,18 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
 
 
 def test_a_schema_is_changed_while_a_server_writes(start, inbox):
-    """Its pushes may be refused during the change; afterwards it continues."""
+    """Its pushes may be refused during the change; afterwards it continues, and has each one that it accepted once."""
     first, over = start(*stores.flags(inbox)), threading.Event()
-    push_once(first)
 
     def push():
-        statuses = set()
+        statuses, accepted = set(), []
         with connect(first) as wire:
             while not over.is_set():
-                statuses.add(wire.push(push_headers(first, "ab" * 32)).status)
-        return statuses
+                response = wire.push(push_headers(first, "ab" * 32))
+                statuses.add(response.status)
+                if response.status == 200:
+                    accepted.append(response.header("apns-id"))
+        return statuses, accepted
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         pushing = [pool.submit(push) for _ in range(4)]
@@ -272,10 +276,13 @@ def test_a_schema_is_changed_while_a_server_writes(start, inbox):
             start(*stores.flags(inbox))
         finally:
             over.set()
-        assert all(one.result(30) <= {200, 503} for one in pushing)
+        results = [one.result(30) for one in pushing]
+        assert all(statuses <= {200, 503} for statuses, _ in results)
     assert inbox.execute("SELECT version FROM contents") == "3"
     wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 10)
     push_once(first)
+    found = [record["apns"]["id"] for record in stores.everything(first)]
+    assert sorted(found[:-1]) == sorted(sum((accepted for _, accepted in results), []))
 
 
 def test_an_empty_schema_is_used(start, inbox):
