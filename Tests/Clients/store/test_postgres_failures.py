@@ -21,7 +21,7 @@ from support.balancer import proxy_to, slow_proxy_to
 from support.durability import DELAYED, acknowledged_under_load, assert_each_is_there_once
 from support.event_stream import events
 from support.failing_stores import (
-    DETECTION, FrozenPostgres, KilledPostgres, StoppedPostgres, fail, ids, push_once, readiness, recover,
+    DETECTION, FrozenPostgres, FullPostgres, KilledPostgres, StoppedPostgres, fail, ids, push_once, readiness, recover,
     recover_with_pushes,
 )
 from support.postgres import ADMINISTRATOR, OWNER, environment, program
@@ -50,6 +50,7 @@ def outage(kind):
 
 
 stopped, killed, frozen = outage(StoppedPostgres), outage(KilledPostgres), outage(FrozenPostgres)
+full = outage(FullPostgres)
 
 
 @pytest.fixture(params=["stopped", "frozen"])
@@ -543,6 +544,46 @@ def test_a_failure_under_load_loses_no_acknowledged_push(request, start, durable
         statuses = load.stop()
     assert list(statuses.values()).count(200) > 100
     assert_all_there_once(pair, statuses)
+
+
+def test_under_load_each_dropped_push_is_counted(start, any_outage):
+    pair = [start(*stores.flags(any_outage.place, "--store-failure", "drop", memory_records=8)) for _ in range(2)]
+    load = Load(pair * 2)
+    try:
+        time.sleep(0.5)
+        any_outage.begin()
+        for server in pair:
+            wait_until(lambda: stores.status(server)["store"]["lost"], "pushes are lost", 15)
+        any_outage.end()
+        for server in pair:
+            wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+        time.sleep(0.5)
+    finally:
+        statuses = load.stop()
+    kept = ids(pair[0])
+    lost = sum(stores.status(server)["store"]["lost"] for server in pair)
+    assert set(statuses.values()) == {200} and set(kept) <= set(statuses)
+    assert len(set(kept)) == len(kept) >= len(statuses) - lost
+    # Pushes count as lost if the database does not confirm that it has them, which it may have.
+    assert len(kept) + lost == len(statuses) or isinstance(any_outage, FrozenPostgres)
+
+
+def test_a_kill_of_a_database_whose_disk_is_full(start, full):
+    server = start(*stores.flags(full.place, "--durable", "answer", memory_records=8))
+    load = Load([server] * 2)
+    try:
+        time.sleep(0.5)
+        full.begin()
+        wait_until(lambda: readiness(server)[0] == 503, "the full disk is noticed", 30)
+        full.postgres.kill()
+        full.end()
+        full.postgres.start()
+        wait_until(lambda: readiness(server)[0] == 200, "the server is ready again", 15)
+        time.sleep(0.5)
+    finally:
+        statuses = load.stop()
+    assert list(statuses.values()).count(200) > 100
+    assert_all_there_once([server], statuses)
 
 
 @pytest.mark.parametrize("durable", ["answer", "soon"])
