@@ -256,7 +256,7 @@ extension PostgreSQLStore {
       return try sendInTransaction(command, kind, supersedesState: supersedesState)
     } catch PostgreSQLError.commitUnknown(let text) {
       throw PostgreSQLError.commitUnknown(
-        "\(text); the change may be made nevertheless, so look before you repeat the request")
+        "\(text); the change may be made nevertheless, so check it before you repeat the request")
     }
   }
 

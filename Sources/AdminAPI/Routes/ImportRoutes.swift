@@ -43,7 +43,7 @@ struct ImportRoutes: Sendable {
     } catch let failure as StoreUnavailable {
       throw Problem(
         status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
-        hint: "Some pushes of the export may be imported, or be imported when the store works. Look before you repeat.")
+        hint: "Some pushes may be imported, now or when it works. Check the inbox before you repeat the request.")
     }
   }
 
