@@ -51,6 +51,9 @@ package final class ChannelRegistry: Sendable {
     var nextPosition = 0
     /// The number of ids that were made.
     var made: UInt64 = 0
+    /// The removed channels whose removal is announced to the servers that share the store, and not executed yet in the
+    /// order that is the same for all.
+    var removing: Set<ChannelName> = []
 
     /// Throws if the app or the server cannot have a further channel.
     func checkLimits(of app: App) throws(ChannelLimit) {
@@ -143,7 +146,8 @@ package final class ChannelRegistry: Sendable {
     state.reserved[app] = state.reserved[app].flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Adds channels with given ids, all or none. The storage policy of a channel that exists is replaced.
+  /// Adds channels with given ids, all or none. The storage policy of a channel that exists is replaced. A channel whose
+  /// announced removal comes later in the order of all servers stays removed.
   ///
   /// - Returns: The number of channels that did not exist.
   /// - Throws: `ChannelLimit` if an app or the server would have too many channels; then nothing changes.
@@ -154,6 +158,7 @@ package final class ChannelRegistry: Sendable {
         var changed = state
         for description in descriptions {
           let name = ChannelName(description)
+          guard !changed.removing.contains(name) else { continue }
           if changed.channels[name] == nil { try changed.checkLimits(of: App(name)) }
           changed.set(name, StoragePolicy(rawValue: description.messageStoragePolicy) ?? .none)
         }
@@ -168,9 +173,21 @@ package final class ChannelRegistry: Sendable {
 
   /// Removes a channel.
   ///
+  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later, in the same order. Until
+  ///   then, `add` does not create the channel again: what comes earlier in that order may be executed after this.
   /// - Returns: Whether it existed.
   @discardableResult
-  package func remove(_ channel: ChannelName) -> Bool { state.withLockedValue { $0.channels.remove(channel) } }
+  package func remove(_ channel: ChannelName, isAnnounced: Bool = false) -> Bool {
+    state.withLockedValue { state in
+      if isAnnounced { state.removing.insert(channel) }
+      return state.channels.remove(channel)
+    }
+  }
+
+  /// Notes that the turn of an announced removal has come.
+  package func didExecuteRemoval(of channel: ChannelName) {
+    state.withLockedValue { _ = $0.removing.remove(channel) }
+  }
 
   /// Makes the current channels those that `reset` restores.
   package func saveAsInitial() { state.withLockedValue { $0.initial = $0.channels } }

@@ -84,6 +84,9 @@ struct ChannelRoutes: Sendable {
         "the query has neither bundle_id nor id",
         hint: "Specify the id of a channel, or bundle_id to remove all channels of an app. Percent-encode + as %2B.")
     }
+    if let bundleID, let environment, let id {
+      state.channels.didExecuteRemoval(of: ChannelName(bundleID: bundleID, environment: environment, id: id))
+    }
     let channels = state.channels.channels(of: bundleID, in: environment).filter { id == nil || $0.id == id }
     guard !channels.isEmpty || id == nil else {
       throw Problem.notFound(

@@ -31,7 +31,7 @@ package final class Inbox: Sendable {
   /// Writes the records to a store; nil without one.
   package let writer: RecordWriter?
   /// Whether the store is shared with other servers.
-  private let isShared: Bool
+  package let isShared: Bool
   /// The attempt counts, which distinguish retries from new pushes.
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.

@@ -95,7 +95,7 @@ struct ChannelExchange {
       return AcceptedBroadcast(
         channel: channel, expiration: request.expiration ?? 0, storagePolicy: request.storagePolicy ?? .none)
     case .delete:
-      state.removeChannel(channel)
+      state.removeChannel(channel, isAnnounced: state.inbox.isShared)
       state.announce(.removal(of: channel))
     case .create, .read, .list: break
     }
@@ -143,10 +143,9 @@ extension ServerState {
 
   /// Removes a channel and its subscriptions.
   ///
-  /// - Returns: Whether it existed.
-  @discardableResult
-  package func removeChannel(_ channel: ChannelName) -> Bool {
+  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later.
+  package func removeChannel(_ channel: ChannelName, isAnnounced: Bool = false) {
     devices.removeSubscriptions(of: channel)
-    return channels.remove(channel)
+    channels.remove(channel, isAnnounced: isAnnounced)
   }
 }

@@ -228,27 +228,7 @@ def test_ended_sessions_are_no_loss(start, postgres):
             assert " fails" not in server.log()
 
 
-PAUSES = {
-    "before the commit": "TRIGGER pause BEFORE UPDATE ON contents",
-    "in the commit": "CONSTRAINT TRIGGER pause AFTER UPDATE ON contents DEFERRABLE INITIALLY DEFERRED",
-}
-
-
-@contextlib.contextmanager
-def pausing(inbox, when, seconds=0.6):
-    """Lets each transaction that writes pushes pause after it has copied them; yields a function that waits until one does."""
-    inbox.execute(f"""
-        CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END $$;
-        CREATE {PAUSES[when]} FOR EACH ROW EXECUTE FUNCTION pause()""")
-    query = "COMMIT" if when == "in the commit" else "UPDATE contents%"
-    try:
-        yield lambda: wait_until(lambda: inbox.postgres.rows(
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?", query), f"it pauses {when}", 10)
-    finally:
-        inbox.execute("DROP FUNCTION pause() CASCADE")
-
-
-@pytest.mark.parametrize("when", PAUSES)
+@pytest.mark.parametrize("when", stores.PAUSES)
 def test_a_kill_between_copy_and_commit(binary, certs, start, inbox, when):
     """What was not acknowledged is there once or not at all, and the other server continues."""
     survivor = start(*stores.flags(inbox))
@@ -256,7 +236,7 @@ def test_a_kill_between_copy_and_commit(binary, certs, start, inbox, when):
     try:
         before = [push_once(server)[1] for server in (killed, survivor)]
         ids(survivor)
-        with pausing(inbox, when) as until_paused, connect(killed) as wire:
+        with stores.pausing(inbox, when) as until_paused, connect(killed) as wire:
             wire.open(push_headers(killed, "ab" * 32), stores.BODY)
             until_paused()
             killed.process.kill()
@@ -276,7 +256,7 @@ def test_a_commit_without_an_answer_is_not_repeated(start, inbox):
         before = push_once(server)[1]
         ids(server)
         with connect(server) as wire:
-            with pausing(inbox, "in the commit") as until_paused:
+            with stores.pausing(inbox, "in the commit") as until_paused:
                 stream = wire.open(push_headers(server, "ab" * 32), stores.BODY)
                 until_paused()
                 proxy.interrupt()
@@ -327,7 +307,7 @@ def test_a_change_without_an_answer_of_the_database(start, inbox):
     """It is made, so to repeat it would make it twice."""
     server = start(*stores.flags(inbox))
     before = server.api("GET", "/clock")["now"]
-    with pausing(inbox, "in the commit", 4):
+    with stores.pausing(inbox, "in the commit", 4):
         answer = server.request("POST", "/api/v1/clock/advance", {"by": "20d"})
     assert answer.status == 503 and "may be made nevertheless" in answer.json["detail"], answer.body
     wait_until(lambda: server.api("GET", "/clock")["now"][:10] > before[:10], "the change is made", 15)
@@ -361,7 +341,7 @@ def test_memory_stays_flat_while_the_database_is_slower_than_the_load(start, inb
     body.write_bytes(stores.BODY + b" " * 3_000)
     push_once(server)
     before, sizes, waiting = server.resident_bytes(), [], []
-    with pausing(inbox, "before the commit", 0.3):
+    with stores.pausing(inbox, "before the commit", 0.3):
         load = subprocess.Popen(
             ["h2load", "-n", "60000", "-c", "8", "-m", "100", "-d", str(body), "-H", f"authorization: {server.bearer}",
              "-H", "apns-topic: com.example.app", "-H", "apns-push-type: alert", f"{server.url}/3/device/{'ab12' * 16}"],

@@ -4,6 +4,7 @@ request is answered, and a server that starts later has it too.
 
 import json
 import secrets
+import time
 
 import pytest
 from hyperframe.frame import GoAwayFrame
@@ -309,15 +310,40 @@ def test_a_channel(directed):
     assert channel_ids(other) == [] and broadcast(other, channel) != 200
 
 
+def manage_channel(wire, server, method, channel=None):
+    """A provider's request about one channel."""
+    more = [("apns-channel-id", channel)] if channel else []
+    body = b'{"message-storage-policy":1,"push-type":"LiveActivity"}' if method == "POST" else b""
+    return wire.push([(":method", method), (":scheme", "https"), (":path", f"/1/apps/{APP}/channels"),
+                      (":authority", server.authority), ("authorization", server.bearer), *more], body)
+
+
 def test_a_channel_that_a_provider_creates(directed):
     server, other = directed
     with connect(server) as wire:
-        made = wire.push([(":method", "POST"), (":scheme", "https"), (":path", f"/1/apps/{APP}/channels"),
-                          (":authority", server.authority), ("authorization", server.bearer)],
-                         b'{"message-storage-policy":1,"push-type":"LiveActivity"}')
+        made = manage_channel(wire, server, "POST")
     assert made.status == 201
     channel = made.header("apns-channel-id")
     assert channel_ids(other) == [channel] and broadcast(other, channel) == 200
+
+
+def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(servers, inbox):
+    """The servers execute both in the order in which PostgreSQL has them, and the server that answered does not create the
+    channel again in the meantime.
+    """
+    server, other = servers
+    with stores.pausing(inbox, "in the commit") as until_paused, connect(server) as wire:
+        channel = manage_channel(wire, server, "POST").header("apns-channel-id")
+        until_paused()
+        assert manage_channel(wire, server, "DELETE", channel).status == 204
+        end = time.monotonic() + 1.8  # both are committed then: each pauses 0.6 s
+        while time.monotonic() < end:
+            assert manage_channel(wire, server, "GET", channel).status == 400
+            time.sleep(0.02)
+    assert channel_ids(server) == channel_ids(other) == []
+    restored = {"bundle_id": APP, "id": channel}
+    assert other.api("POST", "/channels", restored)["id"] == channel
+    assert channel_ids(server) == channel_ids(other) == [channel]
 
 
 # Connections

@@ -14,6 +14,7 @@ import uuid
 
 from support.certificates import provider_certificate
 from support.postgres import PostgresInbox, shared
+from support.server import wait_until
 from support.wire import Closed, connect, push_headers
 
 BODY = b'{"aps":{"alert":"hello"}}'
@@ -222,3 +223,23 @@ def metric(server, name):
     lines = server.request("GET", "/metrics").body.decode().splitlines()
     (line,) = (line for line in lines if line.startswith(name + " "))
     return float(line.split()[-1])
+
+
+PAUSES = {
+    "before the commit": "TRIGGER pause BEFORE UPDATE ON contents",
+    "in the commit": "CONSTRAINT TRIGGER pause AFTER UPDATE ON contents DEFERRABLE INITIALLY DEFERRED",
+}
+
+
+@contextlib.contextmanager
+def pausing(inbox, when, seconds=0.6):
+    """Lets each transaction that writes pushes pause after it has copied them; yields a function that waits until one does."""
+    inbox.execute(f"""
+        CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NEW; END $$;
+        CREATE {PAUSES[when]} FOR EACH ROW EXECUTE FUNCTION pause()""")
+    query = "COMMIT" if when == "in the commit" else "UPDATE contents%"
+    try:
+        yield lambda: wait_until(lambda: inbox.postgres.rows(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?", query), f"it pauses {when}", 10)
+    finally:
+        inbox.execute("DROP FUNCTION pause() CASCADE")
