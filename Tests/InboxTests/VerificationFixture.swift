@@ -17,7 +17,7 @@ enum VerificationFixture {
   static func report(_ json: String, in inbox: Inbox) async throws -> VerificationReport {
     let snapshot = inbox.snapshot()
     let context = FilterContext(now: PushFixture.noon, rulebook: PushFixture.rulebook, snapshot: snapshot)
-    return try #require(await inbox.verify(try verification(json, in: context), in: scene))
+    return try #require(try await inbox.verify(try verification(json, in: context), in: scene))
   }
 
   /// Returns a push with a payload, with apostrophes in place of quotation marks.

@@ -193,7 +193,7 @@ import Testing
     async let report = inbox.verify(verification, in: Fixture.scene)
     try await Task.sleep(for: .milliseconds(50))
     scene.add(Step(at: 500))
-    let isPassed = await report?.isPassed
+    let isPassed = try await report?.isPassed
     #expect(isPassed == true)
   }
 

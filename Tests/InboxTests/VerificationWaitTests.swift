@@ -8,10 +8,10 @@ import Testing
   typealias Fixture = VerificationFixture
 
   /// Starts a verification and returns when it waits on the inbox.
-  static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, Never> {
+  static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, any Error> {
     let verification = try Fixture.verification(json)
     let before = inbox.notifier.listenerCount
-    let task = Task { await inbox.verify(verification, in: Fixture.scene) }
+    let task = Task { try await inbox.verify(verification, in: Fixture.scene) }
     while inbox.notifier.listenerCount == before { await Task.yield() }
     return task
   }
@@ -25,7 +25,7 @@ import Testing
     let inbox = Inbox()
     let task = try await Self.begin("{'expect':\(expect),'timeout':'5m'}", in: inbox)
     for topic in ["c", "a", "b", "a"] { inbox.append(Fixture.push(topic: topic)) }
-    let report = try #require(await task.value)
+    let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
     #expect(inbox.notifier.listenerCount == 0)
   }
@@ -60,8 +60,8 @@ import Testing
       "{'expect':[{'match':{'topic':'a'},'count':{'at_most':9}}],'no_others':true,'timeout':'5m'}", in: inbox)
     var batch = ["a", "b"].map { Fixture.push(topic: $0) }
     inbox.append(&batch)
-    #expect(await over.value?.isPassed == false)
-    #expect(await other.value?.others?.seqs == [2])
+    #expect(try await over.value?.isPassed == false)
+    #expect(try await other.value?.others?.seqs == [2])
   }
 
   /// A violated count does not end the wait for the others, so that the report covers them too.
@@ -73,7 +73,7 @@ import Testing
     // Until this push has been delivered to the listeners, the other cannot have ended by the first push alone.
     _ = await inbox.wait(for: try WaitingTests.query("topic=a"))
     inbox.append(Fixture.push(topic: "b"))
-    let report = try #require(await task.value)
+    let report = try #require(try await task.value)
     #expect(report.expectations.map(\.isMet) == [false, true])
   }
 
@@ -84,8 +84,8 @@ import Testing
     let pending = try await Self.begin(
       "{'expect':[{'match':{'is':'pending'},'count':0}],'no_others':false,'timeout':'5m','settle':'20ms'}", in: inbox)
     inbox.finish(1, with: WaitingTests.end(.accepted))
-    #expect(await accepted.value?.expectations[0].seqs == [1])
-    #expect(await pending.value?.isPassed == true)
+    #expect(try await accepted.value?.expectations[0].seqs == [1])
+    #expect(try await pending.value?.isPassed == true)
   }
 
   /// A retry may arrive late: unmet criteria are waited for after the settle time as well.
@@ -96,9 +96,9 @@ import Testing
     let task = try await Self.begin(
       "{'expect':[{'retries':{'finally':'accepted'}}],'timeout':'5m','settle':'20ms'}", in: inbox)
     let quiet = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m','settle':'40ms'}", in: inbox)
-    #expect(await quiet.value?.isPassed == true)
+    #expect(try await quiet.value?.isPassed == true)
     inbox.append(attempts[1])
-    let report = try #require(await task.value)
+    let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
   }
 
@@ -111,7 +111,7 @@ import Testing
       "{'expect':[{'match':{'is':'retry'},'retries':{'max':2,'min':2,'finally':'accepted'}}],'timeout':'5m','settle':'20ms'}",
       in: inbox)
     inbox.finish(3, with: WaitingTests.end(.accepted))
-    let report = try #require(await task.value)
+    let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
   }
 
@@ -122,7 +122,7 @@ import Testing
     inbox.removeAll()
     var batch = [Fixture.push(), Fixture.push()]
     inbox.append(&batch)
-    let report = try #require(await task.value)
+    let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
     #expect(report.expectations[0].seqs == [2, 3])
   }
@@ -135,22 +135,23 @@ import Testing
       inbox.append(Fixture.push())
       await Task.yield()
     }
-    #expect(await task.value?.isInconclusive == true)
+    #expect(try await task.value?.isInconclusive == true)
   }
 
   @Test func stoppingOrCancellingEndsTheWait() async throws {
     let inbox = Inbox()
     let cancelled = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     cancelled.cancel()
-    #expect(await cancelled.value == nil)
+    #expect(try await cancelled.value == nil)
     #expect(inbox.notifier.listenerCount == 0)
     let waiting = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     inbox.endWaiting()
-    #expect(await waiting.value == nil)
-    #expect(await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), in: Fixture.scene) == nil)
+    #expect(try await waiting.value == nil)
+    #expect(
+      try await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), in: Fixture.scene) == nil)
     // The current contents can still be verified.
     #expect(
-      await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), in: Fixture.scene)?.isPassed == true)
+      try await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), in: Fixture.scene)?.isPassed == true)
   }
 
   /// Verifications that begin while others append count each push once.
@@ -158,7 +159,7 @@ import Testing
     let inbox = Inbox()
     let (writers, each) = (4, 500)
     let all = "{'expect':[{'match':{'outcome':'accepted'},'count':{'at_least':\(writers * each)}}],'timeout':'5m'}"
-    await withTaskGroup { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<writers {
         group.addTask {
           for number in 0..<each {
@@ -170,11 +171,12 @@ import Testing
       for _ in 0..<20 {
         group.addTask {
           guard let verification = try? Fixture.verification(all) else { return }
-          let report = await inbox.verify(verification, in: Fixture.scene)
+          let report = try await inbox.verify(verification, in: Fixture.scene)
           #expect(report?.isPassed == true)
           #expect(report?.expectations.first?.matched == writers * each)
         }
       }
+      try await group.waitForAll()
     }
   }
 }

@@ -25,7 +25,7 @@ struct VerifyRoutes: Sendable {
     let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
     defer { withExtendedLifetime(slot) {} }
     return try await QueryExecutor.run { [verification] in
-      guard let report = await source.verify(verification) else {
+      guard let report = try await source.verify(verification) else {
         throw Problem(
           status: .serviceUnavailable, detail: "the server stops before anything could be verified",
           hint: "Start it again, and verify while it runs.")

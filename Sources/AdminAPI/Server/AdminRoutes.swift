@@ -170,7 +170,10 @@ package struct AdminRoutes: Sendable {
               }
             }
             guard route.isQuery else { return try await route.handler(request, context) }
-            return try await QueryExecutor.runLimited { try await route.handler(request, context) }
+            return try await QueryExecutor.runLimited {
+              guard route.method == .get else { return try await route.handler(request, context) }
+              return try await StoreUnavailable.repeatingAfterReset { try await route.handler(request, context) }
+            }
           }
         }
       }

@@ -21,7 +21,7 @@ package protocol InboxSource: AnyObject, Sendable {
   /// Returns the context that filters are evaluated in; see `ServerState.filterContext(_:)`.
   func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext
   /// Verifies expectations; nil if the server stops, or the task is cancelled, before the result is known.
-  func verify(_ verification: Verification) async -> VerificationReport?
+  func verify(_ verification: Verification) async throws -> VerificationReport?
   /// Returns how the active rules evaluate a recorded push.
   func evaluateRules(of record: Record) -> [RuleEvaluationReport]
   /// Returns the port of an APNs listener, nil if it is unknown, and the path of the CA certificate, for commands that
@@ -76,8 +76,8 @@ package final class InboxViewer: InboxSource {
     FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox)
   }
 
-  package func verify(_ verification: Verification) async -> VerificationReport? {
-    await inbox.verify(verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
+  package func verify(_ verification: Verification) async throws -> VerificationReport? {
+    try await inbox.verify(verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
   }
 
   package func evaluateRules(of record: Record) -> [RuleEvaluationReport] { plan.evaluate(record) }

@@ -143,6 +143,7 @@ package final class RecordWriter: Sendable {
   private let newestConnection: Synchronization.Atomic<Int>
   /// Records up to this `seq` were removed because the inbox was emptied.
   private let emptied = Atomic<Int>(0)
+  private let readFailures = Atomic<Int>(0)
   /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
   private let writingSince = Atomic<Int64>(0)
   /// The number of the batch that changes made now belong to.
@@ -224,8 +225,12 @@ package final class RecordWriter: Sendable {
     }
   }
 
+  /// How often the store could not be read.
+  var failedReads: Int { readFailures.load(ordering: .acquiring) }
+
   /// Notes that the store could not be read. Reports it once a minute, and not if writing is known to fail.
   func didFail(toRead error: any Error) {
+    readFailures.add(1, ordering: .releasing)
     let problem = String(describing: error)
     let isReported = state.withLockedValue { state in
       state.readProblem = "reading: \(problem)"

@@ -74,7 +74,7 @@ struct SnapshotRecords: Sendable {
 
   /// Checks that the store could be read so far, so that no record is missing.
   func checkFailure() throws(StoreUnavailable) {
-    if let problem = stored?.failure.problem { throw StoreUnavailable(problem: problem) }
+    if let failure = stored?.failure.first { throw failure }
   }
 }
 
@@ -82,11 +82,11 @@ struct SnapshotRecords: Sendable {
 struct StoredRecords: Sendable {
   /// Remembers the first error, because it has to reach a caller that iterates without errors.
   final class Failure: Sendable {
-    private let first = NIOLockedValueBox<String?>(nil)
+    private let reported = NIOLockedValueBox<StoreUnavailable?>(nil)
 
-    var problem: String? { first.withLockedValue { $0 } }
+    var first: StoreUnavailable? { reported.withLockedValue(\.self) }
 
-    func report(_ problem: String) { first.withLockedValue { $0 = $0 ?? problem } }
+    func report(_ failure: StoreUnavailable) { reported.withLockedValue { $0 = $0 ?? failure } }
   }
 
   let writer: RecordWriter
@@ -175,7 +175,7 @@ struct StoredRecords: Sendable {
 
   private func checkNotEmptied() throws(StoreUnavailable) {
     guard writer.emptiedThrough > after else { return }
-    throw StoreUnavailable(problem: "the inbox was emptied during the request")
+    throw StoreUnavailable.emptied
   }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
@@ -203,9 +203,26 @@ struct StoredRecords: Sendable {
   }
 
   private func report(_ error: any Error) {
-    if let error = error as? StoreUnavailable { return failure.report(error.problem) }
-    failure.report(String(describing: error))
+    if let error = error as? StoreUnavailable { return failure.report(error) }
+    failure.report(StoreUnavailable(problem: String(describing: error)))
     writer.didFail(toRead: error)
+  }
+}
+
+extension Inbox {
+  /// Returns the result of `read`, which depends on records of the store.
+  ///
+  /// - Throws: `StoreUnavailable` if the inbox was emptied meanwhile, or a record could not be read by anyone: the result may
+  ///   lack it. Any error that `read` throws.
+  func readCompletely<Result>(_ read: () async throws -> Result) async throws -> Result {
+    guard let writer else { return try await read() }
+    let (failures, emptiedThrough) = (writer.failedReads, writer.emptiedThrough)
+    let result = try await read()
+    if writer.failedReads != failures {
+      throw StoreUnavailable(problem: writer.figures.problem ?? "pushes could not be read")
+    }
+    if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }
+    return result
   }
 }
 
@@ -213,10 +230,32 @@ struct StoredRecords: Sendable {
 package struct StoreUnavailable: Error {
   /// What is wrong, for people.
   package let problem: String
+  /// Whether the store works, but the inbox was emptied while its records were read.
+  let isByReset: Bool
 
   /// Creates the error.
-  package init(problem: String) { self.problem = problem }
+  package init(problem: String) { (self.problem, isByReset) = (problem, false) }
+
+  private init(byReset problem: String) { (self.problem, isByReset) = (problem, true) }
+
+  /// The inbox was emptied while its records were read.
+  static let emptied = StoreUnavailable(byReset: "the inbox was emptied during the request")
 
   /// A change takes long to write.
   static let unwritten = StoreUnavailable(problem: "the change is not written yet; it will be")
+
+  /// How often `repeatingAfterReset` begins again.
+  private static let maxRepetitions = 8
+
+  /// Returns the result of `read`. If the inbox is emptied meanwhile, `read` is called again.
+  package static func repeatingAfterReset<Result>(_ read: () async throws -> Result) async throws -> Result {
+    for _ in 0..<maxRepetitions {
+      do {
+        return try await read()
+      } catch let failure as StoreUnavailable where failure.isByReset {
+        continue
+      }
+    }
+    return try await read()
+  }
 }

@@ -121,11 +121,22 @@ extension Inbox {
   /// times are by the machine's clock.
   ///
   /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
-  package func verify(_ verification: Verification, in context: VerificationContext) async -> VerificationReport? {
-    let totals = await VerificationWait(verification, in: self).run { totals in
-      VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func verify(
+    _ verification: Verification, in context: VerificationContext
+  ) async throws -> VerificationReport? {
+    let deadline = ContinuousClock.now + verification.timeout
+    return try await StoreUnavailable.repeatingAfterReset {
+      let totals = try await VerificationWait(verification, in: self).run(until: deadline) { totals in
+        VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
+      }
+      guard let totals else { return nil }
+      return try await readCompletely { await report(totals, in: context) }
     }
-    guard let totals else { return nil }
+  }
+
+  private func report(_ totals: VerificationCounts, in context: VerificationContext) async -> VerificationReport {
+    let verification = totals.verification
     let snapshot = snapshot()
     let evaluator = VerificationEvaluator(totals: totals)
     var expectations: [VerificationReport.Expected] = []

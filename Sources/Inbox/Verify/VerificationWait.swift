@@ -38,13 +38,18 @@ final class VerificationWait: InboxListener {
 
   /// Runs the verification to its end.
   ///
-  /// - Parameter isMet: Returns whether all expectations are met. Called only when the counts are right and the
-  ///   settle time has passed.
+  /// - Parameters:
+  ///   - deadline: When the timeout expires.
+  ///   - isMet: Returns whether all expectations are met. Called only when the counts are right and the settle time has
+  ///     passed.
   /// - Returns: The counts; nil if the server stopped or the client disconnected.
-  func run(isMet: (VerificationCounts) -> Bool) async -> VerificationCounts? {
-    var rounds = Rounds(verification)
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func run(
+    until deadline: ContinuousClock.Instant, isMet: (VerificationCounts) -> Bool
+  ) async throws(StoreUnavailable) -> VerificationCounts? {
+    var rounds = Rounds(verification, until: deadline)
     // Without a timeout only the existing records count, so no listener is needed.
-    guard verification.timeout > .zero else { return await countNewRecords(&rounds) ? rounds.totals : nil }
+    guard verification.timeout > .zero else { return try await countNewRecords(&rounds) ? rounds.totals : nil }
     guard inbox.notifier.add(self, to: inbox) else { return nil }
     var timer = WaitTimer()
     defer {
@@ -53,7 +58,7 @@ final class VerificationWait: InboxListener {
     }
     var iterator = signals.makeAsyncIterator()
     repeat {
-      guard await countNewRecords(&rounds) else { return nil }
+      guard try await countNewRecords(&rounds) else { return nil }
       guard let time = rounds.nextRound(at: .now, isMet: isMet) else { return rounds.totals }
       timer.schedule(at: time) { [signal] in signal.yield() }
     } while await iterator.next() != nil
@@ -62,8 +67,9 @@ final class VerificationWait: InboxListener {
 
   /// Counts the new records.
   ///
-  /// - Returns: false if the task was cancelled, or the store cannot be read.
-  private func countNewRecords(_ rounds: inout Rounds) async -> Bool {
+  /// - Returns: false if the task was cancelled.
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  private func countNewRecords(_ rounds: inout Rounds) async throws(StoreUnavailable) -> Bool {
     let pendingChanges = pendingChanges.withLockedValue { pendingChanges in
       defer { pendingChanges = PendingChanges() }
       return pendingChanges
@@ -76,14 +82,10 @@ final class VerificationWait: InboxListener {
     var newRecords = Selection.allKinds
     newRecords.after = rounds.seen
     var iterator = InboxIterator(snapshot, newRecords)
-    do {
-      while let records = try iterator.next() {
-        for record in records { rounds.count(record) }
-        if Task.isCancelled { return false }
-        await Task.yield()
-      }
-    } catch {
-      return false
+    while let records = try iterator.next() {
+      for record in records { rounds.count(record) }
+      if Task.isCancelled { return false }
+      await Task.yield()
     }
     rounds.seen = max(rounds.seen, snapshot.lastSeq)
     return true
@@ -101,11 +103,11 @@ private struct Rounds {
   /// Whether all expectations are met, if that was evaluated since the last change.
   private var isMet: Bool?
 
-  init(_ verification: Verification) {
+  init(_ verification: Verification, until deadline: ContinuousClock.Instant) {
     totals = VerificationCounts(verification)
     seen = verification.after
     quietSince = .now
-    deadline = quietSince + verification.timeout
+    self.deadline = deadline
   }
 
   mutating func restart() {

@@ -186,12 +186,16 @@ final class Waiter: InboxListener {
 
 extension InboxIterator {
   /// Returns the next records like `next()`. If the store cannot be read, the wait is inconclusive, as if the records
-  /// had been evicted.
+  /// had been evicted. If the inbox was emptied, none of those counted so far is left.
   fileprivate mutating func nextOrLoss(in counts: inout WaitCounts) -> [Record]? {
     do {
       return try next()
     } catch {
-      counts.recordEviction(through: .max, examined: through)
+      if error.isByReset {
+        counts.empty(through: .max, at: .now)
+      } else {
+        counts.recordEviction(through: .max, examined: through)
+      }
       return nil
     }
   }

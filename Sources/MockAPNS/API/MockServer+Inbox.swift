@@ -77,7 +77,13 @@ extension MockServer {
     } catch {
       throw MockServerError(.invalidInput, error.description)
     }
-    guard let report = await state.verify(verification) else {
+    let report: VerificationReport?
+    do {
+      report = try await state.verify(verification)
+    } catch {
+      throw MockServerError(.inconclusive, "\(error)")
+    }
+    guard let report else {
       throw MockServerError(.cancelled, "cancelled before the expectations could be verified")
     }
     guard !report.isPassed else { return }

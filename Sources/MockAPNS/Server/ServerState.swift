@@ -206,9 +206,10 @@ extension ServerState {
   /// Verifies the expectations against the inbox.
   ///
   /// - Returns: The report; nil if the server stops, or the task is cancelled, before the result is known.
-  package func verify(_ verification: Verification) async -> VerificationReport? {
+  /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
+  package func verify(_ verification: Verification) async throws -> VerificationReport? {
     let selection = faults.selection
-    return await inbox.verify(
+    return try await inbox.verify(
       verification,
       in: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.selectedProfile.reference))
   }

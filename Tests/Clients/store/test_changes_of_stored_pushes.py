@@ -190,3 +190,35 @@ def test_an_export_is_whole_or_fails_when_the_inbox_is_emptied(server):
         with contextlib.suppress(http.client.IncompleteRead, OSError):
             lines += response.read().splitlines()
             assert len(lines) == 2_000, f"{len(lines)} of 2000 pushes, and no error"
+
+
+#: What depends on all pushes, and its number of matches in the answer.
+COUNTS = {
+    "verify": ("POST", "/verify", lambda body: body["expectations"][0]["matched"]),
+    "wait": ("GET", "/pushes/wait?q=text:hello&count=0&timeout=0s", lambda body: body["matched"]),
+    "list": ("GET", "/pushes?q=text:hello&count=exact", lambda body: body["matched"]),
+    "statistics": ("GET", "/stats?q=text:hello", lambda body: body["matched"]),
+    "findings": ("GET", "/findings", lambda body: body["total"]),
+}
+
+
+@pytest.mark.parametrize("way", COUNTS)
+def test_a_reset_during_queries_makes_them_begin_again(server, way):
+    """None of them fails, and each counts the pushes before the reset or those after it."""
+    count, clients = 2_000, 8
+    method, path, matches = COUNTS[way]
+    document = {"expect": [{"match": "text:hello", "count": {"exactly": count}}], "no_findings": ["missing-push-type"]}
+
+    def ask(delay):
+        time.sleep(delay)
+        return server.request(method, "/api/v1" + path, document if method == "POST" else None)
+
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        for _ in range(4):
+            stores.load(server, count, apns_push_type=None)
+            running = [pool.submit(ask, number / 200) for number in range(clients)]
+            time.sleep(0.02)
+            server.api("POST", "/reset")
+            for answer in (one.result(SECONDS) for one in running):
+                assert answer.status in ((200, 412) if method == "POST" else (200,)), answer.body
+                assert matches(answer.json) in (0, count), answer.json

@@ -62,7 +62,7 @@ struct ExecChecks: Sendable {
       verification.timeout = .zero
       verification.settle = .zero
     }
-    guard let report = await state.verify(verification), !report.isPassed else { return Outcome() }
+    guard let report = try await state.verify(verification), !report.isPassed else { return Outcome() }
     let lines = ["\(expectations.name):", report.text]
     return Outcome(status: report.isInconclusive ? .inconclusive : .failed, lines: lines)
   }
