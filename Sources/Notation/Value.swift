@@ -36,7 +36,7 @@ package enum Value {
   /// Parses a duration of at least zero, or above zero if `isPositive`.
   package static func duration(_ text: String, isPositive: Bool = false) throws(InvalidSettingValue) -> Duration {
     guard let duration = DurationFormat.duration(text), isPositive ? duration > .zero : duration >= .zero else {
-      let allowed = "a duration such as 500ms, 5s, 2m or 1h"
+      let allowed = "a duration such as 500ms, 5s, 2m, 1h or 7d"
       throw InvalidSettingValue(value: text, allowed: isPositive ? allowed + ", longer than zero" : allowed)
     }
     return duration

@@ -13,7 +13,7 @@ import time
 import pytest
 from hyperframe.frame import DataFrame, GoAwayFrame
 
-from support.server import Server, clean_environment, run, wait_until
+from support.server import REPEATED, Server, clean_environment, run, wait_until
 from support.wire import NO_ERROR, connect, push_headers
 
 
@@ -118,10 +118,26 @@ def test_a_second_signal_ends_at_once(binary, certs, device):
             wire.ping()
             server.signal(signal.SIGTERM)
             wire.goaway()
+            time.sleep(REPEATED)
             server.signal(signal.SIGTERM)
             assert server.wait() == 130
     finally:
         server.kill()
+
+
+def test_a_signal_that_arrives_twice_at_once_is_one(binary, certs, tmp_path):
+    """As from `timeout`, which signals the program and then its process group."""
+    export = tmp_path / "inbox.ndjson"
+    server = Server(binary, certs, "--export-on-exit", export)
+    try:
+        with connect(server) as wire:
+            wire.push(push_headers(server, "ab" * 32))
+        for _ in range(2):
+            server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    finally:
+        server.kill()
+    assert len(export.read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -19,6 +19,7 @@ from support.way import Way
 
 START_TIMEOUT = 30  # seconds until the port file must exist; generating keys is slow on a loaded machine
 STOP_TIMEOUT = 15
+REPEATED = 0.3  # seconds after which a signal counts as a second one; within 0.2 it is the same
 LOG_TIMEOUT = 15  # seconds until a log line must appear
 
 

@@ -93,20 +93,31 @@ struct ReloadSignals: Sendable {
 }
 
 /// The signals SIGTERM and SIGINT: one that arrives during the start exits immediately; afterwards the first one
-/// requests a graceful shutdown, the second one exits immediately.
+/// requests a graceful shutdown, one that arrives 200 milliseconds later exits immediately.
 struct StopSignals: Sendable {
   private enum Phase {
     case starting, running, stopping, stopped
   }
 
-  private let state: NIOLockedValueBox<(phase: Phase, beforeExit: @Sendable () -> Void)>
+  private struct State {
+    var phase: Phase
+    /// When the first signal arrived.
+    var stoppingSince = ContinuousClock.now
+    var beforeExit: @Sendable () -> Void = {}
+  }
+
+  /// The time in which a further signal counts as the same one: `timeout` signals a program and then its process group, and
+  /// so do wrappers that pass on what a terminal has sent to the group.
+  private static let repetitionTime = Duration.milliseconds(200)
+
+  private let state: NIOLockedValueBox<State>
   private let requests: AsyncStream<UnixSignal>
 
   /// Traps the signals, which then no longer terminate the program.
   ///
   /// - Parameter isStarting: Whether the start is not complete, until `endStart` is called.
   init(isStarting: Bool = false) async {
-    let state = NIOLockedValueBox((phase: isStarting ? Phase.starting : .running, beforeExit: { @Sendable () in }))
+    let state = NIOLockedValueBox(State(phase: isStarting ? .starting : .running))
     let (requests, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     Task {
@@ -115,9 +126,10 @@ struct StopSignals: Sendable {
           switch state.phase {
           case .starting: Self.exit(128 + signal.rawValue)
           case .running:
-            state.phase = .stopping
+            (state.phase, state.stoppingSince) = (.stopping, .now)
             continuation.yield(signal)
           case .stopping:
+            guard .now - state.stoppingSince > Self.repetitionTime else { break }
             state.beforeExit()
             Self.exit(ExitStatus.interrupted.rawValue)
           case .stopped: break
