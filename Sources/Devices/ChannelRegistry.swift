@@ -193,7 +193,12 @@ package final class ChannelRegistry: Sendable {
   package func saveAsInitial() { state.withLockedValue { $0.initial = $0.channels } }
 
   /// Restores the initial channels. Ids of new channels still differ from all former ones.
-  package func reset() { state.withLockedValue { $0.channels = $0.initial } }
+  package func reset() {
+    state.withLockedValue { state in
+      state.channels = state.initial
+      for channel in state.removing { _ = state.channels.remove(channel) }
+    }
+  }
 }
 
 extension ChannelName {

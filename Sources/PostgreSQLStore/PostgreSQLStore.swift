@@ -708,6 +708,10 @@ package final class PostgreSQLStore: RecordStore {
     }
   }
 
+  package func emptiedThrough() throws -> Int {
+    try readers.use { Int(try $0.query("SELECT emptied_through FROM contents").number(0, 0) ?? 0) }
+  }
+
   package func contains(name: String) throws -> Bool {
     try readers.use { try $0.query("SELECT 1 FROM name WHERE name = $1", [name]).count > 0 }
   }

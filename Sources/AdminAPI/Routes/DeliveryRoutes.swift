@@ -14,7 +14,8 @@ struct DeliveryRoutes: Sendable {
   var routes: [Route] {
     [
       Route.get("/pushes/:id/delivery", show).onQueryExecutor, Route.get("/deliveries", list).onQueryExecutor,
-      .get("/devices/:id/notifications", notifications), .stream("/devices/:id/notifications/stream", stream),
+      Route.get("/devices/:id/notifications", notifications).onQueryExecutor,
+      .stream("/devices/:id/notifications/stream", stream),
     ]
   }
 

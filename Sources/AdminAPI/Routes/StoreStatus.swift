@@ -5,6 +5,11 @@ internal import Notation
 extension Problem {
   /// Creates the answer to a request that needs a store that fails.
   init(_ failure: StoreUnavailable) {
+    guard !failure.isByReset else {
+      self.init(
+        status: .serviceUnavailable, detail: failure.problem, hint: "Repeat the request.", headers: [.retryAfter: "1"])
+      return
+    }
     self.init(
       status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
       hint: "See GET /api/v1/status and the server's log, and repeat the request when the store works.",

@@ -87,6 +87,8 @@ package struct AdminRoutes: Sendable {
   /// All routes, in the order of the documentation.
   let routes: [Route]
   let access: AccessRules
+  /// The inbox whose pushes are served.
+  private let inbox: Inbox
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
   /// What servers that share a store all execute; nil for a server that shares none.
@@ -113,6 +115,7 @@ package struct AdminRoutes: Sendable {
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }
+    inbox = state.inbox
     commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
       api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
@@ -130,6 +133,7 @@ package struct AdminRoutes: Sendable {
       (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
       + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
+    inbox = viewer.inbox
     viewedFile = viewer.file
     commands = nil
   }
@@ -160,7 +164,7 @@ package struct AdminRoutes: Sendable {
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
-        router.on(RouterPath(route.path), method: method) { [access, commands] request, context in
+        router.on(RouterPath(route.path), method: method) { [inbox, access, commands] request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
           return try await DisconnectCancellation.$channel.withValue(context.channel) {
             if !isInternal, let commands, route.isOfInbox {
@@ -172,7 +176,9 @@ package struct AdminRoutes: Sendable {
             guard route.isQuery else { return try await route.handler(request, context) }
             return try await QueryExecutor.runLimited {
               guard route.method == .get else { return try await route.handler(request, context) }
-              return try await StoreUnavailable.repeatingAfterReset { try await route.handler(request, context) }
+              return try await StoreUnavailable.repeatingAfterReset {
+                try await inbox.readCompletely { try await route.handler(request, context) }
+              }
             }
           }
         }

@@ -260,7 +260,8 @@ final class InboxNotifier: Sendable {
       // For listeners, records of a store that cannot be read are evicted ones: waits are then inconclusive, and event
       // streams report a gap.
       let last = max(seq, snapshot.lastSeq)
-      return InboxChanges(after: seq, through: last, removed: last - seq, evictedThrough: last)
+      return InboxChanges(
+        after: seq, through: last, removed: last - seq, evictedThrough: error.isByReset ? snapshot.lastEvicted : last)
     }
     return InboxChanges(
       records: records, after: seq, through: max(seq, iterator.through),

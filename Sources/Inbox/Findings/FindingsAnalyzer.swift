@@ -42,13 +42,18 @@ final class FindingsAnalyzer: Sendable {
   private let ends = NIOLockedValueBox(Ends())
 
   /// Analyzes all new records.
-  func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
+  ///
+  /// - Returns: An error if the store could not be read, so that some are analyzed later.
+  @discardableResult
+  func catchUp(with inbox: Inbox, by rulebook: Rulebook) -> StoreUnavailable? {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
-    var isComplete = false
-    while !isComplete {
-      isComplete = state.withLockedValue { state in
-        state.analyzeSome(of: inbox.currentSnapshot(), at: Self.span, interval: interval, ends)
+    while true {
+      let (isComplete, failure) = state.withLockedValue { state in
+        let snapshot = inbox.currentSnapshot()
+        let isComplete = state.analyzeSome(of: snapshot, at: Self.span, interval: interval, ends)
+        return (isComplete, snapshot.records.stored?.failure.first)
       }
+      if isComplete { return failure }
     }
   }
 
@@ -152,6 +157,7 @@ extension FindingsAnalyzer.State {
         findingsState.addPending(record.seq, push)
       } else {
         let isRetried = record.isUnprocessed && snapshot.hasAcceptedRetry(of: record)
+        guard !record.isUnprocessed || snapshot.records.isReadable else { return false }
         findingsState.analyze(record, interval: interval, isRetried: isRetried)
       }
       through = record.seq
@@ -159,7 +165,7 @@ extension FindingsAnalyzer.State {
       return count < span
     }
     // Records that could not be read are analyzed later.
-    guard (try? snapshot.records.checkFailure()) != nil else { return true }
+    guard snapshot.records.isReadable else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
     findingsState.analyzeEndedConnections { connection in ends.withLockedValue { $0.closed[connection] } }
@@ -168,7 +174,10 @@ extension FindingsAnalyzer.State {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }
     analyzedExhausted = exhausted.count
+    let former = findingsState
     findingsState.prune { snapshot.records.record($0) != nil }
+    // What could not be read is not removed.
+    if !snapshot.records.isReadable { findingsState = former }
     return true
   }
 
@@ -178,7 +187,7 @@ extension FindingsAnalyzer.State {
     pending = []
     for (seq, push) in former {
       guard let record = snapshot.records.record(seq) else {
-        if (try? snapshot.records.checkFailure()) == nil {
+        guard snapshot.records.isReadable else {
           pending.append((seq, push))
           continue
         }

@@ -40,21 +40,18 @@ extension Inbox {
   /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
   ///
   /// - Parameter buckets: The maximum number of parts of the time line; nil for no time line.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled;
-  ///   `StoreUnavailable` if the store cannot be read.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   package func summaryInSlices(
     of selection: Selection, by rulebook: Rulebook, limit: Int, buckets: Int? = nil
   ) async throws -> FindingsSummary {
-    try await readCompletely {
-      updateFindings(by: rulebook)
-      let snapshot = snapshot()
-      var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
-      try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
-        collection.add(part, of: snapshot, in: self, by: rulebook)
-        return true
-      }
-      return collection.summary(of: selection, in: snapshot)
+    updateFindings(by: rulebook)
+    let snapshot = snapshot()
+    var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
+    try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
+      collection.add(part, of: snapshot, in: self, by: rulebook)
+      return true
     }
+    return collection.summary(of: selection, in: snapshot)
   }
 }
 

@@ -171,7 +171,10 @@ extension Inbox {
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
   /// for a million new records and delays no push.
-  package func updateFindings(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
+  ///
+  /// - Returns: An error if the store could not be read, so that some records are analyzed later.
+  @discardableResult
+  package func updateFindings(by rulebook: Rulebook) -> StoreUnavailable? { analyzer.catchUp(with: self, by: rulebook) }
 
   /// Returns the evidence for findings on a record that depends on other records.
   func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {

@@ -31,6 +31,10 @@ package protocol RecordStore: Sendable {
   /// - Parameter span: The number of `seq` values that a part covers at most, unless an index finds its records.
   func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice]
 
+  /// Records up to this `seq` were removed because a server that shares the store emptied the inbox, as the store knows it now;
+  /// 0 for a store of one server.
+  func emptiedThrough() throws -> Int
+
   /// Returns whether a record with this rule, profile or reason that is not one of APNs was ever stored.
   func contains(name: String) throws -> Bool
 
@@ -69,6 +73,7 @@ package protocol RecordStore: Sendable {
 
 extension RecordStore {
   package var isShared: Bool { false }
+  package func emptiedThrough() throws -> Int { 0 }
   package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
   package func awaitOthers() throws {}
   package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int { 0 }

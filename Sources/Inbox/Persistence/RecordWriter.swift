@@ -382,16 +382,33 @@ package final class RecordWriter: Sendable {
 
   /// Changes a record that is not in memory any more.
   ///
+  /// - Parameter patience: How long to try again if the record cannot be read.
   /// - Returns: The changed record; nil if there is none.
-  func update(_ seq: Int, in inbox: Inbox, _ change: (inout Record) -> Void) -> Record? {
-    updatesOfStored.withLock {
-      guard var record = inbox.record(seq: seq) else { return nil }
-      change(&record)
-      let changed = record
-      inbox.state.withLockedValue { $0.stored?.change(changed) }
-      signal()
-      return record
+  func update(
+    _ seq: Int, in inbox: Inbox, patience: Duration = .zero, _ change: (inout Record) -> Void
+  ) -> Record? {
+    let deadline = ContinuousClock.now + patience
+    while true {
+      do {
+        return try updateNow(seq, in: inbox, change)
+      } catch {
+        guard .now < deadline, !isStopping.load(ordering: .acquiring) else { return nil }
+        usleep(250_000)
+      }
     }
+  }
+
+  private func updateNow(
+    _ seq: Int, in inbox: Inbox, _ change: (inout Record) -> Void
+  ) throws(StoreUnavailable) -> Record? {
+    updatesOfStored.lock()
+    defer { updatesOfStored.unlock() }
+    guard var record = try inbox.readableRecord(seq: seq) else { return nil }
+    change(&record)
+    let changed = record
+    inbox.state.withLockedValue { $0.stored?.change(changed) }
+    signal()
+    return record
   }
 
   // MARK: - Writing

@@ -33,7 +33,8 @@ struct SnapshotRecords: Sendable {
       if wantsMore { stored.forEach(in: selection, newestFirst: true, visit) }
     } else {
       stored.forEach(in: selection, newestFirst: false, visit)
-      if wantsMore { recent.forEach(in: selection, visit) }
+      // Records in memory follow those of the store only if none of these is missing.
+      if wantsMore, isReadable { recent.forEach(in: selection, visit) }
     }
   }
 
@@ -71,6 +72,9 @@ struct SnapshotRecords: Sendable {
 
   /// The number of ranges of a store that are counted unless all are to be.
   private static let quickRanges = 4
+
+  /// Whether the store could be read so far, so that no record is missing.
+  var isReadable: Bool { stored?.failure.first == nil }
 
   /// Checks that the store could be read so far, so that no record is missing.
   func checkFailure() throws(StoreUnavailable) {
@@ -173,9 +177,10 @@ struct StoredRecords: Sendable {
     StoreQuery(selection, after: selection.after, before: selection.before, usesResults: changes.isEmpty)
   }
 
-  private func checkNotEmptied() throws(StoreUnavailable) {
-    guard writer.emptiedThrough > after else { return }
-    throw StoreUnavailable.emptied
+  private func checkNotEmptied() throws {
+    guard try writer.emptiedThrough <= after && writer.store.emptiedThrough() <= after else {
+      throw StoreUnavailable.emptied
+    }
   }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
@@ -195,7 +200,9 @@ struct StoredRecords: Sendable {
     let span = min(Self.span, 8 * selection.filter.sliceSize)
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
     do {
-      return try writer.store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
+      let parts = try writer.store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
+      try checkNotEmptied()
+      return parts
     } catch {
       report(error)
       return []
@@ -212,17 +219,26 @@ struct StoredRecords: Sendable {
 extension Inbox {
   /// Returns the result of `read`, which depends on records of the store.
   ///
-  /// - Throws: `StoreUnavailable` if the inbox was emptied meanwhile, or a record could not be read by anyone: the result may
-  ///   lack it. Any error that `read` throws.
-  func readCompletely<Result>(_ read: () async throws -> Result) async throws -> Result {
+  /// - Throws: `StoreUnavailable` if the inbox was emptied meanwhile, or a record could not be read by anyone: the result, or
+  ///   an error of `read`, may be wrong without it. Otherwise any error that `read` throws.
+  package func readCompletely<Value>(_ read: () async throws -> Value) async throws -> Value {
     guard let writer else { return try await read() }
     let (failures, emptiedThrough) = (writer.failedReads, writer.emptiedThrough)
-    let result = try await read()
-    if writer.failedReads != failures {
-      throw StoreUnavailable(problem: writer.figures.problem ?? "pushes could not be read")
+    func check() throws(StoreUnavailable) {
+      if writer.failedReads != failures {
+        throw StoreUnavailable(problem: writer.figures.problem ?? "pushes could not be read")
+      }
+      if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }
     }
-    if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }
-    return result
+    let value: Value
+    do {
+      value = try await read()
+    } catch {
+      if !(error is CancellationError) { try check() }
+      throw error
+    }
+    try check()
+    return value
   }
 }
 
@@ -231,7 +247,7 @@ package struct StoreUnavailable: Error {
   /// What is wrong, for people.
   package let problem: String
   /// Whether the store works, but the inbox was emptied while its records were read.
-  let isByReset: Bool
+  package let isByReset: Bool
 
   /// Creates the error.
   package init(problem: String) { (self.problem, isByReset) = (problem, false) }
@@ -247,13 +263,14 @@ package struct StoreUnavailable: Error {
   /// How often `repeatingAfterReset` begins again.
   private static let maxRepetitions = 8
 
-  /// Returns the result of `read`. If the inbox is emptied meanwhile, `read` is called again.
-  package static func repeatingAfterReset<Result>(_ read: () async throws -> Result) async throws -> Result {
-    for _ in 0..<maxRepetitions {
+  /// Returns the result of `read`. If the inbox is emptied meanwhile, `read` is called again, after a growing pause: this
+  /// server may learn of it some milliseconds later than the database.
+  package static func repeatingAfterReset<Value>(_ read: () async throws -> Value) async throws -> Value {
+    for repetition in 1...maxRepetitions {
       do {
         return try await read()
       } catch let failure as StoreUnavailable where failure.isByReset {
-        continue
+        try await Task.sleep(for: .milliseconds(10 * repetition))
       }
     }
     return try await read()

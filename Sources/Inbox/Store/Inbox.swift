@@ -169,7 +169,7 @@ package final class Inbox: Sendable {
     if record == nil, isShared, let writer {
       // The calling event loop must not wait for the database.
       writer.later { [self] in
-        if writer.update(seq, in: self, change) != nil { notifier.signalUpdated(seq, in: self) }
+        if writer.update(seq, in: self, patience: .seconds(60), change) != nil { notifier.signalUpdated(seq, in: self) }
       }
       return nil
     }
@@ -276,9 +276,9 @@ package final class Inbox: Sendable {
       writer?.didEmpty(through: former.nextSeq - 1)
       return former
     }
+    analyzer.reset(through: former.nextSeq - 1)
     // After a restart nothing of it may be there again.
     writer?.flush()
-    analyzer.reset(through: former.nextSeq - 1)
     notifier.signalEmptied(self, through: former.nextSeq - 1, reset: reset)
     return former.stored?.count ?? former.records.count
   }
@@ -363,14 +363,17 @@ package final class Inbox: Sendable {
       return true
     }
     attempts.remove(pushes)
+    let removed = seqs
     var count = 0
     while !seqs.isEmpty {
       try removeFirst(writer == nil ? seqs.count : StoreBatch.removalLimit, of: &seqs, count: &count)
       await Task.yield()
     }
     // The analysis starts again without these records, because its state has no parts that belong to single pushes.
-    let rest = self.snapshot().records
-    analyzer.restart { rest.record($0) != nil }
+    analyzer.restart { seq in
+      let position = removed.position(ofSeq: seq)
+      return position == removed.endIndex || removed[position] != seq
+    }
     return count
   }
 
@@ -453,8 +456,13 @@ package final class Inbox: Sendable {
   /// The counts of all pushes so far.
   package var counts: PushCounts { state.withLockedValue { $0.counts } }
 
+  /// Returns the record with this `seq`; nil if it is not in the inbox or not any more, or cannot be read.
+  package func record(seq: Int) -> Record? { try? readableRecord(seq: seq) }
+
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
-  package func record(seq number: Int) -> Record? {
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func readableRecord(seq number: Int) throws(StoreUnavailable) -> Record? {
     let (seq, record, stored) = state.withLockedValue { state -> (Int, Record?, StoredRecords?) in
       var seq = number
       switch state.outbox?.place(of: number) {
@@ -465,7 +473,12 @@ package final class Inbox: Sendable {
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
       return (seq, record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
-    return record ?? stored?.record(seq)
+    if record == nil, let stored {
+      let found = stored.record(seq)
+      if let failure = stored.failure.first { throw failure }
+      return found
+    }
+    return record
   }
 
   /// Returns the `seq` of a record for the number that `append` returned; the number itself while it has none.

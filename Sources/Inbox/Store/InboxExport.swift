@@ -19,6 +19,8 @@ package struct InboxExport: Sendable {
   private let rulebook: Rulebook
   private let inbox: Inbox?
   private var iterator: InboxIterator
+  /// Set if the findings could not be determined.
+  private let failure: StoreUnavailable?
   private var hasBegun = false
   private var hasRecord = false
   private var hasEnded = false
@@ -33,7 +35,7 @@ package struct InboxExport: Sendable {
   ) {
     self.format = format
     self.inbox = inbox
-    inbox?.updateFindings(by: rulebook)
+    failure = inbox?.updateFindings(by: rulebook)
     self.rulebook = rulebook
     iterator = InboxIterator(snapshot, selection)
   }
@@ -43,6 +45,7 @@ package struct InboxExport: Sendable {
   /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
   package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
     guard !hasEnded else { return nil }
+    if let failure { throw failure }
     var text: [UInt8] = []
     if !hasBegun { text += opening }
     hasBegun = true

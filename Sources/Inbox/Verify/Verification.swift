@@ -127,11 +127,13 @@ extension Inbox {
   ) async throws -> VerificationReport? {
     let deadline = ContinuousClock.now + verification.timeout
     return try await StoreUnavailable.repeatingAfterReset {
-      let totals = try await VerificationWait(verification, in: self).run(until: deadline) { totals in
-        VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
+      try await readCompletely {
+        let totals = try await VerificationWait(verification, in: self).run(until: deadline) { totals in
+          VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
+        }
+        guard let totals else { return nil }
+        return await report(totals, in: context)
       }
-      guard let totals else { return nil }
-      return try await readCompletely { await report(totals, in: context) }
     }
   }
 

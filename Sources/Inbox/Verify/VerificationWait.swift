@@ -76,7 +76,7 @@ final class VerificationWait: InboxListener {
     }
     if pendingChanges.isEmptied { rounds.restart() }
     for seq in pendingChanges.updated where rounds.totals.isWaiting(for: seq) {
-      if let record = inbox.record(seq: seq) { rounds.count(record) }
+      if let record = try inbox.readableRecord(seq: seq) { rounds.count(record) }
     }
     let snapshot = inbox.snapshot()
     var newRecords = Selection.allKinds

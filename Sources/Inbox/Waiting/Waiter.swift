@@ -113,7 +113,12 @@ final class Waiter: InboxListener {
     let snapshot = inbox.currentSnapshot()
     if let through = pendingChanges.emptiedThrough { state.counts.empty(through: through, at: now) }
     for seq in pendingChanges.updated where seq <= state.seen {
-      if let record = inbox.record(seq: seq) { state.counts.update(record, at: now) }
+      do throws(StoreUnavailable) {
+        if let record = try inbox.readableRecord(seq: seq) { state.counts.update(record, at: now) }
+      } catch {
+        // It may be counted in its former state.
+        state.counts.recordEviction(through: .max, examined: state.seen)
+      }
     }
     guard pendingChanges.through > state.seen else { return }
     state.counts.recordEviction(through: snapshot.lastEvicted, examined: state.seen)

@@ -101,3 +101,11 @@ def test_pushes_are_recorded_beside_damaged_pages(damaged, device):
     with connect(damaged) as wire:
         assert wire.push(push_headers(damaged, device)).status == 200
     assert damaged.pushes(after=5_000)[-1]["request"]["device_token"] == device
+
+
+# The last, because after a second the server has found that it cannot remove old records either, and refuses pushes.
+@pytest.mark.parametrize("part", ["", "/payload", "/explain", "/curl", "/delivery"])
+def test_a_push_in_a_damaged_page_is_an_error(damaged, part):
+    """It is not reported as missing."""
+    statuses = [damaged.request("GET", f"/api/v1/pushes/{seq}{part}").status for seq in range(1, 5_000, 25)]
+    assert set(statuses) == {200, 503}, statuses
