@@ -89,11 +89,14 @@ package final class PostgreSQLStore: RecordStore {
     contents.lastConnection -= StoredContents.connectionNumbers
     initialContents = contents
     let commands = try connection.query(
-      "SELECT number, body FROM message WHERE kind IN ('state', 'lasting') AND number <= $1 ORDER BY number",
-      [String(contents.lastMessage)])
+      """
+      SELECT number, body, \(Self.age) FROM message WHERE kind IN ('state', 'lasting') AND number <= $1 ORDER BY number
+      """, [String(contents.lastMessage)])
     let former = (0..<commands.count).map { row in
       StoreMessage.command(
-        StoreCommand(number: Int(commands.number(row, 0) ?? 0), text: commands.text(row, 1) ?? "", isOwn: false))
+        StoreCommand(
+          number: Int(commands.number(row, 0) ?? 0), text: commands.text(row, 1) ?? "", isOwn: false,
+          age: commands.number(row, 2) ?? 0))
     }
     writing = NIOLockedValueBox(
       WritingState(
@@ -276,7 +279,7 @@ package final class PostgreSQLStore: RecordStore {
       try state.ids.insertNames(of: batch.changed, connection)
       for command in batch.commands {
         try messages.add(StoreCommand.Kind.state.rawValue, command, connection)
-        shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false)))
+        shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false, age: 0)))
       }
       if let counts = batch.counts { try messages.add("counts", counts, connection) }
       try remove(batch, connection, &shared, &messages, &result)
@@ -325,13 +328,16 @@ package final class PostgreSQLStore: RecordStore {
     return changes
   }
 
+  /// How long ago a message was sent, in nanoseconds.
+  private static let age = "(extract(epoch FROM clock_timestamp() - sent_at) * 1e9)::bigint"
+
   private func readMessages(
     through last: Int, _ connection: Connection, _ changes: inout SharedChanges, _ state: inout WritingState
   ) throws {
     let askedAt = MachineTime.nanoseconds
     let rows = try connection.query(
       """
-      SELECT number, server, kind, body, (extract(epoch FROM clock_timestamp() - sent_at) * 1e9)::bigint FROM message \
+      SELECT number, server, kind, body, \(Self.age) FROM message \
       WHERE number > $1 AND number <= $2 ORDER BY number
       """, [String(state.lastMessage), String(last)])
     var changed: Set<String> = []
@@ -348,7 +354,8 @@ package final class PostgreSQLStore: RecordStore {
         // so that no later push counts as an earlier one.
         state.emptiedAt = max(state.emptiedAt, askedAt - max(0, rows.number(row, 4) ?? 0))
       case "once", "state", "lasting":
-        let command = StoreCommand(number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn)
+        let command = StoreCommand(
+          number: Int(rows.number(row, 0) ?? 0), text: body, isOwn: isOwn, age: rows.number(row, 4) ?? 0)
         changes.messages.append(.command(command))
       case "counts" where !isOwn: changes.messages.append(.counts(body))
       default: break

@@ -197,7 +197,8 @@ final class Sharing: Sendable {
   ///
   /// - Throws: `StoreUnavailable` if one does not reply.
   func awaitOthers() throws {
-    let others = try others("durable = 'soon'")
+    // A server that starts has answered nothing yet.
+    let others = try others("durable = 'soon' AND applied_message IS NOT NULL")
     guard !others.isEmpty else { return }
     let request = requests.add(1, ordering: .relaxed).newValue
     let wake = DispatchSemaphore(value: 0)

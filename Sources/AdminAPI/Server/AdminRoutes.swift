@@ -170,7 +170,9 @@ package struct AdminRoutes: Sendable {
             if !isInternal, let commands, route.isOfInbox {
               try await commands.settle(isRequired: route.needsStore || route.command != nil)
               if let kind = route.command {
-                return try await commands.execute(request, kind) { try await route.handler($0, context) }
+                return try await commands.execute(request, kind, path: route.path) {
+                  try await route.handler($0, context)
+                }
               }
             }
             guard route.isQuery else { return try await route.handler(request, context) }

@@ -74,10 +74,12 @@ final class SharedRequests: Sendable {
 
   /// Announces a request, and waits until all servers have executed it.
   ///
-  /// - Parameter handler: Executes the request on this server alone, if no server can execute it.
+  /// - Parameters:
+  ///   - path: The path of the route.
+  ///   - handler: Executes the request on this server alone, if no server can execute it.
   /// - Returns: The response of this server.
   func execute(
-    _ request: Request, _ kind: StoreCommand.Kind, handler: (Request) async throws -> Response
+    _ request: Request, _ kind: StoreCommand.Kind, path: String, handler: (Request) async throws -> Response
   ) async throws -> Response {
     // Only fixtures are that large.
     let body = try await RequestBody.bytes(
@@ -85,7 +87,6 @@ final class SharedRequests: Sendable {
     guard let text = String(validating: body.readableBytesView, as: UTF8.self) else {
       return try await handler(Request(head: request.head, body: .init(buffer: body)))
     }
-    let path = request.uri.path
     let announced = AnnouncedRequest(
       method: request.method.rawValue, uri: request.uri.string, type: request.headers[.contentType],
       body: request.method == .post && path == "/api/v1/channels" ? channel(text, body) : text,
@@ -212,7 +213,10 @@ final class SharedRequests: Sendable {
       server.begin(request: command.number)
       response = try await SharedCommands.$isReplica.withValue(!command.isOwn) {
         try await ServerState.$requestTime.withValue(announced.time) {
-          try await responder.respond(to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
+          try await FaultControl.$requestAge.withValue(command.age) {
+            try await responder.respond(
+              to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
+          }
         }
       }
     } catch {

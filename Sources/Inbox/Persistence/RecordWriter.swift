@@ -382,7 +382,8 @@ package final class RecordWriter: Sendable {
 
   /// Changes a record that is not in memory any more.
   ///
-  /// - Parameter patience: How long to try again if the record cannot be read.
+  /// - Parameter patience: How long to try again if the record cannot be read although the store works. While writing fails
+  ///   too, the wait has no limit, unless this is zero.
   /// - Returns: The changed record; nil if there is none.
   func update(
     _ seq: Int, in inbox: Inbox, patience: Duration = .zero, _ change: (inout Record) -> Void
@@ -392,7 +393,8 @@ package final class RecordWriter: Sendable {
       do {
         return try updateNow(seq, in: inbox, change)
       } catch {
-        guard .now < deadline, !isStopping.load(ordering: .acquiring) else { return nil }
+        let mayRecover = patience > .zero && failing.load(ordering: .relaxed)
+        guard .now < deadline || mayRecover, !isStopping.load(ordering: .acquiring) else { return nil }
         usleep(250_000)
       }
     }
@@ -592,8 +594,8 @@ package final class RecordWriter: Sendable {
     // After their records, which the findings are about.
     for end in changes.ended + batch.ended { inbox.analyzer.add(end) }
     for record in changes.appended {
-      // So that a retry that arrives here is the next attempt.
-      if record.accepted {
+      // So that a retry that arrives here is the next attempt. If no response was sent, the next request is a retry too.
+      if record.accepted, record.sentResponse.status != nil {
         inbox.attempts.accept(record.pushKey)
       } else {
         inbox.attempts.resume(record.pushKey, after: record.attempt, now: MachineTime.nanoseconds)

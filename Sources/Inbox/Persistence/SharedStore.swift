@@ -36,9 +36,13 @@ package struct StoreCommand: Sendable {
   package let text: String
   /// Whether this server has sent it, and waits for its response.
   package let isOwn: Bool
+  /// How long ago it was sent when this server received it, in nanoseconds by the clock of the store.
+  package let age: Int64
 
   /// Creates a command.
-  package init(number: Int, text: String, isOwn: Bool) { (self.number, self.text, self.isOwn) = (number, text, isOwn) }
+  package init(number: Int, text: String, isOwn: Bool, age: Int64) {
+    (self.number, self.text, self.isOwn, self.age) = (number, text, isOwn, max(0, age))
+  }
 }
 
 /// A message between servers that share a store.

@@ -264,14 +264,15 @@ extension Inbox.State {
     batch.unkept = unkept
     batch.contents.count += records.count
     for record in records { batch.contents.bytes += record.storedSize }
-    batch.commands = outbox?.commands ?? []
-    outbox?.commands = []
+    // Each is an INSERT. After a long failure there may be thousands, and other servers wait for the batch.
+    batch.commands = Array((outbox?.commands ?? []).prefix(512))
+    outbox?.commands.removeFirst(batch.commands.count)
     if !hasMore {
       // After the records of these connections.
       batch.ended = outbox?.ended ?? []
       outbox?.ended = []
     }
-    return (batch, taken.isPartial)
+    return (batch, taken.isPartial || outbox?.commands.isEmpty == false)
   }
 
   /// Adds what a shared store has: the changes of other servers and the new records of this one.

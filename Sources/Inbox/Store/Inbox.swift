@@ -169,7 +169,7 @@ package final class Inbox: Sendable {
     if record == nil, isShared, let writer {
       // The calling event loop must not wait for the database.
       writer.later { [self] in
-        if writer.update(seq, in: self, patience: .seconds(60), change) != nil { notifier.signalUpdated(seq, in: self) }
+        if writer.update(seq, in: self, patience: .seconds(2), change) != nil { notifier.signalUpdated(seq, in: self) }
       }
       return nil
     }

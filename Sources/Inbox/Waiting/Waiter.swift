@@ -117,7 +117,7 @@ final class Waiter: InboxListener {
         if let record = try inbox.readableRecord(seq: seq) { state.counts.update(record, at: now) }
       } catch {
         // It may be counted in its former state.
-        state.counts.recordEviction(through: .max, examined: state.seen)
+        if !error.isByReset { state.counts.recordEviction(through: .max, examined: state.seen) }
       }
     }
     guard pendingChanges.through > state.seen else { return }

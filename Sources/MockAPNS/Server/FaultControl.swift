@@ -21,6 +21,13 @@ package final class FaultControl: Sendable {
     package let endsAt: MonotonicTime?
   }
 
+  /// How long ago the request that is executed was made, in nanoseconds: a server that shares a store executes earlier
+  /// requests when it starts.
+  @TaskLocal package static var requestAge: Int64 = 0
+
+  /// When the profile or rule of the request that is executed became active, in monotonic nanoseconds.
+  fileprivate static var activationTime: MonotonicTime { MachineTime.nanoseconds &- requestAge }
+
   /// The available profiles.
   package let library: PublishedValue<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
@@ -271,7 +278,7 @@ package final class FaultControl: Sendable {
   /// Adds a rule, or replaces the one with its name.
   @discardableResult
   package func add(_ rule: Rule, timeToLive: Duration?) -> InsertionResult {
-    let now = MachineTime.nanoseconds
+    let now = Self.activationTime
     let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
     return change { selection in
       let index = selection.added.firstIndex { $0.rule.name == rule.name }
@@ -324,7 +331,7 @@ package final class FaultControl: Sendable {
   package func resetCounters() {
     ruleCounters.reset()
     // Restart the windows and ramps of the profile's rules.
-    change { $0.activatedAt = MachineTime.nanoseconds }
+    change { $0.activatedAt = Self.activationTime }
   }
 
   @discardableResult
@@ -450,7 +457,7 @@ package struct FaultSelection: Sendable {
   mutating func activate(_ selectedProfile: SelectedProfile, seed: UInt64, timeToLive: Duration? = nil) {
     self.selectedProfile = selectedProfile
     self.seed = seed
-    activatedAt = MachineTime.nanoseconds
+    activatedAt = FaultControl.activationTime
     endsAt = [timeToLive, selectedProfile.profile.stopAfter].compactMap(\.self).min()
       .map { activatedAt.addingClamped($0.nanoseconds) }
   }

@@ -548,6 +548,24 @@ def test_under_load_each_dropped_push_is_counted(start, any_outage):
     assert len(kept) + lost == len(statuses) or isinstance(any_outage, FrozenPostgres)
 
 
+def test_a_device_acknowledges_a_push_during_a_failure(start, stopped, tmp_path):
+    """The push has left memory by then, so the server cannot read it before the failure ends."""
+    config, device = tmp_path / "config.yaml", secrets.token_hex(32)
+    config.write_text(json.dumps({"apns": {"online_queue": 1, "acknowledge_after": "4s"}}))
+    server = start("--config", config, *stores.flags(stopped.place, memory_records=8))
+    server.api("PUT", "/fixtures", {
+        "devices": [{"id": "phone", "apps": [{"bundle_id": "com.example.app", "tokens": {"alert": device}}]}]})
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device), stores.BODY).status == 200
+    stores.load(server, 40)
+    before = server.record(device)["delivery"]
+    stopped.begin()
+    time.sleep(5)  # the time of the acknowledgement
+    recover(server, stopped)
+    wait_until(lambda: server.record(device)["delivery"] != before, lambda: server.record(device), 10)
+    assert server.record(device)["delivery"] == "Delivered to Device"
+
+
 def test_a_kill_of_a_database_whose_disk_is_full(start, full):
     server = start(*stores.flags(full.place, "--durable", "answer", memory_records=8))
     load = Load([server] * 2)

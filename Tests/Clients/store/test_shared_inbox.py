@@ -281,6 +281,18 @@ def test_attempts_continue_on_the_other_server(pair, device):
         assert len(stores.seqs(server, q=f"token:{device} is:retry")) == 3
 
 
+def test_a_push_whose_answer_was_lost_is_retried_on_the_other_server(pair, device):
+    """The fault happens once: the server that gets the retry knows that the provider had no answer."""
+    (server, other), apns_id = pair, str(uuid.uuid4())
+    server.api("PUT", "/profile", {"name": "ack-lost", "params": {"rate": 1}})
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, apns_id=apns_id)).reset is not None
+    time.sleep(PROPAGATION)
+    assert push(other, device, apns_id=apns_id) == [200]
+    for one in pair:
+        assert [record["attempt"] for record in one.pushes(device_token=device)] == [1, 2]
+
+
 # Changes and removal
 
 

@@ -451,6 +451,29 @@ def test_a_reset_of_a_scope(directed):
         assert [record["apns"]["topic"] for record in one.pushes()] == [APP] * 2
 
 
+def test_what_expires_does_so_at_the_same_time_on_a_server_that_starts_later(servers, late):
+    """It does not begin again with its whole time."""
+    servers[0].api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}, "ttl": "4s"})
+    servers[0].api("PUT", "/profile", {**ALWAYS_503, "ttl": "4s"})
+    time.sleep(3)
+    third = late()
+    time.sleep(1.5)
+    for one in (*servers, third):
+        assert one.api("GET", "/rules")["items"] == [] and one.api("GET", "/profile")["name"] == "healthy"
+    assert push(third) == (200, None)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/reset/", "//api/v1/reset"])
+def test_a_reset_of_a_scope_is_not_repeated_by_a_server_that_starts_later(servers, late, path):
+    """However the path is written."""
+    push(servers[0])
+    assert servers[0].request("POST", path, {"scope": f"topic:{APP}"}).status == 200
+    push(servers[0])
+    third = late()
+    for one in (*servers, third):
+        assert [record["seq"] for record in one.pushes()] == [2]
+
+
 def test_attempts_begin_anew_after_a_reset(directed, device):
     server, other = directed
     apns_id = "12345678-1234-4234-8234-123456789ABC"
