@@ -184,7 +184,7 @@ package final class ChannelRegistry: Sendable {
     }
   }
 
-  /// Notes that the turn of an announced removal has come.
+  /// Notes that this server executes an announced removal in the order of all servers: `add` may create the channel again.
   package func didExecuteRemoval(of channel: ChannelName) {
     state.withLockedValue { _ = $0.removing.remove(channel) }
   }

@@ -219,8 +219,8 @@ struct StoredRecords: Sendable {
 extension Inbox {
   /// Returns the result of `read`, which depends on records of the store.
   ///
-  /// - Throws: `StoreUnavailable` if the inbox was emptied meanwhile, or a record could not be read by anyone: the result, or
-  ///   an error of `read`, may be wrong without it. Otherwise any error that `read` throws.
+  /// - Throws: `StoreUnavailable` if the inbox was emptied, or if any query failed to read the store, before `read` ended: its
+  ///   result or error may be wrong, because records are missing. Otherwise any error that `read` throws.
   package func readCompletely<Value>(_ read: () async throws -> Value) async throws -> Value {
     guard let writer else { return try await read() }
     let (failures, emptiedThrough) = (writer.failedReads, writer.emptiedThrough)
@@ -263,8 +263,9 @@ package struct StoreUnavailable: Error {
   /// How often `repeatingAfterReset` begins again.
   private static let maxRepetitions = 8
 
-  /// Returns the result of `read`. If the inbox is emptied meanwhile, `read` is called again, after a growing pause: this
-  /// server may learn of it some milliseconds later than the database.
+  /// Returns the result of `read`. If the inbox is emptied before `read` ends, calls it again, up to eight times. Waits 10
+  /// milliseconds before the second call and 10 more before each further one, because this server learns that the inbox
+  /// was emptied some milliseconds after the database.
   package static func repeatingAfterReset<Value>(_ read: () async throws -> Value) async throws -> Value {
     for repetition in 1...maxRepetitions {
       do {
