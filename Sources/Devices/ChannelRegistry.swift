@@ -51,9 +51,9 @@ package final class ChannelRegistry: Sendable {
     var nextPosition = 0
     /// The number of ids that were made.
     var made: UInt64 = 0
-    /// The removed channels whose removal is announced to the servers that share the store, and not executed yet in the
-    /// order that is the same for all.
-    var removing: Set<ChannelName> = []
+    /// The storage policies of removed channels whose removal is announced to the servers that share the store, and not
+    /// executed yet in the order that is the same for all.
+    var removing: [ChannelName: StoragePolicy] = [:]
 
     /// Throws if the app or the server cannot have a further channel.
     func checkLimits(of app: App) throws(ChannelLimit) {
@@ -84,6 +84,12 @@ package final class ChannelRegistry: Sendable {
   /// Returns the storage policy of a channel; nil if it does not exist.
   package func storagePolicy(of channel: ChannelName) -> StoragePolicy? {
     state.withLockedValue { $0.channels[channel]?.storagePolicy }
+  }
+
+  /// Returns the storage policy of a channel for a broadcast that another server has accepted; nil if the channel does not
+  /// exist. One that this server has removed exists until `didExecuteRemoval`.
+  package func sharedStoragePolicy(of channel: ChannelName) -> StoragePolicy? {
+    state.withLockedValue { $0.channels[channel]?.storagePolicy ?? $0.removing[channel] }
   }
 
   /// Returns channels, sorted by app, environment and the order of creation.
@@ -158,7 +164,7 @@ package final class ChannelRegistry: Sendable {
         var changed = state
         for description in descriptions {
           let name = ChannelName(description)
-          guard !changed.removing.contains(name) else { continue }
+          guard changed.removing[name] == nil else { continue }
           if changed.channels[name] == nil { try changed.checkLimits(of: App(name)) }
           changed.set(name, StoragePolicy(rawValue: description.messageStoragePolicy) ?? .none)
         }
@@ -179,14 +185,14 @@ package final class ChannelRegistry: Sendable {
   @discardableResult
   package func remove(_ channel: ChannelName, isAnnounced: Bool = false) -> Bool {
     state.withLockedValue { state in
-      if isAnnounced { state.removing.insert(channel) }
+      if isAnnounced { state.removing[channel] = state.channels[channel]?.storagePolicy ?? StoragePolicy.none }
       return state.channels.remove(channel)
     }
   }
 
   /// Notes that this server executes an announced removal in the order of all servers: `add` may create the channel again.
   package func didExecuteRemoval(of channel: ChannelName) {
-    state.withLockedValue { _ = $0.removing.remove(channel) }
+    state.withLockedValue { $0.removing[channel] = nil }
   }
 
   /// Makes the current channels those that `reset` restores.
@@ -196,7 +202,7 @@ package final class ChannelRegistry: Sendable {
   package func reset() {
     state.withLockedValue { state in
       state.channels = state.initial
-      for channel in state.removing { _ = state.channels.remove(channel) }
+      for channel in state.removing.keys { _ = state.channels.remove(channel) }
     }
   }
 }

@@ -17,15 +17,15 @@ package struct AcceptedPush: Sendable {
   package let collapseKey: UInt64?
   /// Whether the push starts a Live Activity.
   package let startsActivity: Bool
-  /// When the push arrived, in monotonic nanoseconds of machine time.
-  package let arrivedAt: MonotonicTime
+  /// When the push was accepted, in monotonic nanoseconds of machine time.
+  package var acceptedAt: MonotonicTime
   /// The state that follows from the push and its device; set by `DeviceRegistry.deliver`.
   package internal(set) var state = DeliveryState.received
 
   /// Creates a description of an accepted push.
   package init(
     target: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
-    collapseKey: UInt64? = nil, startsActivity: Bool = false, arrivedAt: MonotonicTime = 0
+    collapseKey: UInt64? = nil, startsActivity: Bool = false, acceptedAt: MonotonicTime = 0
   ) {
     self.target = target
     self.expiration = expiration
@@ -33,7 +33,7 @@ package struct AcceptedPush: Sendable {
     self.pushType = pushType
     self.collapseKey = collapseKey
     self.startsActivity = startsActivity
-    self.arrivedAt = arrivedAt
+    self.acceptedAt = acceptedAt
   }
 
   /// Returns the push with the position of its record.
@@ -127,7 +127,7 @@ struct Deliveries: Sendable {
   struct DevicePush: Sendable {
     /// If several servers share the inbox, the number of an own push before it has a `seq`.
     var seq: Int
-    var arrivedAt: MonotonicTime
+    var acceptedAt: MonotonicTime
     var installation: Index
     var collapseKey: UInt64?
     /// Whether the device shows it.
@@ -135,15 +135,20 @@ struct Deliveries: Sendable {
     /// Whether this server has accepted it, so that it updates the record.
     var isOwn = true
 
-    var arrival: Arrival { Arrival(time: arrivedAt, seq: seq) }
+    var acceptance: Acceptance { Acceptance(time: acceptedAt, seq: seq) }
+
+    /// Whether this push is the older one, so that it does not replace the other one. Those of this server arrive here in
+    /// their order; others may have been accepted before what is here already.
+    func isOlder(than other: DevicePush) -> Bool { !(isOwn && other.isOwn) && acceptance < other.acceptance }
   }
 
-  /// When a push arrived, to compare pushes of several servers. Pushes of one server may have the same time.
-  struct Arrival: Comparable {
+  /// When a push was accepted, to compare pushes of several servers: all of them come to the same result. Pushes of one
+  /// server may have the same time.
+  struct Acceptance: Comparable {
     var time: MonotonicTime
     var seq: Int
 
-    static func < (one: Arrival, other: Arrival) -> Bool { (one.time, one.seq) < (other.time, other.seq) }
+    static func < (one: Acceptance, other: Acceptance) -> Bool { (one.time, one.seq) < (other.time, other.seq) }
   }
 
   /// The counted pushes of the current period of a budget.
@@ -169,9 +174,9 @@ struct Deliveries: Sendable {
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]
   /// The newest broadcast that each subscriber of a channel has received.
-  var subscribers: [ChannelName: [Index: Arrival]] = [:]
+  var subscribers: [ChannelName: [Index: Acceptance]] = [:]
   /// The newest broadcast of a channel that stores one.
-  var storedBroadcasts: [ChannelName: (arrival: Arrival, expiresAt: ServerTime)] = [:]
+  var storedBroadcasts: [ChannelName: (acceptance: Acceptance, expiresAt: ServerTime)] = [:]
   /// The logs of pushes whose state changed after they were recorded.
   private(set) var log: [Int: [DeliveryLogEntry]] = [:]
   private var logOrder: [Int] = []
@@ -202,11 +207,11 @@ struct Deliveries: Sendable {
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
 
   /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id, unless that
-  /// one was received by another server later.
+  /// one is newer.
   private static func add(_ push: DevicePush, to list: inout [DevicePush]) {
     if let key = push.collapseKey {
       func isSame(_ other: DevicePush) -> Bool { other.collapseKey == key && other.installation == push.installation }
-      if !push.isOwn, list.contains(where: { isSame($0) && push.arrival < $0.arrival }) { return }
+      if list.contains(where: { isSame($0) && push.isOlder(than: $0) }) { return }
       list.removeAll(where: isSame)
     }
     // Half of them at once, so that most pushes move nothing.

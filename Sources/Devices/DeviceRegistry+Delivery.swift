@@ -11,14 +11,14 @@ extension DeviceRegistry {
   /// - Parameters:
   ///   - pushes: The pushes, whose `state` is set before `record` is called.
   ///   - now: The server's clock, in milliseconds since 1970.
-  ///   - record: Records the pushes with their states; returns the `seq` of the record at position 0. Called while the
-  ///     registry is locked, so that the order of deliveries is that of the records.
+  ///   - record: Records the pushes with their states, and sets when they were accepted; returns the `seq` of the record at
+  ///     position 0. Called while the registry is locked, so that the order of deliveries is that of the records.
   package func deliver(
-    _ pushes: inout [AcceptedPush], now: ServerTime, settings: APNSSettings, record: (borrowing [AcceptedPush]) -> Int
+    _ pushes: inout [AcceptedPush], now: ServerTime, settings: APNSSettings, record: (inout [AcceptedPush]) -> Int
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
       for index in pushes.indices { pushes[index].state = state.deliveryState(of: pushes[index], now: now, settings) }
-      let first = record(pushes)
+      let first = record(&pushes)
       var events: [DeliveryEvent] = []
       for push in pushes { state.deliver(push, seq: first + push.position, now: now, settings, &events) }
       return events
@@ -42,16 +42,19 @@ extension DeviceRegistry {
   ///   - expiration: `apns-expiration` in seconds since 1970.
   ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast
   ///     later.
-  ///   - arrivedAt: When the broadcast arrived, in monotonic nanoseconds of machine time.
+  ///   - acceptedAt: When the broadcast was accepted, in monotonic nanoseconds of machine time.
   package func broadcast(
-    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, arrivedAt: MonotonicTime = 0, now: ServerTime
+    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, acceptedAt: MonotonicTime = 0, now: ServerTime
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
       state.deliveries.add(DeliveryLogEntry(state: .received, time: now), to: seq)
-      let arrival = Deliveries.Arrival(time: arrivedAt, seq: seq)
+      let acceptance = Deliveries.Acceptance(time: acceptedAt, seq: seq)
       if isStored {
         let expiresAt = Self.expiry(expiration, now: now, longest: Deliveries.longestBroadcastStorage)
-        if expiresAt > now { state.deliveries.storedBroadcasts[channel] = (arrival, expiresAt) }
+        let former = state.deliveries.storedBroadcasts[channel]?.acceptance
+        if expiresAt > now, former.map({ $0 < acceptance }) ?? true {
+          state.deliveries.storedBroadcasts[channel] = (acceptance, expiresAt)
+        }
       }
       var events: [DeliveryEvent] = []
       for installation in (state.deliveries.subscribers[channel] ?? [:]).keys.sorted() {
@@ -66,9 +69,9 @@ extension DeviceRegistry {
         }
         state.log(result, of: seq, on: app.device, now: now)
         guard result == .delivered else { continue }
-        state.deliveries.subscribers[channel]?[installation] = arrival
+        state.deliveries.subscribers[channel]?[installation] = acceptance
         state.receive(
-          Deliveries.DevicePush(seq: seq, arrivedAt: arrivedAt, installation: installation, collapseKey: nil), result,
+          Deliveries.DevicePush(seq: seq, acceptedAt: acceptedAt, installation: installation, collapseKey: nil), result,
           now: now, &events)
       }
       return events
@@ -129,14 +132,13 @@ extension DeviceRegistry.State {
     let device = tables.installations[Int(installation)].device
     guard device != DeviceTables.none else { return }
     let received = Deliveries.DevicePush(
-      seq: seq, arrivedAt: push.arrivedAt, installation: installation, collapseKey: push.collapseKey,
+      seq: seq, acceptedAt: push.acceptedAt, installation: installation, collapseKey: push.collapseKey,
       isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity, isOwn: isOwn)
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
       if let former = deliveries.storedPushes[key] {
-        // Of the pushes of several servers, the one that arrived last stays.
-        guard isOwn || former.push.arrival < received.arrival else {
+        if received.isOlder(than: former.push) {
           return events.append(.overwrittenInStorage(seq: seq, by: former.push.seq))
         }
         if former.expiresAt > now {
@@ -158,6 +160,9 @@ extension DeviceRegistry.State {
       }
       guard push.state == .received else { return receive(received, .delivered, now: now, &events) }
       if let former = deliveries.unacknowledged[device] {
+        if received.isOlder(than: former.push) {
+          return events.append(.overwrittenBeforeAcknowledgement(seq: seq, by: former.push.seq))
+        }
         if former.due > now {
           events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
         } else {
@@ -239,7 +244,7 @@ extension DeviceRegistry.State {
         deliveries.storedPushes[key].map { (key, $0) }
       }
       )
-      .sorted(by: { $0.1.push.arrival < $1.1.push.arrival }) {
+      .sorted(by: { $0.1.push.acceptance < $1.1.push.acceptance }) {
         let result: DeliveryState
         if app.state == .removed {
           result = .discardedUnregisteredFromStorage
@@ -267,13 +272,13 @@ extension DeviceRegistry.State {
     _ events: inout [DeliveryEvent]
   ) {
     for (channel, stored) in deliveries.storedBroadcasts {
-      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.arrival else { continue }
+      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.acceptance else { continue }
       guard app.state == .enabled, stored.expiresAt > now else { continue }
-      let (time, seq) = (stored.arrival.time, stored.arrival.seq)
-      deliveries.subscribers[channel]?[installation] = stored.arrival
+      let (time, seq) = (stored.acceptance.time, stored.acceptance.seq)
+      deliveries.subscribers[channel]?[installation] = stored.acceptance
       log(.deliveredFromStorage, of: seq, on: app.device, now: now)
       receive(
-        Deliveries.DevicePush(seq: seq, arrivedAt: time, installation: installation, collapseKey: nil),
+        Deliveries.DevicePush(seq: seq, acceptedAt: time, installation: installation, collapseKey: nil),
         .deliveredFromStorage, now: now, &events)
     }
   }

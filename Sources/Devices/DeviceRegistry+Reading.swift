@@ -153,7 +153,7 @@ extension DeviceRegistry {
       }
       // Only broadcasts after the subscription are delivered.
       state.deliveries.subscribers[channel, default: [:]][installation] =
-        state.deliveries.storedBroadcasts[channel]?.arrival ?? Deliveries.Arrival(time: .min, seq: 0)
+        state.deliveries.storedBroadcasts[channel]?.acceptance ?? Deliveries.Acceptance(time: .min, seq: 0)
       return nil
     }
     if let failure { throw failure }

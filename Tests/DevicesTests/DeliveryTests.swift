@@ -22,14 +22,14 @@ struct DeliveryTests {
     @discardableResult
     func push(
       to token: String = "aa01", expiration: Int64? = nil, priority: UInt8 = 10, type: PushType = .alert,
-      collapse: UInt64? = nil, starts: Bool = false, arrivedAt: MonotonicTime = 0
+      collapse: UInt64? = nil, starts: Bool = false, acceptedAt: MonotonicTime = 0
     ) throws -> DeliveryState {
       let match = try #require(token.withBytes { registry.match($0, now: now) })
       seq += 1
       var pushes = [
         AcceptedPush(
           target: match.reference, expiration: expiration, priority: priority, pushType: type, collapseKey: collapse,
-          startsActivity: starts, arrivedAt: arrivedAt)
+          startsActivity: starts, acceptedAt: acceptedAt)
       ]
       events += registry.deliver(&pushes, now: now, settings: settings) { _ in seq }
       return pushes[0].state

@@ -9,12 +9,12 @@ struct FollowingTests {
   private typealias Fixture = DeliveryTests.Fixture
 
   private func follow(
-    _ state: DeliveryState, seq: Int, collapse: UInt64? = nil, arrivedAt: MonotonicTime? = nil, in fixture: Fixture
+    _ state: DeliveryState, seq: Int, collapse: UInt64? = nil, acceptedAt: MonotonicTime? = nil, in fixture: Fixture
   ) throws -> [DeliveryEvent] {
     let match = try #require("aa01".withBytes { fixture.registry.match($0, now: fixture.now) })
     let push = AcceptedPush(
       target: match.reference, expiration: nil, priority: 10, pushType: .alert, collapseKey: collapse,
-      arrivedAt: arrivedAt ?? Int64(seq))
+      acceptedAt: acceptedAt ?? Int64(seq))
     return fixture.registry.follow(push, in: state, seq: seq, now: fixture.now, settings: fixture.settings)
   }
 
@@ -58,7 +58,7 @@ struct FollowingTests {
     let fixture = try Fixture(.offline)
     _ = try follow(.storedOffline, seq: 7, in: fixture)
     fixture.seq = 7
-    try fixture.push()
+    try fixture.push(acceptedAt: 100)
     #expect(fixture.events == [.overwrittenInStorage(seq: 7, by: 8)])
     #expect(fixture.stored == [8])
   }
@@ -66,21 +66,51 @@ struct FollowingTests {
   @Test func newerPushStaysWhicheverServerHasIt() throws {
     let fixture = try Fixture(.offline)
     fixture.seq = 6
-    try fixture.push(arrivedAt: 200)
+    try fixture.push(acceptedAt: 200)
     #expect(
-      try follow(.storedOffline, seq: 9, arrivedAt: 100, in: fixture) == [.overwrittenInStorage(seq: 9, by: 7)])
+      try follow(.storedOffline, seq: 9, acceptedAt: 100, in: fixture) == [.overwrittenInStorage(seq: 9, by: 7)])
     #expect(fixture.stored == [7])
     #expect(
-      try follow(.storedOffline, seq: 10, arrivedAt: 300, in: fixture) == [.overwrittenInStorage(seq: 7, by: 10)])
+      try follow(.storedOffline, seq: 10, acceptedAt: 300, in: fixture) == [.overwrittenInStorage(seq: 7, by: 10)])
     #expect(fixture.stored == [10])
+  }
+
+  /// A push of this server may have been accepted before one that has arrived from another server already.
+  @Test func olderPushOfThisServerIsOverwritten() throws {
+    let fixture = try Fixture(.offline)
+    _ = try follow(.storedOffline, seq: 9, acceptedAt: 300, in: fixture)
+    fixture.seq = 9
+    try fixture.push(acceptedAt: 200)
+    #expect(fixture.events == [.overwrittenInStorage(seq: 10, by: 9)])
+    #expect(fixture.stored == [9])
+  }
+
+  @Test(arguments: [true, false])
+  func newerPushWaitsForItsAcknowledgementWhicheverServerHasIt(isOwn: Bool) throws {
+    let fixture = try Fixture()
+    fixture.settings.onlineQueue = true
+    if isOwn {
+      try fixture.push(acceptedAt: 200)
+      fixture.events += try follow(.received, seq: 9, acceptedAt: 100, in: fixture)
+      #expect(fixture.events == [.overwrittenBeforeAcknowledgement(seq: 9, by: 1)])
+    } else {
+      fixture.events += try follow(.received, seq: 9, acceptedAt: 200, in: fixture)
+      try fixture.push(acceptedAt: 100)
+      #expect(fixture.events == [.overwrittenBeforeAcknowledgement(seq: 1, by: 9)])
+    }
+    _ = fixture.registry.advance(to: fixture.now + 60_000)
+    #expect(fixture.shown == [isOwn ? 1 : 9])
   }
 
   @Test func newerNotificationStaysWhicheverServerHasIt() throws {
     let fixture = try Fixture()
-    try fixture.push(collapse: 5, arrivedAt: 200)
-    _ = try follow(.delivered, seq: 9, collapse: 5, arrivedAt: 100, in: fixture)
+    try fixture.push(collapse: 5, acceptedAt: 200)
+    _ = try follow(.delivered, seq: 9, collapse: 5, acceptedAt: 100, in: fixture)
     #expect(fixture.shown == [1])
-    _ = try follow(.delivered, seq: 10, collapse: 5, arrivedAt: 300, in: fixture)
+    _ = try follow(.delivered, seq: 10, collapse: 5, acceptedAt: 300, in: fixture)
+    #expect(fixture.shown == [10])
+    fixture.seq = 10
+    try fixture.push(collapse: 5, acceptedAt: 250)
     #expect(fixture.shown == [10])
   }
 
@@ -92,17 +122,17 @@ struct FollowingTests {
   }
 
   /// The numbers of own broadcasts are larger than any `seq` until they have one.
-  @Test func broadcastsAreComparedByTheirArrival() throws {
+  @Test func broadcastsAreComparedByTheTimeOfTheirAcceptance() throws {
     let fixture = try Fixture()
     let channel = ChannelName(bundleID: "com.acme.app", environment: .sandbox, id: "AAAA")
     try fixture.registry.subscribe("anna", to: channel)
-    func send(seq: Int, arrivedAt: MonotonicTime) {
+    func send(seq: Int, acceptedAt: MonotonicTime) {
       _ = fixture.registry.broadcast(
-        seq: seq, to: channel, expiration: 5_000, isStored: true, arrivedAt: arrivedAt, now: fixture.now)
+        seq: seq, to: channel, expiration: 5_000, isStored: true, acceptedAt: acceptedAt, now: fixture.now)
     }
-    send(seq: 1 << 52, arrivedAt: 100)
+    send(seq: 1 << 52, acceptedAt: 100)
     try fixture.set(.offline)
-    send(seq: 7, arrivedAt: 200)
+    send(seq: 7, acceptedAt: 200)
     try fixture.set(.online)
     #expect(fixture.shown == [1 << 52, 7])
     try fixture.set(.offline)

@@ -60,10 +60,11 @@ import Testing
   @Test func answersWaitForTheirBatch() async throws {
     let store = FailingStore()
     let (inbox, writer, _) = Self.inbox(store) { $0.durability = .answer }
+    var prerequisite = RecordWriter.Prerequisite()
     for number in 1...2000 {
       let seq = inbox.append(Push.record(number))
-      let batch = try #require(writer.batchToAwait)
-      await withCheckedContinuation { continuation in writer.whenWritten(batch) { continuation.resume() } }
+      writer.extend(&prerequisite, hasAnnounced: false)
+      await withCheckedContinuation { continuation in writer.whenMet(prerequisite) { continuation.resume() } }
       #expect(store.written.last ?? 0 >= seq)
     }
     try writer.stop()

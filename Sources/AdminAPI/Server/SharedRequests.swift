@@ -26,6 +26,8 @@ final class SharedRequests: Sendable {
     var work: AsyncStream<Work>.Continuation?
     /// Whether all requests that were announced before the start are executed.
     var hasStarted = false
+    /// The number of the newest request that was confirmed.
+    var confirmed = 0
   }
 
   /// What is done one after the other.
@@ -171,6 +173,8 @@ final class SharedRequests: Sendable {
             case .counts(let text): if let counts = SharedCounts(json: text) { counters.add(counts) }
             }
           }
+          // Once for all of them: others wait, and each confirmation is a transaction.
+          _ = await confirm(logger)
         case .report(let continuation): continuation.resume()
         }
       }
@@ -225,22 +229,10 @@ final class SharedRequests: Sendable {
     }
     server.endRequest()
     newest.withLockedValue { $0 = command.number }
-    // At the start, no server waits for this one.
-    if state.withLockedValue(\.hasStarted) {
-      do {
-        try await writer.settleChanges()
-      } catch {
-        logger.error("the changes of request \(command.number) to all servers are not written: \(error.problem)")
-        if response.status.kind == .successful { response = Self.unwritten(error).response }
-      }
-      do {
-        try await writer.blocking { [writer] in try writer.store.confirm(command.number) }
-      } catch {
-        logger.error(
-          "request \(command.number) of a server that shares the store cannot be confirmed: \(error.problem)")
-      }
-    }
     guard command.isOwn else { return }
+    if let error = await confirm(logger), response.status.kind == .successful {
+      response = Self.unwritten(error).response
+    }
     let waiting = state.withLockedValue { state -> CheckedContinuation<Response, Never>? in
       if let waiting = state.waiting.removeValue(forKey: command.number) { return waiting }
       state.responses[command.number] = response
@@ -250,6 +242,35 @@ final class SharedRequests: Sendable {
       return nil
     }
     waiting?.resume(returning: response)
+  }
+}
+
+extension SharedRequests {
+  /// Confirms the requests that were executed since the last call.
+  ///
+  /// - Returns: An error if their changes are not written.
+  private func confirm(_ logger: Logger) async -> StoreUnavailable? {
+    let number = newest.withLockedValue(\.self)
+    let isNew = state.withLockedValue { state in
+      // At the start, no server waits for this one.
+      guard state.hasStarted, number > state.confirmed else { return false }
+      state.confirmed = number
+      return true
+    }
+    guard isNew else { return nil }
+    var result: StoreUnavailable?
+    do {
+      try await writer.settleChanges()
+    } catch {
+      logger.error("the changes of request \(number) to all servers are not written: \(error.problem)")
+      result = error
+    }
+    do {
+      try await writer.blocking { [writer] in try writer.store.confirm(number) }
+    } catch {
+      logger.error("request \(number) of a server that shares the store cannot be confirmed: \(error.problem)")
+    }
+    return result
   }
 }
 

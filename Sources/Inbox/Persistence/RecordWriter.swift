@@ -97,13 +97,7 @@ package final class RecordWriter: Sendable {
   package let options: Options
   private let report: @Sendable (Event) -> Void
 
-  private struct Waiter: Sendable {
-    let batch: Int
-    let resume: @Sendable () -> Void
-  }
-
   private struct State {
-    var waiters: [Waiter] = []
     var figures = Figures()
     var failedSince: ContinuousClock.Instant?
     /// The number of records that could not be written when the server ended.
@@ -124,6 +118,8 @@ package final class RecordWriter: Sendable {
     var storedSeq: Int
     /// The number of batches so far.
     var batches = 0
+    /// The number of the newest command that this server has announced together with a batch.
+    var lastCommand = 0
     /// Whether the server has stopped and the store has failed for too long since.
     var hasGivenUp = false
   }
@@ -149,7 +145,11 @@ package final class RecordWriter: Sendable {
   /// The number of the batch that changes made now belong to.
   private let collecting = Atomic<Int>(1)
   /// All batches up to this number were written, or given up.
-  private let completed = Atomic<Int>(0)
+  private let written = Milestone()
+  /// The commands of all batches up to this number were executed by the other servers, or given up.
+  private let executed = Milestone()
+  /// The number of the newest command that the other servers have executed, or were given up with.
+  private let confirmed = Atomic<Int>(0)
 
   /// Creates a writer, which the inbox starts.
   ///
@@ -181,11 +181,35 @@ package final class RecordWriter: Sendable {
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
 
-  /// The batch whose writing the answers to all records appended so far wait for; nil if answers need not wait.
-  package var batchToAwait: Int? {
-    if options.failurePolicy == .drop, failing.load(ordering: .relaxed) { return nil }
-    guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) else { return nil }
-    return collecting.load(ordering: .acquiring)
+  /// What an answer waits for.
+  package struct Prerequisite: Sendable {
+    /// The number of the batch that has to be written.
+    fileprivate var batch = 0
+    /// The number of the batch whose commands the other servers have to execute.
+    fileprivate var commands = 0
+
+    /// Creates a prerequisite that is always met.
+    package init() {}
+  }
+
+  /// Extends what the answers of a connection wait for, after it has appended records.
+  ///
+  /// - Parameter hasAnnounced: Whether it has announced a command since the last call, too.
+  package func extend(_ prerequisite: inout Prerequisite, hasAnnounced: Bool) {
+    if options.failurePolicy == .drop, failing.load(ordering: .relaxed) { return }
+    guard options.durability == .answer || hasAnnounced || hasBacklog.load(ordering: .relaxed) else { return }
+    prerequisite.batch = collecting.load(ordering: .acquiring)
+    if hasAnnounced { prerequisite.commands = prerequisite.batch }
+  }
+
+  /// Returns whether an answer need not wait any more.
+  package func isMet(_ prerequisite: Prerequisite) -> Bool {
+    written.isReached(prerequisite.batch) && executed.isReached(prerequisite.commands)
+  }
+
+  /// Calls `resume` on any thread when an answer need not wait any more.
+  package func whenMet(_ prerequisite: Prerequisite, _ resume: @escaping @Sendable () -> Void) {
+    whenWritten(prerequisite.batch) { [self] in executed.whenReached(prerequisite.commands, resume) }
   }
 
   /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
@@ -201,17 +225,9 @@ package final class RecordWriter: Sendable {
   /// Whether many records wait to be written.
   var isBehind: Bool { hasBacklog.load(ordering: .relaxed) }
 
-  /// Returns whether a batch was written, or given up.
-  package func isWritten(_ batch: Int) -> Bool { completed.load(ordering: .acquiring) >= batch }
-
-  /// Calls `resume` on any thread when a batch is written.
-  package func whenWritten(_ batch: Int, _ resume: @escaping @Sendable () -> Void) {
-    let isWritten = state.withLockedValue { state in
-      if completed.load(ordering: .acquiring) >= batch { return true }
-      state.waiters.append(Waiter(batch: batch, resume: resume))
-      return false
-    }
-    if isWritten { resume() } else { signal() }
+  /// Calls `resume` on any thread when a batch is written, or given up.
+  private func whenWritten(_ batch: Int, _ resume: @escaping @Sendable () -> Void) {
+    if !written.whenReached(batch, resume) { signal() }
   }
 
   // MARK: - For the inbox
@@ -343,6 +359,7 @@ package final class RecordWriter: Sendable {
   private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
   private static let watchingQueue = DispatchQueue(label: "store.watching")
   private let changingQueue = DispatchQueue(label: "store.changing")
+  private let confirmingQueue = DispatchQueue(label: "store.confirming")
 
   /// Runs `change`, which waits for the database, later and not on the thread that calls.
   func later(_ change: @escaping @Sendable () -> Void) { changingQueue.async(execute: change) }
@@ -500,14 +517,14 @@ package final class RecordWriter: Sendable {
         || unstored.partialValue > Self.unstoredLimit
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
-      complete(number)
+      complete(number, lastCommand: progress.lastCommand)
       return false
     }
     let start = ContinuousClock.now
     // The rest of what could not be written is not tried.
     if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
       discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
-      if !isPartial { complete(number) }
+      if !isPartial { complete(number, lastCommand: progress.lastCommand) }
       return isPartial
     }
     while true {
@@ -520,9 +537,10 @@ package final class RecordWriter: Sendable {
           writingSince.store(MachineTime.nanoseconds + allowance, ordering: .relaxed)
         }
         progress.storedSeq = batch.contents.lastSeq
+        if !batch.commands.isEmpty { progress.lastCommand = result.shared?.lastCommand ?? progress.lastCommand }
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
-        if !isPartial { complete(number) }
+        if !isPartial { complete(number, lastCommand: progress.lastCommand) }
         return isPartial || result.isIncomplete
       } catch {
         didFail(error)
@@ -531,7 +549,7 @@ package final class RecordWriter: Sendable {
           isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
         if options.failurePolicy == .drop || progress.hasGivenUp {
           discard(batch, of: inbox, atEnd: isStopped)
-          if !isPartial { complete(number) }
+          if !isPartial { complete(number, lastCommand: progress.lastCommand) }
           return isPartial
         }
         _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
@@ -630,14 +648,18 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  private func complete(_ number: Int) {
-    let ready = state.withLockedValue { state in
-      completed.store(number, ordering: .releasing)
-      let ready = state.waiters.filter { $0.batch <= number }
-      if !ready.isEmpty { state.waiters.removeAll { $0.batch <= number } }
-      return ready
+  /// Notes that a batch was written or given up, and the commands up to `lastCommand` with it.
+  private func complete(_ number: Int, lastCommand: Int) {
+    written.reach(number)
+    guard confirmed.load(ordering: .acquiring) < lastCommand else { return executed.reach(number) }
+    confirmingQueue.async { [self] in
+      if confirmed.load(ordering: .acquiring) < lastCommand {
+        // A server that does not execute it in time is not waited for.
+        _ = try? store.awaitConfirmation(of: lastCommand)
+        confirmed.max(lastCommand, ordering: .releasing)
+      }
+      executed.reach(number)
     }
-    for waiter in ready { waiter.resume() }
   }
 
   private func didWrite(_ batch: borrowing StoreBatch, in time: Duration) {

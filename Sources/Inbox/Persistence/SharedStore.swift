@@ -87,6 +87,14 @@ package struct SharedChanges: Sendable {
 
   /// Creates the description of no changes.
   package init() {}
+
+  /// The number of the newest command; nil without one.
+  var lastCommand: Int? {
+    messages.reversed().lazy.compactMap { message in
+      guard case .command(let command) = message else { return nil }
+      return command.number
+    }.first
+  }
 }
 
 /// The new records of this server that a shared store has not numbered yet. They have provisional numbers, by which the

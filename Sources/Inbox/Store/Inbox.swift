@@ -495,10 +495,8 @@ package final class Inbox: Sendable {
 
   /// Announces a command to all servers that share the store, together with the records that were appended before. Does
   /// nothing if the store is not shared.
-  package func announce(_ command: () -> String) {
-    guard isShared else { return }
-    let text = command()
-    state.withLockedValue { $0.outbox?.commands.append(text) }
+  package func announce(_ command: String) {
+    state.withLockedValue { $0.outbox?.commands.append(command) }
     writer?.didChange()
   }
 

@@ -142,6 +142,10 @@ package struct Record: Sendable {
   /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
   package var verdict: Verdict? { hasVerdict ? head { $0.verdict.verdict } : nil }
 
+  /// When an accepted request took effect, in monotonic nanoseconds of machine time: when its response was sent; if there was
+  /// none, when it arrived.
+  package var acceptedAt: MonotonicTime { arrivedAt + (sentResponse.latencyNanoseconds ?? 0) }
+
   /// Whether there is a verdict.
   var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }
 

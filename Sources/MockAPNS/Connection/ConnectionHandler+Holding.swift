@@ -2,15 +2,17 @@ import HTTP2Session
 import Inbox
 import NIOCore
 
-/// Frames that wait until the store has the records of the pushes that they answer.
+/// Frames that wait until the store has the records of the requests that they answer, or until other servers know what the
+/// requests have changed.
 struct HeldOutput {
   /// The number of bytes from which the connection is not read.
   static let limit = 256 << 10
 
-  /// The batch with the newest records of the connection; nil until an answer has to wait.
-  var batch: Int?
-  /// The bytes that wait, with the batch that each part waits for.
-  private(set) var parts = CircularBuffer<(batch: Int, bytes: ByteBuffer)>(initialCapacity: 1)
+  /// What answers to the newest requests of the connection wait for.
+  var prerequisite = RecordWriter.Prerequisite()
+  /// The bytes that wait, with what each part waits for.
+  private(set) var parts = CircularBuffer<(prerequisite: RecordWriter.Prerequisite, bytes: ByteBuffer)>(
+    initialCapacity: 1)
   /// The number of bytes that wait.
   private(set) var byteCount = 0
   /// Whether the handler is called when the first part need not wait any more.
@@ -29,9 +31,9 @@ struct HeldOutput {
   /// Whether what waits has a SETTINGS or GOAWAY frame.
   private(set) var hasOrderedFrames = false
 
-  mutating func append(_ frames: borrowing [UInt8], until batch: Int, _ allocator: ByteBufferAllocator) {
+  mutating func append(_ frames: borrowing [UInt8], _ allocator: ByteBufferAllocator) {
     byteCount += frames.count
-    parts.append((batch, allocator.buffer(bytes: copy frames)))
+    parts.append((prerequisite, allocator.buffer(bytes: copy frames)))
     hasOrderedFrames = hasOrderedFrames || Self.areOrdered(frames)
   }
 
@@ -58,7 +60,8 @@ struct HeldOutput {
   }
 }
 
-/// Holding of answers, for an inbox with a store: `--durable answer`, or a store that is slower than the pushes.
+/// Holding of answers, for an inbox with a store: `--durable answer`, a store that is slower than the pushes, or a new
+/// channel that other servers have to know.
 extension ConnectionHandler {
   /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
   /// while the store fails, responses to pushes that are refused leave before answers that wait, and so do frames such as
@@ -69,7 +72,7 @@ extension ConnectionHandler {
   func holdFrames(
     of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
-    guard let batch = output.held.batch, !output.held.parts.isEmpty || !writer.isWritten(batch) else {
+    guard !output.held.parts.isEmpty || !writer.isMet(output.held.prerequisite) else {
       output.held.firstFieldsLeft = session.hasSentFields
       return false
     }
@@ -77,7 +80,7 @@ extension ConnectionHandler {
       output.held.firstFieldsLeft = session.hasSentFields
       return false
     }
-    if !resources.frames.isEmpty { output.held.append(resources.frames, until: batch, context.channel.allocator) }
+    if !resources.frames.isEmpty { output.held.append(resources.frames, context.channel.allocator) }
     output.held.mayBeOvertaken =
       isComplete && writer.options.durability == .answer && !output.held.hasOrderedFrames
       && (output.held.firstFieldsLeft || !session.hasSentFields)
@@ -97,7 +100,7 @@ extension ConnectionHandler {
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     let eventLoop = context.eventLoop
-    writer.whenWritten(first.batch) {
+    writer.whenMet(first.prerequisite) {
       eventLoop.execute { bound.value.0.release(writer, bound.value.1) }
     }
   }
@@ -105,7 +108,7 @@ extension ConnectionHandler {
   private func release(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
     output.held.isAwaiting = false
     // Writing may call this handler, which then appends further parts.
-    while let part = output.held.parts.first, writer.isWritten(part.batch) {
+    while let part = output.held.parts.first, writer.isMet(part.prerequisite) {
       output.held.removeFirst()
       guard part.bytes.withUnsafeReadableBytes({ encrypt($0) }) else {
         output.held.removeAll()

@@ -133,7 +133,8 @@ extension ConnectionHandler {
   func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     handleEvents(of: session, context)
     guard let processor, processor.commit(), let writer = state.inbox.writer else { return }
-    output.held.batch = writer.batchToAwait ?? output.held.batch
+    writer.extend(&output.held.prerequisite, hasAnnounced: processor.hasAnnounced)
+    processor.hasAnnounced = false
     output.held.mayBeOvertaken = false
   }
 

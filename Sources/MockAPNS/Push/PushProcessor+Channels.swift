@@ -55,6 +55,41 @@ extension PushProcessor {
         finishedAt: batch.serverTime))
   }
 
+  /// Performs an accepted request, or ends its reservation if a fault kept it from being accepted.
+  ///
+  /// - Returns: The broadcast to be delivered; nil for channel management.
+  func finish(_ exchange: ChannelExchange, isAccepted: Bool) -> AcceptedBroadcast? {
+    let request = exchange.request
+    let storagePolicy = request.storagePolicy ?? .none
+    if let reserved = exchange.reserved {
+      if isAccepted {
+        state.channels.create(reserved, storagePolicy)
+        announce(.creation(of: reserved, storagePolicy))
+      } else {
+        state.channels.release(reserved)
+      }
+    }
+    guard isAccepted, let id = request.channelID else { return nil }
+    let channel = ChannelName(bundleID: request.bundleID, environment: exchange.environment, id: id)
+    switch request.operation {
+    case .broadcast:
+      return AcceptedBroadcast(channel: channel, expiration: request.expiration ?? 0, storagePolicy: storagePolicy)
+    case .delete:
+      state.removeChannel(channel, isAnnounced: state.inbox.isShared)
+      announce(.removal(of: channel))
+    case .create, .read, .list: break
+    }
+    return nil
+  }
+
+  /// Announces a change of the channels, which this server has made, to the servers that share its store. The response
+  /// leaves when they have made it too.
+  private func announce(_ change: AnnouncedRequest.ChannelChange) {
+    guard state.inbox.isShared else { return }
+    state.inbox.announce(AnnouncedRequest(change, time: state.clock.now).json)
+    hasAnnounced = true
+  }
+
   /// Returns the header fields of a response to the current request, without its ids. `apns-unique-id` for broadcasts
   /// in the sandbox follows from the models of three clients (Protocol.md, section 10.1).
   func channelTemplate(status: Int, _ kind: RequestKind) -> ResponseTemplates.Template {
@@ -74,33 +109,6 @@ struct ChannelExchange {
   var reserved: ChannelName?
   /// The body of the response.
   var body: [UInt8] = []
-
-  /// Performs the request, or ends its reservation if a fault kept it from being accepted.
-  ///
-  /// - Returns: The broadcast to be delivered; nil for channel management.
-  func finish(isAccepted: Bool, in state: ServerState) -> AcceptedBroadcast? {
-    if let reserved {
-      let storagePolicy = request.storagePolicy ?? .none
-      if isAccepted {
-        state.channels.create(reserved, storagePolicy)
-        state.announce(.creation(of: reserved, storagePolicy))
-      } else {
-        state.channels.release(reserved)
-      }
-    }
-    guard isAccepted, let id = request.channelID else { return nil }
-    let channel = ChannelName(bundleID: request.bundleID, environment: environment, id: id)
-    switch request.operation {
-    case .broadcast:
-      return AcceptedBroadcast(
-        channel: channel, expiration: request.expiration ?? 0, storagePolicy: request.storagePolicy ?? .none)
-    case .delete:
-      state.removeChannel(channel, isAnnounced: state.inbox.isShared)
-      state.announce(.removal(of: channel))
-    case .create, .read, .list: break
-    }
-    return nil
-  }
 }
 
 /// The properties of an accepted broadcast that its delivery depends on.
@@ -109,18 +117,21 @@ struct AcceptedBroadcast {
   /// `apns-expiration` in seconds since 1970.
   let expiration: Int64
   let storagePolicy: StoragePolicy
+  /// In monotonic nanoseconds of machine time; set when the response is ready.
+  var acceptedAt: MonotonicTime = 0
 }
 
 extension AcceptedBroadcast {
-  /// Creates the description of a recorded broadcast; nil if its channel does not exist any more.
+  /// Creates the description of a broadcast to another server; nil if its channel does not exist any more.
   init?(_ record: Record, in channels: ChannelRegistry) {
     let (facts, headers) = (record.facts, record.request.headers)
     guard let bundleID = facts.topic, let id = headers["apns-channel-id"] else { return nil }
     channel = ChannelName(
       bundleID: headers.string(bundleID), environment: record.connection.environment, id: id)
-    guard let storagePolicy = channels.storagePolicy(of: channel) else { return nil }
+    guard let storagePolicy = channels.sharedStoragePolicy(of: channel) else { return nil }
     self.storagePolicy = storagePolicy
     expiration = facts.expiration ?? 0
+    acceptedAt = record.acceptedAt
   }
 }
 
@@ -129,23 +140,23 @@ extension ServerState {
   ///
   /// - Parameters:
   ///   - seq: The number of its record, which is in the inbox.
-  ///   - arrivedAt: When it arrived, in monotonic nanoseconds of machine time.
   ///   - now: The server's clock, in milliseconds since 1970.
   ///   - record: The record, if it is at hand.
   func deliver(
-    _ broadcast: AcceptedBroadcast, seq: Int, arrivedAt: MonotonicTime, now: ServerTime, record: Record? = nil
+    _ broadcast: AcceptedBroadcast, seq: Int, now: ServerTime, record: Record? = nil
   ) {
     deliveryControl.apply(
       devices.broadcast(
         seq: seq, to: broadcast.channel, expiration: broadcast.expiration,
-        isStored: broadcast.storagePolicy == .newest, arrivedAt: arrivedAt, now: now), of: record)
+        isStored: broadcast.storagePolicy == .newest, acceptedAt: broadcast.acceptedAt, now: now), of: record)
   }
 
   /// Removes a channel and its subscriptions.
   ///
-  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later.
+  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later. The subscriptions remain
+  ///   until then, for broadcasts that other servers still accept.
   package func removeChannel(_ channel: ChannelName, isAnnounced: Bool = false) {
-    devices.removeSubscriptions(of: channel)
     channels.remove(channel, isAnnounced: isAnnounced)
+    if !isAnnounced { devices.removeSubscriptions(of: channel) }
   }
 }

@@ -47,6 +47,8 @@ final class PushProcessor {
   @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
   /// Whether the record of a delayed push was completed in the inbox since the last `commit`.
   @exclusivity(unchecked) private var hasCompletedRecord = false
+  /// Whether a change of channels was announced to other servers, and its response does not wait for them yet.
+  var hasAnnounced = false
 
   /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
   struct FaultScope {
@@ -225,9 +227,14 @@ final class PushProcessor {
     }
     hasCompletedRecord = false
     resources.knownTokens.learn(from: authentication)
-    // One clock reading for all records, because their responses leave together.
-    let now = MachineTime.nanoseconds
-    for index in batch.records.indices { batch.records[index].setLatency(respondedAt: now) }
+    if batch.deliveries.isEmpty || !batch.broadcasts.isEmpty {
+      // One clock reading for all records, because their responses leave together.
+      let now = MachineTime.nanoseconds
+      for index in batch.records.indices { batch.records[index].setLatency(respondedAt: now) }
+      for index in batch.broadcasts.indices {
+        batch.broadcasts[index].broadcast.acceptedAt = batch.records[batch.broadcasts[index].index].acceptedAt
+      }
+    }
     log.count(pushes: batch.records.count)
     let first =
       batch.deliveries.isEmpty
@@ -237,7 +244,7 @@ final class PushProcessor {
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
     for (broadcast, index) in batch.broadcasts {
-      state.deliver(broadcast, seq: first + index, arrivedAt: batch.arrivedAt, now: batch.serverTime)
+      state.deliver(broadcast, seq: first + index, now: batch.serverTime)
     }
     batch.broadcasts.removeAll(keepingCapacity: true)
     return true
@@ -246,17 +253,19 @@ final class PushProcessor {
   /// Completes the record of a delayed push, in the inbox or still in the batch.
   func completeRecord(of push: DelayedPush, with result: Record.Result) {
     let delivery = result.accepted ? push.delivery : nil
-    let broadcast = push.channelExchange?.finish(isAccepted: result.accepted, in: state)
+    var broadcast = push.channelExchange.flatMap { finish($0, isAccepted: result.accepted) }
     if let delivery { state.devices.recordRemovalDetected(delivery.target, now: batch.serverTime) }
     if let seq = push.seq {
       hasCompletedRecord = true
       if let delivery {
         state.deliveryControl.complete(
-          delivery, seq: seq, with: result, now: batch.serverTime, settings: activePolicy.settings)
+          delivery, arrivedAt: push.arrivedAt, seq: seq, with: result, now: batch.serverTime,
+          settings: activePolicy.settings)
       } else {
         state.inbox.finish(seq, with: result)
       }
-      if let broadcast { state.deliver(broadcast, seq: seq, arrivedAt: batch.arrivedAt, now: batch.serverTime) }
+      broadcast?.acceptedAt = push.arrivedAt + (result.sentResponse.latencyNanoseconds ?? 0)
+      if let broadcast { state.deliver(broadcast, seq: seq, now: batch.serverTime) }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)
       if let delivery { batch.deliveries.append(delivery.at(index)) }
@@ -476,7 +485,7 @@ final class PushProcessor {
     }
     if let exchange = channelExchange, !isPending {
       channelExchange = nil
-      let broadcast = exchange.finish(isAccepted: result.accepted, in: state)
+      let broadcast = finish(exchange, isAccepted: result.accepted)
       if let broadcast { batch.broadcasts.append((broadcast, batch.records.count)) }
     }
     batch.records.append(
@@ -507,8 +516,7 @@ final class PushProcessor {
   func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
     request.headers.bytes.withUnsafeBytes { headers in
       request.body.withUnsafeBytes {
-        AcceptedPush(
-          facts, headers: headers, body: $0, to: device, activePolicy.settings, arrivedAt: batch.arrivedAt)
+        AcceptedPush(facts, headers: headers, body: $0, to: device, activePolicy.settings)
       }
     }
   }

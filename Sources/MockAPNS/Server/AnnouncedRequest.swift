@@ -56,7 +56,7 @@ extension AnnouncedRequest {
     case removal(of: ChannelName)
   }
 
-  fileprivate init(_ change: ChannelChange, time: ServerTime) {
+  init(_ change: ChannelChange, time: ServerTime) {
     switch change {
     case .creation(let channel, let storagePolicy):
       let body = Self.json { writer in
@@ -72,12 +72,5 @@ extension AnnouncedRequest {
         + "&id=\(PercentEncoding.encode(channel.id))"
       self.init(method: "DELETE", uri: "/api/v1/channels?\(query)", type: nil, body: "", time: time)
     }
-  }
-}
-
-extension ServerState {
-  /// Announces a change of the channels, which this server has made, to the servers that share its store.
-  func announce(_ change: AnnouncedRequest.ChannelChange) {
-    inbox.announce { AnnouncedRequest(change, time: clock.now).json }
   }
 }

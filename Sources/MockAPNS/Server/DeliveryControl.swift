@@ -44,7 +44,14 @@ package final class DeliveryControl: Sendable {
   ) -> Int {
     var first = 0
     let events = devices.deliver(&pushes, now: now, settings: settings) { pushes in
-      for push in pushes { records[push.position].delivery = push.state }
+      // Here, so that the order of these times is that of the records.
+      let time = MachineTime.nanoseconds
+      for index in records.indices { records[index].setLatency(respondedAt: time) }
+      for index in pushes.indices {
+        let position = pushes[index].position
+        records[position].delivery = pushes[index].state
+        pushes[index].acceptedAt = records[position].acceptedAt
+      }
       first = inbox.append(&records)
       return first
     }
@@ -54,8 +61,14 @@ package final class DeliveryControl: Sendable {
   }
 
   /// Delivers a push whose record is already in the inbox, and completes the record.
-  func complete(_ push: AcceptedPush, seq: Int, with result: Record.Result, now: ServerTime, settings: APNSSettings) {
+  ///
+  /// - Parameter arrivedAt: When the push arrived, in monotonic nanoseconds of machine time.
+  func complete(
+    _ push: AcceptedPush, arrivedAt: MonotonicTime, seq: Int, with result: Record.Result, now: ServerTime,
+    settings: APNSSettings
+  ) {
     var pushes = [push]
+    pushes[0].acceptedAt = arrivedAt + (result.sentResponse.latencyNanoseconds ?? 0)
     apply(
       devices.deliver(&pushes, now: now, settings: settings) { pushes in
         var result = result

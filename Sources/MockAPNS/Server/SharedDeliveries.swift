@@ -40,20 +40,21 @@ extension ServerState {
   /// Repeats the delivery of an accepted push or broadcast.
   private func follow(_ record: Record) {
     guard record.accepted, !devices.isEmpty else { return }
+    let time = record.finishedAt ?? record.receivedAt
     if let delivery = record.delivery, let device = device(of: record) {
       // Not by a push that was delivered before the removal.
       if delivery == .discardedUnregistered, device.isRemovalUndetected {
-        devices.recordRemovalDetected(device.reference, now: record.receivedAt)
+        devices.recordRemovalDetected(device.reference, now: time)
       }
       let settings = activePolicy.load().settings
       let push = record.withContents { headers, body in
         AcceptedPush(
-          record.facts, headers: headers, body: body, to: device, settings, arrivedAt: record.arrivedAt)
+          record.facts, headers: headers, body: body, to: device, settings, acceptedAt: record.acceptedAt)
       }
       deliveryControl.apply(
-        devices.follow(push, in: delivery, seq: record.seq, now: record.receivedAt, settings: settings), of: record)
+        devices.follow(push, in: delivery, seq: record.seq, now: time, settings: settings), of: record)
     } else if record.kind == .broadcast, let broadcast = AcceptedBroadcast(record, in: channels) {
-      deliver(broadcast, seq: record.seq, arrivedAt: record.arrivedAt, now: record.receivedAt, record: record)
+      deliver(broadcast, seq: record.seq, now: time, record: record)
     }
   }
 
@@ -71,9 +72,10 @@ extension AcceptedPush {
   /// - Parameters:
   ///   - headers: The packed header fields that the facts refer to.
   ///   - body: The payload.
+  ///   - acceptedAt: When the push was accepted, if that is known already.
   init(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, to device: DeviceRegistry.Match,
-    _ settings: APNSSettings, arrivedAt: MonotonicTime
+    _ settings: APNSSettings, acceptedAt: MonotonicTime = 0
   ) {
     let collapseKey = facts.collapseID.map { id in
       PushKey(apnsID: UnsafeRawBufferPointer(rebasing: headers[id.indices])).number
@@ -83,7 +85,7 @@ extension AcceptedPush {
       && Self.event?.value(in: body) == .text("start")
     self.init(
       target: device.reference, expiration: facts.expiration, priority: facts.priority, pushType: facts.pushType,
-      collapseKey: collapseKey, startsActivity: startsActivity, arrivedAt: arrivedAt)
+      collapseKey: collapseKey, startsActivity: startsActivity, acceptedAt: acceptedAt)
   }
 
   private static let event = JSONPointer("/aps/event")

@@ -2,8 +2,11 @@
 request is answered, and a server that starts later has it too.
 """
 
+import concurrent.futures
 import json
+import os
 import secrets
+import signal
 import time
 
 import pytest
@@ -267,6 +270,28 @@ def test_a_delayed_push(directed, device):
     assert notifications(server) == notifications(other)
 
 
+@pytest.mark.parametrize("what", ["stored", "shown"])
+def test_a_delayed_push_that_another_overtakes(directed, device, what):
+    """It arrived earlier on one server and is accepted later, so both servers keep it and not the other one."""
+    server, other = directed
+    server.api("PUT", "/fixtures", fixtures(device))
+    if what == "stored":
+        server.api("POST", "/devices/anna/offline", {})
+    server.api("POST", "/rules", {"name": "late", "when": {"priority": 5}, "do": {"delay": {"fixed": "700ms"}}})
+    with connect(server) as wire:
+        late = wire.open(push_headers(server, device, apns_collapse_id="score", apns_priority="5"), b'{"aps":{"alert":"late"}}')
+        wire.ping()
+        assert push(other, device, apns_collapse_id="score") == (200, None)
+        delayed, quick = [one["seq"] for one in server.pushes(device_token=device)]
+        assert kept(server, what) == kept(other, what) == [quick]
+        assert wire.response(late).status == 200
+    assert (kept(server, what), kept(other, what)) == ([delayed], [delayed])
+
+
+def kept(server, what):
+    return stored(server) if what == "stored" else [each["seq"] for each in notifications(server)]
+
+
 def notifications(server):
     return server.api("GET", "/devices/anna/notifications")["items"]
 
@@ -318,13 +343,48 @@ def manage_channel(wire, server, method, channel=None):
                       (":authority", server.authority), ("authorization", server.bearer), *more], body)
 
 
-def test_a_channel_that_a_provider_creates(directed):
-    server, other = directed
+def created_channel(server):
     with connect(server) as wire:
         made = manage_channel(wire, server, "POST")
     assert made.status == 201
-    channel = made.header("apns-channel-id")
-    assert channel_ids(other) == [channel] and broadcast(other, channel) == 200
+    return made.header("apns-channel-id")
+
+
+def removed(server, channel):
+    with connect(server) as wire:
+        return manage_channel(wire, server, "DELETE", channel).status == 204
+
+
+@pytest.mark.parametrize("durable", ["soon", "answer"])
+def test_a_channel_that_a_provider_creates(late, durable):
+    """The response leaves when the other server knows it."""
+    server, other = late("--durable", durable), late("--durable", durable)
+    for _ in range(10):
+        channel = created_channel(server)
+        assert broadcast(other, channel) == 200
+        assert removed(other, channel) and broadcast(server, channel) == 400
+    assert channel_ids(other) == channel_ids(server) == []
+
+
+def test_channels_that_both_create_at_the_same_time(servers):
+    """Neither waits for the other one forever."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        channels = list(pool.map(created_channel, servers * 20))
+        assert sorted(channel_ids(servers[0])) == sorted(channel_ids(servers[1])) == sorted(channels)
+        assert all(pool.map(removed, servers[::-1] * 20, channels))
+    assert channel_ids(servers[0]) == channel_ids(servers[1]) == []
+
+
+def test_a_channel_that_is_created_while_another_server_is_frozen(servers):
+    """The frozen server is not waited for any longer than for a request of the admin API."""
+    server, other = servers
+    os.kill(other.process.pid, signal.SIGSTOP)
+    try:
+        channel = created_channel(server)
+        assert broadcast(server, channel) == 200
+    finally:
+        os.kill(other.process.pid, signal.SIGCONT)
+    wait_until(lambda: channel_ids(other) == [channel], "the other server knows the channel", 10)
 
 
 def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(servers, inbox):
@@ -332,18 +392,36 @@ def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(se
     channel again in the meantime.
     """
     server, other = servers
-    with stores.pausing(inbox, "in the commit") as until_paused, connect(server) as wire:
-        channel = manage_channel(wire, server, "POST").header("apns-channel-id")
+    with (stores.pausing(inbox, "in the commit") as until_paused, connect(server) as wire, connect(server) as second,
+          concurrent.futures.ThreadPoolExecutor(1) as pool):
+        channel = created_channel(server)
+        assert broadcast(other, channel) == 200
         until_paused()
-        assert manage_channel(wire, server, "DELETE", channel).status == 204
-        end = time.monotonic() + 1.8  # both are committed then: each pauses 0.6 s
-        while time.monotonic() < end:
-            assert manage_channel(wire, server, "GET", channel).status == 400
+        removal = pool.submit(manage_channel, wire, server, "DELETE", channel)
+        # Before the response, which waits until the other server has removed it too.
+        wait_until(lambda: manage_channel(second, server, "GET", channel).status == 400, "it is gone", 5)
+        while not removal.done():
+            assert manage_channel(second, server, "GET", channel).status == 400
             time.sleep(0.02)
+        assert removal.result().status == 204 and broadcast(other, channel) == 400
     assert channel_ids(server) == channel_ids(other) == []
     restored = {"bundle_id": APP, "id": channel}
     assert other.api("POST", "/channels", restored)["id"] == channel
     assert channel_ids(server) == channel_ids(other) == [channel]
+
+
+def test_a_broadcast_while_another_server_removes_the_channel(servers, inbox, device):
+    """The server that removes it learns of the broadcast later, and shows it on the device nevertheless."""
+    server, other = servers
+    server.api("PUT", "/fixtures", fixtures(device))
+    channel = created_channel(server)
+    server.api("POST", "/devices/anna/subscriptions", {"channel": channel})
+    with stores.pausing(inbox, "in the commit") as until_paused:
+        assert broadcast(other, channel) == 200
+        until_paused()
+        assert removed(server, channel)
+    assert len(notifications(server)) == len(notifications(other)) == 1
+    assert all(one.api("GET", "/devices/anna/subscriptions")["items"] == [] for one in servers)
 
 
 # Connections
