@@ -29,16 +29,17 @@ package final class PostgreSQLStore: RecordStore {
     var connection: Connection?
     var ids = WrittenIDs()
     var references = ReferenceCache()
-    /// The records and messages up to these are known.
+    /// The records, resets and messages up to these are known.
     var lastSeq: Int
+    var emptiedThrough: Int
     var lastMessage: Int
     /// Commands that were sent before this server started, to pass on.
     var messages: [StoreMessage]
     /// Whether the last batch may have been written although its connection was lost.
     var isUnsure = false
-    /// The positions of the last batch's new records that arrived before another server emptied the inbox.
+    /// The positions of the last batch's new records that arrived before the inbox was emptied.
     var outdated: [Int] = []
-    /// When another server last emptied the inbox, in monotonic nanoseconds of this machine.
+    /// When the inbox was last emptied, in monotonic nanoseconds of this machine.
     var emptiedAt = Int64.min
     /// Whether the last attempt to write failed because a connection that had been used before was lost.
     var hasLostConnection = false
@@ -100,7 +101,8 @@ package final class PostgreSQLStore: RecordStore {
     }
     writing = NIOLockedValueBox(
       WritingState(
-        connection: connection, lastSeq: contents.lastSeq, lastMessage: contents.lastMessage, messages: former))
+        connection: connection, lastSeq: contents.lastSeq, emptiedThrough: contents.emptiedThrough,
+        lastMessage: contents.lastMessage, messages: former))
   }
 
   /// Reports settings of the database with which a commit may not be on the disk.
@@ -227,6 +229,8 @@ package final class PostgreSQLStore: RecordStore {
     guard !batch.isEmpty else {
       let row = try Self.contents(connection, locked: false)
       var result = StoreBatch.Result()
+      // The next batch begins to remove the rows.
+      result.isIncomplete = row.contents.emptiedThrough > state.emptiedThrough
       result.shared = try changes(through: row, connection, &state)
       return result
     }
@@ -324,6 +328,7 @@ package final class PostgreSQLStore: RecordStore {
       try readMessages(through: contents.lastMessage, connection, &changes, &state)
     }
     state.lastSeq = contents.lastSeq
+    state.emptiedThrough = contents.emptiedThrough
     state.lastMessage = contents.lastMessage
     return changes
   }
@@ -348,8 +353,7 @@ package final class PostgreSQLStore: RecordStore {
       case "changed" where !isOwn: changed.formUnion(body.split(separator: ",").map(String.init))
       case "deleted" where !isOwn: changes.deleted += body.split(separator: ",").compactMap { Int($0) }
       case "ended" where !isOwn: changes.ended += body.split(separator: ",").compactMap { ConnectionEnd(text: $0) }
-      case "reset" where !isOwn:
-        changes.reset = body.split(separator: ",").map(String.init)
+      case "reset":
         // The time since then is that of the database's clock, so the clocks of machines need not agree. Rather too early,
         // so that no later push counts as an earlier one.
         state.emptiedAt = max(state.emptiedAt, askedAt - max(0, rows.number(row, 4) ?? 0))
@@ -438,11 +442,6 @@ package final class PostgreSQLStore: RecordStore {
       contents.count -= rows.count
       for row in 0..<rows.count { contents.bytes -= Int(rows.number(row, 0) ?? 0) }
       try messages.add("deleted", seqs: batch.deleted, connection)
-    }
-    if batch.isEmptied {
-      contents.emptiedThrough = contents.lastSeq
-      (contents.count, contents.bytes, contents.evicted, contents.lastEvicted) = (0, 0, 0, 0)
-      try messages.add("reset", batch.reset.joined(separator: ","), connection)
     }
     changes.removedThrough = max(
       changes.removedThrough, try removeOldest(batch, connection, after: changes.removedThrough, &contents, &result))

@@ -252,30 +252,53 @@ extension PostgreSQLStore {
 
   package func awaitOthers() throws { try sharing.awaitOthers() }
 
-  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
+  package func send(
+    _ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool
+  ) throws -> Int {
+    try announce { connection in
+      if emptiesInbox { _ = try empty(connection) }
+      // Servers that run execute them nevertheless.
+      if supersedesState { try connection.run("UPDATE message SET kind = 'once' WHERE kind = 'state'") }
+      return try add(kind.rawValue, command, connection)
+    }
+  }
+
+  package func empty() throws -> Int { try announce { try empty($0) } }
+
+  /// Changes the table `contents` in a transaction of its own, and tells all servers.
+  private func announce(_ change: (Connection) throws -> Int) throws -> Int {
     do {
-      return try sendInTransaction(command, kind, supersedesState: supersedesState)
+      return try sharing.connections.use { connection in
+        try connection.transaction {
+          let result = try change(connection)
+          try sharing.notify(.commanded, connection)
+          return result
+        }
+      }
     } catch PostgreSQLError.commitUnknown(let text) {
       throw PostgreSQLError.commitUnknown(
         "\(text); the change may be made nevertheless, so check it before you repeat the request")
     }
   }
 
-  private func sendInTransaction(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int {
-    try sharing.connections.use { connection in
-      try connection.transaction {
-        let number = Int(
-          try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message")
-            .number(0, 0) ?? 0)
-        // Servers that run execute them nevertheless.
-        if supersedesState { try connection.run("UPDATE message SET kind = 'once' WHERE kind = 'state'") }
-        try connection.query(
-          "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
-          [String(number), String(server), kind.rawValue, command])
-        try sharing.notify(.commanded, connection)
-        return number
-      }
-    }
+  /// Removes all records; returns their number. Writers remove the rows later.
+  private func empty(_ connection: Connection) throws -> Int {
+    // Locked, so that no other server writes in the meantime.
+    let count = try connection.query("SELECT count FROM contents FOR UPDATE").number(0, 0) ?? 0
+    try connection.run(
+      "UPDATE contents SET emptied_through = last_seq, count = 0, bytes = 0, evicted = 0, last_evicted = 0")
+    _ = try add("reset", "", connection)
+    return Int(count)
+  }
+
+  /// Adds a message; returns its number.
+  private func add(_ kind: String, _ body: String, _ connection: Connection) throws -> Int {
+    let number =
+      try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message").number(0, 0) ?? 0
+    try connection.query(
+      "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
+      [String(number), String(server), kind, body])
+    return Int(number)
   }
 
   package func confirm(_ number: Int) throws {

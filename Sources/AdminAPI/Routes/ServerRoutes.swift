@@ -121,22 +121,28 @@ struct ServerRoutes: Sendable {
     return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
   }
 
-  private func reset(_ request: Request, _ context: AdminContext) async throws -> Response {
+  /// Returns what a request to reset selects: parts, or pushes by a query.
+  static func selection(of request: Request) async throws -> (parts: [ResetPart], scope: String?) {
     let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep", "scope"]
     let body = try await JSONBody(request, allowing: names)
-    if let query = try body.text("scope") { return try await reset(query, body) }
-    let parts = try Self.parts(body)
-    state.reset(Set(parts))
-    if parts.contains(.inbox) { try state.inbox.checkIsEmptied() }
-    return .json { $0.member("reset", parts.map(\.rawValue)) }
-  }
-
-  private func reset(_ scope: String, _ body: JSONBody) async throws -> Response {
+    guard let query = try body.text("scope") else { return (try parts(body), nil) }
     guard body.names == ["scope"] else {
       throw Problem.badRequest(
         "scope excludes other members",
         hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
     }
+    return ([], query)
+  }
+
+  private func reset(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let (parts, scope) = try await Self.selection(of: request)
+    if let scope { return try await reset(scope) }
+    state.reset(Set(parts))
+    if parts.contains(.inbox) { try state.inbox.checkIsEmptied() }
+    return .json { $0.member("reset", parts.map(\.rawValue)) }
+  }
+
+  private func reset(_ scope: String) async throws -> Response {
     let deleted = try await QueryExecutor.run {
       let context = state.filterContext(state.inbox.snapshot())
       let selection = try await Selection(searching: [(name: "scope", value: scope)], in: context)

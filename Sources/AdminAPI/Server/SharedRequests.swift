@@ -93,16 +93,15 @@ final class SharedRequests: Sendable {
       method: request.method.rawValue, uri: request.uri.string, type: request.headers[.contentType],
       body: request.method == .post && path == "/api/v1/channels" ? channel(text, body) : text,
       time: server.changeTime)
-    let isReset = path == "/api/v1/reset"
-    let members = isReset ? try? JSONBody(body) : nil
-    // The pushes of a scope are removed from the store, and nothing else changes.
-    let isScoped = isReset && members?.names.contains("scope") ?? false
-    // Invalid requests change nothing.
-    let isOfEverything =
-      isReset && members?.names.isEmpty ?? false
-      && (body.readableBytes == 0 || (try? RequestBody.type(of: request, among: [JSONBody.type])) != nil)
+    let buffered = Request(head: request.head, body: .init(buffer: body))
+    // An invalid request selects nothing.
+    let reset = path == "/api/v1/reset" ? try? await ServerRoutes.selection(of: buffered) : nil
     let number = try await writer.blocking { [writer] in
-      try writer.store.send(announced.json, isScoped ? .once : kind, supersedesState: isOfEverything)
+      try writer.store.send(
+        announced.json,
+        // The pushes of a scope are removed from the store, and nothing else changes.
+        reset?.scope == nil ? kind : .once, supersedesState: reset?.parts.count == ResetPart.allCases.count,
+        emptiesInbox: reset?.parts.contains(.inbox) ?? false)
     }
     let response = await response(to: number)
     let missing = try await writer.blocking { [writer] in try writer.store.awaitConfirmation(of: number) }
@@ -215,12 +214,10 @@ final class SharedRequests: Sendable {
     do {
       guard let announced = AnnouncedRequest(json: command.text) else { throw StoreUnavailable(problem: "unreadable") }
       server.begin(request: command.number)
-      response = try await SharedCommands.$isReplica.withValue(!command.isOwn) {
-        try await ServerState.$requestTime.withValue(announced.time) {
-          try await FaultControl.$requestAge.withValue(command.age) {
-            try await responder.respond(
-              to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
-          }
+      response = try await ServerState.$requestTime.withValue(announced.time) {
+        try await FaultControl.$requestAge.withValue(command.age) {
+          try await responder.respond(
+            to: announced.request, context: AdminContext(AdminContext.Sender(logger: logger)))
         }
       }
     } catch {

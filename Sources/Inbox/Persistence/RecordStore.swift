@@ -54,10 +54,16 @@ package protocol RecordStore: Sendable {
 
   /// Announces a command, which all servers execute in the same order.
   ///
-  /// - Parameter supersedesState: Whether servers that start later need not execute the earlier commands of the kind
-  ///   `state`.
+  /// - Parameters:
+  ///   - supersedesState: Whether servers that start later need not execute the earlier commands of the kind `state`.
+  ///   - emptiesInbox: Whether the inbox is emptied in the same transaction.
   /// - Returns: Its number.
-  func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int
+  func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool) throws -> Int
+
+  /// Removes all records of a shared store, and tells all servers.
+  ///
+  /// - Returns: The number of records removed.
+  func empty() throws -> Int
 
   /// Notes that this server has executed all commands up to a number.
   func confirm(_ number: Int) throws
@@ -76,7 +82,8 @@ extension RecordStore {
   package func emptiedThrough() throws -> Int { 0 }
   package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
   package func awaitOthers() throws {}
-  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool) throws -> Int { 0 }
+  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool) throws -> Int { 0 }
+  package func empty() throws -> Int { 0 }
   package func confirm(_ number: Int) throws {}
   package func awaitConfirmation(of number: Int) throws -> [Int] { [] }
   package func servers() throws -> [StoreServer] { [] }
@@ -129,8 +136,6 @@ package struct StoreBatch: Sendable {
   package var counts: String?
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
-  /// The names of what is reset together with the inbox, if it is emptied.
-  package var reset: [String] = []
   /// The maximum number of records; the oldest that exceed it are removed.
   package var maxRecords = Int.max
   /// The maximum size of the records in bytes; the oldest that exceed it are removed.

@@ -623,8 +623,7 @@ package final class RecordWriter: Sendable {
       didEmpty(through: contents.emptiedThrough)
       inbox.attempts.removeAll()
       inbox.analyzer.reset(through: contents.emptiedThrough)
-      inbox.notifier.signalEmptied(
-        inbox, through: contents.emptiedThrough, reset: batch.isEmptied ? batch.reset : changes.reset)
+      inbox.notifier.signalEmptied(inbox, through: contents.emptiedThrough, reset: ["inbox"])
     }
     if contents.lastSeq > formerLastSeq {
       let isComplete = changes.outdated.isEmpty && deviceTokens?.count == contents.lastSeq - formerLastSeq

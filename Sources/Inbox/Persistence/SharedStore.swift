@@ -53,11 +53,6 @@ package enum StoreMessage: Sendable {
   case counts(String)
 }
 
-/// Whether a command that another server has sent is executed now: then the inbox is not emptied again.
-package enum SharedCommands {
-  @TaskLocal package static var isReplica = false
-}
-
 /// What a store that servers share contains in addition to a batch of this server: the changes of the others since the
 /// last batch.
 package struct SharedChanges: Sendable {
@@ -76,8 +71,6 @@ package struct SharedChanges: Sendable {
   package var deleted: [Int] = []
   /// Records up to this `seq` were removed because of a limit.
   package var removedThrough = 0
-  /// The names of what was reset together with the inbox, if another server has emptied it.
-  package var reset: [String] = []
   /// New messages, in their order.
   package var messages: [StoreMessage] = []
   /// The connections of other servers that have ended.

@@ -24,8 +24,6 @@ struct StoredState: Sendable {
   /// Whether the batch that is being written removes records.
   private var beingDeleted = false
   private var isEmptied = false
-  /// The names of what is reset together with the inbox.
-  private var reset: [String] = []
 
   init(_ contents: StoredContents) {
     count = contents.count
@@ -85,12 +83,6 @@ struct StoredState: Sendable {
     isEmptied = true
   }
 
-  /// Notes that a shared store is to be emptied. It is when the batch has been written.
-  mutating func requestEmptying(reset names: [String]) {
-    isEmptied = true
-    for name in names where !reset.contains(name) { reset.append(name) }
-  }
-
   /// Takes what a shared store has to change, without new records.
   ///
   /// - Parameters:
@@ -108,8 +100,6 @@ struct StoredState: Sendable {
     takeChanges(for: &result)
     for (seq, record) in restOfChanged { changed[seq] = record }
     deleted = restOfDeleted
-    result.reset = reset
-    reset = []
     let isPartial = isPartial || !changed.isEmpty || !deleted.isEmpty
     if !isPartial { batch += 1 }
     return (result, isPartial)
@@ -139,7 +129,6 @@ struct StoredState: Sendable {
   mutating func didLose(shared batch: borrowing StoreBatch) {
     changed.merge(beingWritten) { newer, _ in newer }
     deleted = batch.deleted + deleted
-    if batch.isEmptied { requestEmptying(reset: batch.reset) }
     beingWritten = [:]
     beingDeleted = false
   }

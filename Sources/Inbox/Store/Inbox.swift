@@ -257,14 +257,23 @@ package final class Inbox: Sendable {
     }
   }
 
-  /// Removes all records, attempt counts and the count of evicted records. The numbering continues.
+  /// Removes all records, attempt counts and the count of evicted records, from a store too. The numbering continues.
+  ///
+  /// - Returns: The number of records removed.
+  /// - Throws: `StoreUnavailable` if the store fails.
+  package func empty() async throws(StoreUnavailable) -> Int {
+    guard let writer, isShared else { return removeAll() }
+    return try await writer.blocking { try writer.store.empty() }
+  }
+
+  /// Removes all records, attempt counts and the count of evicted records, of an inbox that is not shared. The numbering
+  /// continues.
   ///
   /// - Parameter reset: The names of what is reset together with the inbox, for the event log.
   /// - Returns: The number of records removed.
   @discardableResult
   package func removeAll(reset: [String] = ["inbox"]) -> Int {
     attempts.removeAll()
-    if let writer, isShared { return removeAllShared(by: writer, reset: reset) }
     // The former records are freed after the lock is released, because that is slow with a million records.
     let former = state.withLockedValue { state in
       let former = state
@@ -281,16 +290,6 @@ package final class Inbox: Sendable {
     writer?.flush()
     notifier.signalEmptied(self, through: former.nextSeq - 1, reset: reset)
     return former.stored?.count ?? former.records.count
-  }
-
-  private func removeAllShared(by writer: RecordWriter, reset: [String]) -> Int {
-    guard !SharedCommands.isReplica else { return 0 }
-    let count = state.withLockedValue { state in
-      state.stored?.requestEmptying(reset: reset)
-      return state.stored?.count ?? 0
-    }
-    writer.flush()
-    return count
   }
 
   /// Removes the selected records of an inbox in memory.

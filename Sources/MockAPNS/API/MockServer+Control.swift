@@ -35,10 +35,11 @@ extension ServerState {
     if parts.contains(.channels) { channels.reset() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
-    let names = ResetPart.allCases.filter(parts.contains).map(\.rawValue)
-    if parts.contains(.inbox) {
+    // A shared inbox was emptied, and reported, when the reset was announced.
+    let names = ResetPart.allCases.filter { parts.contains($0) && !($0 == .inbox && inbox.isShared) }.map(\.rawValue)
+    if parts.contains(.inbox), !inbox.isShared {
       inbox.removeAll(reset: names)
-    } else if !parts.isEmpty {
+    } else if !names.isEmpty {
       events.record(.reset) { $0.member("reset", names) }
     }
   }

@@ -5,6 +5,7 @@ missing afterwards, and none is there twice.
 """
 
 import contextlib
+import http.client
 import json
 import os
 import secrets
@@ -208,6 +209,60 @@ def test_a_reset_holds_for_a_server_that_does_not_reach_the_database(start, inbo
         after = push_once(cut_off)[1]
         for server in (other, cut_off):
             assert ids(server) == [after]
+
+
+FLAKY = {"name": "flaky-503", "params": {"rate": 0, "streak": 1}}
+
+
+def test_a_reset_is_complete_although_its_server_is_killed(binary, certs, start, inbox):
+    """The inbox is emptied together with the announcement, so no server is reset that still has the former pushes."""
+    survivor, killed = start(*stores.flags(inbox)), Server(binary, certs, *stores.flags(inbox))
+    try:
+        survivor.api("PUT", "/profile", FLAKY)
+        for server in (killed, survivor):
+            assert push_once(server)[0] == 200
+        assert len(ids(survivor)) == len(ids(killed)) == 2
+        with stores.pausing(inbox, "in the commit") as until_paused, reset_meanwhile(killed):
+            until_paused()
+            killed.process.kill()
+        wait_until(lambda: survivor.api("GET", "/profile")["name"] != "flaky-503", "the profile is reset", 10)
+        assert ids(survivor) == []
+    finally:
+        killed.kill()
+
+
+def test_a_reset_does_not_remove_later_pushes_although_its_server_loses_the_database(start, inbox):
+    with proxy_to(inbox.postgres.port) as proxy:
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{proxy.port}/")
+        cut_off, other = start("--store", url), start(*stores.flags(inbox))
+        for server in (cut_off, other):
+            assert push_once(server)[0] == 200
+        assert len(ids(other)) == len(ids(cut_off)) == 2
+        with stores.pausing(inbox, "in the commit") as until_paused, reset_meanwhile(cut_off):
+            until_paused()
+            proxy.interrupt()
+        wait_until(lambda: other.request("GET", "/api/v1/pushes").status == 200, "the server counts as dead", 30)
+        assert ids(other) == []
+        after = [push_once(other)[1] for _ in range(3)]
+        proxy.restore()
+        wait_until(lambda: readiness(cut_off)[0] == 200, "the server is ready again", 15)
+        after.append(push_once(cut_off)[1])
+        assert ids(other) == ids(cut_off) == after
+
+
+@contextlib.contextmanager
+def reset_meanwhile(server):
+    """Resets a server that may be killed before it answers."""
+    def reset():
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            server.request("POST", "/api/v1/reset", {})
+
+    thread = threading.Thread(target=reset)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def test_ended_sessions_are_no_loss(start, postgres):
