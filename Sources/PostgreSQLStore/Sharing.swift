@@ -293,12 +293,12 @@ extension PostgreSQLStore {
 
   /// Adds a message; returns its number.
   private func add(_ kind: String, _ body: String, _ connection: Connection) throws -> Int {
-    let number =
-      try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message").number(0, 0) ?? 0
+    let rows = try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message")
+    let number = Int(rows.number(0, 0) ?? 0)
     try connection.query(
       "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
       [String(number), String(server), kind, body])
-    return Int(number)
+    return number
   }
 
   package func confirm(_ number: Int) throws {

@@ -82,7 +82,9 @@ extension RecordStore {
   package func emptiedThrough() throws -> Int { 0 }
   package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
   package func awaitOthers() throws {}
-  package func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool) throws -> Int { 0 }
+  package func send(
+    _ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool
+  ) throws -> Int { 0 }
   package func empty() throws -> Int { 0 }
   package func confirm(_ number: Int) throws {}
   package func awaitConfirmation(of number: Int) throws -> [Int] { [] }
