@@ -185,7 +185,10 @@ package final class ChannelRegistry: Sendable {
   @discardableResult
   package func remove(_ channel: ChannelName, isAnnounced: Bool = false) -> Bool {
     state.withLockedValue { state in
-      if isAnnounced { state.removing[channel] = state.channels[channel]?.storagePolicy ?? StoragePolicy.none }
+      if isAnnounced {
+        state.removing[channel] =
+          state.channels[channel]?.storagePolicy ?? state.removing[channel] ?? StoragePolicy.none
+      }
       return state.channels.remove(channel)
     }
   }

@@ -69,7 +69,9 @@ extension DeviceRegistry {
         }
         state.log(result, of: seq, on: app.device, now: now)
         guard result == .delivered else { continue }
-        state.deliveries.subscribers[channel]?[installation] = acceptance
+        // One of another server may be older than the newest that the device has.
+        let newest = max(state.deliveries.subscribers[channel]?[installation] ?? acceptance, acceptance)
+        state.deliveries.subscribers[channel]?[installation] = newest
         state.receive(
           Deliveries.DevicePush(seq: seq, acceptedAt: acceptedAt, installation: installation, collapseKey: nil), result,
           now: now, &events)

@@ -14,6 +14,7 @@ package final class PostgreSQLStore: RecordStore {
 
   /// The number of this server, which no other server ever has.
   let server: Int
+  private let durability: RecordWriter.Durability
   let address: PostgreSQLAddress
   let readers: ConnectionPool
   let sharing: Sharing
@@ -67,7 +68,7 @@ package final class PostgreSQLStore: RecordStore {
     _ report: (String) -> Void
   ) throws {
     self.address = address
-    self.recentRecords = recentRecords
+    (self.recentRecords, self.durability) = (recentRecords, durability)
     clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
     let connection = try Connection(address, patience: Self.patience)
     try Schema.prepare(connection, address, report)
@@ -516,7 +517,12 @@ package final class PostgreSQLStore: RecordStore {
   ) throws {
     if let last = state.maintainedAt, .now - last < .seconds(1) { return }
     state.maintainedAt = .now
-    try connection.query("UPDATE server SET seen_at = now() WHERE id = $1", [String(server)])
+    // Its row may be missing after the machine has slept for days.
+    try connection.query(
+      """
+      INSERT INTO server (id, durable, applied_message) VALUES ($1, $2, 0) ON CONFLICT (id) DO UPDATE SET seen_at = now()
+      """,
+      [String(server), durability.rawValue])
     state.hasOthers =
       try connection.query(
         "SELECT 1 FROM server WHERE id <> $1 AND (\(sharing.mayLive)) LIMIT 1", [String(server)]
@@ -550,7 +556,8 @@ package final class PostgreSQLStore: RecordStore {
     }
   }
 
-  /// Removes some connections and provider tokens to which no record refers any more, once a minute.
+  /// Removes some connections and provider tokens to which no record refers any more, and servers that were killed, once a
+  /// minute.
   ///
   /// No server refers to one after `WrittenIDs.lifetime` newer ones, so the records after the oldest one refer to none that is
   /// older by more. Twice as many are kept, because newer ones may be inserted while a server waits to write a batch.
@@ -561,6 +568,8 @@ package final class PostgreSQLStore: RecordStore {
       try connection.transaction {
         // Not longer: pushes wait for it. Removed records may be in the way until PostgreSQL has cleaned up.
         try connection.run("SET LOCAL statement_timeout TO '500ms'")
+        try connection.run(
+          "DELETE FROM server WHERE seen_at < now() - interval '1 day' AND id NOT IN (\(sharing.liveServers))")
         for (table, column) in [("connection", "connection"), ("provider_token", "token")] {
           let oldest = """
             SELECT \(column) FROM push WHERE seq > (SELECT greatest(emptied_through, removed_through) FROM contents) \

@@ -229,7 +229,7 @@ final class Sharing: Sendable {
   /// Waits until the other servers have executed a command.
   ///
   /// - Returns: The servers that have not.
-  func awaitConfirmation(of number: Int) throws -> Set<Int> {
+  func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> Set<Int> {
     // A server that starts has not executed a request yet, and does not listen.
     func missing(onlyActive: Bool) throws -> Set<Int> {
       try others("applied_message < $2", [String(number)], onlyActive: onlyActive)
@@ -237,7 +237,7 @@ final class Sharing: Sendable {
     let start = DispatchTime.now()
     while true {
       let remaining = try missing(onlyActive: false)
-      if remaining.isEmpty || .now() > start + .seconds(3) { return remaining }
+      if remaining.isEmpty || ContinuousClock.now >= deadline { return remaining }
       if .now() > start + Self.patience {
         let active = try missing(onlyActive: true)
         state.withLockedValue { $0.givenUp.formUnion(remaining.subtracting(active)) }
@@ -260,6 +260,14 @@ extension PostgreSQLStore {
       // Servers that run execute them nevertheless.
       if supersedesState { try connection.run("UPDATE message SET kind = 'once' WHERE kind = 'state'") }
       return try add(kind.rawValue, command, connection)
+    }
+  }
+
+  package func supersede(uri: String, before number: Int) throws {
+    try sharing.connections.use {
+      _ = try $0.query(
+        "UPDATE message SET kind = 'once' WHERE kind = 'lasting' AND number < $1 AND body::json ->> 'uri' = $2",
+        [String(number), uri])
     }
   }
 
@@ -309,7 +317,9 @@ extension PostgreSQLStore {
     }
   }
 
-  package func awaitConfirmation(of number: Int) throws -> [Int] { try sharing.awaitConfirmation(of: number).sorted() }
+  package func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> [Int] {
+    try sharing.awaitConfirmation(of: number, until: deadline).sorted()
+  }
 
   package func servers() throws -> [StoreServer] {
     try sharing.connections.use { connection in

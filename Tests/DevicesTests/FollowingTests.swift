@@ -138,6 +138,11 @@ struct FollowingTests {
     try fixture.set(.offline)
     try fixture.set(.online)
     #expect(fixture.shown == [1 << 52, 7])
+    // One that was accepted earlier does not make the device get the stored one again.
+    send(seq: 6, acceptedAt: 150)
+    try fixture.set(.offline)
+    try fixture.set(.online)
+    #expect(fixture.shown == [1 << 52, 7, 6])
   }
 
   /// Removed by a reset, for example, since it was looked up.

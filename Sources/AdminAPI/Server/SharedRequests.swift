@@ -96,15 +96,21 @@ final class SharedRequests: Sendable {
     let buffered = Request(head: request.head, body: .init(buffer: body))
     // An invalid request selects nothing.
     let reset = path == "/api/v1/reset" ? try? await ServerRoutes.selection(of: buffered) : nil
+    // Pushes are removed from the store; if nothing else changes, later servers have nothing to do.
+    let kind = reset?.scope != nil || reset?.parts == [.inbox] ? .once : kind
     let number = try await writer.blocking { [writer] in
       try writer.store.send(
-        announced.json,
-        // The pushes of a scope are removed from the store, and nothing else changes.
-        reset?.scope == nil ? kind : .once, supersedesState: reset?.parts.count == ResetPart.allCases.count,
+        announced.json, kind, supersedesState: reset?.parts.count == ResetPart.allCases.count,
         emptiesInbox: reset?.parts.contains(.inbox) ?? false)
     }
     let response = await response(to: number)
-    let missing = try await writer.blocking { [writer] in try writer.store.awaitConfirmation(of: number) }
+    if kind == .lasting, request.method == .put, response.status.kind == .successful {
+      // It replaces what was uploaded under this name before. Otherwise later servers execute both.
+      try? await writer.blocking { [writer] in try writer.store.supersede(uri: announced.uri, before: number) }
+    }
+    let missing = try await writer.blocking { [writer] in
+      try writer.store.awaitConfirmation(of: number, until: .now + .seconds(3))
+    }
     guard missing.isEmpty else {
       let names = missing.map { String($0) }.joined(separator: ", ")
       throw Problem(
@@ -166,13 +172,17 @@ final class SharedRequests: Sendable {
       for await work in stream {
         switch work {
         case .receive(let messages):
+          var lastConfirmation = ContinuousClock.now
           for message in messages {
             switch message {
             case .command(let command): await execute(command, responder, logger)
             case .counts(let text): if let counts = SharedCounts(json: text) { counters.add(counts) }
             }
+            // Not each on its own, because others wait, and each confirmation is a transaction.
+            guard .now - lastConfirmation > .milliseconds(100) else { continue }
+            _ = await confirm(logger)
+            lastConfirmation = .now
           }
-          // Once for all of them: others wait, and each confirmation is a transaction.
           _ = await confirm(logger)
         case .report(let continuation): continuation.resume()
         }
@@ -248,13 +258,8 @@ extension SharedRequests {
   /// - Returns: An error if their changes are not written.
   private func confirm(_ logger: Logger) async -> StoreUnavailable? {
     let number = newest.withLockedValue(\.self)
-    let isNew = state.withLockedValue { state in
-      // At the start, no server waits for this one.
-      guard state.hasStarted, number > state.confirmed else { return false }
-      state.confirmed = number
-      return true
-    }
-    guard isNew else { return nil }
+    // At the start, no server waits for this one.
+    guard state.withLockedValue({ $0.hasStarted && number > $0.confirmed }) else { return nil }
     var result: StoreUnavailable?
     do {
       try await writer.settleChanges()
@@ -264,6 +269,7 @@ extension SharedRequests {
     }
     do {
       try await writer.blocking { [writer] in try writer.store.confirm(number) }
+      state.withLockedValue { $0.confirmed = number }
     } catch {
       logger.error("request \(number) of a server that shares the store cannot be confirmed: \(error.problem)")
     }

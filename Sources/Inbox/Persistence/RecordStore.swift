@@ -60,6 +60,9 @@ package protocol RecordStore: Sendable {
   /// - Returns: Its number.
   func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool) throws -> Int
 
+  /// Notes that servers that start later need not execute earlier commands of the kind `lasting` with the same URI.
+  func supersede(uri: String, before number: Int) throws
+
   /// Removes all records of a shared store, and tells all servers.
   ///
   /// - Returns: The number of records removed.
@@ -68,10 +71,10 @@ package protocol RecordStore: Sendable {
   /// Notes that this server has executed all commands up to a number.
   func confirm(_ number: Int) throws
 
-  /// Waits until the other servers have executed a command, at most for some seconds.
+  /// Waits until the other servers have executed a command.
   ///
   /// - Returns: The servers that have not.
-  func awaitConfirmation(of number: Int) throws -> [Int]
+  func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> [Int]
 
   /// The servers that use the store now.
   func servers() throws -> [StoreServer]
@@ -85,9 +88,10 @@ extension RecordStore {
   package func send(
     _ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool
   ) throws -> Int { 0 }
+  package func supersede(uri: String, before number: Int) throws {}
   package func empty() throws -> Int { 0 }
   package func confirm(_ number: Int) throws {}
-  package func awaitConfirmation(of number: Int) throws -> [Int] { [] }
+  package func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> [Int] { [] }
   package func servers() throws -> [StoreServer] { [] }
 }
 

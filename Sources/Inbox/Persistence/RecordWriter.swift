@@ -84,6 +84,8 @@ package final class RecordWriter: Sendable {
   private static let stallTime: Int64 = 750_000_000
   /// The nanoseconds to wait for another server in addition.
   private static let othersTime: Int64 = 4_000_000_000
+  /// The time to wait until other servers have executed a command of a batch.
+  private static let confirmationTime = Duration.seconds(3)
   /// The nanoseconds that writing may take after the server has stopped.
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
@@ -651,11 +653,16 @@ package final class RecordWriter: Sendable {
   private func complete(_ number: Int, lastCommand: Int) {
     written.reach(number)
     guard confirmed.load(ordering: .acquiring) < lastCommand else { return executed.reach(number) }
+    let deadline = ContinuousClock.now + Self.confirmationTime
     confirmingQueue.async { [self] in
-      if confirmed.load(ordering: .acquiring) < lastCommand {
-        // A server that does not execute it in time is not waited for.
-        _ = try? store.awaitConfirmation(of: lastCommand)
-        confirmed.max(lastCommand, ordering: .releasing)
+      // A server that does not execute it in time is not waited for.
+      while confirmed.load(ordering: .acquiring) < lastCommand, .now < deadline, !isStopping.load(ordering: .relaxed) {
+        do {
+          _ = try store.awaitConfirmation(of: lastCommand, until: deadline)
+          confirmed.max(lastCommand, ordering: .releasing)
+        } catch {
+          usleep(50_000)
+        }
       }
       executed.reach(number)
     }

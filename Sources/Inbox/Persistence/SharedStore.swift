@@ -62,8 +62,8 @@ package struct SharedChanges: Sendable {
   package var hasGap = false
   /// The `seq` of the batch's first new record; the others follow without a gap.
   package var firstSeq = 0
-  /// The positions of the batch's new records that are not kept, because they arrived before another server emptied the
-  /// inbox. Ascending.
+  /// The positions of the batch's new records that are not kept, because they arrived before the inbox was emptied.
+  /// Ascending.
   package var outdated: [Int] = []
   /// The current state of changed records.
   package var changed: [Record] = []

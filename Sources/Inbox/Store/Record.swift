@@ -143,8 +143,13 @@ package struct Record: Sendable {
   package var verdict: Verdict? { hasVerdict ? head { $0.verdict.verdict } : nil }
 
   /// When an accepted request took effect, in monotonic nanoseconds of machine time: when its response was sent; if there was
-  /// none, when it arrived.
-  package var acceptedAt: MonotonicTime { arrivedAt + (sentResponse.latencyNanoseconds ?? 0) }
+  /// none, when it ended, to the millisecond.
+  package var acceptedAt: MonotonicTime {
+    if let latency = sentResponse.latencyNanoseconds { return arrivedAt + latency }
+    // The server's clock may have been moved in the meantime.
+    let milliseconds = finishedAt.map { $0.subtractingReportingOverflow(receivedAt).partialValue } ?? 0
+    return arrivedAt + min(max(0, milliseconds), 3_600_000) * 1_000_000
+  }
 
   /// Whether there is a verdict.
   var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }

@@ -34,8 +34,7 @@ extension ServerState {
     if parts.contains(.devices) { resetDevices() }
     if parts.contains(.channels) { channels.reset() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
-    // its own.
-    // A shared inbox was emptied, and reported, when the reset was announced.
+    // its own. Only a shared inbox was emptied before, with an event between those of earlier and later pushes.
     let names = ResetPart.allCases.filter { parts.contains($0) && !($0 == .inbox && inbox.isShared) }.map(\.rawValue)
     if parts.contains(.inbox), !inbox.isShared {
       inbox.removeAll(reset: names)

@@ -262,9 +262,9 @@ final class PushProcessor {
           delivery, arrivedAt: push.arrivedAt, seq: seq, with: result, now: batch.serverTime,
           settings: activePolicy.settings)
       } else {
-        state.inbox.finish(seq, with: result)
+        let record = state.inbox.finish(seq, with: result)
+        broadcast?.acceptedAt = record?.acceptedAt ?? MachineTime.nanoseconds
       }
-      broadcast?.acceptedAt = push.arrivedAt + (result.sentResponse.latencyNanoseconds ?? 0)
       if let broadcast { state.deliver(broadcast, seq: seq, now: batch.serverTime) }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)

@@ -68,12 +68,15 @@ package final class DeliveryControl: Sendable {
     settings: APNSSettings
   ) {
     var pushes = [push]
-    pushes[0].acceptedAt = arrivedAt + (result.sentResponse.latencyNanoseconds ?? 0)
     apply(
       devices.deliver(&pushes, now: now, settings: settings) { pushes in
+        // Here, so that the order of these times is that of the deliveries.
+        let time = MachineTime.nanoseconds
         var result = result
+        if result.sentResponse.latencyNanoseconds != nil { result.sentResponse.latencyNanoseconds = time - arrivedAt }
         result.delivery = pushes.first?.state
-        inbox.finish(seq, with: result)
+        let record = inbox.finish(seq, with: result)
+        for index in pushes.indices { pushes[index].acceptedAt = record?.acceptedAt ?? time }
         return seq - push.position
       })
   }

@@ -432,6 +432,25 @@ def test_a_killed_server_is_not_listed_and_its_pending_pushes_are_aborted(binary
         killed.kill()
 
 
+def test_servers_of_former_days_are_forgotten(binary, certs, start, inbox):
+    """Also one that lives on, because its machine has slept: it is known again when it wakes."""
+    def known():
+        return inbox.postgres.rows("SELECT id FROM server ORDER BY id", schema=inbox.schema)
+
+    killed = Server(binary, certs, *stores.flags(inbox))
+    killed.kill()
+    server = start(*stores.flags(inbox))
+    wait_until(lambda: len(stores.status(server)["store"]["servers"]) == 1, lambda: stores.status(server), 15)
+    inbox.execute("UPDATE server SET seen_at = now() - interval '25 hours' WHERE id = (SELECT min(id) FROM server)")
+    other = start(*stores.flags(inbox))  # it tidies up when it starts
+    wait_until(lambda: len(known()) == 2, known, 10)
+    inbox.execute("DELETE FROM server WHERE id = (SELECT min(id) FROM server)")
+    wait_until(lambda: len(known()) == 2, known, 10)
+    assert push(server, "ab" * 32) == [200] and len(other.pushes()) == 1
+    server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 1, "streak": 1}})
+    assert push(other, "ab" * 32) == [503]
+
+
 def is_answered(server):
     try:
         return server.request("GET", "/api/v1/pushes").status == 200

@@ -93,8 +93,7 @@ def test_a_parameter_of_a_profile(directed):
 
 def test_an_uploaded_profile(directed):
     server, other = directed
-    done = server.request("PUT", "/api/v1/profiles/closed-shop", PROFILE, headers={"content-type": "application/yaml"})
-    assert done.status in (200, 201), done.body
+    assert upload(server, PROFILE) in (200, 201)
     server.api("PUT", "/profile", {"name": "closed-shop"})
     assert push(other) == (503, "Shutdown")
     assert "closed-shop" in [one["name"] for one in other.api("GET", "/profiles")["items"]]
@@ -270,21 +269,30 @@ def test_a_delayed_push(directed, device):
     assert notifications(server) == notifications(other)
 
 
+DELAYS = {
+    "answered": {"do": {"delay": {"fixed": "2s"}}},
+    "answer lost": {"at": "response", "do": {"hang": {"for": "2s", "end_with": "reset_stream"}}},
+}
+
+
 @pytest.mark.parametrize("what", ["stored", "shown"])
-def test_a_delayed_push_that_another_overtakes(directed, device, what):
+@pytest.mark.parametrize("delay", DELAYS)
+def test_a_delayed_push_that_another_overtakes(servers, device, what, delay):
     """It arrived earlier on one server and is accepted later, so both servers keep it and not the other one."""
-    server, other = directed
+    server, other = servers
     server.api("PUT", "/fixtures", fixtures(device))
     if what == "stored":
         server.api("POST", "/devices/anna/offline", {})
-    server.api("POST", "/rules", {"name": "late", "when": {"priority": 5}, "do": {"delay": {"fixed": "700ms"}}})
+    server.api("POST", "/rules", {"name": "late", "when": {"priority": 5}, **DELAYS[delay]})
     with connect(server) as wire:
-        late = wire.open(push_headers(server, device, apns_collapse_id="score", apns_priority="5"), b'{"aps":{"alert":"late"}}')
+        late = wire.open(
+            push_headers(server, device, apns_collapse_id="score", apns_priority="5"), b'{"aps":{"alert":"late"}}')
         wire.ping()
         assert push(other, device, apns_collapse_id="score") == (200, None)
         delayed, quick = [one["seq"] for one in server.pushes(device_token=device)]
-        assert kept(server, what) == kept(other, what) == [quick]
-        assert wire.response(late).status == 200
+        assert (kept(server, what), kept(other, what)) == ([quick], [quick])
+        assert wire.response(late).status == (200 if delay == "answered" else None)
+    assert server.pushes(device_token=device)[0]["accepted"]
     assert (kept(server, what), kept(other, what)) == ([delayed], [delayed])
 
 
@@ -380,11 +388,19 @@ def test_a_channel_that_is_created_while_another_server_is_frozen(servers):
     server, other = servers
     os.kill(other.process.pid, signal.SIGSTOP)
     try:
-        channel = created_channel(server)
-        assert broadcast(server, channel) == 200
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            channels = list(pool.map(created_later, [server] * 4, (0, 0.1, 0.2, 0.3)))
+        assert time.monotonic() - began < 5, "they do not wait one after the other"
+        assert broadcast(server, channels[-1]) == 200
     finally:
         os.kill(other.process.pid, signal.SIGCONT)
-    wait_until(lambda: channel_ids(other) == [channel], "the other server knows the channel", 10)
+    wait_until(lambda: sorted(channel_ids(other)) == sorted(channels), "the other server knows the channels", 10)
+
+
+def created_later(server, seconds):
+    time.sleep(seconds)
+    return created_channel(server)
 
 
 def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(servers, inbox):
@@ -527,6 +543,28 @@ def test_a_reset_of_a_scope(directed):
     server.api("POST", "/reset", {"scope": "topic:com.example.mine"})
     for one in (other, server):
         assert [record["apns"]["topic"] for record in one.pushes()] == [APP] * 2
+
+
+def upload(server, profile):
+    return server.request(
+        "PUT", "/api/v1/profiles/closed-shop", profile, headers={"content-type": "application/yaml"}).status
+
+
+def test_what_a_later_server_need_not_execute_is_forgotten(servers, late, inbox):
+    """A suite that runs for weeks resets the inbox, and uploads its profile and its key, before each test."""
+    for number in range(5):
+        for server in servers:
+            server.api("POST", "/reset", {"inbox": True})
+            assert upload(server, PROFILE) in (200, 201)
+            server.api("PUT", f"/keys/{KEY}", {"team_id": "OWNTEAM001", "public_key": public_half(foreign_key())})
+    # An invalid one replaces nothing.
+    assert upload(servers[0], b"rules: 7") == 422
+    kept = inbox.postgres.rows(
+        "SELECT kind, body FROM message WHERE kind IN ('state', 'lasting') ORDER BY number", schema=inbox.schema)
+    assert len(kept) == 3, kept
+    server = late()
+    assert server.api("GET", "/profiles/closed-shop")["name"] == "closed-shop"
+    assert [each["key_id"] for each in server.api("GET", "/keys")["items"]].count(KEY) == 1
 
 
 def test_what_expires_does_so_at_the_same_time_on_a_server_that_starts_later(servers, late):
