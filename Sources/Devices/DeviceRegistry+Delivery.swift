@@ -161,9 +161,14 @@ extension DeviceRegistry.State {
         return events.append(.overBudget(seq: seq))
       }
       guard push.state == .received else { return receive(received, .delivered, now: now, &events) }
+      let due = now.addingClamped(settings.acknowledgeAfter.milliseconds)
       if let former = deliveries.unacknowledged[device] {
         if received.isOlder(than: former.push) {
-          return events.append(.overwrittenBeforeAcknowledgement(seq: seq, by: former.push.seq))
+          guard due <= former.due &- settings.acknowledgeAfter.milliseconds else {
+            return events.append(.overwrittenBeforeAcknowledgement(seq: seq, by: former.push.seq))
+          }
+          // Its server has learnt of the acknowledgement before the newer one was accepted.
+          return receive(received, .delivered, now: due, &events)
         }
         if former.due > now {
           events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
@@ -171,7 +176,7 @@ extension DeviceRegistry.State {
           acknowledge(on: device, &events)
         }
       }
-      deliveries.unacknowledged[device] = (received, now.addingClamped(settings.acknowledgeAfter.milliseconds))
+      deliveries.unacknowledged[device] = (received, due)
     case .deliveredFromStorage:
       // Another server had stored it, and has delivered it since.
       receive(received, .deliveredFromStorage, now: now, &events)

@@ -102,6 +102,19 @@ struct FollowingTests {
     #expect(fixture.shown == [isOwn ? 1 : 9])
   }
 
+  /// It was acknowledged on its server before the newer push was accepted, but its record was read late.
+  @Test func olderPushThatWasAcknowledgedIsShown() throws {
+    let fixture = try Fixture()
+    fixture.settings.onlineQueue = true
+    let before = fixture.now
+    fixture.now += 60_000
+    try fixture.push(acceptedAt: 200)
+    fixture.now = before
+    #expect(try follow(.received, seq: 9, acceptedAt: 100, in: fixture).isEmpty)
+    _ = fixture.registry.advance(to: before + 120_000)
+    #expect(fixture.shown.sorted() == [1, 9])
+  }
+
   @Test func newerNotificationStaysWhicheverServerHasIt() throws {
     let fixture = try Fixture()
     try fixture.push(collapse: 5, acceptedAt: 200)
