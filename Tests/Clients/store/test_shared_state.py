@@ -270,8 +270,8 @@ def test_a_delayed_push(directed, device):
 
 
 DELAYS = {
-    "answered": {"do": {"delay": {"fixed": "2s"}}},
-    "answer lost": {"at": "response", "do": {"hang": {"for": "2s", "end_with": "reset_stream"}}},
+    "answered": {"do": {"delay": {"fixed": "4s"}}},
+    "answer lost": {"at": "response", "do": {"hang": {"for": "4s", "end_with": "reset_stream"}}},
 }
 
 
