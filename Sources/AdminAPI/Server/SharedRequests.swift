@@ -105,7 +105,7 @@ final class SharedRequests: Sendable {
     }
     let response = await response(to: number)
     if kind == .lasting, request.method == .put, response.status.kind == .successful {
-      // It replaces what was uploaded under this name before. Otherwise later servers execute both.
+      // It replaces what was uploaded under this name before. If that cannot be noted, later servers execute both.
       try? await writer.blocking { [writer] in try writer.store.supersede(uri: announced.uri, before: number) }
     }
     let missing = try await writer.blocking { [writer] in
@@ -250,9 +250,7 @@ final class SharedRequests: Sendable {
     }
     waiting?.resume(returning: response)
   }
-}
 
-extension SharedRequests {
   /// Confirms the requests that were executed since the last call.
   ///
   /// - Returns: An error if their changes are not written.

@@ -60,8 +60,8 @@ struct HeldOutput {
   }
 }
 
-/// Holding of answers, for an inbox with a store: `--durable answer`, a store that is slower than the pushes, or a new
-/// channel that other servers have to know.
+/// Holding of answers, for an inbox with a store: `--durable answer`, a store that is slower than the pushes, or a
+/// channel that was created or removed, which other servers have to know.
 extension ConnectionHandler {
   /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
   /// while the store fails, responses to pushes that are refused leave before answers that wait, and so do frames such as
