@@ -303,9 +303,7 @@ extension PostgreSQLStore {
   private func add(_ kind: String, _ body: String, _ connection: Connection) throws -> Int {
     let rows = try connection.query("UPDATE contents SET last_message = last_message + 1 RETURNING last_message")
     let number = Int(rows.number(0, 0) ?? 0)
-    try connection.query(
-      "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
-      [String(number), String(server), kind, body])
+    try connection.insertMessage(number, from: server, kind, body)
     return number
   }
 
@@ -327,5 +325,14 @@ extension PostgreSQLStore {
         "SELECT id, durable FROM server WHERE id IN (\(sharing.liveServers)) ORDER BY id")
       return (0..<rows.count).map { StoreServer(id: Int(rows.number($0, 0) ?? 0), durability: rows.text($0, 1) ?? "") }
     }
+  }
+}
+
+extension Connection {
+  /// Inserts a message to the other servers, with the number after the newest one in the locked table `contents`.
+  func insertMessage(_ number: Int, from server: Int, _ kind: String, _ body: String) throws(PostgreSQLError) {
+    try query(
+      "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
+      [String(number), String(server), kind, body])
   }
 }
