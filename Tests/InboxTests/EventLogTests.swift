@@ -114,6 +114,21 @@ import Testing
     #expect(subscriber.lines.count { $0 == "gap" } == 1)
   }
 
+  /// After a restart of the server, or with several servers behind a load balancer.
+  @Test func reportsAGapForAPositionInAnotherLog() async throws {
+    let inbox = Inbox()
+    let (log, other) = (EventLog(inbox), EventLog(inbox))
+    var former = try #require(Subscriber(log))
+    var present = try #require(Subscriber(other))
+    inbox.append(WaitingTests.record())
+    await former.read(until: 1)
+    for _ in 0..<5 { inbox.append(WaitingTests.record()) }
+    await present.read(until: 6)
+    var resumed = try #require(Subscriber(other, after: former.received[0].id))
+    await resumed.read(until: 1)
+    #expect(resumed.lines.first == "gap")
+  }
+
   @Test func stopsRecordingWithoutReaders() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(retention: .milliseconds(1)))

@@ -55,7 +55,9 @@ package final class EventLog: InboxListener {
     var ring: [Event] = []
     var head = 0
     var bytes = 0
-    var lastID = 0
+    /// Begins with a random number, so that an id of another server, or of an earlier run of this one, is not mistaken for
+    /// one of these. JavaScript can represent it exactly.
+    var lastID = Int.random(in: 1 << 32..<1 << 52)
     /// Pushes up to this `seq` were recorded, or arrived before the log began.
     var seen = 0
     var readers: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -227,7 +229,7 @@ package final class EventLog: InboxListener {
   /// Returns events after the position, at most `limit`.
   func events(after position: Int, limit: Int = 64) -> Batch {
     state.withLockedValue { state in
-      // A position beyond the last event comes from an earlier run of the server.
+      // A position beyond the last event comes from another server, or from an earlier run of this one.
       guard let first = state.ring.suffix(from: state.head).first?.id, position <= state.lastID else {
         return Batch(position: state.lastID, hasGap: position != state.lastID)
       }
