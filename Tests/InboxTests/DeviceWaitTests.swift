@@ -19,19 +19,19 @@ import Testing
   }
 
   private static func wait(_ device: Int, _ parameters: String = "", in inbox: Inbox) async throws
-    -> Task<WaitResult, Never>
+    -> Task<WaitResult, any Error>
   {
     try await WaitingTests.begin("device_token=\(token(device).uppercased())\(parameters)", in: inbox)
   }
 
   @Test func eachWaitGetsItsOwnPush() async throws {
     let inbox = Inbox()
-    var waits: [Task<WaitResult, Never>] = []
+    var waits: [Task<WaitResult, any Error>] = []
     for device in 1...50 { waits.append(try await Self.wait(device, in: inbox)) }
     for device in 51...80 { Self.append([device], to: inbox) }
     Self.append((1...50).reversed(), to: inbox)
     for (index, wait) in waits.enumerated() {
-      let result = await wait.value
+      let result = try await wait.value
       #expect(result.isSatisfied && result.isComplete)
       #expect(result.items.map(\.seq) == [30 + 50 - index])
       #expect(result.seq >= 30 + 50 - index)
@@ -44,7 +44,7 @@ import Testing
     let inbox = Inbox()
     let wait = try await Self.wait(1, "&timeout=2s", in: inbox)
     for _ in 0..<20 { Self.append([2, 3], to: inbox) }
-    let result = await wait.value
+    let result = try await wait.value
     #expect(!result.isSatisfied && result.isComplete)
     #expect(result.seq == 40)
   }
@@ -57,7 +57,7 @@ import Testing
     // The wait must have received its push before that is evicted; on a busy machine this takes a while.
     while inbox.notifier.deliveredThrough < 1 { try await Task.sleep(for: .milliseconds(1)) }
     for _ in 0..<30 { Self.append([2], to: inbox) }
-    let result = await wait.value
+    let result = try await wait.value
     #expect(result.isSatisfied && result.isComplete, "\(result.message)")
     #expect(result.matched == 1)
   }
@@ -70,10 +70,10 @@ import Testing
       "device_token=\(Self.token(8))&device_token=\(Self.token(9))&count=2", in: inbox)
     Self.append([1], to: inbox)
     Self.append([9, 7], to: inbox)
-    #expect(await any.value.isSatisfied)
-    #expect(await device.value.items.map(\.seq) == [3])
+    #expect(try await any.value.isSatisfied)
+    #expect(try await device.value.items.map(\.seq) == [3])
     Self.append([8], to: inbox)
-    #expect(await either.value.items.map(\.seq) == [2, 4])
+    #expect(try await either.value.items.map(\.seq) == [2, 4])
   }
 
   @Test func emptyingTheInboxRestartsTheWait() async throws {
@@ -84,13 +84,13 @@ import Testing
     Self.append([1], to: inbox)
     Self.append([2], to: inbox)
     Self.append([1], to: inbox)
-    #expect(await wait.value.items.map(\.seq) == [3, 5])
+    #expect(try await wait.value.items.map(\.seq) == [3, 5])
   }
 
   /// Appends from several threads: no push is lost between the check of a batch and the next round.
   @Test func concurrentAppendsReachEachWait() async throws {
     let inbox = Inbox()
-    var waits: [Task<WaitResult, Never>] = []
+    var waits: [Task<WaitResult, any Error>] = []
     for device in 1...200 { waits.append(try await Self.wait(device, "&timeout=30s", in: inbox)) }
     await withTaskGroup(of: Void.self) { group in
       for worker in 0..<4 {
@@ -103,6 +103,6 @@ import Testing
         }
       }
     }
-    for wait in waits { #expect(await wait.value.isSatisfied) }
+    for wait in waits { #expect(try await wait.value.isSatisfied) }
   }
 }

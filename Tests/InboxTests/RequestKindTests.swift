@@ -46,7 +46,7 @@ import Testing
     #expect(try await snapshot.pageInSlices(page).items.map(\.seq) == seqs)
     let selection = try Selection(FilterTests.parameters(query))
     #expect((1...4).filter { inbox.record(seq: $0).map(selection.contains) == true } == seqs)
-    let wait = await inbox.wait(for: try WaitQuery(FilterTests.parameters(query + "&count==\(seqs.count)")))
+    let wait = try await inbox.wait(for: WaitQuery(FilterTests.parameters(query + "&count==\(seqs.count)")))
     #expect(wait.isSatisfied, "\(wait.message)")
     var export = InboxExport(snapshot, selection, as: .lines, rulebook: PushFixture.rulebook)
     var lines = 0
@@ -129,7 +129,7 @@ import Testing
     #expect(ofPushes.expectations[0].nearest.map(\.seq) == [4, 1])
     let ofAll = try await Fixture.report("{'expect':[{'match':{'kind':'broadcast','status':500}}]}", in: inbox)
     #expect(ofAll.expectations[0].nearest.map(\.seq) == [2])
-    let wait = await inbox.wait(for: try WaitingTests.query("topic=x&accepted=true&timeout=0s"))
+    let wait = try await inbox.wait(for: WaitingTests.query("topic=x&accepted=true&timeout=0s"))
     #expect(wait.nearest.map(\.record.seq) == [4, 1])
   }
 }

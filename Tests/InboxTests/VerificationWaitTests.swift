@@ -71,7 +71,7 @@ import Testing
     let task = try await Self.begin(document, in: inbox)
     inbox.append(Fixture.push(topic: "a"))
     // Until this push has been delivered to the listeners, the other cannot have ended by the first push alone.
-    _ = await inbox.wait(for: try WaitingTests.query("topic=a"))
+    _ = try await inbox.wait(for: WaitingTests.query("topic=a"))
     inbox.append(Fixture.push(topic: "b"))
     let report = try #require(try await task.value)
     #expect(report.expectations.map(\.isMet) == [false, true])

@@ -22,10 +22,10 @@ import Testing
   }
 
   /// Starts a wait and returns when it is registered with the inbox.
-  static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitResult, Never> {
+  static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitResult, any Error> {
     let query = try query(text)
     let before = inbox.notifier.listenerCount
-    let wait = Task { await inbox.wait(for: query) }
+    let wait = Task { try await inbox.wait(for: query) }
     while inbox.notifier.listenerCount == before { await Task.yield() }
     return wait
   }
@@ -49,7 +49,7 @@ import Testing
     let inbox = Inbox()
     for topic in ["a", "b", "a"] { inbox.append(Self.record(topic)) }
     inbox.append(Self.record("b", outcome: .pending))
-    let answer = await inbox.wait(for: try Self.query(text))
+    let answer = try await inbox.wait(for: Self.query(text))
     #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
     #expect(answer.items.map(\.seq) == seqs)
     #expect(answer.matched == seqs.count)
@@ -61,7 +61,7 @@ import Testing
   @Test func itemsAreLimitedToAPage() async throws {
     let inbox = Inbox()
     for _ in 0..<1100 { inbox.append(Self.record()) }
-    let answer = await inbox.wait(for: try Self.query("count==1100"))
+    let answer = try await inbox.wait(for: Self.query("count==1100"))
     #expect(answer.isSatisfied)
     #expect(answer.matched == 1100)
     #expect(answer.items.map(\.seq) == Array(1...1000))
@@ -82,7 +82,7 @@ import Testing
     // In one batch, so that the wait cannot end in between.
     var batch = topics.map { Self.record($0) }
     inbox.append(&batch)
-    let answer = await wait.value
+    let answer = try await wait.value
     #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
     #expect(answer.matched == matched)
     #expect(answer.seq == topics.count)
@@ -95,11 +95,11 @@ import Testing
     let none = try await Self.begin("is=pending&count=0", in: inbox)
     let later = try await Self.begin("outcome=accepted&count=2", in: inbox)
     inbox.finish(1, with: Self.end(.accepted))
-    #expect(await accepted.value.items.map(\.seq) == [1])
-    #expect(await none.value.isSatisfied)
+    #expect(try await accepted.value.items.map(\.seq) == [1])
+    #expect(try await none.value.isSatisfied)
     let seq = inbox.append(Self.record(outcome: .pending))
     inbox.finish(seq, with: Self.end(.accepted))
-    let answer = await later.value
+    let answer = try await later.value
     #expect(answer.isSatisfied)
     #expect(answer.items.map(\.outcome) == [.accepted, .accepted])
   }
@@ -113,8 +113,8 @@ import Testing
     inbox.append(Self.record())
     while inbox.notifier.deliveredThrough < 6 { await Task.yield() }
     inbox.notifier.signalEmptied(inbox, through: 5, reset: [])
-    #expect(await wait.value.isComplete)
-    let other = await inbox.wait(for: try Self.query("topic=z&timeout=0s"))
+    #expect(try await wait.value.isComplete)
+    let other = try await inbox.wait(for: Self.query("topic=z&timeout=0s"))
     #expect(!other.isComplete)
   }
 
@@ -127,7 +127,7 @@ import Testing
       let wait = try await Self.begin("is=pending&count=0&timeout=5s", in: inbox)
       inbox.finish(2, with: Self.end(.accepted))
       inbox.notifier.signalEmptied(inbox, through: 1, reset: [])
-      #expect(await wait.value.isSatisfied)
+      #expect(try await wait.value.isSatisfied)
     }
   }
 
@@ -137,7 +137,7 @@ import Testing
     let wait = try await Self.begin("count==2", in: inbox)
     inbox.removeAll()
     for _ in 0..<2 { inbox.append(Self.record()) }
-    let answer = await wait.value
+    let answer = try await wait.value
     #expect(answer.isSatisfied)
     #expect(answer.items.map(\.seq) == [2, 3])
   }
@@ -147,11 +147,11 @@ import Testing
     inbox.append(Self.record())
     let wait = try await Self.begin("count=2", in: inbox)
     // This can end only after the pending wait has counted the first push.
-    let first = await inbox.wait(for: try Self.query(""))
+    let first = try await inbox.wait(for: Self.query(""))
     #expect(first.isSatisfied)
     while inbox.notifier.listenerCount == 0 { await Task.yield() }
     inbox.append(Self.record())
-    let answer = await wait.value
+    let answer = try await wait.value
     inbox.remove(Selection())
     #expect(answer.isSatisfied && answer.matched == 2)
   }
@@ -166,7 +166,7 @@ import Testing
   func evictedPushesAreReported(text: String, isSatisfied: Bool, isComplete: Bool) async throws {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<5 { inbox.append(Self.record()) }
-    let answer = await inbox.wait(for: try Self.query(text))
+    let answer = try await inbox.wait(for: Self.query(text))
     #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
     #expect(answer.isComplete == isComplete)
     #expect(answer.evicted == 2)
@@ -179,9 +179,9 @@ import Testing
     for number in 1...3 {
       inbox.append(Self.record())
       // Until the inbox has notified all listeners of this push.
-      _ = await inbox.wait(for: try Self.query("after=\(number - 1)"))
+      _ = try await inbox.wait(for: Self.query("after=\(number - 1)"))
     }
-    let answer = await wait.value
+    let answer = try await wait.value
     #expect(answer.isComplete == answer.isSatisfied)
     // A push that was evicted unseen ends the wait at once.
     #expect(answer.evicted == 2 || !answer.isComplete)
@@ -194,35 +194,35 @@ import Testing
     let waits = [try await Self.begin("", in: inbox), try await Self.begin("count=0&settle=1m", in: inbox)]
     inbox.endWaiting()
     for wait in waits {
-      let answer = await wait.value
+      let answer = try await wait.value
       #expect(answer.isAbandoned && !answer.isSatisfied)
     }
-    #expect(await inbox.wait(for: WaitQuery()).isAbandoned)
+    #expect(try await inbox.wait(for: WaitQuery()).isAbandoned)
   }
 
   @Test func cancellationEndsTheWait() async throws {
     let inbox = Inbox()
     let wait = try await Self.begin("timeout=5m", in: inbox)
     wait.cancel()
-    #expect(await wait.value.isAbandoned)
+    #expect(try await wait.value.isAbandoned)
     #expect(inbox.notifier.listenerCount == 0)
   }
 
   @Test func nearestPushesAreReported() async throws {
     let inbox = Inbox()
     for topic in ["a", "b", "c"] { inbox.append(Self.record(topic)) }
-    let answer = await inbox.wait(for: try Self.query("topic=b&status=410&push_type=alert&timeout=0s"))
+    let answer = try await inbox.wait(for: Self.query("topic=b&status=410&push_type=alert&timeout=0s"))
     #expect(answer.nearest.map(\.record.seq) == [2, 3, 1])
     #expect(answer.nearest.first?.missed == ["status"])
     #expect(answer.nearest.last?.missed == ["topic", "status"])
-    #expect(await inbox.wait(for: try Self.query("topic=x&timeout=0s")).nearest.isEmpty)
+    #expect(try await inbox.wait(for: Self.query("topic=x&timeout=0s")).nearest.isEmpty)
   }
 
   // MARK: - Many at once
 
   @Test func hundredsOfWaitsAreIndependent() async throws {
     let inbox = Inbox()
-    var waits: [Task<WaitResult, Never>] = []
+    var waits: [Task<WaitResult, any Error>] = []
     for number in 0..<300 { waits.append(try await Self.begin("topic=t\(number)&count=4&timeout=5m", in: inbox)) }
     #expect(inbox.notifier.listenerCount == 300)
     await withTaskGroup { group in
@@ -231,7 +231,7 @@ import Testing
       }
     }
     for (number, wait) in waits.enumerated() {
-      let answer = await wait.value
+      let answer = try await wait.value
       #expect(answer.isSatisfied && answer.matched == 4, "\(number): \(answer.message)")
       #expect(
         answer.items.allSatisfy { $0.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } == "t\(number)" })
@@ -243,7 +243,7 @@ import Testing
   @Test func countsEachOnce() async throws {
     let inbox = Inbox(maxRecords: 100_000)
     let (writers, each) = (4, 1500)
-    await withTaskGroup { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<writers {
         group.addTask {
           for number in 0..<each {
@@ -259,17 +259,16 @@ import Testing
       }
       for round in 0..<40 {
         group.addTask {
-          guard let query = try? Self.query("topic=a&outcome=!pending&count=\((round + 1) * 150)&timeout=5m") else {
-            return
-          }
-          let answer = await inbox.wait(for: query)
+          let answer = try await inbox.wait(
+            for: Self.query("topic=a&outcome=!pending&count=\((round + 1) * 150)&timeout=5m"))
           #expect(answer.isSatisfied)
           #expect(answer.items.map(\.seq) == answer.items.map(\.seq).sorted())
           #expect(Set(answer.items.map(\.seq)).count == answer.items.count)
         }
       }
+      try await group.waitForAll()
     }
-    let all = await inbox.wait(for: try Self.query("outcome=!pending&count==\(writers * each)"))
+    let all = try await inbox.wait(for: Self.query("outcome=!pending&count==\(writers * each)"))
     #expect(all.isSatisfied, "\(all.message)")
   }
 }

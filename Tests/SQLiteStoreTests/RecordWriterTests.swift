@@ -160,9 +160,23 @@ import Testing
     await #expect(throws: StoreUnavailable.self) { try await snapshot.pageInSlices(PageQuery()) }
     var iterator = InboxIterator(inbox.snapshot(), .allKinds)
     #expect(throws: StoreUnavailable.self) { while try iterator.next() != nil {} }
-    let result = await inbox.wait(for: try WaitQuery([(name: "count", value: "=1"), (name: "timeout", value: "50ms")]))
+    let result = try await inbox.wait(for: WaitQuery([(name: "count", value: "=1"), (name: "timeout", value: "50ms")]))
     #expect(!result.isComplete)
     #expect(events.withLockedValue { $0.first } == "readFailed")
+    try writer.stop()
+  }
+
+  /// A wait that was satisfied by pushes that cannot be read any more does not respond with some of them.
+  @Test func awaitedRecordsThatCannotBeReadAreAnError() async throws {
+    let (inbox, writer, _) = Self.inbox(FailingStore()) { $0.recentRecords = 1 }
+    // Until the records have left memory.
+    let query = try WaitQuery([
+      (name: "count", value: "5"), (name: "settle", value: "300ms"), (name: "timeout", value: "1m"),
+    ])
+    let wait = Task { try await inbox.wait(for: query) }
+    try await Self.wait { inbox.waiterCount == 1 }
+    for number in 1...5 { inbox.append(Push.record(number)) }
+    await #expect(throws: StoreUnavailable.self) { try await wait.value }
     try writer.stop()
   }
 }

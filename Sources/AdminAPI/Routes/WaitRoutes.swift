@@ -26,7 +26,12 @@ struct WaitRoutes: Sendable {
   }
 
   private func response(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
-    let result = await source.inbox.wait(for: query)
+    let result: WaitResult
+    do throws(StoreUnavailable) {
+      result = try await source.inbox.wait(for: query)
+    } catch {
+      throw Problem(error)
+    }
     if result.isAbandoned {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops; \(result.message)",

@@ -239,7 +239,14 @@ final class InboxNotifier: Sendable {
         notify(changes)
         continue
       }
-      changes.updated = pending.updated.compactMap(inbox.record)
+      for seq in pending.updated {
+        do throws(StoreUnavailable) {
+          if let record = try inbox.readableRecord(seq: seq) { changes.updated.append(record) }
+        } catch {
+          // It may count in its new state, so waits are inconclusive.
+          if !error.isByReset { (changes.removed, changes.evictedThrough) = (changes.removed + 1, .max) }
+        }
+      }
       changes.serverEvents = pending.serverEvents
       changes.droppedEvents = pending.droppedEvents
       return notify(changes)

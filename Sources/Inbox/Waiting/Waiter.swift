@@ -91,6 +91,10 @@ final class Waiter: InboxListener {
       }
       seen = snapshot.lastSeq
       let newer = inbox.snapshot()
+      // A store may have removed records before they were read.
+      if snapshot.records.stored != nil, newer.lastEvicted > snapshot.lastEvicted {
+        counts.recordEviction(through: newer.lastEvicted, examined: counts.selection.after)
+      }
       if newer.lastSeq - seen < 1000 { break }
       counts.recordEviction(through: newer.lastEvicted, examined: seen)
       snapshot = newer

@@ -40,12 +40,22 @@ extension Inbox {
   /// reset with a scope does not.
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
-  package func wait(for query: WaitQuery) async -> WaitResult {
+  ///
+  /// - Throws: `StoreUnavailable` if a matching record cannot be read from the store.
+  package func wait(for query: WaitQuery) async throws(StoreUnavailable) -> WaitResult {
     let (termination, counts, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
+    var items: [Record] = []
+    for seq in counts.matched.prefix(PageQuery.maxLimit) {
+      do throws(StoreUnavailable) {
+        if let record = try readableRecord(seq: seq) { items.append(record) }
+      } catch {
+        if !error.isByReset { throw error }
+      }
+    }
     return WaitResult(
       isSatisfied: termination == .satisfied, isAbandoned: termination == .abandoned, matched: counts.matched.count,
-      items: counts.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
+      items: items, seq: seen,
       message: query.message(termination, counts),
       nearest: termination == .timedOut ? query.nearMisses(in: snapshot) : [],
       evicted: snapshot.evicted, isComplete: counts.isComplete)

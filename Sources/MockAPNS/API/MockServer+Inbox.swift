@@ -52,7 +52,12 @@ extension MockServer {
     } catch {
       throw MockServerError(error)
     }
-    let result = await state.inbox.wait(for: wait)
+    let result: WaitResult
+    do {
+      result = try await state.inbox.wait(for: wait)
+    } catch {
+      throw MockServerError(.inconclusive, error.problem)
+    }
     guard result.isSatisfied else {
       let nearest = result.nearest.map { miss in
         "\n  \(received([miss.record])[0]); does not match: \(miss.missed.joined(separator: ", "))"
