@@ -16,8 +16,6 @@ final class FindingsAnalyzer: Sendable {
     var pending: [(seq: Int, push: PushKey)] = []
     /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
-    /// What happened to pushes on their way to the device, by the `seq` of their records.
-    var deliveries: [Int: [FindingEvidence]] = [:]
   }
 
   /// The maximum number of connections in `exhausted`.
@@ -40,6 +38,9 @@ final class FindingsAnalyzer: Sendable {
 
   /// A lock of its own, so that no event loop waits for an analysis.
   private let ends = NIOLockedValueBox(Ends())
+  /// What happened to pushes on their way to the device, by the `seq` of their records; for the same reason with a lock of
+  /// its own.
+  private let deliveries = NIOLockedValueBox([Int: [FindingEvidence]]())
 
   /// Analyzes all new records.
   ///
@@ -69,8 +70,9 @@ final class FindingsAnalyzer: Sendable {
   ///   - now: The server's clock in milliseconds since 1970; nil without a clock, so that no push counts as
   ///     abandoned.
   func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
-    state.withLockedValue { state in
-      let evidence = (state.findingsState.evidence[seq] ?? []) + (state.deliveries[seq] ?? [])
+    let deliveryEvidence = deliveries.withLockedValue { $0[seq] ?? [] }
+    return state.withLockedValue { state in
+      let evidence = (state.findingsState.evidence[seq] ?? []) + deliveryEvidence
       guard let now, let last = state.findingsState.unresolved.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
@@ -86,7 +88,7 @@ final class FindingsAnalyzer: Sendable {
 
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] {
-    state.withLockedValue { Array($0.findingsState.evidence.keys) + $0.deliveries.keys }
+    state.withLockedValue { Array($0.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
   }
 
   /// Reports the end of a connection. Only the first report of the party that closed it counts.
@@ -103,13 +105,13 @@ final class FindingsAnalyzer: Sendable {
 
   /// Reports what happened to a push on its way to the device. Beyond the limit, those of the oldest half are dropped.
   func addDelivery(_ evidence: FindingEvidence, to seq: Int) {
-    state.withLockedValue { state in
-      if state.deliveries.count >= Self.deliveryLimit, state.deliveries[seq] == nil {
-        let median = state.deliveries.keys.sorted()[Self.deliveryLimit / 2]
-        state.deliveries = state.deliveries.filter { $0.key >= median }
+    deliveries.withLockedValue { deliveries in
+      if deliveries.count >= Self.deliveryLimit, deliveries[seq] == nil {
+        let median = deliveries.keys.sorted()[Self.deliveryLimit / 2]
+        deliveries = deliveries.filter { $0.key >= median }
       }
-      guard state.deliveries[seq]?.contains(where: { $0.kind == evidence.kind }) != true else { return }
-      state.deliveries[seq, default: []].append(evidence)
+      guard deliveries[seq]?.contains(where: { $0.kind == evidence.kind }) != true else { return }
+      deliveries[seq, default: []].append(evidence)
     }
   }
 
@@ -117,12 +119,11 @@ final class FindingsAnalyzer: Sendable {
   ///
   /// - Parameter contains: Returns whether the record with this `seq` is in the inbox.
   func restart(contains: (Int) -> Bool) {
+    deliveries.withLockedValue { $0 = $0.filter { contains($0.key) } }
     state.withLockedValue { state in
-      let deliveries = state.deliveries.filter { contains($0.key) }
       let start = state.start
       state = State()
       (state.start, state.through) = (start, start)
-      state.deliveries = deliveries
     }
   }
 
@@ -132,6 +133,7 @@ final class FindingsAnalyzer: Sendable {
       state = State()
       (state.start, state.through) = (seq, seq)
       ends.withLockedValue { $0.exhausted = [] }
+      deliveries.withLockedValue { $0 = [:] }
     }
   }
 }
@@ -174,10 +176,8 @@ extension FindingsAnalyzer.State {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }
     analyzedExhausted = exhausted.count
-    let former = findingsState
-    findingsState.prune { snapshot.records.record($0) != nil }
-    // What could not be read is not removed.
-    if !snapshot.records.isReadable { findingsState = former }
+    // Those that were removed one by one do no harm.
+    findingsState.prune { $0 >= snapshot.firstSeq }
     return true
   }
 
