@@ -462,23 +462,26 @@ package final class PostgreSQLStore: RecordStore {
     _ batch: StoreBatch, _ connection: Connection, after former: Int, _ contents: inout StoredContents,
     _ result: inout StoreBatch.Result
   ) throws -> Int {
-    var limits = StoreBatch()
-    (limits.maxRecords, limits.maxBytes, limits.contents) = (batch.maxRecords, batch.maxBytes, contents)
-    let (excess, excessBytes) = (limits.excess, limits.excessBytes)
-    guard excess > 0 || excessBytes > 0 || batch.oldestTime != nil else { return 0 }
+    var excess = ExcessRecords(batch, of: contents)
+    guard excess.arePossible else { return 0 }
     let rows = try connection.query(
       """
       SELECT seq, received_at, \(Self.size) FROM push WHERE seq > $1 ORDER BY seq LIMIT \(StoreBatch.removalLimit)
       """, [String(max(contents.emptiedThrough, former))])
-    var removed = RemovedRecords()
-    for row in 0..<rows.count {
-      let isOld = batch.oldestTime.map { $0 > rows.number(row, 1) ?? 0 } ?? false
-      let isLarge = removed.bytes < excessBytes && removed.count + 1 < contents.count
-      guard isOld || isLarge || removed.count < excess else { break }
-      removed.count += 1
-      removed.bytes += Int(rows.number(row, 2) ?? 0)
-      removed.lastSeq = Int(rows.number(row, 0) ?? 0)
+    func number(_ row: Int, _ column: Int) -> Int64 { rows.number(row, column) ?? 0 }
+    var row = 0
+    while row < rows.count,
+      excess.examine(seq: Int(number(row, 0)), receivedAt: number(row, 1), size: Int(number(row, 2)))
+    {
+      row += 1
     }
+    if let (lastSeq, now) = excess.unresolved {
+      let next = try connection.query(
+        "SELECT received_at FROM push WHERE seq > $1 AND received_at <= $2 ORDER BY seq LIMIT 1",
+        [String(lastSeq), String(now)])
+      if next.count > 0 { excess.resolve(nextReceivedAt: next.number(0, 0) ?? 0) }
+    }
+    let removed = excess.removed
     guard removed.count > 0 else { return 0 }
     try connection.query(
       "DELETE FROM push WHERE seq > $1 AND seq <= $2",
@@ -747,8 +750,6 @@ private struct Messages {
 
   mutating func add(_ kind: String, _ body: String, _ connection: Connection) throws(PostgreSQLError) {
     last += 1
-    try connection.query(
-      "INSERT INTO message (number, server, kind, body) VALUES ($1, $2, $3, $4)",
-      [String(last), String(server), kind, body])
+    try connection.insertMessage(last, from: server, kind, body)
   }
 }

@@ -184,26 +184,39 @@ struct Removal {
   init(_ db: Database) { self.db = db }
 
   /// Removes the oldest records that exceed the limits of a batch, at most `StoreBatch.removalLimit`.
-  func removeOldest(of batch: StoreBatch) throws -> RemovedRecords {
-    var removed = RemovedRecords()
-    guard batch.excess > 0 || batch.excessBytes > 0 || batch.oldestTime != nil else { return removed }
+  ///
+  /// - Parameter contents: What the store contains before.
+  func removeOldest(_ batch: StoreBatch, of contents: StoredContents) throws -> RemovedRecords {
+    var excess = ExcessRecords(batch, of: contents)
+    guard excess.arePossible else { return excess.removed }
     let rows = try Row.fetchCursor(
       db,
       sql: """
         SELECT seq, received_at, length(headers) + length(CAST(payload AS BLOB)) FROM push WHERE seq > ? ORDER BY seq \
         LIMIT \(StoreBatch.removalLimit)
-        """, arguments: [batch.contents.emptiedThrough])
-    while let row = try rows.next() {
-      let isOld = batch.oldestTime.map { $0 > row[1] as Int64 } ?? false
-      let isLarge = removed.bytes < batch.excessBytes && removed.count + 1 < batch.contents.count
-      guard isOld || isLarge || removed.count < batch.excess else { break }
-      removed.count += 1
-      removed.bytes += (row[2] as Int? ?? 0) + PushRecord.storedColumnsSize
-      removed.lastSeq = row[0]
+        """, arguments: [contents.emptiedThrough])
+    while let row = try rows.next(),
+      excess.examine(seq: row[0], receivedAt: row[1], size: (row[2] as Int? ?? 0) + PushRecord.storedColumnsSize)
+    {}
+    if let (lastSeq, now) = excess.unresolved, let time = try firstTime(notAfter: now, behind: lastSeq) {
+      excess.resolve(nextReceivedAt: time)
     }
-    guard removed.count > 0 else { return removed }
-    try remove(after: batch.contents.emptiedThrough, through: removed.lastSeq)
-    return removed
+    if excess.removed.count > 0 { try remove(after: contents.emptiedThrough, through: excess.removed.lastSeq) }
+    return excess.removed
+  }
+
+  /// Returns the time of the first record after `seq` that did not arrive later than `time`.
+  private func firstTime(notAfter time: ServerTime, behind seq: Int) throws -> ServerTime? {
+    // Without reading the records of blocks that all arrived later. The newest block is not written yet.
+    let block = try Int.fetchOne(
+      db,
+      sql: """
+        SELECT coalesce(min(first_seq) FILTER (WHERE oldest <= ?), max(first_seq) + \(Block.size)) FROM block \
+        WHERE first_seq >= ?
+        """, arguments: [time, Block.first(of: seq + 1)])
+    return try ServerTime.fetchOne(
+      db, sql: "SELECT received_at FROM push WHERE seq > ? AND received_at <= ? ORDER BY seq LIMIT 1",
+      arguments: [max(seq, (block ?? 0) - 1), time])
   }
 
   /// Removes records.
@@ -224,6 +237,7 @@ struct Removal {
   ///
   /// - Returns: Whether there may be more.
   func removeSome(through seq: Int) throws -> Bool {
+    guard seq > 0 else { return false }
     let last = try Int.fetchOne(
       db,
       sql: "SELECT max(seq) FROM (SELECT seq FROM push WHERE seq <= ? ORDER BY seq LIMIT \(StoreBatch.removalLimit))",

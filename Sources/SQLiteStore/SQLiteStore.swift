@@ -13,6 +13,8 @@ package final class SQLiteStore: RecordStore {
   package let path: String
 
   package var place: String { "sqlite:\(path)" }
+  /// SQLite reports failures itself; on a slow disk, moving the log into the file may take seconds.
+  package let stallTime: Int64 = 5_000_000_000
 
   private let pool: DatabasePool
   private let lock: FileLock
@@ -154,7 +156,15 @@ package final class SQLiteStore: RecordStore {
     _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
     let batch = copy batch
-    return try writing.withLockedValue { former in
+    do {
+      return try write(batch)
+    } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
+      throw SQLiteStoreError.damaged(path: path, error.message ?? error.resultCode.description)
+    }
+  }
+
+  private func write(_ batch: StoreBatch) throws -> StoreBatch.Result {
+    try writing.withLockedValue { former in
       // A transaction that fails must not leave ids behind that it rolled back.
       var state = former
       let result = try pool.writeWithoutTransaction { db in
@@ -193,14 +203,16 @@ package final class SQLiteStore: RecordStore {
     for record in batch.changed { try state.ids.insertNames(of: record, db) }
     var result = StoreBatch.Result()
     result.deleted = try Removal(db).remove(batch.deleted)
-    result.evicted = try Removal(db).removeOldest(of: batch)
+    contents.count -= result.deleted.count
+    contents.bytes -= result.deleted.bytes
+    result.evicted = try Removal(db).removeOldest(batch, of: contents)
     let remainsHidden = try Removal(db).removeSome(through: contents.emptiedThrough)
     result.isIncomplete = remainsHidden || result.evicted.count >= StoreBatch.removalLimit
     if remainsHidden || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
       try Removal(db).removeUnreferenced()
     }
-    contents.count -= result.deleted.count + result.evicted.count
-    contents.bytes -= result.deleted.bytes + result.evicted.bytes
+    contents.count -= result.evicted.count
+    contents.bytes -= result.evicted.bytes
     contents.evicted += result.evicted.count
     if result.evicted.count > 0 { contents.lastEvicted = max(contents.lastEvicted, result.evicted.lastSeq) }
     try db.cachedStatement(

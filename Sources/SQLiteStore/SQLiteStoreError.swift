@@ -7,6 +7,8 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   case inUse(path: String)
   /// The file is not an SQLite database.
   case notDatabase(path: String)
+  /// The file was damaged while it was in use.
+  case damaged(path: String, String)
   /// The file is a database of another program.
   case foreign(path: String)
   /// The file was written by a newer version of this program.
@@ -38,6 +40,9 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
       "the store \(path) is used by another program: stop it, or choose another file with --store sqlite:FILE"
     case .notDatabase(let path):
       "\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it"
+    case .damaged(let path, let text):
+      "\(path) is damaged (\(text)): stop the server, and restore a backup, or save what can be read with "
+        + "sqlite3 \(path) .recover"
     case .foreign(let path):
       "\(path) is a database of another program: choose another file with --store sqlite:FILE"
     case .newer(let path, let version):

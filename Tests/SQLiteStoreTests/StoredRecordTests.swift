@@ -67,6 +67,38 @@ import Testing
     #expect(records.map(\.connection.id) == (9951...10_000).map { $0 % 10 == 0 ? "c17" : "c\(1000 + $0)" })
   }
 
+  /// What is removed on request makes room, so that no older record has to go.
+  @Test func removedRecordsDoNotCountForTheLimit() throws {
+    let stored = try StoredInbox()
+    stored.append((1...60).map { Push.record($0) })
+    stored.writer.flush()
+    var batch = StoreBatch()
+    (batch.contents.lastSeq, batch.contents.count) = (60, 60)
+    (batch.deleted, batch.maxRecords) = (Array(41...50), 55)
+    let result = try stored.writer.store.write(batch) { _ in }
+    #expect(result.deleted.count == 10 && result.evicted.count == 0)
+  }
+
+  /// Pushes that arrived while the clock was ahead are removed with older ones behind them, however many they are.
+  @Test func recordsFromAClockThatWasAheadKeepNoOlderOnes() throws {
+    let stored = try StoredInbox()
+    // The time of a record is its number of seconds after noon.
+    stored.append((100_001...110_000).map { Push.record($0) })
+    stored.append((1...5).map { Push.record($0) })
+    stored.writer.flush()
+    var batch = StoreBatch()
+    (batch.contents.lastSeq, batch.contents.count) = (10_005, 10_005)
+    batch.keptTimes = Push.noon + 3000...Push.noon + 10_000
+    var removed = 0
+    while true {
+      let result = try stored.writer.store.write(batch) { _ in }
+      removed += result.evicted.count
+      batch.contents.count -= result.evicted.count
+      if result.evicted.count == 0 { break }
+    }
+    #expect(removed == 10_002)
+  }
+
   /// COPY has no names of columns, so PostgreSQL relies on their order.
   @Test(arguments: records)
   func columnsAreWrittenInTheDocumentedOrder(name: String, record: Record) {

@@ -13,6 +13,9 @@ package protocol RecordStore: Sendable {
   /// What the store contains when it is opened.
   var initialContents: StoredContents { get }
 
+  /// The nanoseconds without an answer of the database after which it counts as failing.
+  var stallTime: Int64 { get }
+
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
   ///
@@ -81,6 +84,7 @@ package protocol RecordStore: Sendable {
 }
 
 extension RecordStore {
+  package var stallTime: Int64 { 750_000_000 }
   package var isShared: Bool { false }
   package func emptiedThrough() throws -> Int { 0 }
   package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
@@ -146,8 +150,8 @@ package struct StoreBatch: Sendable {
   package var maxRecords = Int.max
   /// The maximum size of the records in bytes; the oldest that exceed it are removed.
   package var maxBytes = Int.max
-  /// Records that arrived before this time are removed; nil if age is not limited.
-  package var oldestTime: ServerTime?
+  /// Records that arrived before this range are removed; nil if age is not limited. The range ends with the present time.
+  package var keptTimes: ClosedRange<ServerTime>?
   /// Whether the batch is to be written although nothing changes, so that the store removes records.
   package var isRequired = false
   /// What the store contains after the batch, without the records that it removes.
@@ -174,16 +178,13 @@ package struct StoreBatch: Sendable {
   /// The maximum number of the oldest records that one batch removes, so that no batch takes long.
   package static let removalLimit = 2000
 
-  /// The number of the oldest records that exceed a limit.
-  package var excess: Int { max(0, contents.count - maxRecords) }
-  /// The size of the oldest records that exceed a limit, in bytes. The newest record stays, whatever its size.
-  package var excessBytes: Int { contents.count > 1 ? max(0, contents.bytes - maxBytes) : 0 }
+  /// Whether records may have to be removed because of a limit.
+  private var mayExceedLimits: Bool { ExcessRecords(self, of: contents).arePossible }
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
     appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && counts == nil && changed.isEmpty
-      && deleted.isEmpty && !isEmptied && excess == 0 && excessBytes == 0
-      && oldestTime == nil && !isRequired
+      && deleted.isEmpty && !isEmptied && !mayExceedLimits && !isRequired
   }
 }
 
@@ -198,6 +199,61 @@ package struct RemovedRecords: Sendable {
 
   /// Creates the description of no records.
   package init() {}
+}
+
+/// Finds the oldest records of a store that exceed the limits of a batch.
+package struct ExcessRecords {
+  /// The records to remove.
+  package private(set) var removed = RemovedRecords()
+  /// These, and those after them that arrived while the clock was ahead.
+  private var examined = RemovedRecords()
+  private let count: Int
+  private let excess: Int
+  private let excessBytes: Int
+  private let keptTimes: ClosedRange<ServerTime>?
+
+  /// - Parameter contents: What the store contains with the records that may exceed the limits.
+  package init(_ batch: StoreBatch, of contents: StoredContents) {
+    count = contents.count
+    excess = contents.count > batch.maxRecords ? contents.count - batch.maxRecords : 0
+    // The newest record stays, whatever its size.
+    excessBytes = contents.count > 1 && contents.bytes > batch.maxBytes ? contents.bytes - batch.maxBytes : 0
+    keptTimes = batch.keptTimes
+  }
+
+  /// Whether there may be any.
+  package var arePossible: Bool { excess > 0 || excessBytes > 0 || keptTimes != nil }
+
+  /// Examines the next record, in ascending order.
+  ///
+  /// A record that arrived while the clock was ahead is removed together with the next one that is too old: its own time
+  /// may be years away.
+  ///
+  /// - Returns: Whether the record after it may exceed a limit too.
+  package mutating func examine(seq: Int, receivedAt: ServerTime, size: Int) -> Bool {
+    let isOld = keptTimes.map { receivedAt < $0.lowerBound } ?? false
+    let isLarge = examined.bytes < excessBytes && examined.count + 1 < count
+    let exceedsLimit = isOld || isLarge || examined.count < excess
+    let isAhead = keptTimes.map { receivedAt > $0.upperBound } ?? false
+    guard exceedsLimit || isAhead else { return false }
+    examined.count += 1
+    examined.bytes += size
+    examined.lastSeq = seq
+    if exceedsLimit { removed = examined }
+    return true
+  }
+
+  /// The records that arrived while the clock was ahead, if so many were examined that the next one is to be looked for
+  /// that did not: the `seq` of the newest of them, and the present time.
+  package var unresolved: (lastSeq: Int, now: ServerTime)? {
+    guard removed.count == 0, examined.count >= StoreBatch.removalLimit, let keptTimes else { return nil }
+    return (examined.lastSeq, keptTimes.upperBound)
+  }
+
+  /// Removes the examined records if the next one that did not arrive while the clock was ahead is too old.
+  package mutating func resolve(nextReceivedAt time: ServerTime) {
+    if let keptTimes, time < keptTimes.lowerBound { removed = examined }
+  }
 }
 
 /// The records of a store to read.

@@ -80,8 +80,6 @@ package final class RecordWriter: Sendable {
   private static let batchLimit = 16_384
   /// The maximum number of new records, changes, and removals in one transaction of a shared store, for which others wait.
   private static let sharedBatchLimit = 4_096
-  /// The nanoseconds without an answer of the database after which it counts as failing.
-  private static let stallTime: Int64 = 750_000_000
   /// The nanoseconds to wait for another server in addition.
   private static let othersTime: Int64 = 4_000_000_000
   /// The time to wait until other servers have executed a command of a batch.
@@ -174,7 +172,7 @@ package final class RecordWriter: Sendable {
   /// Whether the database does not answer.
   private var isStalled: Bool {
     let since = writingSince.load(ordering: .relaxed)
-    return since != 0 && MachineTime.nanoseconds - since > Self.stallTime
+    return since != 0 && MachineTime.nanoseconds - since > store.stallTime
   }
 
   /// Notes the number of a new connection, so that it is not used again after a restart.
@@ -543,7 +541,8 @@ package final class RecordWriter: Sendable {
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         if !isPartial { complete(number, lastCommand: progress.lastCommand) }
-        return isPartial || result.isIncomplete
+        // What remains to be removed is removed after the next start.
+        return isPartial || result.isIncomplete && !isStopping.load(ordering: .acquiring)
       } catch {
         didFail(error)
         let isStopped = isStopping.load(ordering: .acquiring)
@@ -580,7 +579,7 @@ package final class RecordWriter: Sendable {
       // With the lock of the inbox, so that a connection that appends later waits for the next batch.
       if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
       (batch.maxRecords, batch.maxBytes) = (inbox.maxRecords, inbox.maxBytes)
-      if checksAge, let retention = options.retention, let now { batch.oldestTime = now - retention }
+      if checksAge, let retention = options.retention, let now { batch.keptTimes = now - retention...now }
       return (batch, number, taken.isPartial)
     }
   }

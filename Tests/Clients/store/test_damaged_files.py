@@ -5,7 +5,7 @@ import os
 import pytest
 
 from support import stores
-from support.server import Server
+from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
 
@@ -47,8 +47,8 @@ def test_a_file_with_overwritten_pages(refused, path, filled, part):
 
 
 @pytest.fixture(scope="module")
-def damaged(binary, certs, tmp_path_factory):
-    """A server on a file whose pages with old pushes are overwritten, which it does not read at the start."""
+def damaged_content(binary, certs, tmp_path_factory):
+    """A file whose pages with old pushes are overwritten, which a server does not read at the start."""
     path = tmp_path_factory.mktemp("damaged") / "inbox.db"
     server = Server(binary, certs, *stores.flags(path))
     try:
@@ -60,7 +60,13 @@ def damaged(binary, certs, tmp_path_factory):
     size = page_size(content)
     first = len(content) // 10 // size * size
     content[first:first + 6 * size] = b"\xaa" * 6 * size
-    path.write_bytes(content)
+    return content
+
+
+@pytest.fixture(scope="module")
+def damaged(binary, certs, damaged_content, tmp_path_factory):
+    path = tmp_path_factory.mktemp("damaged") / "inbox.db"
+    path.write_bytes(damaged_content)
     server = Server(binary, certs, *stores.flags(path, memory_records=10))
     try:
         yield server
@@ -103,9 +109,20 @@ def test_pushes_are_recorded_beside_damaged_pages(damaged, device):
     assert damaged.pushes(after=5_000)[-1]["request"]["device_token"] == device
 
 
-# The last, because after a second the server has found that it cannot remove old records either, and refuses pushes.
 @pytest.mark.parametrize("part", ["", "/payload", "/explain", "/curl", "/delivery"])
 def test_a_push_in_a_damaged_page_is_an_error(damaged, part):
     """It is not reported as missing."""
     statuses = [damaged.request("GET", f"/api/v1/pushes/{seq}{part}").status for seq in range(1, 5_000, 25)]
     assert set(statuses) == {200, 503}, statuses
+
+
+def test_a_server_that_cannot_remove_old_pushes_names_the_repair(start, path, damaged_content, device):
+    path.write_bytes(damaged_content)
+    server = start(*stores.flags(path, "--max-records", "100"))
+    wait_until(lambda: stores.status(server)["store"]["problem"], "the damage was not found")
+    problem = stores.status(server)["store"]["problem"]
+    assert "is damaged" in problem and f"sqlite3 {path} .recover" in problem, problem
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 503
+    assert problem in server.log()
+    server.kill()

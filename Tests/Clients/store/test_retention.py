@@ -212,6 +212,19 @@ def test_pushes_that_age_while_no_server_runs_are_removed(start, place):
     assert start(*stores.flags(place)).api("GET", "/pushes")["evicted"] == 5
 
 
+def test_pushes_from_a_clock_that_was_ahead_keep_no_older_ones(start, place):
+    """They are removed together with older ones behind them, not only years later."""
+    server = start(*stores.flags(place, "--retain", "1h", memory_records=1))
+    server.api("PUT", "/clock", {"mode": "frozen", "now": "2036-01-01T12:00:00Z"})
+    push(server, 3)
+    server.api("PUT", "/clock", {"mode": "real"})
+    push(server, 3)
+    advance(server, "2h")
+    push(server)
+    until_removed(server, place, [7], 30)
+    assert server.api("GET", "/pushes")["evicted"] == 6
+
+
 def test_many_old_pushes_are_removed(start, place):
     """More than one transaction removes at a time."""
     server = start(*stores.flags(place))
