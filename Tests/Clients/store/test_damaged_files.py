@@ -125,4 +125,3 @@ def test_a_server_that_cannot_remove_old_pushes_names_the_repair(start, path, da
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 503
     assert problem in server.log()
-    server.kill()
