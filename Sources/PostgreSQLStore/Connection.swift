@@ -9,8 +9,11 @@ final class Connection: @unchecked Sendable {
   private let library: LibPQ
   private let handle: LibPQ.Connection
 
-  /// The time in which the database has to answer a command.
+  /// The time in which the database has to execute a command.
   private var patience: Duration
+  /// When it has to have answered a command that is sent now. Later than `patience`, so that the database itself reports that
+  /// a command takes too long.
+  private var deadline: ContinuousClock.Instant { .now + patience + .seconds(1) }
   /// Whether the database has not answered in time. The connection cannot be used then.
   private(set) var isSilent = false
 
@@ -18,17 +21,17 @@ final class Connection: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - address: The database, the schema, and what else the URL says.
-  ///   - patience: The time in which the database has to answer a command.
+  ///   - patience: The time in which the database has to execute a command.
   init(_ address: PostgreSQLAddress, patience: Duration) throws(PostgreSQLError) {
     guard let library = LibPQ.shared else { throw .missingLibrary }
     self.library = library
     self.patience = patience
     // `dbname` may be a URL, whose parameters override those before it.
     let names = [
-      "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-      "application_name", "client_encoding", "dbname",
+      "target_session_attrs", "connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
+      "tcp_user_timeout", "application_name", "client_encoding", "dbname",
     ]
-    let values = ["3", "10", "3", "3", "10000", "apns-mock", "UTF8", address.url]
+    let values = ["read-write", "3", "10", "3", "3", "10000", "apns-mock", "UTF8", address.url]
     let connection = Self.withTexts(names) { names in
       Self.withTexts(values) { library.connect(names, $0, 1) }
     }
@@ -41,7 +44,8 @@ final class Connection: @unchecked Sendable {
       """
       SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
       SET default_transaction_isolation TO 'read committed'; SET idle_in_transaction_session_timeout TO '2s'; \
-      SET lock_timeout TO '4s'; SET jit TO off
+      SET lock_timeout TO '4s'; SET jit TO off; SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 3; \
+      SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 20000
       """)
     try setTimeout()
   }
@@ -86,7 +90,7 @@ final class Connection: @unchecked Sendable {
       sql.withCString { library.sendWithParameters(handle, $0, Int32(parameters.count), nil, values, nil, nil, 1) }
     }
     guard isSent == 1 else { throw error(nil) }
-    let deadline = ContinuousClock.now + patience
+    let deadline = deadline
     guard let result = try nextResult(until: deadline) else { throw error(nil) }
     let rows = Rows(result, of: library)
     let status = library.resultStatus(result)
@@ -101,7 +105,7 @@ final class Connection: @unchecked Sendable {
   /// - Parameter send: Is called to write all rows, with a function that sends a part of them.
   func copy(_ sql: String, _ send: ((borrowing [UInt8]) throws -> Void) throws -> Void) throws {
     guard sql.withCString({ library.send(handle, $0) }) == 1 else { throw error(nil) }
-    guard let begun = try nextResult(until: .now + patience) else { throw error(nil) }
+    guard let begun = try nextResult(until: deadline) else { throw error(nil) }
     let isBegun = library.resultStatus(begun) == LibPQ.copyIn
     let failure = isBegun ? nil : error(begun)
     library.clear(begun)
@@ -117,7 +121,7 @@ final class Connection: @unchecked Sendable {
           }
         }
         if !isQueued { throw error(nil) }
-        try flush(until: .now + patience)
+        try flush(until: deadline)
       }
     } catch {
       if !isBroken {
@@ -134,7 +138,7 @@ final class Connection: @unchecked Sendable {
   ///
   /// - Throws: The first error of the database.
   private func finish(expecting expected: [Int32]) throws(PostgreSQLError) {
-    let deadline = ContinuousClock.now + patience
+    let deadline = deadline
     var failure: PostgreSQLError?
     while let result = try nextResult(until: deadline) {
       if !expected.contains(library.resultStatus(result)) { failure = failure ?? error(result) }

@@ -43,12 +43,14 @@ final class ConnectionPool: Sendable {
       free.withLockedValue { $0.append(connection) }
       return result
     } catch {
-      if case PostgreSQLError.commitUnknown = error { throw error }
-      guard connection.isBroken else {
-        free.withLockedValue { $0.append(connection) }
-        throw error
+      switch error {
+      case PostgreSQLError.commitUnknown: throw error
+      case PostgreSQLError.readOnly: free.withLockedValue { $0 = [] }
+      case _ where connection.isSilent: free.withLockedValue { $0 = [] }
+      case _ where connection.isBroken: throw LostConnection(error: error)
+      default: free.withLockedValue { $0.append(connection) }
       }
-      throw LostConnection(error: error)
+      throw error
     }
   }
 

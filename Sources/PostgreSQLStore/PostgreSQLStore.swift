@@ -49,6 +49,10 @@ package final class PostgreSQLStore: RecordStore {
     /// Whether records of other servers are being read.
     var isReadingRecords = false
     var maintainedAt: ContinuousClock.Instant?
+    /// Counts that were sent too long ago were removed up to this message.
+    var forgottenCounts = 0
+    /// Removed records up to this `seq` have no rows any more.
+    var removedThrough = 0
     /// When the removal of rows to which no record refers was last complete.
     var tidiedAt: ContinuousClock.Instant?
     /// Whether other servers use the schema.
@@ -196,6 +200,7 @@ package final class PostgreSQLStore: RecordStore {
         former.connection = connection
         // Messages may have been removed, and a database may have been restored.
         former.hasGap = true
+        (former.forgottenCounts, former.removedThrough) = (0, 0)
         former.ids = WrittenIDs()
         state = former
       }
@@ -211,6 +216,9 @@ package final class PostgreSQLStore: RecordStore {
       } catch {
         if connection.isBroken {
           former.hasLostConnection = isUsed && !connection.isSilent
+          former.connection = nil
+        } else if case PostgreSQLError.readOnly = error {
+          // Another server may be the primary now.
           former.connection = nil
         }
         if case PostgreSQLError.commitUnknown = error { (former.isUnsure, former.outdated) = (true, state.outdated) }
@@ -287,7 +295,7 @@ package final class PostgreSQLStore: RecordStore {
         shared.messages.append(.command(StoreCommand(number: messages.last, text: command, isOwn: false, age: 0)))
       }
       if let counts = batch.counts { try messages.add("counts", counts, connection) }
-      try remove(batch, connection, &shared, &messages, &result)
+      try remove(batch, connection, &state, &shared, &messages, &result)
       state.lastSeq = shared.contents.lastSeq
       state.lastMessage = messages.last
       try store(shared, messages.last, of: batch, connection)
@@ -343,8 +351,8 @@ package final class PostgreSQLStore: RecordStore {
     let askedAt = MachineTime.nanoseconds
     let rows = try connection.query(
       """
-      SELECT number, server, kind, body, \(Self.age) FROM message \
-      WHERE number > $1 AND number <= $2 ORDER BY number
+      SELECT number, server, kind, body, \(Self.age) FROM message WHERE number > $1 AND number <= $2 \
+      \(changes.hasGap ? "AND kind NOT IN ('changed', 'deleted')" : "") ORDER BY number
       """, [String(state.lastMessage), String(last)])
     var changed: Set<String> = []
     for row in 0..<rows.count {
@@ -431,8 +439,8 @@ package final class PostgreSQLStore: RecordStore {
 
   /// Removes records: those that were requested, those that exceed a limit, and hidden ones.
   private func remove(
-    _ batch: StoreBatch, _ connection: Connection, _ changes: inout SharedChanges, _ messages: inout Messages,
-    _ result: inout StoreBatch.Result
+    _ batch: StoreBatch, _ connection: Connection, _ state: inout WritingState, _ changes: inout SharedChanges,
+    _ messages: inout Messages, _ result: inout StoreBatch.Result
   ) throws {
     var contents = changes.contents
     defer { changes.contents = contents }
@@ -446,13 +454,19 @@ package final class PostgreSQLStore: RecordStore {
     }
     changes.removedThrough = max(
       changes.removedThrough, try removeOldest(batch, connection, after: changes.removedThrough, &contents, &result))
-    guard contents.emptiedThrough > 0 else { return }
+    guard contents.emptiedThrough > state.removedThrough else { return }
     let hidden = try connection.query(
       """
-      WITH removed AS (DELETE FROM push WHERE seq IN (SELECT seq FROM push WHERE seq <= $1 ORDER BY seq \
-      LIMIT \(StoreBatch.removalLimit)) RETURNING 1) SELECT count(*) FROM removed
-      """, [String(contents.emptiedThrough)])
-    if hidden.number(0, 0) ?? 0 >= Int64(StoreBatch.removalLimit) { result.isIncomplete = true }
+      WITH removed AS (DELETE FROM push WHERE seq IN (SELECT seq FROM push WHERE seq > $1 AND seq <= $2 ORDER BY seq \
+      LIMIT \(StoreBatch.removalLimit)) RETURNING seq) SELECT count(*), max(seq) FROM removed
+      """, [String(state.removedThrough), String(contents.emptiedThrough)])
+    // Rows that are removed stay in the index for a time, so the next search begins after them.
+    if hidden.number(0, 0) ?? 0 >= Int64(StoreBatch.removalLimit) {
+      state.removedThrough = Int(hidden.number(0, 1) ?? 0)
+      result.isIncomplete = true
+    } else {
+      state.removedThrough = contents.emptiedThrough
+    }
   }
 
   /// Removes the oldest records that exceed a limit.
@@ -530,12 +544,8 @@ package final class PostgreSQLStore: RecordStore {
       try connection.query(
         "SELECT 1 FROM server WHERE id <> $1 AND (\(sharing.mayLive)) LIMIT 1", [String(server)]
       ).count > 0
-    try connection.run(
-      """
-      DELETE FROM message WHERE kind NOT IN ('state', 'lasting', 'reset') AND sent_at < now() - interval '1 hour' \
-      OR kind = 'counts' AND sent_at < now() - interval '1 minute' \
-      OR kind = 'reset' AND sent_at < now() - interval '1 day'
-      """)
+    if state.hasOthers { try endStoppedServers(connection) }
+    try removeMessages(connection, &state)
     try removeUnreferenced(connection, &state)
     // The row of a server is removed when it ends.
     let isOfDead = "server NOT IN (SELECT id FROM server WHERE \(sharing.mayLive))"
@@ -550,13 +560,48 @@ package final class PostgreSQLStore: RecordStore {
       waitingForOthers(false)
       let ended = try connection.query(
         """
-        UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending' AND server <> $1 \
-        AND \(isOfDead) RETURNING seq
+        UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE seq IN (SELECT seq FROM push \
+        WHERE outcome = 'pending' AND server <> $1 AND \(isOfDead) LIMIT \(StoreBatch.removalLimit)) RETURNING seq
         """, [String(server)])
+      // The next batch continues.
+      if ended.count == StoreBatch.removalLimit { state.maintainedAt = nil }
       var messages = Messages(last: lastMessage, server: 0)
       try messages.add("changed", seqs: (0..<ended.count).map { Int(ended.number($0, 0) ?? 0) }, connection)
       try connection.query("UPDATE contents SET last_message = $1", [String(messages.last)])
     }
+  }
+
+  /// Ends the connections of servers that stopped, or whose machines did, while they were writing: the others wait for the
+  /// lock of `contents`, and PostgreSQL has no time limit for a client from which it reads rows.
+  private func endStoppedServers(_ connection: Connection) throws {
+    try connection.query(
+      """
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+      AND usename = current_user AND pid <> pg_backend_pid() AND state = 'active' \
+      AND wait_event IN ('ClientRead', 'ClientWrite') AND xact_start < now() - interval '8 s' \
+      AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND relation = 'contents'::regclass \
+      AND mode = 'RowShareLock' AND granted)
+      """)
+  }
+
+  /// Removes messages that no server needs any more. Their numbers ascend with their times, so only those at one end are
+  /// read.
+  private func removeMessages(_ connection: Connection, _ state: inout WritingState) throws {
+    try connection.run(
+      """
+      DELETE FROM message WHERE number < coalesce((SELECT number FROM message WHERE sent_at >= now() - interval '1 hour' \
+      ORDER BY number LIMIT 1), 9223372036854775807) AND (kind NOT IN ('state', 'lasting', 'reset') \
+      OR kind = 'reset' AND sent_at < now() - interval '1 day')
+      """)
+    let last = try connection.query(
+      "SELECT number FROM message WHERE sent_at < now() - interval '1 minute' ORDER BY number DESC LIMIT 1")
+    guard last.count > 0, let number = last.number(0, 0).map({ Int($0) }), number > state.forgottenCounts else {
+      return
+    }
+    try connection.query(
+      "DELETE FROM message WHERE kind = 'counts' AND number > $1 AND number <= $2",
+      [String(state.forgottenCounts), String(number)])
+    state.forgottenCounts = number
   }
 
   /// Removes some connections and provider tokens to which no record refers any more, and servers that were killed, once a
@@ -711,15 +756,22 @@ package final class PostgreSQLStore: RecordStore {
           }
         }
       }
-      let range: Rows
+      var range: Rows?
       if query.conditions.contains(where: { $0.column == .receivedAt && !$0.isNegated }) {
-        range = try connection.query("SELECT min(seq), max(seq) FROM push WHERE \(condition.sql)", condition.parameters)
-      } else {
-        range = try connection.query(
+        // With a limit, because PostgreSQL looks for a minimum in the order of `seq`, where all matches are at the end.
+        let found = try connection.query(
+          """
+          SELECT min(seq), max(seq), count(*) FROM (SELECT seq FROM push WHERE \(condition.sql) \
+          LIMIT \(Self.indexLimit + 1)) AS found
+          """, condition.parameters)
+        if found.number(0, 2) ?? 0 <= Int64(Self.indexLimit) { range = found }
+      }
+      let bounds =
+        try range
+        ?? connection.query(
           "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2",
           [String(query.after), String(query.before)])
-      }
-      guard let first = range.number(0, 0), let last = range.number(0, 1) else { return [] }
+      guard let first = bounds.number(0, 0), let last = bounds.number(0, 1) else { return [] }
       return stride(from: Int(first), through: Int(last), by: span).map { start in
         RecordSlice(after: start - 1, before: min(start + span, Int(last) + 1))
       }

@@ -256,8 +256,9 @@ final class SharedRequests: Sendable {
   /// - Returns: An error if their changes are not written.
   private func confirm(_ logger: Logger) async -> StoreUnavailable? {
     let number = newest.withLockedValue(\.self)
-    // At the start, no server waits for this one.
-    guard state.withLockedValue({ $0.hasStarted && number > $0.confirmed }) else { return nil }
+    // At the start, no server waits for this one. The number is less after a database without the newest request has taken
+    // over.
+    guard state.withLockedValue({ $0.hasStarted && number != $0.confirmed }) else { return nil }
     var result: StoreUnavailable?
     do {
       try await writer.settleChanges()

@@ -7,6 +7,7 @@ import contextlib
 import json
 import secrets
 import signal
+import subprocess
 import threading
 import time
 import uuid
@@ -15,6 +16,7 @@ import pytest
 
 from support import stores
 from support.event_stream import events
+from support.postgres import environment, program
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import connect, push_headers
 
@@ -468,6 +470,35 @@ def test_a_frozen_server_does_not_block_the_other_one_forever(pair):
     finally:
         pair[0].signal(signal.SIGCONT)
     wait_until(lambda: len(pair[0].pushes()) == 2, lambda: pair[0].pushes(), 30)
+
+
+def is_locked(inbox):
+    """Whether a transaction has locked the row for which writers wait."""
+    return inbox.postgres.rows(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE ? AND wait_event = 'ClientRead' AND state = 'active'",
+        f"%COPY {inbox.schema}.name%") != []
+
+
+def test_a_server_that_stops_while_it_writes_does_not_block_the_other_ones(pair, inbox):
+    """Its machine has stopped in the middle of a batch, so its connection has the lock for which all others wait."""
+    stopped = subprocess.Popen(
+        [program("psql"), "--no-psqlrc", "--quiet", inbox.postgres.url()], stdin=subprocess.PIPE, text=True, env=environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        stopped.stdin.write(f"""
+            BEGIN; SELECT last_seq FROM {inbox.schema}.contents FOR UPDATE;
+            COPY {inbox.schema}.name FROM STDIN;
+            """)
+        stopped.stdin.flush()
+        wait_until(lambda: is_locked(inbox), "the lock is not held", 10)
+        assert push(pair[0], "ab" * 32) == [200]
+        wait_until(lambda: stores.status(pair[0])["store"]["problem"], "nothing is wrong", 10)
+        wait_until(lambda: not stores.status(pair[0])["store"]["problem"], lambda: stores.status(pair[0]), 30)
+        assert [push(server, "cd" * 32) for server in pair] == [[200], [200]]
+        assert [len(server.pushes()) for server in pair] == [3, 3]
+    finally:
+        stopped.kill()
+        stopped.communicate()
 
 
 def test_commands_list_pushes_to_the_other_server(directed, device):
