@@ -49,6 +49,12 @@ package struct PostgreSQLAddress: Sendable, Equatable {
         shown.append(parameter)
       }
     }
+    guard Self.isEncoded(parts[0]), Self.isPercentEncoded(text),
+      parts.dropFirst().joined().split(separator: "&").allSatisfy({ $0.contains("=") })
+    else {
+      throw InvalidParameter(
+        allowed: "\(Self.allowed) with %25, %40, %2F and %3F instead of %, @, / and ? in names and in the password")
+    }
     let start = String(parts[0])
     (self.schema, recentRecords) = (schema, recent)
     url = start + Self.query(kept)
@@ -77,6 +83,21 @@ package struct PostgreSQLAddress: Sendable, Equatable {
           guard let name = parameter.split(separator: "=").first, name.hasSuffix("password") else { return parameter }
           return name + "=…"
         })
+  }
+
+  /// Whether a URL before its parameters has no unescaped delimiter in the password, a part of which libpq would take for
+  /// the host and name in its message.
+  private static func isEncoded(_ url: Substring) -> Bool {
+    let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
+    return authority.count { $0 == "@" } <= 1 && (authority.contains("@") || !url.contains("@"))
+  }
+
+  /// Whether each `%` begins the code of a character other than NUL.
+  private static func isPercentEncoded(_ text: String) -> Bool {
+    text.split(separator: "%", omittingEmptySubsequences: false).dropFirst().allSatisfy { part in
+      let code = part.prefix(2)
+      return code.count == 2 && code.allSatisfy { $0.isASCII && $0.isHexDigit } && code != "00"
+    }
   }
 
   private static func query(_ parameters: [Substring]) -> String {

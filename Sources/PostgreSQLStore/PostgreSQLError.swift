@@ -43,10 +43,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     case "53300": self = .full(text)
     case "25006": self = .readOnly(text)
     case "3D000": self = .missingDatabase(text)
-    case nil
-    where text.contains("invalid")
-      && (text.contains("URI") || text.contains("connection option") || text.contains("port")):
-      self = .invalidURL(text)
+    case nil where message.contains("session is read-only"): self = .readOnly(text)
+    case nil where text.hasPrefix("invalid ") || text.hasPrefix("definition of service"): self = .invalidURL(text)
     case nil
     where message.contains("too many clients") || message.contains("too many connections")
       || message.contains("connection slots"):

@@ -4,7 +4,7 @@ import Testing
 struct PostgreSQLAddressTests {
   @Test(arguments: [
     ("postgres://anna@db/inbox", "postgres://anna@db/inbox", "apns_mock", Int?.none),
-    ("postgresql://anna:se:c@ret@db:5433/inbox", "postgresql://anna@db:5433/inbox", "apns_mock", nil),
+    ("postgresql://anna:se:c%40ret@db:5433/inbox", "postgresql://anna@db:5433/inbox", "apns_mock", nil),
     ("postgres:///inbox?host=/tmp&schema=one&memory_records=8", "postgres:///inbox?host=/tmp&schema=one", "one", 8),
     ("postgres://db/inbox?password=secret&user=anna", "postgres://db/inbox?user=anna", "apns_mock", nil),
     ("postgres://db/inbox?sslpassword=secret", "postgres://db/inbox", "apns_mock", nil),

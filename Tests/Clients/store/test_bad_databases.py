@@ -63,13 +63,28 @@ def test_a_misspelled_url_with_a_password_does_not_repeat_it(serve, url):
     assert "localhost/inbox" in message or "schem" in message, message
 
 
+@pytest.mark.parametrize("url", [
+    "postgres://me:Pw%Secret1@localhost/inbox", "postgres://localhost/inbox?user=me&password=Pw%Secret1",
+    "postgres://me:Pw%00Secret1@localhost/inbox", "postgres://me:Pw@Secret1@localhost/inbox",
+    "postgres://me:Pw/Secret1@localhost/inbox", "postgres://me:Pw?Secret1@localhost/inbox",
+])
+def test_a_password_with_unescaped_characters(serve, url):
+    message = serve("--store", url)
+    assert "Secret1" not in message and "Pw" not in message and "%25, %40, %2F and %3F" in message, message
+
+
+@pytest.mark.parametrize("parameter", ["sslmode=requir", "service=none"])
+def test_an_invalid_value_of_a_parameter_of_libpq(serve, parameter):
+    assert_helpful(serve("--store", f"postgres://localhost/inbox?{parameter}"), parameter.split("=")[1], "the URL has the form")
+
+
 # Databases that cannot be used
 
 
 def assert_helpful(message, *says):
     """The sentence has these words and names the repair, and no password."""
     assert all(words in message for words in says), message
-    assert re.search(r": (check|choose|correct|create|drop|set|start|update|use)\b", message), message
+    assert re.search(r": (check|choose|correct|create|drop|set|start|the URL|update|use)\b", message), message
     assert_no_secret(message)
 
 
@@ -143,7 +158,9 @@ class OldPostgres(socketserver.BaseRequestHandler):
         self.send(b"S", b"server_version\x0013.22\x00")
         self.send(b"Z", b"I")
         while kind := self.request.recv(1):
-            self.body()
+            if b"SHOW transaction_read_only" in self.body():
+                self.send(b"T", struct.pack("!h5sihihih", 1, b"name\x00", 0, 0, 25, -1, -1, 0))
+                self.send(b"D", struct.pack("!hi3s", 1, 3, b"off"))
             if kind in b"QS":  # a simple query, or the end of others
                 self.send(b"C", b"SET\x00")
                 self.send(b"Z", b"I")
