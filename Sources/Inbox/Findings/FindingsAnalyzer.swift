@@ -3,8 +3,9 @@ internal import NIOConcurrencyHelpers
 
 /// Analyzes an inbox for findings that depend on several records.
 ///
-/// Nothing is analyzed while pushes arrive. On demand, the analysis continues after the last analyzed record, some
-/// thousand records at a time, with a lock of its own that no push waits for. A pending record is analyzed after it
+/// Nothing is analyzed while pushes arrive, unless a store keeps them, which many have to be read from later. On demand, the
+/// analysis continues after the last analyzed record, some thousand records at a time, with a lock of its own that no push
+/// waits for. A pending record is analyzed after it
 /// has ended: a retry follows the end of the previous attempt, so the order is then correct.
 final class FindingsAnalyzer: Sendable {
   fileprivate struct State: Sendable {
@@ -85,6 +86,9 @@ final class FindingsAnalyzer: Sendable {
   func unresolved(after seq: Int) -> [Int] {
     state.withLockedValue { $0.findingsState.unresolved.attempts.keys.filter { $0 > seq } }.sorted()
   }
+
+  /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
+  var start: Int { state.withLockedValue(\.start) }
 
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] {

@@ -90,6 +90,8 @@ package final class RecordWriter: Sendable {
   private static let unstoredLimit = 16_384
   /// The time between two checks of the age of records.
   private static let retentionInterval = Duration.seconds(10)
+  /// The number of new records after which they are analyzed in the background: half of those in memory by default.
+  private static let analysisInterval = 16_384
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
   private static let retryTime: Int64 = 250_000_000
 
@@ -110,12 +112,15 @@ package final class RecordWriter: Sendable {
     var unreceivedMessages: [StoreMessage] = []
     var takeCounts: (@Sendable () -> String?)?
     var receiveRecords: (@Sendable (_ appended: [Record], _ changed: [Record]) -> Void)?
+    var analyze: (@Sendable () -> Void)?
   }
 
   /// What only the thread that writes uses.
   private struct Progress {
     var lastRetention: ContinuousClock.Instant?
     var storedSeq: Int
+    /// The newest `seq` when the last analysis in the background began.
+    var analyzedSeq: Int
     /// The number of batches so far.
     var batches = 0
     /// The number of the newest command that this server has announced together with a batch.
@@ -130,6 +135,7 @@ package final class RecordWriter: Sendable {
   private let ended = DispatchSemaphore(value: 0)
   private let isSignaled = Atomic<Bool>(false)
   private let skipsCollecting = Atomic<Bool>(false)
+  private let isAnalyzing = Atomic<Bool>(false)
   private let isStopping = Atomic<Bool>(false)
   /// When the server stopped, in monotonic nanoseconds.
   private let stoppedAt = Atomic<Int64>(0)
@@ -360,6 +366,7 @@ package final class RecordWriter: Sendable {
   private static let watchingQueue = DispatchQueue(label: "store.watching")
   private let changingQueue = DispatchQueue(label: "store.changing")
   private let confirmingQueue = DispatchQueue(label: "store.confirming")
+  private let analysisQueue = DispatchQueue(label: "store.analysis")
 
   /// Runs `change`, which waits for the database, later and not on the thread that calls.
   func later(_ change: @escaping @Sendable () -> Void) { changingQueue.async(execute: change) }
@@ -386,6 +393,24 @@ package final class RecordWriter: Sendable {
     _ receive: @escaping @Sendable (_ appended: [Record], _ changed: [Record]) -> Void
   ) {
     state.withLockedValue { $0.receiveRecords = receive }
+  }
+
+  /// Calls `analyze`, on a thread of its own, whenever there are many new records that it has not analyzed.
+  package func analyzeInBackground(_ analyze: @escaping @Sendable () -> Void) {
+    state.withLockedValue { $0.analyze = analyze }
+  }
+
+  /// Begins an analysis before many new records leave memory, because reading them again takes much longer.
+  private func analyzeNewRecords(of inbox: Inbox, _ progress: inout Progress) {
+    let lastSeq = inbox.state.withLockedValue { $0.nextSeq - 1 }
+    guard lastSeq - progress.analyzedSeq >= Self.analysisInterval, let analyze = state.withLockedValue(\.analyze),
+      !isAnalyzing.exchange(true, ordering: .acquiring)
+    else { return }
+    progress.analyzedSeq = lastSeq
+    analysisQueue.async { [self] in
+      analyze()
+      isAnalyzing.store(false, ordering: .releasing)
+    }
   }
 
   /// Waits until all changes made so far are written.
@@ -445,7 +470,8 @@ package final class RecordWriter: Sendable {
       }
     }
     DispatchQueue(label: "store").async { [self] in
-      var progress = Progress(storedSeq: store.initialContents.lastSeq)
+      let lastSeq = store.initialContents.lastSeq
+      var progress = Progress(storedSeq: lastSeq, analyzedSeq: lastSeq)
       while !isStopping.load(ordering: .acquiring) {
         _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
         isSignaled.store(false, ordering: .sequentiallyConsistent)
@@ -468,6 +494,7 @@ package final class RecordWriter: Sendable {
     isStopping.store(true, ordering: .releasing)
     signal()
     _ = ended.wait(timeout: .now() + .seconds(10))
+    analysisQueue.sync {}
     try store.close()
     let lost = state.withLockedValue { $0.lostAtEnd }
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
@@ -540,6 +567,7 @@ package final class RecordWriter: Sendable {
         if !batch.commands.isEmpty { progress.lastCommand = result.shared?.lastCommand ?? progress.lastCommand }
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
+        analyzeNewRecords(of: inbox, &progress)
         if !isPartial { complete(number, lastCommand: progress.lastCommand) }
         // What remains to be removed is removed after the next start.
         return isPartial || result.isIncomplete && !isStopping.load(ordering: .acquiring)
@@ -620,8 +648,9 @@ package final class RecordWriter: Sendable {
         inbox.attempts.resume(record.pushKey, after: record.attempt, now: MachineTime.nanoseconds)
       }
     }
+    // It is less after a database without the newest reset has taken over.
+    if emptiedThrough != contents.emptiedThrough { didEmpty(through: contents.emptiedThrough) }
     if isEmptied {
-      didEmpty(through: contents.emptiedThrough)
       inbox.attempts.removeAll()
       inbox.analyzer.reset(through: contents.emptiedThrough)
       inbox.notifier.signalEmptied(inbox, through: contents.emptiedThrough, reset: ["inbox"])

@@ -1,3 +1,4 @@
+import Inbox
 public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
@@ -58,6 +59,9 @@ public final class MockServer: Sendable {
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
     state.followDeliveries()
+    state.inbox.writer?.analyzeInBackground { [weak state] in
+      if let state { state.inbox.updateFindings(by: state.rulebook) }
+    }
     try await beforeListening(state)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
