@@ -155,10 +155,13 @@ extension Inbox {
       // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }
+    let needsAnalysis = verification.requiresNothingLost || verification.refusedFindings != nil
+    let isAnalyzed = !needsAnalysis || analyzer.start <= max(verification.after, snapshot.firstSeq - 1)
     return VerificationReport(
       expectations: expectations, order: evaluator.order, others: evaluator.others(in: self),
       lost: evaluator.lost(in: self, by: context.rulebook),
       findings: evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: verification.after), context: context)
+      isComplete: snapshot.isComplete(after: verification.after) && isAnalyzed, isAnalyzed: isAnalyzed, context: context
+    )
   }
 }

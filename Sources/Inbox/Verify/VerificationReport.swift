@@ -80,12 +80,15 @@ package struct VerificationReport: Sendable {
   package let findings: Findings?
   /// The number of records evicted since the inbox was last emptied.
   package let evicted: Int
-  /// Whether no record of the window was evicted.
+  /// Whether no record of the window was evicted, and all were analyzed if that is necessary.
   package let isComplete: Bool
+  /// Whether all records of the window were analyzed, or no requirement needs that. A server does not analyze those from
+  /// before its start.
+  package let isAnalyzed: Bool
   /// The server that was verified.
   package let context: VerificationContext
 
-  /// Whether the result is unknown, because records of the window were evicted.
+  /// Whether the result is unknown, because records of the window were evicted, or not analyzed.
   package var isInconclusive: Bool { !isComplete }
 
   /// Whether all criteria are met by the records that are available.
@@ -94,7 +97,7 @@ package struct VerificationReport: Sendable {
       && lost?.criterion.isMet != false && findings?.criterion.isMet != false
   }
 
-  /// Whether all criteria are met and no record of the window was evicted.
+  /// Whether all criteria are met, and the result is known.
   package var isPassed: Bool { isMet && isComplete }
 }
 
@@ -158,6 +161,7 @@ extension VerificationReport {
     }
     writer.member("evicted", evicted)
     writer.member("complete", isComplete)
+    writer.member("analyzed", isAnalyzed)
     writer.member("seed", context.seed)
     writer.member("profile", context.profile)
     writer.member("text", text)
@@ -234,7 +238,11 @@ extension VerificationReport {
   }
 
   private var inconclusiveness: String {
-    "inconclusive: pushes were evicted before they were checked (specify after, reset before each test, "
+    guard isAnalyzed else {
+      return "inconclusive: the server does not know which pushes from before its start were lost or have findings "
+        + "(specify after, or reset before each test)"
+    }
+    return "inconclusive: pushes were evicted before they were checked (specify after, reset before each test, "
       + "raise --max-records, --max-bytes or --retain, or use --record all)"
   }
 }

@@ -72,6 +72,18 @@ def test_a_failure_is_detected_without_a_push(start, stopped):
     recover(server, stopped)
 
 
+def test_commands_name_the_failure(start, stopped):
+    """Not that the server has stopped."""
+    server = start(*stores.flags(stopped.place))
+    push_once(server)
+    stopped.begin()
+    wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+    for command in (["wait", "status:200", "--timeout", "1s"], ["verify", "-"], ["ls"]):
+        done = server.command(*command, input="{nothing_lost: true}")
+        assert done.returncode == 1 and "the store of the inbox fails" in done.stderr, (command, done)
+    recover(server, stopped)
+
+
 @pytest.mark.parametrize("outage", ["stopped", "killed", "frozen"])
 def test_a_failure_is_detected_again_after_a_recovery(request, start, outage):
     outage = request.getfixturevalue(outage)

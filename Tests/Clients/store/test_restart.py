@@ -179,6 +179,32 @@ def test_waits_and_verifications_have_the_same_result(restarted):
     assert restarted.after.verified == restarted.before.verified
 
 
+INCONCLUSIVE = 5
+
+
+@pytest.mark.parametrize("requirement", ["nothing_lost", "no_findings"])
+def test_what_was_not_analyzed_is_not_passed(start, place, requirement):
+    """A push that was answered 503 before the restart, and never repeated."""
+    server = start(*stores.flags(place))
+    server.api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}})
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, "ab" * 32)).status == 503
+    last = stores.status(server)["inbox"]["last_seq"]
+    if requirement == "nothing_lost":
+        assert server.command("verify", "-", input="{nothing_lost: true}").returncode == 1
+    assert server.stop() == 0
+    server = start(*stores.flags(place))
+    verified = server.command("verify", "-", input=f"{{{requirement}: true}}")
+    assert verified.returncode == INCONCLUSIVE and "before its start" in verified.stderr, verified
+    report = server.request("POST", "/api/v1/verify", {requirement: True}).json
+    assert (report["passed"], report["complete"], report["analyzed"]) == (False, False, False)
+    # Requirements about counts, and later pushes, are not concerned.
+    for document in ({requirement: True, "after": last}, {"expect": [{"match": "status:503", "count": 1}]}):
+        assert server.api("POST", "/verify", document)["passed"], document
+    server.api("POST", "/reset")
+    assert server.api("POST", "/verify", {requirement: True})["passed"]
+
+
 def test_attempts_of_an_id_are_the_same(restarted):
     before, after = json.loads(restarted.before.attempts), json.loads(restarted.after.attempts)
     assert before["attempts"] == after["attempts"] and len(after["attempts"]) == 3

@@ -59,7 +59,7 @@ struct WaitCommand: AsyncParsableCommand {
     if let settle { query.append(("settle", settle)) }
     if let after { query.append(("after", String(after))) }
     let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query + scope.parameters))")
-    if response.status == 503 {
+    if response.isOfStoppingServer {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
     }
     let result = try response.decoded(Response.self)

@@ -78,7 +78,7 @@ extension AdminClient.Response {
       if let mistakes = try? JSONDecoder().decode(Mistakes.self, from: Data(body)) {
         throw file.failure(mistakes.problems)
       }
-    case 503:
+    case 503 where isOfStoppingServer:
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the verification")
     default: break
     }
@@ -97,6 +97,7 @@ struct VerificationResult: Decodable {
   var nothingLost: Overall?
   var noFindings: Overall?
   var evicted: Int
+  var analyzed: Bool?
   var seed: UInt64?
   var profile: String?
   var text: String
@@ -122,6 +123,12 @@ struct VerificationResult: Decodable {
   /// The failure of the command; nil if the verification passed.
   var failure: CommandFailure? {
     if passed { return nil }
+    if inconclusive, analyzed == false {
+      return CommandFailure(
+        .inconclusive,
+        "inconclusive: the server does not know which pushes from before its start were lost or have findings; "
+          + "specify after in the file, or reset before each test")
+    }
     if inconclusive {
       return CommandFailure(
         .inconclusive,

@@ -113,6 +113,12 @@ extension AdminClient.Response {
     }
   }
 
+  /// Whether the server has cut a wait or a verification short because it stops.
+  var isOfStoppingServer: Bool {
+    let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
+    return status == 503 && problem?.detail?.hasPrefix("the server stops") ?? false
+  }
+
   /// Decodes the body of a successful response.
   func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
     let body = try succeeded()
