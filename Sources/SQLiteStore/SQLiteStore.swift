@@ -41,8 +41,12 @@ package final class SQLiteStore: RecordStore {
   ///   - report: Is called with a sentence about each step that may take long or that the user should know.
   /// - Throws: `SQLiteStoreError` with a sentence that names the repair. The file is then unchanged.
   package init(path: String, isDurable: Bool, report: (String) -> Void) throws(SQLiteStoreError) {
+    // SQLite takes `file:` for the beginning of a URI, whose file would have another lock.
+    let path = path.hasPrefix("file:") ? "./" + path : path
     self.path = path
     Self.prepareSQLite
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { throw .notFile(path: path) }
     lock = try FileLock(path: path)
     let isNew = access(path, F_OK) != 0
     do {

@@ -13,6 +13,8 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   case foreign(path: String)
   /// The file was written by a newer version of this program.
   case newer(path: String, version: Int)
+  /// There is something other than a file, such as a folder or a device.
+  case notFile(path: String)
   /// The file or its folder cannot be written.
   case notWritable(path: String, String)
   /// Any other error of SQLite.
@@ -45,6 +47,7 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
         + "sqlite3 \(path) .recover"
     case .foreign(let path):
       "\(path) is a database of another program: choose another file with --store sqlite:FILE"
+    case .notFile(let path): "\(path) is not a file: choose another one with --store sqlite:FILE"
     case .newer(let path, let version):
       "\(path) was written by a newer version of apns-mock (format \(version), this one knows \(Schema.version)): "
         + "use that version, or choose another file with --store sqlite:FILE"
@@ -81,7 +84,7 @@ final class FileLock: Sendable {
       var opened = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
       let isNew = opened >= 0
       if !isNew, errno == EEXIST { opened = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644) }
-      guard opened >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+      guard opened >= 0 else { throw .notWritable(path: file, String(cString: strerror(errno))) }
       guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
         let problem = errno
         close(opened)

@@ -228,3 +228,18 @@ def test_a_file_that_another_program_has_locked(serve, path, filled):
     with stores.exclusive_lock(path):
         message = serve(*stores.flags(path))
     assert str(path) in message and "another program" in message
+
+
+def test_a_second_server_on_a_uri_of_the_same_file(serve, start, path):
+    """`file:` is a part of the name, so it is another file."""
+    start(*stores.flags(path))
+    message = serve("--store", f"sqlite:file:{path}")
+    assert "file:" in message and "folder" in message, message
+
+
+def test_a_pipe(serve, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    message = serve("--store", f"sqlite:{pipe}")
+    assert str(pipe) in message and "not a file" in message, message
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("pipe")] == ["pipe"]
