@@ -54,7 +54,8 @@ struct ListCommand: AsyncParsableCommand {
       StandardStream.error.line("\(items.count) of \(all) pushes; --limit and --after list others")
     }
     if page.evicted > 0 {
-      StandardStream.error.line("\(page.evicted) pushes were evicted, or not kept because of --record")
+      StandardStream.error.line(
+        "\(page.evicted) pushes were evicted, or not kept because of --record or a failing store")
     }
   }
 }
