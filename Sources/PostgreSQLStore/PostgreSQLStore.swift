@@ -491,7 +491,8 @@ package final class PostgreSQLStore: RecordStore {
     }
     if let (lastSeq, now) = excess.unresolved {
       let next = try connection.query(
-        "SELECT received_at FROM push WHERE seq > $1 AND received_at <= $2 ORDER BY seq LIMIT 1",
+        // By their index: those that are not ahead may be at the end.
+        "SELECT received_at FROM push WHERE seq > $1 AND received_at <= $2 ORDER BY received_at LIMIT 1",
         [String(lastSeq), String(now)])
       if next.count > 0 { excess.resolve(nextReceivedAt: next.number(0, 0) ?? 0) }
     }
@@ -578,7 +579,7 @@ package final class PostgreSQLStore: RecordStore {
       """
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
       AND usename = current_user AND pid <> pg_backend_pid() AND state = 'active' \
-      AND wait_event IN ('ClientRead', 'ClientWrite') AND xact_start < now() - interval '8 s' \
+      AND wait_event IN ('ClientRead', 'ClientWrite') AND query_start < now() - interval '7 s' \
       AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND relation = 'contents'::regclass \
       AND mode = 'RowShareLock' AND granted)
       """)

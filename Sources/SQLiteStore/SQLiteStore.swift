@@ -99,8 +99,6 @@ package final class SQLiteStore: RecordStore {
   /// - Returns: The block with the newest records; nil if there are no records yet.
   private static func checkFile(_ path: String) throws -> OpenBlock? {
     guard access(path, F_OK) == 0 else { return nil }
-    // SQLite would report an I/O error.
-    guard access(path + "/.", F_OK) != 0 else { throw SQLiteStoreError.notWritable(path: path, "it is a folder") }
     var configuration = Configuration()
     configuration.readonly = true
     let queue = try DatabaseQueue(path: path, configuration: configuration)

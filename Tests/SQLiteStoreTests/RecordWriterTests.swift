@@ -168,15 +168,24 @@ import Testing
 
   /// A wait that was satisfied by pushes that cannot be read any more does not respond with some of them.
   @Test func awaitedRecordsThatCannotBeReadAreAnError() async throws {
-    let (inbox, writer, _) = Self.inbox(FailingStore()) { $0.recentRecords = 1 }
-    // Until the records have left memory.
-    let query = try WaitQuery([
-      (name: "count", value: "5"), (name: "settle", value: "300ms"), (name: "timeout", value: "1m"),
-    ])
-    let wait = Task { try await inbox.wait(for: query) }
-    try await Self.wait { inbox.waiterCount == 1 }
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.recentRecords = 1 }
+    func wait(settle: String) async throws -> Task<WaitResult, any Error> {
+      let query = try WaitQuery([
+        (name: "count", value: "5"), (name: "settle", value: settle), (name: "timeout", value: "1m"),
+      ])
+      let (wait, before) = (Task { try await inbox.wait(for: query) }, inbox.waiterCount)
+      try await Self.wait { inbox.waiterCount > before }
+      return wait
+    }
+    let (satisfied, settling) = (try await wait(settle: "0s"), try await wait(settle: "2s"))
+    // They stay in memory until they are written.
+    Self.stop(store.disk)
     for number in 1...5 { inbox.append(Push.record(number)) }
-    await #expect(throws: StoreUnavailable.self) { try await wait.value }
+    #expect(try await satisfied.value.items.count == 5)
+    store.disk.signal()
+    try await Self.wait { inbox.waitingRecords == 0 }
+    await #expect(throws: StoreUnavailable.self) { try await settling.value }
     try writer.stop()
   }
 }

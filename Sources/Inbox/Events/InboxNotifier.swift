@@ -239,16 +239,19 @@ final class InboxNotifier: Sendable {
         notify(changes)
         continue
       }
+      var unreadable = 0
       for seq in pending.updated {
         do throws(StoreUnavailable) {
           if let record = try inbox.readableRecord(seq: seq) { changes.updated.append(record) }
         } catch {
           // It may count in its new state, so waits are inconclusive.
-          if !error.isByReset { (changes.removed, changes.evictedThrough) = (changes.removed + 1, .max) }
+          guard !error.isByReset else { continue }
+          unreadable += 1
+          (changes.removed, changes.evictedThrough) = (changes.removed + 1, .max)
         }
       }
       changes.serverEvents = pending.serverEvents
-      changes.droppedEvents = pending.droppedEvents
+      changes.droppedEvents = pending.droppedEvents + unreadable
       return notify(changes)
     }
   }

@@ -3,9 +3,9 @@ internal import NIOConcurrencyHelpers
 
 /// Analyzes an inbox for findings that depend on several records.
 ///
-/// Nothing is analyzed while pushes arrive, unless a store keeps them, which many have to be read from later. On demand, the
-/// analysis continues after the last analyzed record, some thousand records at a time, with a lock of its own that no push
-/// waits for. A pending record is analyzed after it
+/// Without a store, nothing is analyzed while pushes arrive. With one, new records are analyzed in the background before they
+/// leave memory, because reading them again takes longer. On demand, the analysis continues after the last analyzed record,
+/// some thousand records at a time, with a lock of its own that no push waits for. A pending record is analyzed after it
 /// has ended: a retry follows the end of the previous attempt, so the order is then correct.
 final class FindingsAnalyzer: Sendable {
   fileprivate struct State: Sendable {
@@ -55,7 +55,7 @@ final class FindingsAnalyzer: Sendable {
         let isComplete = state.analyzeSome(of: snapshot, at: Self.span, interval: interval, ends)
         return (isComplete, snapshot.records.stored?.failure.first)
       }
-      if isComplete { return failure }
+      if isComplete || inbox.writer?.isEnding == true { return failure }
     }
   }
 
@@ -180,8 +180,10 @@ extension FindingsAnalyzer.State {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }
     analyzedExhausted = exhausted.count
-    // Those that were removed one by one do no harm.
-    findingsState.prune { $0 >= snapshot.firstSeq }
+    let former = findingsState
+    findingsState.prune { snapshot.records.record($0) != nil }
+    // What could not be read is not removed.
+    if !snapshot.records.isReadable { findingsState = former }
     return true
   }
 

@@ -150,7 +150,8 @@ package struct StoreBatch: Sendable {
   package var maxRecords = Int.max
   /// The maximum size of the records in bytes; the oldest that exceed it are removed.
   package var maxBytes = Int.max
-  /// Records that arrived before this range are removed; nil if age is not limited. The range ends with the present time.
+  /// Records that arrived before this range are removed; nil if age is not limited. The range ends with the present time, or
+  /// that of the machine if it is later.
   package var keptTimes: ClosedRange<ServerTime>?
   /// Whether the batch is to be written although nothing changes, so that the store removes records.
   package var isRequired = false
@@ -243,14 +244,14 @@ package struct ExcessRecords {
     return true
   }
 
-  /// The records that arrived while the clock was ahead, if so many were examined that the next one is to be looked for
-  /// that did not: the `seq` of the newest of them, and the present time.
+  /// The records that arrived while the clock was ahead, if so many were examined that one is to be looked for behind them that
+  /// did not: the `seq` of the newest of them, and the end of the kept times.
   package var unresolved: (lastSeq: Int, now: ServerTime)? {
     guard removed.count == 0, examined.count >= StoreBatch.removalLimit, let keptTimes else { return nil }
     return (examined.lastSeq, keptTimes.upperBound)
   }
 
-  /// Removes the examined records if the next one that did not arrive while the clock was ahead is too old.
+  /// Removes the examined records if one behind them that did not arrive while the clock was ahead is too old.
   package mutating func resolve(nextReceivedAt time: ServerTime) {
     if let keptTimes, time < keptTimes.lowerBound { removed = examined }
   }

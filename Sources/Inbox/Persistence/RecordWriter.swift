@@ -403,6 +403,7 @@ package final class RecordWriter: Sendable {
   /// Begins an analysis before many new records leave memory, because reading them again takes much longer.
   private func analyzeNewRecords(of inbox: Inbox, _ progress: inout Progress) {
     let lastSeq = inbox.state.withLockedValue { $0.nextSeq - 1 }
+    progress.analyzedSeq = min(progress.analyzedSeq, lastSeq)
     guard lastSeq - progress.analyzedSeq >= Self.analysisInterval, let analyze = state.withLockedValue(\.analyze),
       !isAnalyzing.exchange(true, ordering: .acquiring)
     else { return }
@@ -486,7 +487,10 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Writes what is left and closes the store. Waits at most ten seconds.
+  /// Whether the server has stopped, so that long work is to end.
+  var isEnding: Bool { isStopping.load(ordering: .acquiring) }
+
+  /// Writes what is left and closes the store. Waits at most twelve seconds.
   ///
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
@@ -494,7 +498,9 @@ package final class RecordWriter: Sendable {
     isStopping.store(true, ordering: .releasing)
     signal()
     _ = ended.wait(timeout: .now() + .seconds(10))
-    analysisQueue.sync {}
+    let analysisEnded = DispatchSemaphore(value: 0)
+    analysisQueue.async { analysisEnded.signal() }
+    _ = analysisEnded.wait(timeout: .now() + .seconds(2))
     try store.close()
     let lost = state.withLockedValue { $0.lostAtEnd }
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
@@ -607,7 +613,9 @@ package final class RecordWriter: Sendable {
       // With the lock of the inbox, so that a connection that appends later waits for the next batch.
       if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
       (batch.maxRecords, batch.maxBytes) = (inbox.maxRecords, inbox.maxBytes)
-      if checksAge, let retention = options.retention, let now { batch.keptTimes = now - retention...now }
+      if checksAge, let retention = options.retention, let now {
+        batch.keptTimes = now - retention...max(now, MachineTime.nanosecondsSince1970 / 1_000_000)
+      }
       return (batch, number, taken.isPartial)
     }
   }
@@ -650,6 +658,7 @@ package final class RecordWriter: Sendable {
     }
     // It is less after a database without the newest reset has taken over.
     if emptiedThrough != contents.emptiedThrough { didEmpty(through: contents.emptiedThrough) }
+    if contents.lastSeq < formerLastSeq { inbox.analyzer.reset(through: contents.lastSeq) }
     if isEmptied {
       inbox.attempts.removeAll()
       inbox.analyzer.reset(through: contents.emptiedThrough)

@@ -132,12 +132,14 @@ extension Inbox {
           VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
         }
         guard let totals else { return nil }
-        return await report(totals, in: context)
+        return try await report(totals, in: context)
       }
     }
   }
 
-  private func report(_ totals: VerificationCounts, in context: VerificationContext) async -> VerificationReport {
+  private func report(
+    _ totals: VerificationCounts, in context: VerificationContext
+  ) async throws -> VerificationReport {
     let verification = totals.verification
     let snapshot = snapshot()
     let evaluator = VerificationEvaluator(totals: totals)
@@ -155,13 +157,30 @@ extension Inbox {
       // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }
-    let needsAnalysis = verification.requiresNothingLost || verification.refusedFindings != nil
-    let isAnalyzed = !needsAnalysis || analyzer.start <= max(verification.after, snapshot.firstSeq - 1)
+    let isAnalyzed = try await isAnalyzed(verification, snapshot)
     return VerificationReport(
       expectations: expectations, order: evaluator.order, others: evaluator.others(in: self),
       lost: evaluator.lost(in: self, by: context.rulebook),
       findings: evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after) && isAnalyzed, isAnalyzed: isAnalyzed, context: context
     )
+  }
+
+  /// Returns whether all pushes that a verification covers were analyzed, as far as it needs that.
+  private func isAnalyzed(_ verification: Verification, _ snapshot: InboxSnapshot) async throws -> Bool {
+    guard verification.requiresNothingLost || verification.refusedFindings != nil else { return true }
+    var unanalyzed = Selection.allKinds
+    unanalyzed.filter = verification.scope
+    (unanalyzed.after, unanalyzed.before) = (verification.after, analyzer.start + 1)
+    guard unanalyzed.after < analyzer.start else { return true }
+    var isAnalyzed = true
+    try await snapshot.forEachSlice(of: unanalyzed, checksWork: false) { part in
+      snapshot.records.forEach(in: part) { record in
+        isAnalyzed = !verification.covers(record.kind)
+        return isAnalyzed
+      }
+      return isAnalyzed
+    }
+    return isAnalyzed
   }
 }

@@ -32,7 +32,7 @@ from support.wire import connect, push_headers
 LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
 ROUNDS = 50 if LONG else 2
 
-GIVING_UP = 8  # seconds after which a server has given up a connection; it does after five
+GIVING_UP = 8  # seconds after which a server has given up a connection; it does after six
 
 pytestmark = pytest.mark.timeout(1_800 if LONG else 180)  # for slow machines; normally each takes seconds
 

@@ -198,8 +198,9 @@ def test_what_was_not_analyzed_is_not_passed(start, place, requirement):
     assert verified.returncode == INCONCLUSIVE and "before its start" in verified.stderr, verified
     report = server.request("POST", "/api/v1/verify", {requirement: True}).json
     assert (report["passed"], report["complete"], report["analyzed"]) == (False, False, False)
-    # Requirements about counts, and later pushes, are not concerned.
-    for document in ({requirement: True, "after": last}, {"expect": [{"match": "status:503", "count": 1}]}):
+    # Later pushes, those of another scope, and requirements about counts are not concerned.
+    for document in ({requirement: True, "after": last}, {requirement: True, "scope": "topic:com.example.other"},
+                     {"expect": [{"match": "status:503", "count": 1}]}):
         assert server.api("POST", "/verify", document)["passed"], document
     server.api("POST", "/reset")
     assert server.api("POST", "/verify", {requirement: True})["passed"]
