@@ -288,7 +288,9 @@ def test_a_schema_is_changed_while_a_server_writes(start, inbox):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         pushing = [pool.submit(push) for _ in range(4)]
         try:
-            inbox.execute("DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1;"
+            # First the lock that the server takes first, or each may wait for the other.
+            inbox.execute("SELECT FROM contents FOR UPDATE; DROP INDEX push_status; DROP INDEX push_reason;"
+                          "UPDATE contents SET version = 1;"
                           "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity")
             start(*stores.flags(inbox))
         finally:
