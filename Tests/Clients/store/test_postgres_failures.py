@@ -374,7 +374,7 @@ def test_a_change_without_an_answer_of_the_database(start, inbox):
     """It is made, so to repeat it would make it twice."""
     server = start(*stores.flags(inbox))
     before = server.api("GET", "/clock")["now"]
-    with stores.pausing(inbox, "in the commit", 4):
+    with stores.pausing(inbox, "in the commit", 6):
         answer = server.request("POST", "/api/v1/clock/advance", {"by": "20d"})
     assert answer.status == 503 and "may be made nevertheless" in answer.json["detail"], answer.body
     wait_until(lambda: server.api("GET", "/clock")["now"][:10] > before[:10], "the change is made", 15)
