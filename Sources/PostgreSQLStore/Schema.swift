@@ -57,11 +57,14 @@ enum Schema {
           + "other servers cannot write until it is done"
       )
       // Servers of older versions may continue.
-      let changes = [indexes, identities].dropFirst(version - 1)
       try connection.withPatience(changeTime) {
-        // First what servers lock first, so that none waits for this one with a lock that this one needs.
-        try connection.run("SET LOCAL lock_timeout TO '60s'; SELECT version FROM contents FOR UPDATE")
-        try connection.run("\(changes.joined()) UPDATE contents SET version = \(Self.version)")
+        try connection.run("SET LOCAL lock_timeout TO '60s'")
+        // A server that waits for the row of `contents` has locks of these two tables, so they are changed before that row is
+        // locked.
+        try connection.run(identities)
+        try connection.run("SELECT version FROM contents FOR UPDATE")
+        if version < 2 { try connection.run(indexes) }
+        try connection.run("UPDATE contents SET version = \(Self.version)")
       }
     }
   }

@@ -256,12 +256,17 @@ def test_a_schema_of_a_newer_version(start, inbox, refused):
     refused("newer version", "99")
 
 
+# In this order, or this transaction and a server that runs may wait for each other.
+TO_FIRST_VERSION = (
+    "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity;"
+    "SELECT FROM contents FOR UPDATE; DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1")
+
+
 def test_a_schema_of_an_older_version_is_changed(start, inbox):
     first = start(*stores.flags(inbox))
     push_once(first)
     # What the first server, of the older version, writes still has its place.
-    inbox.execute("DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1;"
-                  "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity")
+    inbox.execute(TO_FIRST_VERSION)
     second = start(*stores.flags(inbox))
     assert inbox.execute("SELECT version FROM contents") == "3"
     assert "changing the tables" in second.log()
@@ -288,10 +293,7 @@ def test_a_schema_is_changed_while_a_server_writes(start, inbox):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         pushing = [pool.submit(push) for _ in range(4)]
         try:
-            # First the lock that the server takes first, or each may wait for the other.
-            inbox.execute("SELECT FROM contents FOR UPDATE; DROP INDEX push_status; DROP INDEX push_reason;"
-                          "UPDATE contents SET version = 1;"
-                          "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity")
+            inbox.execute(TO_FIRST_VERSION)
             start(*stores.flags(inbox))
         finally:
             over.set()
