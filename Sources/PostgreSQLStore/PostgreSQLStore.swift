@@ -51,8 +51,8 @@ package final class PostgreSQLStore: RecordStore {
     var maintainedAt: ContinuousClock.Instant?
     /// Counts that were sent too long ago were removed up to this message.
     var forgottenCounts = 0
-    /// Removed records up to this `seq` have no rows any more.
-    var removedThrough = 0
+    /// Records up to this `seq`, which are hidden because the inbox was emptied, have no rows any more.
+    var rowsRemovedThrough = 0
     /// When the removal of rows to which no record refers was last complete.
     var tidiedAt: ContinuousClock.Instant?
     /// Whether other servers use the schema.
@@ -200,7 +200,7 @@ package final class PostgreSQLStore: RecordStore {
         former.connection = connection
         // Messages may have been removed, and a database may have been restored.
         former.hasGap = true
-        (former.forgottenCounts, former.removedThrough) = (0, 0)
+        (former.forgottenCounts, former.rowsRemovedThrough) = (0, 0)
         former.ids = WrittenIDs()
         state = former
       }
@@ -454,18 +454,18 @@ package final class PostgreSQLStore: RecordStore {
     }
     changes.removedThrough = max(
       changes.removedThrough, try removeOldest(batch, connection, after: changes.removedThrough, &contents, &result))
-    guard contents.emptiedThrough > state.removedThrough else { return }
+    guard contents.emptiedThrough > state.rowsRemovedThrough else { return }
     let hidden = try connection.query(
       """
       WITH removed AS (DELETE FROM push WHERE seq IN (SELECT seq FROM push WHERE seq > $1 AND seq <= $2 ORDER BY seq \
       LIMIT \(StoreBatch.removalLimit)) RETURNING seq) SELECT count(*), max(seq) FROM removed
-      """, [String(state.removedThrough), String(contents.emptiedThrough)])
+      """, [String(state.rowsRemovedThrough), String(contents.emptiedThrough)])
     // Rows that are removed stay in the index for a time, so the next search begins after them.
     if hidden.number(0, 0) ?? 0 >= Int64(StoreBatch.removalLimit) {
-      state.removedThrough = Int(hidden.number(0, 1) ?? 0)
+      state.rowsRemovedThrough = Int(hidden.number(0, 1) ?? 0)
       result.isIncomplete = true
     } else {
-      state.removedThrough = contents.emptiedThrough
+      state.rowsRemovedThrough = contents.emptiedThrough
     }
   }
 
@@ -489,11 +489,11 @@ package final class PostgreSQLStore: RecordStore {
     {
       row += 1
     }
-    if let (lastSeq, now) = excess.unresolved {
+    if let (lastSeq, latestTime) = excess.unresolved {
       let next = try connection.query(
         // By their index: those that are not ahead may be at the end.
         "SELECT received_at FROM push WHERE seq > $1 AND received_at <= $2 ORDER BY received_at LIMIT 1",
-        [String(lastSeq), String(now)])
+        [String(lastSeq), String(latestTime)])
       if next.count > 0 { excess.resolve(nextReceivedAt: next.number(0, 0) ?? 0) }
     }
     let removed = excess.removed

@@ -198,7 +198,7 @@ struct Removal {
     while let row = try rows.next(),
       excess.examine(seq: row[0], receivedAt: row[1], size: (row[2] as Int? ?? 0) + PushRecord.storedColumnsSize)
     {}
-    if let (lastSeq, now) = excess.unresolved, let time = try firstTime(notAfter: now, behind: lastSeq) {
+    if let (lastSeq, latestTime) = excess.unresolved, let time = try firstTime(notAfter: latestTime, behind: lastSeq) {
       excess.resolve(nextReceivedAt: time)
     }
     if excess.removed.count > 0 { try remove(after: contents.emptiedThrough, through: excess.removed.lastSeq) }

@@ -246,7 +246,7 @@ package struct ExcessRecords {
 
   /// The records that arrived while the clock was ahead, if so many were examined that one is to be looked for behind them that
   /// did not: the `seq` of the newest of them, and the end of the kept times.
-  package var unresolved: (lastSeq: Int, now: ServerTime)? {
+  package var unresolved: (lastSeq: Int, latestTime: ServerTime)? {
     guard removed.count == 0, examined.count >= StoreBatch.removalLimit, let keptTimes else { return nil }
     return (examined.lastSeq, keptTimes.upperBound)
   }
