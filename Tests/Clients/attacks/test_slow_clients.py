@@ -2,6 +2,7 @@
 at the same time, because each takes half a minute to be detected.
 """
 
+import re
 import secrets
 import socket
 import ssl
@@ -32,7 +33,7 @@ class Slow(threading.Thread):
     def __init__(self, act, server, device):
         super().__init__(daemon=True)
         self.act, self.server, self.device = act, server, device
-        self.peer = self.seen = self.error = None
+        self.peer = self.peers = self.seen = self.error = None
         self.began = time.monotonic()
         self.took = None
 
@@ -64,7 +65,7 @@ def says_nothing(slow):
     sockets = [
         socket.create_connection(("127.0.0.1", slow.server.port), source_address=(HALF_OPEN_HOST, 0))
         for _ in range(HALF_OPEN)]
-    slow.peer = name_of(sockets[0])
+    slow.peers = [name_of(sock) for sock in sockets]
     ends = []
     for sock in sockets:
         sock.settimeout(TIMEOUT)
@@ -200,7 +201,11 @@ def after(siege):
         if attacker.error:
             raise attacker.error
         assert attacker.took < TIMEOUT
-        return attacker, client_log(server, attacker.peer, count)
+        if attacker.peers is None:
+            return attacker, client_log(server, attacker.peer, count)
+        # The limit of the log leaves out most of them; which ones depends on the order in which they are closed.
+        lines = server.logged(f"{HALF_OPEN_HOST}:", "no TLS handshake within 10 s")
+        return attacker, [line for line in lines if any(re.search(rf"\b{re.escape(peer)}\b", line) for peer in attacker.peers)]
 
     return of
 
@@ -208,7 +213,7 @@ def after(siege):
 def test_half_open_sockets_are_closed(after):
     slow, lines = after(says_nothing)
     assert slow.seen == [b""] * HALF_OPEN
-    assert len(lines) == 1 and "no TLS handshake within 10 s" in lines[0]
+    assert 0 < len(lines) <= 100
 
 
 def test_a_slow_handshake_is_cut_off(after):
