@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import ROOT, browser as browsers, drivers, hosts, postgres as databases, serial, stores
+from support import ROOT, browser as browsers, drivers, hosts, postgres as databases, selection, serial, stores
 from support.server import Server, clean_environment, run, stop_cleanly
 from support.way import Way
 
@@ -35,10 +35,12 @@ def pytest_addoption(parser):
     parser.addoption("--binary", default=".build/release/apns-mock", help="the apns-mock program to test")
     parser.addoption("--store", default="memory", choices=list(STORES),
                      help="where servers keep the inbox, unless a test chooses")
+    selection.add_options(parser)
 
 
 def pytest_configure(config):
     serial.prepare(config)
+    selection.prepare(config)
     if chosen := STORES[config.getoption("--store")]:
         Server.default_store = staticmethod(chosen)
     config.add_cleanup(databases.close_all)
@@ -58,14 +60,15 @@ def pytest_xdist_make_scheduler(config, log):
     return Scheduler(config, log)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Moves the tests marked `serial` to the end, and those that take long to the front, so that no worker waits for
-    them: the files that one worker runs, then the tests with a longer timeout.
+    them: the files that one worker runs, then the others, the longest first.
     """
+    selection.deselect(config, items)
+
     def position(item):
-        timeout = item.get_closest_marker("timeout")
         return (item.get_closest_marker("serial") is not None, ONE_WORKER.search(item.nodeid) is None,
-                -timeout.args[0] if timeout else 0)
+                -selection.duration(item.nodeid))
 
     items.sort(key=position)
 

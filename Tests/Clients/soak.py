@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=ROOT / ".build/release/apns-mock", help="the program (default: the release build)")
+    parser.add_argument("--binary", default=ROOT / ".build/release/apns-mock", help="the program (default: that of make build)")
     parser.add_argument("--minutes", type=float, default=10, help="how long (default 10)")
     parser.add_argument("--rate", type=int, default=80, help="pushes a second, about (default 80)")
     parser.add_argument("--seed", type=int, help="of faults and traffic (default: drawn, and printed)")

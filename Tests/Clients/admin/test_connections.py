@@ -14,6 +14,7 @@ from hyperframe.frame import GoAwayFrame, SettingsFrame
 from support.faults import (  # noqa: F401 (fixtures)
     EVERY_STREAM, Provider, closed, ending, faults, is_silent, line, mock, new_device, pushed, timeline, widened,
 )
+from support.selection import ALL
 from support.server import wait_until
 from support.wire import TIMEOUT, Closed, client_context, connect, push_headers, read_until_closed, tls_socket
 
@@ -238,7 +239,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
         """Returns the devices whose pushes were answered with 200, and the number of GOAWAYs; fails if a push was
         lost.
         """
-        waiting, served, hits = [new_device() for _ in range(400)], [], 0
+        waiting, served, hits = [new_device() for _ in range(400 if ALL else 100)], [], 0
         while waiting:
             try:
                 provider = Provider(mock)

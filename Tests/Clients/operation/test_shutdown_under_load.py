@@ -117,7 +117,7 @@ def assert_nothing_is_lost(loaders, path, pushes=PUSHES):
     assert len(sent) >= pushes and not wrong, f"{len(wrong)} of {len(sent)} acknowledged pushes are not there once"
 
 
-@pytest.mark.parametrize("pushes", [1, PUSHES, 3_000])
+@pytest.mark.parametrize("pushes", [1, PUSHES, pytest.param(3_000, marks=pytest.mark.long)])
 def test_no_acknowledged_push_is_lost_by_a_signal_under_load(binary, certs, tmp_path, pushes):
     export = tmp_path / "inbox.ndjson"
     server = Server(binary, certs, "--export-on-exit", export)

@@ -7,6 +7,7 @@ from support.soak import Soak
 SECONDS = 20
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_short_soak(binary, certs):
     soak = Soak(binary, certs, seconds=SECONDS)

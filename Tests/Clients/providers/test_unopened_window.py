@@ -123,6 +123,7 @@ def test_blocked_responses_do_not_accumulate(server, device):
     assert growth < GROWTH, f"{growth / MEBIBYTE:.1f} MiB for {ROUNDS} connections"
 
 
+@pytest.mark.long
 def test_aioapns_gets_three_thousand_rejections(server, device):
     """It stops reading a connection whose window is used up, closes it, and sends the rest on another."""
     described = {

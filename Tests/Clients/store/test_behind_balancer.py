@@ -1,14 +1,13 @@
 """Two servers behind a TCP load balancer, with one inbox: a client that does not know which server has its connection finds
 each push on both as soon as it was answered.
 
-`APNS_MOCK_LONG_TESTS=1` looks for every push, not for a tenth of them.
+`APNS_MOCK_ALL_TESTS=1` looks for every push, not for a tenth of them.
 """
 
 import concurrent.futures
 import contextlib
 import http.client
 import json
-import os
 import secrets
 import threading
 import time
@@ -18,18 +17,17 @@ import pytest
 
 from support import stores
 from support.balancer import balancer, documented_balancer, proxy_to
+from support.selection import ALL
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import Closed, connect, push_headers
 
-LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
-
-pytestmark = pytest.mark.timeout(900 if LONG else 240)  # for slow machines; normally each takes seconds
+pytestmark = pytest.mark.timeout(900 if ALL else 240)  # for slow machines; normally each takes seconds
 
 CONNECTIONS = 8
 BATCHES, STREAMS = 25, 50  # for each connection
-CHECKED = STREAMS if LONG else 5  # pushes of each batch that are looked for on both servers
+CHECKED = STREAMS if ALL else 5  # pushes of each batch that are looked for on both servers
 TOTAL = CONNECTIONS * BATCHES * STREAMS
-SECONDS = 600 if LONG else 120
+SECONDS = 600 if ALL else 120
 
 
 @pytest.fixture

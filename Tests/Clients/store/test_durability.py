@@ -1,11 +1,10 @@
 """Which pushes are in the store after a kill, SIGTERM, or an answer: `--durable answer` loses no acknowledged push, and
 `--durable soon` none if the server can end.
 
-`APNS_MOCK_LONG_TESTS=1` repeats the kills more often.
+`APNS_MOCK_ALL_TESTS=1` repeats the kills more often.
 """
 
 import contextlib
-import os
 import secrets
 import shutil
 import signal
@@ -20,13 +19,13 @@ from support import stores
 from support.durability import DELAYED, Provider, acknowledged_under_load, assert_each_is_there_once
 from support.failing_stores import FullDisk, FullPostgres
 from support.postgres import PostgresInbox
+from support.selection import ALL
 from support.server import Server, wait_until
 from support.wire import Closed, connect, push_headers
 
 pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
-LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
-SERIES = 10 if LONG else 2  # of kills with the same inbox
+SERIES = 10 if ALL else 2  # of kills with the same inbox
 KILLS = 5
 
 

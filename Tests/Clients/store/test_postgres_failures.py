@@ -1,13 +1,12 @@
 """PostgreSQL that fails while servers run, and servers that are killed while they share an inbox: no acknowledged push is
 missing afterwards, and none is there twice.
 
-`APNS_MOCK_LONG_TESTS=1` repeats the kills more often. What is the same for every store is in test_store_failure.py.
+`APNS_MOCK_ALL_TESTS=1` repeats the kills more often. What is the same for every store is in test_store_failure.py.
 """
 
 import contextlib
 import http.client
 import json
-import os
 import secrets
 import shutil
 import subprocess
@@ -26,15 +25,15 @@ from support.failing_stores import (
     recover_with_pushes,
 )
 from support.postgres import ADMINISTRATOR, OWNER, environment, program
+from support.selection import ALL
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import connect, push_headers
 
-LONG = os.environ.get("APNS_MOCK_LONG_TESTS") == "1"
-ROUNDS = 50 if LONG else 2
+ROUNDS = 50 if ALL else 2
 
 GIVING_UP = 8  # seconds after which a server has given up a connection; it does after six
 
-pytestmark = pytest.mark.timeout(1_800 if LONG else 180)  # for slow machines; normally each takes seconds
+pytestmark = pytest.mark.timeout(1_800 if ALL else 180)  # for slow machines; normally each takes seconds
 
 
 def outage(kind):
