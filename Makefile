@@ -1,4 +1,4 @@
-# The main targets: `make run` starts the server, `make test` runs all tests.
+# `make run` starts the server, `make test` runs every test once; `make` alone lists the targets.
 # `make run ARGS="--apns 0.0.0.0:2197 --rules strict"` passes flags to `apns-mock serve`.
 
 SWIFT ?= swift
@@ -16,39 +16,41 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
-# The program that the tests of clients run; set it to test one that is already built, such as that of `make dist`.
+# The program that the client tests run; set it to test one that is already built, such as that of `make dist`.
 PROGRAM ?=
 program = $(or $(PROGRAM),.build/release/apns-mock)
-built = $(if $(PROGRAM),,build)
+# Set to make targets of tests without a build: `make test` has built before.
+BUILT ?= $(PROGRAM)
+built = $(if $(BUILT),,build)
+built_tests = $(if $(BUILT),,build-tests)
 clients = .build/clients
 # Most client tests wait rather than compute, so more of them run at once than there are cores. `-n0` in PYTEST_ARGS runs
 # them one after the other.
 workers := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
-# Warnings are errors here but not in Package.swift, so that a newer compiler's new warning does not break `make run`.
-# SwiftPM suppresses the warnings of dependencies.
-strict = -Xswiftc -warnings-as-errors
-
-# One test at a time: Foundation's Process, which tests use to start openssl, has crashed in `run` when several threads
-# started programs concurrently.
-in_turn = --disable-xctest --no-parallel
+flags = $$(.ci/build-flags)
 
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients test-store test-stores test-libraries examples soak screenshots asan tsan asan-clients tsan-clients fuzz bench \
-  bench-chart lint format clean dist test-dist lint-distribution install uninstall
+.PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-libraries examples \
+  example-swift soak screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist lint-distribution \
+  install uninstall
 
 help:
+	@echo 'Before a commit (times on two cores):'
+	@echo '  make test-quick     after each change: Swift tests, client tests under 100 ms; 2 min if the tree is built'
+	@echo '  make test           before a commit: every promise once; 15 min from a clean clone'
+	@echo '  make test-all       nightly: every store, long tests, sanitizers, fuzzers, packages; hours'
+	@echo
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
-	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
-	@echo 'make test-swift     only the Swift tests'
+	@echo 'make build          the program, not optimized: $(program)'
+	@echo 'make test-swift     only the Swift tests (TEST_ARGS="--filter WaitingTests")'
 	@echo 'make test-clients   only the client tests (PYTEST_ARGS="-k curl" selects)'
-	@echo 'make test-store     the client tests of the inbox with SQLite and with PostgreSQL; make test-stores runs all of them'
+	@echo 'make test-store     a third of the client tests of the inbox on each database; make test-stores runs all client tests on both'
 	@echo 'make test-libraries the client libraries in Clients with their own tests'
-	@echo 'make examples       the example providers in Examples with their suites, one for each language'
+	@echo 'make examples       the example providers in Examples with their suites; make example-swift the one in Swift'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
-	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    take the screenshots in Images again'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer (TEST_ARGS="--filter …")'
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
@@ -57,19 +59,47 @@ help:
 	@echo 'make bench-chart    draw what make bench has measured: Images/benchmarks.svg'
 	@echo 'make dist           tarball, Debian package, wheel, npm package, checksums and SBOM: .build/dist (Linux)'
 	@echo 'make test-dist      install and run each package (DIST_ARGS="-k wheel" selects)'
-	@echo 'make install        install what make dist built (PREFIX=/usr/local DESTDIR=); also make uninstall'
+	@echo 'make install        install what is built (PREFIX=/usr/local DESTDIR=; RELEASE=1 builds as make dist does); also make uninstall'
 	@echo 'make lint-distribution  check workflows, action, Dockerfile, compose file and shell scripts'
 	@echo 'make format, lint   swift format over all sources'
 	@echo 'make clean          remove .build'
 
-run: build
+# The ports are checked before the build.
+run:
+	@.ci/preflight run $(ARGS)
+	@.ci/build
 	@exec $(program) serve $(ARGS)
 
 build:
-	@.ci/packages build
-	flags=$$(.ci/release-flags) && $(SWIFT) build $$flags --product apns-mock
+	@.ci/build
 
-test: lint test-swift test-libraries examples test-store test-clients
+# A warning is an error here but not in `make run`, so that a newer compiler's new warning does not break that.
+build-tests:
+	@.ci/build --tests --strict
+
+# The program of the packages, for benchmarks.
+build-optimized:
+	@.ci/preflight build
+	@.ci/packages build
+	Distribution/build-program system $(optimized)
+
+test:
+	@.ci/preflight build
+	@.ci/packages test
+	@BUILT=1 .ci/timed lint build-tests test-swift test-libraries examples test-clients test-store
+
+test-quick: build-tests $(clients)/ready
+	@BUILT=1 $(MAKE) --no-print-directory test-swift
+	$(pytest) --binary $(program) --quick --quiet $(PYTEST_ARGS)
+
+# Hours. Also what only repeats a promise at a larger scale, which APNS_MOCK_ALL_TESTS selects.
+test-all: export APNS_MOCK_ALL_TESTS = 1
+test-all:
+	@.ci/preflight build
+	@.ci/packages test
+	@.ci/timed lint lint-distribution build-tests
+	@BUILT=1 .ci/timed test-swift test-libraries examples example-swift test-clients test-stores asan tsan asan-clients tsan-clients fuzz dist \
+	  test-dist test-image soak
 
 lint:
 	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
@@ -78,38 +108,42 @@ format:
 	$(SWIFT) format --in-place --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
 
 # Prints the failed tests last, so that they are not lost among thousands of lines.
-test-swift:
-	@.ci/packages build
-	$(SWIFT) build --build-tests $(strict)
-	@{ $(SWIFT) test $(in_turn) $(strict) && echo passed; } 2>&1 | tee .build/test.log; \
-	  tail -n 1 .build/test.log | grep -qx passed || { printf '\nFailed:\n'; grep -a '✘' .build/test.log; exit 1; }
+test-swift: $(built_tests)
+	@{ $(SWIFT) test --skip-build $(flags) $(TEST_ARGS) && echo passed; } >.build/test.log 2>&1; \
+	  if tail -n 1 .build/test.log | grep -qx passed; then grep -a 'Test run with' .build/test.log; \
+	  else tail -n 40 .build/test.log; printf '\nFailed; all of the output is in .build/test.log:\n'; grep -a '✘' .build/test.log; exit 1; fi
 
 test-clients: $(built) $(clients)/ready
 	$(pytest) --binary $(program) $(PYTEST_ARGS)
 
-# The client tests of the inbox with an SQLite file and with PostgreSQL; nearly nothing of the inbox is in memory.
+# The client tests of the inbox with an SQLite file and with PostgreSQL, of which nearly nothing is in memory: for each, another
+# third of what runs in memory.
 test-store: $(built) $(clients)/ready
-	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store sqlite --binary $(program)
-	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store postgres --binary $(program)
+	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store sqlite --third 1 --quiet --binary $(program)
+	$(clients)/bin/python -m pytest Tests/Clients/inbox -n $(workers) --store postgres --third 2 --quiet --binary $(program)
 
-# All client tests with both, and the long ones of the stores, which choose a store themselves, once.
+# All client tests with both databases.
 test-stores: $(built) $(clients)/ready
-	APNS_MOCK_LONG_TESTS=1 $(pytest) --store sqlite --binary $(program) $(PYTEST_ARGS)
+	$(pytest) --store sqlite --binary $(program) $(PYTEST_ARGS)
 	$(pytest) --store postgres --binary $(program) $(PYTEST_ARGS)
 
 # The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
 test-libraries: $(built)
 	@.ci/packages test
-	.ci/test-each Clients $(program)
+	.ci/test-each $(program) Clients/*/test
 
+# The example in Swift compiles dependencies of its own for minutes.
 examples: $(built)
 	@.ci/packages test
-	.ci/test-each Examples $(program)
+	.ci/test-each $(program) $(filter-out Examples/swift/test,$(wildcard Examples/*/test))
 
-soak: build $(clients)/ready
+example-swift:
+	.ci/test-each - Examples/swift/test
+
+soak: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
-screenshots: build $(clients)/ready
+screenshots: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)
 
 # A virtual environment, so that nothing is installed into the system's Python.
@@ -129,9 +163,9 @@ $(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns
 # Sanitized builds have separate folders, because their object files are incompatible with other builds.
 asan:
 	@.ci/packages build
-	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/asan
+	$(SWIFT) build --build-tests $(flags) --sanitize=address --scratch-path .build/asan
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
-	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan $(in_turn) $(TEST_ARGS)
+	  $(SWIFT) test --skip-build $(flags) --sanitize=address --scratch-path .build/asan $(TEST_ARGS)
 
 # Reports are written to files and printed last, so that they are not lost among thousands of lines of test output: first
 # in full, then as a summary.
@@ -142,10 +176,10 @@ show_reports = cat $(1).* 2>/dev/null; \
   grep -hsE "WARNING|ERROR|of size| \#[0-3] |SUMMARY" $(1).* | cut -c -160 | head -n 24
 tsan:
 	@.ci/packages build
-	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/tsan
+	$(SWIFT) build --build-tests $(flags) --sanitize=thread --scratch-path .build/tsan
 	@rm -f $(tsan_report)*
 	TSAN_OPTIONS="$(race_options)" \
-	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
+	  $(SWIFT) test --skip-build $(flags) --sanitize=thread --scratch-path .build/tsan $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
 
 # The client tests with a sanitized server. They do not see the server's reports, so any report is a failure here. Tests
 # marked `serial` measure time and memory, which a sanitizer distorts. No leak check: the server ends with its rules still
@@ -154,24 +188,35 @@ sanitizer_asan = address
 sanitizer_tsan = thread
 asan-clients tsan-clients: %-clients: $(clients)/ready
 	@.ci/packages build
-	$(SWIFT) build --product apns-mock --sanitize=$(sanitizer_$*) --scratch-path .build/$*
+	$(SWIFT) build --product apns-mock $(flags) --sanitize=$(sanitizer_$*) --scratch-path .build/$*
 	@rm -f $($*_report)*
 	ASAN_OPTIONS="log_path=$(asan_report) detect_leaks=0" TSAN_OPTIONS="$(race_options)" \
-	  $(pytest) --binary .build/$*/debug/apns-mock -m "not serial" --timeout 300 $(PYTEST_ARGS); status=$$?; \
+	  $(pytest) --binary .build/$*/release/apns-mock -m "not serial" --timeout 300 $(PYTEST_ARGS); status=$$?; \
 	  if ls $($*_report).* >/dev/null 2>&1; then $(call show_reports,$($*_report)); exit 1; fi; exit $$status
 
-# Uses the folder of the AddressSanitizer tests, where the dependencies are already built with the right flags. Our own
-# modules are rebuilt with the coverage instrumentation that libFuzzer needs.
+# For `.ci/run`: the Swift tests whose code runs on several threads, and the client tests that exercise the connection code most.
+tsan-threads:
+	@$(MAKE) --no-print-directory tsan TEST_ARGS="--filter 'EventLogTests|[.]InboxTests/|WaitingTests|VerificationWaitTests|DeviceWaitTests|SlowClientTests|RecordWriterTests'"
+	@$(MAKE) --no-print-directory tsan-clients PYTEST_ARGS="-k 'test_connections.py or test_lifecycle or test_wire_faults or test_tls_faults or test_stream_limits'"
+
+# Our own modules are compiled with the coverage instrumentation that libFuzzer needs.
 fuzz:
 	@.ci/packages build
 	APNS_MOCK_FUZZ=1 $(SWIFT) build --product Fuzz --sanitize=address --scratch-path .build/asan
 	Fuzz/run .build/asan/debug/Fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-bench: build
+# For `.ci/run`: the packages are built at the same time as the fuzzers, because linking leaves a core idle.
+fuzz-and-dist:
+	@$(MAKE) --no-print-directory dist >.build/dist.log 2>&1 & packages=$$!; trap 'kill $$packages' EXIT; \
+	  $(MAKE) --no-print-directory fuzz FUZZ_SECONDS=6; status=$$?; trap - EXIT; \
+	  wait $$packages || { cat .build/dist.log; exit 1; }; tail -n 12 .build/dist.log; exit $$status
+
+optimized = .build/dist-parts/system/apns-mock
+bench: build-optimized
 	@.ci/packages bench
-	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
-	$(PYTHON) Benchmarks/store.py --binary $(program) --runs 3 --records 0
-	@if [ -x .build/clients/bin/python ]; then .build/clients/bin/python Benchmarks/page.py --binary $(program) --json .build/bench-page.json; \
+	$(PYTHON) Benchmarks/bench.py --binary $(optimized) --json .build/bench.json $(BENCH_ARGS)
+	$(PYTHON) Benchmarks/store.py --binary $(optimized) --runs 3 --records 0
+	@if [ -x .build/clients/bin/python ]; then .build/clients/bin/python Benchmarks/page.py --binary $(optimized) --json .build/bench-page.json; \
 	  else echo "page: skipped, run make .build/clients/ready first"; fi
 
 bench-chart: .build/chart/ready

@@ -90,7 +90,7 @@ def measure_once(workload, runs, binary, progress):
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--list", action="store_true", help="list the workloads, measure nothing")
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", choices=[each.name for each in WORKLOADS], help="these workloads alone")
@@ -120,7 +120,7 @@ def check_machine(arguments):
     if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
         sys.exit("bench: this needs Linux and two cores, one for the servers and one for what they have to bear")
     if shutil.which(arguments.binary) is None:
-        sys.exit(f"bench: there is no program {arguments.binary}: build it with make build")
+        sys.exit(f"bench: there is no program {arguments.binary}: build it with make build-optimized")
     # Checked before measuring rather than minutes later.
     if arguments.json and not pathlib.Path(arguments.json).parent.is_dir():
         sys.exit(f"bench: cannot write {arguments.json}: there is no such folder")

@@ -18,7 +18,7 @@ from workloads import Mock
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--devices", type=positive, default=1_000_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="apns-mock-devices-") as folder:

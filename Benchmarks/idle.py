@@ -61,7 +61,7 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--connections", type=int, default=10_000, help="open at once (default 10000)")
     parser.add_argument("--bytes", type=int, default=256, help="size of each connection's one payload (default 256)")
     parser.add_argument("--limit", type=float, help="fail above so many KB a connection, idle or after its push")

@@ -31,7 +31,7 @@ def main():
         if shutil.which(tool) is None:
             sys.exit(f"instructions: {tool} is not installed: apt-get install {package}")
     if shutil.which(arguments.binary) is None:
-        sys.exit(f"instructions: there is no program {arguments.binary}: build it with make build")
+        sys.exit(f"instructions: there is no program {arguments.binary}: build it with make build-optimized")
     print(f"{'':16}{'ours':>10}{'theirs':>10}{'ratio':>8}   instructions per push")
     for workload in (each for each in WORKLOADS if each.name in arguments.only):
         try:
@@ -50,7 +50,7 @@ def parse():
     plain = [each.name for each in WORKLOADS if each.figures == ("cpu_us",) and each.ours.threads == 1
              and each.measure == "duel" and each.push.is_plain]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=plain,
                         default=["token", "403-one", "410", "413"], help="these workloads of bench.py")
     parser.add_argument("--pushes", type=positive, default=2000, help="pushes of the first count; the second has three times as many")

@@ -77,7 +77,7 @@ class Row:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=ROOT / ".build/release/apns-mock")
+    parser.add_argument("--binary", default=ROOT / ".build/dist-parts/system/apns-mock")
     parser.add_argument("--records", type=int, default=100_000, help="recorded pushes (default 100000)")
     parser.add_argument("--load", type=int, default=200, help="pushes per second that arrive (default 200)")
     parser.add_argument("--runs", type=int, default=5, help="runs of each measurement (default 5)")

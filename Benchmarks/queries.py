@@ -29,7 +29,7 @@ PORTIONS = 50
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--pushes", type=positive, default=1_000_000)
     parser.add_argument("--runs", type=positive, default=5)
     arguments = parser.parse_args()

@@ -41,7 +41,7 @@ def parse():
     against_nghttpd = [each.name for each in WORKLOADS if each.figures == ("cpu_us",) and each.measure == "duel"
                        and type(each.theirs).__name__ == "Nghttpd"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=against_nghttpd, default=against_nghttpd,
                         help="these workloads of bench.py (default: all that are compared with nghttpd)")
     parser.add_argument("--runs", type=positive, default=5, help="counted runs of each server (default 5)")

@@ -142,7 +142,7 @@ class StoreServer(MockProcess):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--binary", default=".build/dist-parts/system/apns-mock")
     parser.add_argument("--pushes", type=positive, default=100_000, help="pushes a run (default 100000)")
     parser.add_argument("--runs", type=positive, default=5)
     parser.add_argument("--stores", nargs="+", choices=list(STORES), default=list(STORES))
