@@ -30,6 +30,9 @@ workers := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
 flags = $$(.ci/build-flags)
 
+# Python keeps what pytest has compiled of the tests; otherwise each of its processes would do that again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
@@ -158,6 +161,8 @@ $(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns
 	# The Django applications need an older aioapns.
 	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
 	  --target $(clients)/applications --requirement Tests/Clients/requirements-applications.txt
+	# Compiles the tests once, before several processes need them.
+	@$(clients)/bin/python -m pytest Tests/Clients --collect-only --quiet --quiet >/dev/null || true
 	@touch $@
 
 # Sanitized builds have separate folders, because their object files are incompatible with other builds.

@@ -10,6 +10,7 @@ import pytest
 from support import postgres as databases, stores
 from support.failing_stores import FrozenPostgres, FullDisk, FullPostgres, Lock, StoppedPostgres
 from support.refusals import names_repair, refusal, run_serve
+from support.selection import some
 from support.server import Server
 
 
@@ -41,7 +42,7 @@ def way_to_fail(kind, folder):
         made.close()
 
 
-@pytest.fixture(params=[Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres])
+@pytest.fixture(params=some([Lock, FullDisk, StoppedPostgres, FrozenPostgres, FullPostgres], 2))
 def failure(request, tmp_path):
     with way_to_fail(request.param, tmp_path) as made:
         yield made

@@ -24,7 +24,7 @@ from support.wire import Closed, connect, push_headers
 pytestmark = pytest.mark.timeout(900 if ALL else 240)  # for slow machines; normally each takes seconds
 
 CONNECTIONS = 8
-BATCHES, STREAMS = 25, 50  # for each connection
+BATCHES, STREAMS = 25 if ALL else 4, 50  # for each connection
 CHECKED = STREAMS if ALL else 5  # pushes of each batch that are looked for on both servers
 TOTAL = CONNECTIONS * BATCHES * STREAMS
 SECONDS = 600 if ALL else 120
@@ -127,6 +127,7 @@ def found(server):
     return {record["apns"]["id"] for record in stores.everything(server, fields="apns.id")}
 
 
+@pytest.mark.long
 def test_resets_while_both_are_written_to(balanced):
     """After a reset has been answered, no server shows a push that was answered before it, and none is lost that was sent
     after it.
@@ -162,6 +163,7 @@ def test_resets_while_both_are_written_to(balanced):
     assert all(server.api("GET", "/pushes")["complete"] for server in pair)
 
 
+@pytest.mark.long
 def test_a_clock_move_while_both_are_written_to(balanced):
     """After the clock was moved, both servers judge each push by the new time."""
     pair, port = balanced
@@ -234,6 +236,7 @@ def test_a_client_that_reconnects_continues_on_the_other_server(balanced, device
         assert [record["attempt"] for record in server.pushes(device_token=device)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.long
 def test_a_rolling_restart_loses_no_push(binary, certs, inbox):
     """Each server is stopped and replaced while clients push with `--durable soon`."""
     running = [Server(binary, certs, *stores.flags(inbox, memory_records=8)) for _ in range(2)]

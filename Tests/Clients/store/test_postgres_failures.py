@@ -25,11 +25,11 @@ from support.failing_stores import (
     recover_with_pushes,
 )
 from support.postgres import ADMINISTRATOR, OWNER, environment, program
-from support.selection import ALL
+from support.selection import ALL, some
 from support.server import Server, stop_cleanly, wait_until
 from support.wire import connect, push_headers
 
-ROUNDS = 50 if ALL else 2
+ROUNDS = 50 if ALL else 1
 
 GIVING_UP = 8  # seconds after which a server has given up a connection; it does after six
 
@@ -53,7 +53,7 @@ stopped, killed, frozen = outage(StoppedPostgres), outage(KilledPostgres), outag
 full = outage(FullPostgres)
 
 
-@pytest.fixture(params=["stopped", "frozen"])
+@pytest.fixture(params=some(["stopped", "frozen"], 1))
 def any_outage(request):
     return request.getfixturevalue(request.param)
 
@@ -395,6 +395,7 @@ def test_two_servers_with_another_isolation_level(start, inbox):
         assert " fails" not in server.log()
 
 
+@pytest.mark.long
 @pytest.mark.serial
 def test_memory_stays_flat_while_the_database_is_slower_than_the_load(start, inbox, tmp_path):
     """Answers wait when 10,000 pushes wait to be written."""
@@ -568,7 +569,8 @@ def assert_all_there_once(pair, statuses):
 
 
 @pytest.mark.parametrize(("durable", "outage"), [
-    ("answer", "killed"), ("answer", "stopped"), ("answer", "frozen"), ("soon", "stopped"), ("soon", "frozen"),
+    ("answer", "killed"), ("soon", "stopped"),
+    *(pytest.param(*case, marks=pytest.mark.long) for case in [("answer", "stopped"), ("answer", "frozen"), ("soon", "frozen")]),
 ])
 def test_a_failure_under_load_loses_no_acknowledged_push(request, start, durable, outage):
     """After a kill of the database, as after a power failure, only `answer` promises that."""
@@ -650,7 +652,7 @@ def test_a_kill_of_a_database_whose_disk_is_full(start, full):
     assert_all_there_once([server], statuses)
 
 
-@pytest.mark.parametrize("durable", ["answer", "soon"])
+@pytest.mark.parametrize("durable", ["answer", pytest.param("soon", marks=pytest.mark.long)])
 def test_a_kill_of_a_server_under_load(binary, certs, inbox, durable):
     """The other server continues, and all that was acknowledged with `answer` is there. With `soon` the last pushes of the
     killed server may be lost, but never those of the other one.
