@@ -144,8 +144,7 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine",
-        .product(name: "NIOPosix", package: "swift-nio"),
+        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "PlatformLibc", "TLSEngine",
       ], path: "Tests/Support", swiftSettings: strict),
     .testTarget(name: "NotationTests", dependencies: ["Notation", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "TLSEngineTests", dependencies: ["COpenSSL", "TestSupport", "TLSEngine"], swiftSettings: strict),
@@ -185,9 +184,11 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
     // Uses the product MockAPNS as another package would.
-    .testTarget(name: "PublicAPITests", dependencies: ["MockAPNS"], packageAccess: false, swiftSettings: strict),
     .testTarget(
-      name: "MockAPNSTestingTests", dependencies: ["HTTPMessage", "MockAPNS", "MockAPNSTesting"], swiftSettings: strict),
+      name: "PublicAPITests", dependencies: ["MockAPNS", "TestSupport"], packageAccess: false, swiftSettings: strict),
+    .testTarget(
+      name: "MockAPNSTestingTests", dependencies: ["HTTPMessage", "MockAPNS", "MockAPNSTesting", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [

@@ -56,7 +56,7 @@ import Testing
     try await TestServer.run { server in
       let client = server.client
       async let events = client.get("/api/v1/events")
-      #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
+      try await eventually("the reader is connected") { server.state.events.readerCount == 1 }
       for (body, scopes) in Self.bodies {
         server.recordPush()
         server.state.clock.freeze(at: 0)

@@ -31,10 +31,8 @@ import Testing
   func slowClientsAreDisconnected(beginning: String) async throws {
     try await run { server in
       server.recordPush()
-      // Returns when the server closes; the client itself would wait for twenty seconds.
-      let began = ContinuousClock.now
+      // Fails if the server does not close the connection.
       _ = await server.client.exchange(beginning)
-      #expect(ContinuousClock.now - began < .seconds(15))
       #expect(server.state.inbox.snapshot().count == 1)
     }
   }
@@ -48,10 +46,8 @@ import Testing
   ])
   func tricklingClientsAreDisconnected(beginning: String, more: String) async throws {
     try await run { server in
-      let began = ContinuousClock.now
       let sent = await server.client.dribble(beginning, more, every: .milliseconds(50), atMost: 400)
       #expect(sent < 400)
-      #expect(ContinuousClock.now - began < .seconds(15))
       #expect(await server.client.get("/livez").status == 200)
     }
   }
@@ -69,14 +65,13 @@ import Testing
   func waitsEndWithTheirClients(request: String) async throws {
     try await TestServer.run { server in
       let client = server.client.open(request)
-      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
+      try await eventually("the server waits for pushes") { server.state.inbox.listenerCount == 1 }
       client.close()
-      #expect(
-        await TestServer.eventually {
-          // The event log keeps listening for a while, for readers that reconnect.
-          server.state.events.readerCount == 0 && (server.state.inbox.waiterCount == 0)
-            && (request.contains("/events") || server.state.inbox.listenerCount == 0)
-        })
+      try await eventually("the wait ends") {
+        // The event log keeps listening for a while, for readers that reconnect.
+        server.state.events.readerCount == 0 && server.state.inbox.waiterCount == 0
+          && (request.contains("/events") || server.state.inbox.listenerCount == 0)
+      }
     }
   }
 
@@ -91,7 +86,7 @@ import Testing
   @Test func headRequestLeavesNoReader() async throws {
     try await TestServer.run { server in
       #expect(await server.client.request("HEAD", "/api/v1/events").status == 200)
-      #expect(await TestServer.eventually { server.state.events.readerCount == 0 })
+      try await eventually("the reader is disconnected") { server.state.events.readerCount == 0 }
     }
   }
 }

@@ -36,18 +36,18 @@ import Testing
     try await TestServer.run { server in
       async let response = server.client.send(
         "POST", Self.path, #"{"expect": [{"match": {"topic": "a"}}], "timeout": "1m"}"#)
-      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
+      try await eventually("the server waits for pushes") { server.state.inbox.listenerCount == 1 }
       server.recordPush(topic: "b")
       server.recordPush(topic: "a")
       #expect(await response.status == 200)
-      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 0 })
+      try await eventually("the wait has ended") { server.state.inbox.listenerCount == 0 }
     }
   }
 
   @Test func stoppingTheServerEndsTheWait() async throws {
     try await TestServer.run { server in
       async let response = server.client.send("POST", Self.path, #"{"expect": [{}], "timeout": "5m"}"#)
-      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
+      try await eventually("the server waits for pushes") { server.state.inbox.listenerCount == 1 }
       await server.admin.stop(gracePeriod: .seconds(10))
       #expect(await response.status == 503)
       #expect(await response.detail.contains("the server stops"))

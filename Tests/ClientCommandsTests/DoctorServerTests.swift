@@ -48,7 +48,7 @@ import Testing
   @Test func certificateOfApple() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try OpenSSLTool.makeCertificate(
+    try await OpenSSLTool.makeCertificate(
       subject: "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", name: "api.sandbox.push.apple.com",
       chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
@@ -64,7 +64,7 @@ import Testing
   @Test func certificateOfAnotherService() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try OpenSSLTool.makeCertificate(
+    try await OpenSSLTool.makeCertificate(
       subject: "/CN=proxy/O=Corporate", name: "localhost", chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
     try await ForeignServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
@@ -100,7 +100,7 @@ import Testing
   /// A CA from an earlier version, which only some clients accept.
   @Test func caRejectedByBoringSSL() async throws {
     let certificate = try ServerCertificate()
-    try OpenSSLTool.run([
+    try await OpenSSLTool.run([
       "req", "-x509", "-new", "-key", certificate.folder.path + "/ca-key.pem", "-out", certificate.authority,
       "-subj", "/O=apns-mock/CN=Foreign CA", "-addext", "keyUsage=critical,keyCertSign",
       "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",

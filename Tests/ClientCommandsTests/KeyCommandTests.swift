@@ -119,7 +119,7 @@ import Testing
   func keyOfAnotherAlgorithm(algorithm: [String]) async throws {
     let folder = try TemporaryFolder()
     let file = folder.path + "/key.p8"
-    try OpenSSLTool.run(["genpkey", "-out", file, "-algorithm"] + algorithm)
+    try await OpenSSLTool.run(["genpkey", "-out", file, "-algorithm"] + algorithm)
     let error = try #require(throws: CommandFailure.self) { try AppleKeyFile.publicKey(at: file) }
     #expect(error.description.contains("not an elliptic curve key on P-256"), "\(error)")
   }
@@ -128,7 +128,7 @@ import Testing
     let folder = try TemporaryFolder()
     let key = try ES256PrivateKey()
     let pkcs8 = try folder.file("key.p8", key.pem)
-    try OpenSSLTool.run(["ec", "-in", pkcs8, "-out", folder.path + "/sec1.pem"])
+    try await OpenSSLTool.run(["ec", "-in", pkcs8, "-out", folder.path + "/sec1.pem"])
     _ = try folder.file("public.pem", key.publicKey.pem)
     for name in ["key.p8", "sec1.pem", "public.pem"] {
       #expect(try AppleKeyFile.publicKey(at: "\(folder.path)/\(name)").isSame(as: key.publicKey), "\(name)")

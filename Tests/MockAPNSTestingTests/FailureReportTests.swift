@@ -1,5 +1,6 @@
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @testable import MockAPNSTesting
@@ -113,21 +114,7 @@ private enum TestProgram {
 
   /// Runs `FailingTests` in a new process and returns its output.
   static func runFailingTests() async throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-    process.arguments = ["--testing-library", "swift-testing", "--filter", "FailingTests"]
-    process.environment = ProcessInfo.processInfo.environment.merging([variable: "1"]) { $1 }
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    return try await withCheckedThrowingContinuation { continuation in
-      // On a thread of its own, because reading blocks.
-      Thread.detachNewThread {
-        continuation.resume(
-          with: Result { String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self) })
-        process.waitUntilExit()
-      }
-    }
+    let program = [CommandLine.arguments[0], "--testing-library", "swift-testing", "--filter", "FailingTests"]
+    return try await ChildProgram.run(["env", "\(variable)=1"] + program).output
   }
 }

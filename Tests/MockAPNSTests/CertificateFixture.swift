@@ -44,8 +44,8 @@ struct CertificateFixture {
 
   /// Replaces `ca.pem` by a certificate with the same key and subject and, as in earlier versions, with IP addresses
   /// among its name constraints; appends it to the server's certificate too.
-  func writeOldAuthority() throws {
-    try openssl(
+  func writeOldAuthority() async throws {
+    try await openssl(
       "req", "-x509", "-new", "-key", "ca-key.pem", "-days", "365", "-out", "ca.pem",
       "-subj", "/O=apns-mock/CN=apns-mock CA of build-7.internal", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
       "-addext",
@@ -65,5 +65,7 @@ struct CertificateFixture {
 
   /// Runs `openssl` in the folder and returns its exit status and its combined output.
   @discardableResult
-  func openssl(_ arguments: String...) throws -> OpenSSLTool.Outcome { try OpenSSLTool.run(arguments, in: path) }
+  func openssl(_ arguments: String...) async throws -> ChildProgram.Outcome {
+    try await OpenSSLTool.run(arguments, in: path)
+  }
 }

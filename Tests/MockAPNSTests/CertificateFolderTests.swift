@@ -42,10 +42,10 @@ import Testing
   }
 
   @Test(arguments: [("server.pem", "sslserver"), ("client.pem", "sslclient")])
-  func strictVerificationSucceeds(name: String, purpose: String) throws {
+  func strictVerificationSucceeds(name: String, purpose: String) async throws {
     let fixture = try CertificateFixture()
     try fixture.open(extraNames: ["push.example.com", "203.0.113.9"])
-    let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", name)
+    let outcome = try await fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", name)
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
@@ -71,7 +71,7 @@ import Testing
     #expect(certificate.notBefore < fixture.now)
   }
 
-  @Test func providerCertificateIsForOneApp() throws {
+  @Test func providerCertificateIsForOneApp() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let certificate = PeerCertificate(try fixture.certificate("client.pem"))
@@ -79,7 +79,7 @@ import Testing
     #expect(certificate.topics == ["com.example.app", "com.example.app.voip", "com.example.app.complication"])
     #expect(certificate.development)
     #expect(certificate.production)
-    let shown = try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
+    let shown = try await fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
     #expect(shown.status == 0)
     #expect(shown.output.contains(try fixture.text("client-key.pem")))
     #expect(shown.output.contains(try fixture.certificate("client.pem").pem))

@@ -76,7 +76,7 @@ import Testing
       (["provider.yaml"], ["provider.yaml"]),
       (["ca.pem", "ca-key.pem"], server.union(client).union(["ca.pem", "ca-key.pem"])),
     ] as [([String], Set<String>)])
-  func removedFilesAreRecreated(names: [String], expected: Set<String>) throws {
+  func removedFilesAreRecreated(names: [String], expected: Set<String>) async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let before = try fixture.contents()
@@ -88,34 +88,34 @@ import Testing
     #expect(altered == (names == ["provider.yaml"] ? [] : expected))
     #expect(Set(after.keys) == Set(before.keys))
     for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
-      let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", file)
+      let outcome = try await fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", file)
       #expect(outcome.status == 0, "\(outcome.output)")
     }
   }
 
   @Test(arguments: ["", "no bundle", "0\u{82}"])
-  func damagedBundleIsRecreated(bytes: String) throws {
+  func damagedBundleIsRecreated(bytes: String) async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("client.p12", bytes)
     var notices: [String] = []
     #expect(try altered(fixture) { notices = try fixture.open().notices } == ["client.p12"])
     #expect(notices.count == 1)
-    #expect(try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes").status == 0)
+    #expect(try await fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes").status == 0)
     #expect(try fixture.open().notices.isEmpty)
   }
 
-  @Test func bundleWithAnotherPasswordIsKept() throws {
+  @Test func bundleWithAnotherPasswordIsKept() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
-    let made = try fixture.openssl(
+    let made = try await fixture.openssl(
       "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-out", "client.p12", "-passout", "pass:own"
     )
     #expect(made.status == 0, "\(made.output)")
     #expect(try altered(fixture) { try fixture.open() } == [])
   }
 
-  @Test func newAuthorityIsCreatedOnlyOnRequest() throws {
+  @Test func newAuthorityIsCreatedOnlyOnRequest() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("ca.pem", "damaged")
@@ -124,17 +124,17 @@ import Testing
       #expect(folder.notices.count == 3)
     }
     #expect(renewed == Self.server.union(Self.client).union(["ca.pem", "ca-key.pem"]))
-    let outcome = try fixture.openssl(
+    let outcome = try await fixture.openssl(
       "verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", "push.example.com", "-CAfile", "ca.pem",
       "server.pem")
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
   /// BoringSSL rejects an authority with IP addresses among its name constraints.
-  @Test func anAuthorityWithAddressConstraintsIsReissued() throws {
+  @Test func anAuthorityWithAddressConstraintsIsReissued() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
-    try fixture.writeOldAuthority()
+    try await fixture.writeOldAuthority()
     let old = try fixture.certificate("ca.pem")
     try fixture.write("old-ca.pem", old.pem)
     let leaf = try fixture.certificate("server.pem")
@@ -153,17 +153,17 @@ import Testing
     try fixture.open(extraNames: ["new.made.example", "127.0.0.9"])
     for authority in ["ca.pem", "old-ca.pem"] {
       for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
-        let outcome = try fixture.openssl(
+        let outcome = try await fixture.openssl(
           "verify", "-x509_strict", "-purpose", purpose, "-CAfile", authority, "-untrusted", "server.pem", file)
         #expect(outcome.status == 0, "\(outcome.output)")
       }
     }
   }
 
-  @Test func anAuthorityThatCannotBeReissuedIsReported() throws {
+  @Test func anAuthorityThatCannotBeReissuedIsReported() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
-    try fixture.writeOldAuthority()
+    try await fixture.writeOldAuthority()
     try fixture.delete("ca-key.pem")
     var notices: [String] = []
     #expect(try altered(fixture) { notices = try fixture.open().notices }.isEmpty)
@@ -174,22 +174,22 @@ import Testing
 
   /// Adding an IP address never requires a new authority.
   @Test(arguments: ["8.8.8.8", "2001:db8::1"])
-  func anyAddressIsAdded(address: String) throws {
+  func anyAddressIsAdded(address: String) async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     #expect(try altered(fixture) { try fixture.open(extraNames: [address]) } == Self.server)
-    let outcome = try fixture.openssl(
+    let outcome = try await fixture.openssl(
       "verify", "-x509_strict", "-purpose", "sslserver", "-verify_ip", address, "-CAfile", "ca.pem", "server.pem")
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
   /// Earlier versions wrote the authority's certificate into the provider's files.
-  @Test func otherCertificatesAreRemovedFromTheProvidersFiles() throws {
+  @Test func otherCertificatesAreRemovedFromTheProvidersFiles() async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let leaf = try fixture.text("client.pem")
     try fixture.write("client.pem", leaf + fixture.text("ca.pem"))
-    let made = try fixture.openssl(
+    let made = try await fixture.openssl(
       "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-out", "client.p12", "-passout",
       "pass:mock")
     #expect(made.status == 0, "\(made.output)")
@@ -197,7 +197,7 @@ import Testing
     #expect(try altered(fixture) { notices = try fixture.open().notices } == ["client.pem", "client.p12"])
     #expect(notices.count == 2)
     #expect(try fixture.text("client.pem") == leaf)
-    let shown = try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
+    let shown = try await fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
     #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
     #expect(shown.output.contains(try fixture.text("client-key.pem")))
     #expect(try fixture.open().notices.isEmpty)

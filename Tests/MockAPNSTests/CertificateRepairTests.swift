@@ -13,11 +13,11 @@ import Testing
     let location: String
     let problem: String
     let repair: String
-    let act: @Sendable (CertificateFixture) throws -> Void
+    let act: @Sendable (CertificateFixture) async throws -> Void
 
     init(
       _ description: String, at location: String, _ problem: String, repair: String,
-      _ act: @escaping @Sendable (CertificateFixture) throws -> Void
+      _ act: @escaping @Sendable (CertificateFixture) async throws -> Void
     ) {
       testDescription = description
       self.location = location
@@ -29,11 +29,12 @@ import Testing
 
   private static let authority = "apns-mock certs --new-ca"
 
-  private static func overwrite(_ name: String, _ text: String) -> @Sendable (CertificateFixture) throws -> Void {
+  private static func overwrite(_ name: String, _ text: String) -> @Sendable (CertificateFixture) async throws -> Void {
     { try $0.write(name, text) }
   }
 
-  private static func exchange(_ name: String, by other: String) -> @Sendable (CertificateFixture) throws -> Void {
+  private static func exchange(_ name: String, by other: String) -> @Sendable (CertificateFixture) async throws -> Void
+  {
     { try $0.write(name, $0.text(other)) }
   }
 
@@ -58,12 +59,12 @@ import Testing
       "server certificate is a key", at: "server.pem", "a private key", repair: "remove",
       exchange("server.pem", by: "server-key.pem")),
     Damage("server certificate from elsewhere", at: "server.pem", "was not issued by ca.pem but by", repair: "remove") {
-      try $0.openssl(
+      try await $0.openssl(
         "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=corporate",
         "-keyout", "server-key.pem", "-out", "server.pem")
     },
     Damage("client key is RSA", at: "client-key.pem", "RSA", repair: "remove") {
-      try $0.openssl(
+      try await $0.openssl(
         "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "client-key.pem")
     },
     Damage(
@@ -79,10 +80,10 @@ import Testing
   ]
 
   @Test(arguments: damages)
-  func errorsAreOneLine(damage: Damage) throws {
+  func errorsAreOneLine(damage: Damage) async throws {
     let fixture = try CertificateFixture()
     try fixture.open()
-    try damage.act(fixture)
+    try await damage.act(fixture)
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open() }
     #expect(error.location == "\(fixture.path)/\(damage.location)")
     #expect(error.problem.contains(damage.problem), "\(error)")

@@ -8,7 +8,7 @@ import Testing
 
 /// The command `apns-mock certs client`: provider certificates for one's own bundle ids.
 @Suite struct ClientCertificateTests {
-  @Test func topicsAndEnvironments() throws {
+  @Test func topicsAndEnvironments() async throws {
     let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let made = try folder.makeClientCertificate(
@@ -21,11 +21,11 @@ import Testing
     #expect(!certificate.development)
     #expect(certificate.production)
     #expect(chain[0].matches(try ES256PrivateKey(pem: String(contentsOfFile: made.key, encoding: .utf8))))
-    let outcome = try fixture.openssl(
+    let outcome = try await fixture.openssl(
       "verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", "ca.pem", made.certificate)
     #expect(outcome.status == 0, "\(outcome.output)")
     #expect(chain.count == 1)
-    let shown = try fixture.openssl("pkcs12", "-in", made.p12, "-passin", "pass:mock", "-nodes")
+    let shown = try await fixture.openssl("pkcs12", "-in", made.p12, "-passin", "pass:mock", "-nodes")
     #expect(shown.status == 0)
     #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
     for path in [made.key, made.p12] {
@@ -33,12 +33,12 @@ import Testing
     }
   }
 
-  @Test func expiredCertificateIsOtherwiseValid() throws {
+  @Test func expiredCertificateIsOtherwiseValid() async throws {
     let fixture = try CertificateFixture()
     let made = try fixture.open().makeClientCertificate(topics: ["com.acme.app"], expired: true)
-    let outcome = try fixture.openssl("verify", "-x509_strict", "-CAfile", "ca.pem", made.certificate)
+    let outcome = try await fixture.openssl("verify", "-x509_strict", "-CAfile", "ca.pem", made.certificate)
     #expect(outcome.output.contains("certificate has expired"))
-    let anyTime = try fixture.openssl(
+    let anyTime = try await fixture.openssl(
       "verify", "-x509_strict", "-purpose", "sslclient", "-no_check_time", "-CAfile", "ca.pem", made.certificate)
     #expect(anyTime.status == 0, "\(anyTime.output)")
   }

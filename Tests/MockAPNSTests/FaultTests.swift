@@ -169,7 +169,7 @@ import Testing
       Self.add(test, .hang(for: .seconds(600), endWith: .nothing))
       let push = test.push(token: try test.providerToken())
       let sending = Task { try await test.provider().send([push]) }
-      while test.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      try await eventually("the push is recorded") { test.state.inbox.record(seq: 1) != nil }
       let held = try #require(test.state.inbox.record(seq: 1))
       #expect(held.outcome == .pending)
       #expect(held.finishedAt == nil)
@@ -187,9 +187,9 @@ import Testing
       Self.add(test, .delay(.fixed(.seconds(1))))
       let push = test.push(token: try test.providerToken())
       let sending = Task { try await test.provider().send([push]) }
-      while test.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      try await eventually("the push is recorded") { test.state.inbox.record(seq: 1) != nil }
       let first = Task { await test.server.stop() }
-      while test.state.phase != .stopping { try await Task.sleep(for: .milliseconds(2)) }
+      try await eventually("the server is stopping") { test.state.phase == .stopping }
       await test.server.stop()
       #expect(test.state.connections.openCount == 0)
       await first.value

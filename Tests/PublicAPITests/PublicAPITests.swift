@@ -1,5 +1,6 @@
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct PublicAPITests {
@@ -122,20 +123,12 @@ import Testing
 
   /// Sends an alert with curl and the provider certificate, and returns the status of the response.
   private func send(to settings: ClientSettings) async throws -> Int? {
-    let curl = Process()
-    curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    curl.arguments = [
+    let curl = try await ChildProgram.run([
       "curl", "--silent", "--http2", "--output", "/dev/null", "--write-out", "%{http_code}",
       "--cacert", settings.caPath, "--cert", settings.certificatePath, "--key", settings.certificateKeyPath,
       "--header", "apns-topic: \(settings.topic)", "--header", "apns-push-type: alert",
       "--data", #"{"aps":{"alert":"Hello"}}"#, "\(settings.url)/3/device/\(Self.device)",
-    ]
-    let output = Pipe()
-    curl.standardOutput = output
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-      curl.terminationHandler = { _ in continuation.resume() }
-      do { try curl.run() } catch { continuation.resume(throwing: error) }
-    }
-    return Int(String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+    ])
+    return Int(curl.output)
   }
 }

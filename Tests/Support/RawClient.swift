@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// An HTTP/1.1 client on a plain socket, so that tests can send what no library would.
 package struct RawClient: Sendable {
@@ -60,15 +61,12 @@ package struct RawClient: Sendable {
   ///
   /// - Parameter closesAfterwards: Whether to close the sending side after `text`.
   package func exchange(_ text: String, closesAfterwards: Bool = false) async -> Response {
-    await withCheckedContinuation { continuation in
-      // On a thread of its own, because the pools have few threads and the server's handlers need them.
-      Thread.detachNewThread {
-        continuation.resume(returning: Self.parse(self.blockingExchange(text, closesAfterwards)))
-      }
-    }
+    let bytes = await onOwnThread { blockingExchange(text, closesAfterwards) }
+    if bytes == nil { Issue.record("The server has not closed the connection within two minutes.") }
+    return Self.parse(bytes ?? [])
   }
 
-  private func blockingExchange(_ text: String, _ closesAfterwards: Bool) -> [UInt8] {
+  private func blockingExchange(_ text: String, _ closesAfterwards: Bool) -> [UInt8]? {
     let connection = open(text)
     defer { connection.close() }
     if closesAfterwards { connection.closeOutput() }

@@ -8,7 +8,7 @@
   private let streamSocket = SOCK_STREAM
 #endif
 
-/// A TCP connection to this machine; its calls block for at most twenty seconds.
+/// A TCP connection to this machine; its calls block for at most two minutes.
 package struct RawConnection: Sendable {
   /// The socket; negative if the connection failed.
   private let descriptor: Int32
@@ -16,7 +16,7 @@ package struct RawConnection: Sendable {
   package init(port: Int) {
     signal(SIGPIPE, SIG_IGN)
     let descriptor = socket(AF_INET, streamSocket, 0)
-    var timeout = timeval(tv_sec: 20, tv_usec: 0)
+    var timeout = timeval(tv_sec: 120, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -46,12 +46,13 @@ package struct RawConnection: Sendable {
     return true
   }
 
-  /// Returns the bytes that arrive until the server closes.
-  package func readToEnd() -> [UInt8] {
+  /// Returns the bytes that arrive until the server closes; nil if nothing arrives for two minutes.
+  package func readToEnd() -> [UInt8]? {
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = recv(descriptor, &buffer, buffer.count, 0)
+      if count < 0 && errno == EAGAIN { return nil }
       guard count > 0 else { return received }
       received += buffer[..<count]
     }

@@ -53,16 +53,6 @@ package struct TestServer: Sendable {
     try withExtendedLifetime(folder) { try result.get() }
   }
 
-  /// Waits until a condition holds; returns false if it does not within ten seconds.
-  package static func eventually(_ condition: () async -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .seconds(10)
-    while ContinuousClock.now < end {
-      if await condition() { return true }
-      try? await Task.sleep(for: .milliseconds(10))
-    }
-    return await condition()
-  }
-
   // MARK: - Pushes over TLS
 
   /// Returns a client that trusts the server, with the server's own client certificate on request.

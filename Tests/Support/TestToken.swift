@@ -35,20 +35,22 @@ package struct TestToken {
   package var authorization: String { "bearer " + text }
 
   package func encode(_ bytes: [UInt8]) -> String {
-    let alphabet = Array(
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-        + (isStandardAlphabet ? "+/" : "-_"))
-    var text = ""
+    let alphabet = isStandardAlphabet ? Self.standardAlphabet : Self.urlAlphabet
+    var text: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: 3) {
       let group = bytes[start..<min(start + 3, bytes.count)]
       let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
       for index in 0...group.count {
         text.append(alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)])
       }
-      if isPadded { text += String(repeating: "=", count: 3 - group.count) }
+      if isPadded { text += [UInt8](repeating: UInt8(ascii: "="), count: 3 - group.count) }
     }
-    return text
+    return String(decoding: text, as: UTF8.self)
   }
+
+  private static let lettersAndDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+  private static let standardAlphabet = Array((lettersAndDigits + "+/").utf8)
+  private static let urlAlphabet = Array((lettersAndDigits + "-_").utf8)
 }
 
 /// Signatures without cryptography: the last byte says whether the signature is valid. TLSEngineTests covers real

@@ -150,9 +150,9 @@ import Testing
   }
 
   /// If the connection's own context has a certificate of another key type, that certificate must not be used.
-  @Test func rsaCertificateIsReplaced() throws {
+  @Test func rsaCertificateIsReplaced() async throws {
     let fixture = try TLSFixture()
-    try fixture.tool.run(
+    try await fixture.tool.run(
       "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "rsa-key.pem", "-out", "rsa.pem", "-days", "3",
       "-subj", "/CN=rsa.test")
     let context = try TLSContext(

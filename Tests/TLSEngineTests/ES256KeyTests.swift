@@ -17,11 +17,11 @@ import Testing
     #expect(try !ES256PrivateKey().publicKey.isSame(as: key.publicKey))
   }
 
-  @Test func keysMadeByOpenSSLLoad() throws {
+  @Test func keysMadeByOpenSSLLoad() async throws {
     let tool = try OpenSSLTool()
-    try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key.p8")
-    try tool.run("ec", "-in", "key.p8", "-out", "sec1.pem")
-    try tool.run("pkey", "-in", "key.p8", "-pubout", "-out", "public.pem")
+    try await tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key.p8")
+    try await tool.run("ec", "-in", "key.p8", "-out", "sec1.pem")
+    try await tool.run("pkey", "-in", "key.p8", "-pubout", "-out", "public.pem")
     let publicKey = try ES256PublicKey(pem: tool.text("public.pem"))
     #expect(try ES256PrivateKey(pem: tool.text("key.p8")).publicKey.isSame(as: publicKey))
     #expect(try tool.text("sec1.pem").contains("BEGIN EC PRIVATE KEY"))
@@ -31,28 +31,28 @@ import Testing
     #expect(try ES256PrivateKey(pem: untidy).publicKey.isSame(as: publicKey))
   }
 
-  @Test func otherAlgorithmsAreReported() throws {
+  @Test func otherAlgorithmsAreReported() async throws {
     let tool = try OpenSSLTool()
-    try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384", "-out", "p384.pem")
-    try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1", "-out", "k256.pem")
-    try tool.run("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "rsa.pem")
-    try tool.run("genpkey", "-algorithm", "ED25519", "-out", "ed.pem")
+    try await tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384", "-out", "p384.pem")
+    try await tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1", "-out", "k256.pem")
+    try await tool.run("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "rsa.pem")
+    try await tool.run("genpkey", "-algorithm", "ED25519", "-out", "ed.pem")
     for (file, words) in [
       ("p384.pem", "EC with 384 bits"), ("k256.pem", "secp256k1"), ("rsa.pem", "RSA"), ("ed.pem", "ED25519"),
     ] {
       let error = #expect(throws: TLSError.self) { try ES256PrivateKey(pem: tool.text(file)) }
       #expect(error?.description.contains(words) == true, "\(file): \(error?.description ?? "")")
-      try tool.run("pkey", "-in", file, "-pubout", "-out", "public-\(file)")
+      try await tool.run("pkey", "-in", file, "-pubout", "-out", "public-\(file)")
       #expect(throws: TLSError.self) { try ES256PublicKey(pem: tool.text("public-\(file)")) }
     }
   }
 
   /// An encrypted key must be rejected without OpenSSL asking for the pass phrase on the terminal.
-  @Test func anEncryptedKeyIsRefused() throws {
+  @Test func anEncryptedKeyIsRefused() async throws {
     let tool = try OpenSSLTool()
     try tool.write("key.p8", try ES256PrivateKey().pem)
-    try tool.run("pkcs8", "-topk8", "-in", "key.p8", "-passout", "pass:x", "-out", "pkcs8.pem")
-    try tool.run("ec", "-in", "key.p8", "-aes128", "-passout", "pass:x", "-out", "sec1.pem")
+    try await tool.run("pkcs8", "-topk8", "-in", "key.p8", "-passout", "pass:x", "-out", "pkcs8.pem")
+    try await tool.run("ec", "-in", "key.p8", "-aes128", "-passout", "pass:x", "-out", "sec1.pem")
     let error = #expect(throws: TLSError.self) { try ES256PrivateKey(pem: tool.text("pkcs8.pem")) }
     #expect(error?.description.contains("an encrypted private key") == true)
     let other = #expect(throws: TLSError.self) { try ES256PrivateKey(pem: tool.text("sec1.pem")) }

@@ -50,18 +50,18 @@ import Testing
     #expect(withZero == 3)
   }
 
-  @Test func signatureMadeByOpenSSLIsValidAsDER() throws {
+  @Test func signatureMadeByOpenSSLIsValidAsDER() async throws {
     let tool = try OpenSSLTool()
     let key = try ES256PrivateKey()
     try tool.write("key.p8", try key.pem)
     try tool.write("message", message)
-    try tool.run("dgst", "-sha256", "-sign", "key.p8", "-out", "signature", "message")
+    try await tool.run("dgst", "-sha256", "-sign", "key.p8", "-out", "signature", "message")
     let der = try tool.bytes("signature")
     #expect(isValid(der, message, key.publicKey))
     #expect(!isValid(der + [0], message, key.publicKey))
     #expect(!isValid(Array(der.dropLast()), message, key.publicKey))
 
-    try tool.run("dgst", "-sha512", "-sign", "key.p8", "-out", "signature512", "message")
+    try await tool.run("dgst", "-sha512", "-sign", "key.p8", "-out", "signature512", "message")
     let der512 = try tool.bytes("signature512")
     #expect(isValid(der512, message, key.publicKey, .sha512))
     #expect(!isValid(der512, message, key.publicKey, .sha256))
@@ -72,14 +72,14 @@ import Testing
     #expect(!isValid(raw[..<32] + zeros + raw[32...] + zeros, message, key.publicKey, .sha512))
   }
 
-  @Test func openSSLAcceptsOurSignature() throws {
+  @Test func openSSLAcceptsOurSignature() async throws {
     let tool = try OpenSSLTool()
     let key = try ES256PrivateKey()
     try tool.write("public.pem", try key.publicKey.pem)
     try tool.write("message", message)
     let der = try key.sign(message).withUnsafeBytes { ECDSASignature.der(fromRaw: $0) }
     try tool.write("signature", try #require(der))
-    let outcome = try tool.run("dgst", "-sha256", "-verify", "public.pem", "-signature", "signature", "message")
+    let outcome = try await tool.run("dgst", "-sha256", "-verify", "public.pem", "-signature", "signature", "message")
     #expect(outcome.output.contains("Verified OK"))
   }
 

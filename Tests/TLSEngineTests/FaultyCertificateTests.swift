@@ -11,9 +11,9 @@ import Testing
   /// Returns the result of `openssl verify` for the first certificate of an identity.
   private func verify(
     _ identity: ServerIdentity, _ fixture: TLSFixture, authority: String = "ca.pem", _ options: String...
-  ) throws -> OpenSSLTool.Outcome {
+  ) async throws -> ChildProgram.Outcome {
     try fixture.tool.write("leaf.pem", try #require(identity.chain.first).pem)
-    return try fixture.tool.run(
+    return try await fixture.tool.run(
       ["verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", authority] + options + ["leaf.pem"])
   }
 
@@ -38,27 +38,27 @@ import Testing
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
-  @Test func expiredCertificateIsOtherwiseValid() throws {
+  @Test func expiredCertificateIsOtherwiseValid() async throws {
     let fixture = try TLSFixture()
     let identity = try fixture.samples.authority.issueExpiredServer(names: names, now: now)
     #expect(identity.chain.first?.notAfter == now - SampleCertificates.day)
     #expect(identity.chain.first?.names == names)
-    let outcome = try verify(identity, fixture)
+    let outcome = try await verify(identity, fixture)
     #expect(outcome.status != 0)
     #expect(outcome.output.contains("certificate has expired"), "\(outcome.output)")
-    let timeless = try verify(identity, fixture, "-no_check_time", "-verify_hostname", "localhost")
+    let timeless = try await verify(identity, fixture, "-no_check_time", "-verify_hostname", "localhost")
     #expect(timeless.status == 0, "\(timeless.output)")
     #expect(try fault(identity, fixture)?.kind == .expired)
     try expectRefusal(of: identity, fixture, words: "certificate has expired")
   }
 
-  @Test func misnamedCertificateIsOtherwiseValid() throws {
+  @Test func misnamedCertificateIsOtherwiseValid() async throws {
     let fixture = try TLSFixture()
     let identity = try fixture.samples.authority.issueMisnamedServer(names: names, now: now)
     // The sample authority may not issue certificates for `wrong.invalid`.
     #expect(identity.chain.first?.names == [.domain("wrong.localhost")])
-    #expect(try verify(identity, fixture).status == 0)
-    let outcome = try verify(identity, fixture, "-verify_hostname", "localhost")
+    #expect(try await verify(identity, fixture).status == 0)
+    let outcome = try await verify(identity, fixture, "-verify_hostname", "localhost")
     #expect(outcome.output.contains("hostname mismatch"), "\(outcome.output)")
     #expect(try fault(identity, fixture) == nil)
     try expectRefusal(of: identity, fixture, words: "hostname mismatch")
@@ -84,15 +84,15 @@ import Testing
     }
   }
 
-  @Test func untrustedCertificateIsOtherwiseValid() throws {
+  @Test func untrustedCertificateIsOtherwiseValid() async throws {
     let fixture = try TLSFixture()
     let identity = try CertificateAuthority.issueUntrustedServer(names: names, now: now)
     #expect(identity.chain.count == 2)
     #expect(identity.chain.first?.names == names)
-    #expect(try verify(identity, fixture).status != 0)
+    #expect(try await verify(identity, fixture).status != 0)
     // A client that trusts this authority finds no fault.
     try fixture.tool.write("stranger.pem", try #require(identity.chain.last).pem)
-    let trusted = try verify(identity, fixture, authority: "stranger.pem", "-verify_hostname", "localhost")
+    let trusted = try await verify(identity, fixture, authority: "stranger.pem", "-verify_hostname", "localhost")
     #expect(trusted.status == 0, "\(trusted.output)")
     #expect(try fault(identity, fixture)?.kind == .unknownAuthority)
     try expectRefusal(of: identity, fixture, words: "self-signed certificate in certificate chain")

@@ -25,11 +25,11 @@ import Testing
     #expect(chain[1].names.isEmpty)
   }
 
-  @Test func fingerprintMatchesOpenSSL() throws {
+  @Test func fingerprintMatchesOpenSSL() async throws {
     let tool = try OpenSSLTool()
     let samples = try SampleCertificates()
     try samples.write(to: tool)
-    let shown = try tool.run("x509", "-in", "ca.pem", "-noout", "-fingerprint", "-sha256").output
+    let shown = try await tool.run("x509", "-in", "ca.pem", "-noout", "-fingerprint", "-sha256").output
     let digits = shown.split(separator: "=").last.map { $0.filter(\.isHexDigit).lowercased() }
     #expect(digits == samples.authority.certificate.fingerprint)
   }
