@@ -1,50 +1,51 @@
 import Dispatch
 import NIOConcurrencyHelpers
+import TestSupport
 import Testing
 
 @testable import ClientCommands
 
 /// The queue between loggers and standard error.
-@Suite(.timeLimit(.minutes(1))) struct LogPipeTests {
-  @Test func blockedStreamDoesNotBlockLogging() {
+@Suite struct LogPipeTests {
+  @Test func blockedStreamDoesNotBlockLogging() async {
     let stream = Stream()
-    let pipe = LogPipe(capacity: 10) { stream.write($0) }
+    let pipe = LogPipe(capacity: 10, flushTimeout: .seconds(120)) { stream.write($0) }
     // The first lines are being written, or wait in the queue; none of these calls blocks.
     for number in 0..<10 { pipe.write(Array("\(number)\n".utf8), gap: Self.gap) }
     #expect(stream.text.isEmpty)
     stream.open()
-    pipe.flush()
+    await onOwnThread { pipe.flush() }
     // 5 lines of 2 bytes fit into 10.
     #expect(stream.text == "0\n1\n2\n3\n4\n-5\n")
   }
 
-  @Test func gapIsReportedWhereLinesAreMissing() {
+  @Test func gapIsReportedWhereLinesAreMissing() async {
     let stream = Stream()
-    let pipe = LogPipe(capacity: 4) { stream.write($0) }
+    let pipe = LogPipe(capacity: 4, flushTimeout: .seconds(120)) { stream.write($0) }
     for line in ["a\n", "b\n", "c\n"] { pipe.write(Array(line.utf8), gap: Self.gap) }
     stream.open()
-    pipe.flush()
+    await onOwnThread { pipe.flush() }
     pipe.write(Array("d\n".utf8), gap: Self.gap)
-    pipe.flush()
+    await onOwnThread { pipe.flush() }
     #expect(stream.text == "a\nb\n-1\nd\n")
   }
 
-  @Test func linesAreCompleteAndInOrder() {
+  @Test func linesAreCompleteAndInOrder() async {
     let stream = Stream()
-    let pipe = LogPipe { stream.write($0) }
+    let pipe = LogPipe(flushTimeout: .seconds(120)) { stream.write($0) }
     stream.open()
     let lines = (0..<5000).map { "line \($0)\n" }
     for line in lines { pipe.write(Array(line.utf8), gap: Self.gap) }
-    pipe.flush()
+    await onOwnThread { pipe.flush() }
     #expect(stream.text == lines.joined())
     #expect(stream.writes.allSatisfy { $0.hasSuffix("\n") && $0.utf8.count <= 4096 })
   }
 
-  @Test func flushEndsWithoutAReader() {
+  @Test func flushEndsWithoutAReader() async {
     let stream = Stream()
-    let pipe = LogPipe { stream.write($0) }
+    let pipe = LogPipe(flushTimeout: .milliseconds(100)) { stream.write($0) }
     pipe.write(Array("a\n".utf8), gap: Self.gap)
-    pipe.flush()
+    await onOwnThread { pipe.flush() }
     #expect(stream.text.isEmpty)
     stream.open()
   }

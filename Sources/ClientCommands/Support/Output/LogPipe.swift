@@ -13,8 +13,6 @@ package final class LogPipe: Sendable {
   static let capacity = 1 << 20
   /// The most bytes per write: a pipe writes this many atomically (PIPE_BUF).
   private static let batchSize = 4096
-  /// The longest time a flush waits for a stream that is not read.
-  private static let flushTimeout = DispatchTimeInterval.seconds(1)
 
   private struct State {
     var lines: [[UInt8]] = []
@@ -40,13 +38,22 @@ package final class LogPipe: Sendable {
   }
 
   private let capacity: Int
+  private let flushTimeout: DispatchTimeInterval
   private let output: @Sendable ([UInt8]) -> Void
   private let state = NIOLockedValueBox(State())
   private let writer = DispatchQueue(label: "apns-mock.log")
 
   /// Creates a queue whose lines go to `output`, in order and from one thread at a time. It may block.
-  init(capacity: Int = LogPipe.capacity, output: @escaping @Sendable ([UInt8]) -> Void) {
+  ///
+  /// - Parameters:
+  ///   - capacity: The most bytes that are queued.
+  ///   - flushTimeout: The longest time a flush waits for a stream that is not read.
+  init(
+    capacity: Int = LogPipe.capacity, flushTimeout: DispatchTimeInterval = .seconds(1),
+    output: @escaping @Sendable ([UInt8]) -> Void
+  ) {
     self.capacity = capacity
+    self.flushTimeout = flushTimeout
     self.output = output
   }
 
@@ -69,13 +76,13 @@ package final class LogPipe: Sendable {
     }
   }
 
-  /// Waits until all earlier lines are written, at most one second.
+  /// Waits until all earlier lines are written, at most as long as the flush timeout.
   package func flush() {
     guard state.withLockedValue({ $0.isWriting }) else { return }
     // The writer is a serial queue: this runs once the lines are written.
     let end = DispatchWorkItem {}
     writer.async(execute: end)
-    _ = end.wait(timeout: .now() + Self.flushTimeout)
+    _ = end.wait(timeout: .now() + flushTimeout)
   }
 
   /// Writes lines until none are left.
