@@ -52,9 +52,10 @@ import Testing
   @Test func devicesAreSearched() async throws {
     try await TestServer.run { server in
       for number in 0..<1200 {
-        let (token, state) = (String(format: "%08x", number), number == 1100 ? "unregistered" : "online")
-        let body = #"{"topic":"com.example.\#(number % 2)","state":"\#(state)"}"#
-        #expect(await server.client.send("PUT", "/api/v1/devices/\(token)", body).status == 201)
+        try server.state.devices.set(
+          SingleToken(
+            token: String(format: "%08x", number), topic: "com.example.\(number % 2)",
+            state: number == 1100 ? .unregistered : .online, since: 0))
       }
       let path = "/api/v1/devices"
       let one = await server.client.get("\(path)?search=UNREG")

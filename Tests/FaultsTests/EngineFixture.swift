@@ -65,8 +65,10 @@ struct EngineFixture: Sendable {
   private static let keys = TrustedKeySet(
     version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
 
+  private static let defaultAuthorization = TestToken(iat: "\(noon / 1000)").authorization
+
   static func authorization(age: Int64) -> String {
-    TestToken(iat: "\(noon / 1000 - age)").authorization
+    age == 0 ? defaultAuthorization : TestToken(iat: "\(noon / 1000 - age)").authorization
   }
 }
 

@@ -119,7 +119,7 @@ import Testing
         Rule(name: "rule\(number)", trigger: trigger, action: number == 3 ? sequence : .splitBody)
       })
     var traffic = EngineFixture().traffic
-    for number in 0..<100_000 {
+    for number in 0..<3 * RuleCounter.keyLimit {
       // Replaces only the token in the path: validating a new push each time would take too long.
       traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
       _ = plan.decide(traffic, at: .request, now: 0)
@@ -133,7 +133,7 @@ import Testing
       Rule(name: "rule", injectionPoint: .connection, trigger: Trigger(first: 1, countKey: .connection), action: .close)
     ])
     var traffic = EngineFixture().connecting
-    for number in 0..<100_000 {
+    for number in 0..<3 * RuleCounter.keyLimit {
       traffic.connection.number = UInt64(number)
       _ = plan.decide(traffic, at: .connection, now: 0)
     }

@@ -1,4 +1,5 @@
 import FaultModel
+import HTTPMessage
 import Testing
 
 @testable import Faults
@@ -114,8 +115,10 @@ import Testing
     #expect(alone.fires())
     #expect(alone.ruleCounters.takeUnannounced(startedAfter: 0) == nil)
     let plan = Self.plan([.unavailable("a", trigger: Trigger(first: 1, countKey: .deviceToken))])
+    var traffic = EngineFixture().traffic
     for number in 0..<(RuleCounter.keyLimit + 10) {
-      _ = plan.fires(EngineFixture { $0.deviceToken = EngineFixture.deviceToken(number) })
+      traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
+      _ = plan.decide(traffic, at: .request, now: 0)
     }
     #expect(
       try #require(plan.ruleCounters.takeUnannounced(startedAfter: 0)).rules.first?.counts.count == RuleCounter.keyLimit

@@ -17,7 +17,7 @@ struct PushFixture: Sendable {
   /// Nil for the path of a push to `deviceToken`.
   var path: String?
   var headers = [("apns-topic", "com.acme.app"), ("apns-push-type", "alert")]
-  var authorization: [String] = [PushFixture.authorization()]
+  var authorization = PushFixture.defaultAuthorization
   var body = Array(#"{"aps":{"alert":"hi"}}"#.utf8)
   var bodySize: Int?
   var generatedID = "9D3220FE-444B-633E-D1F1-5D0DCB4F537A"
@@ -36,6 +36,8 @@ struct PushFixture: Sendable {
   var arrivedAt: Int64?
 
   init(_ change: (inout PushFixture) -> Void = { _ in }) { change(&self) }
+
+  private static let defaultAuthorization = [authorization()]
 
   /// Returns the value of an `authorization` field; the key ring of `record` accepts any signature.
   static func authorization(
@@ -58,18 +60,19 @@ struct PushFixture: Sendable {
 
   static let rulebook = Rulebook()
 
+  private static let keys = TrustedKeySet(
+    version: 1,
+    keys: [("MOCKKEY001", "MOCKTEAM01"), ("OTHERKEY02", "OTHERTEAM2")].map {
+      TrustedKey(keyID: $0, teamID: $1, verifies: { _, _, _ in true })
+    })
+
   var record: Record {
-    let keys = ["MOCKKEY001", "OTHERKEY02"].map { keyID in
-      TrustedKey(
-        keyID: keyID, teamID: keyID == "MOCKKEY001" ? "MOCKTEAM01" : "OTHERTEAM2", verifies: { _, _, _ in true })
-    }
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let request = request
     let verdict =
       verdict?(PushFacts(request.headers))
       ?? Self.rulebook.validate(
-        request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys),
-        now: now)
+        request, authentication: &authentication, keys: Self.keys, now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
     let hasResponse = outcome != .pending && outcome != .aborted
     let result = Record.Result(

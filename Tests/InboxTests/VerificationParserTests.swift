@@ -115,7 +115,7 @@ import Testing
   /// Found by fuzzing: each wrong word was compared with all possible suggestions, even if its problem was no longer
   /// reported.
   @Test(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     arguments: [
       (
         "{'expect':[\(Self.numbered(100) { "{'name':'expectation \($0)'}" })],'order':[", "'\u{1} expectation'", "]}"

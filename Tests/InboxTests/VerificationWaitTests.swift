@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Inbox
@@ -12,7 +13,7 @@ import Testing
     let verification = try Fixture.verification(json)
     let before = inbox.notifier.listenerCount
     let task = Task { try await inbox.verify(verification, in: Fixture.scene) }
-    while inbox.notifier.listenerCount == before { await Task.yield() }
+    try await eventually("the verification waits") { inbox.notifier.listenerCount > before }
     return task
   }
 
@@ -43,11 +44,12 @@ import Testing
     let inbox = Inbox()
     inbox.append(Fixture.push(topic: "a"))
     let began = ContinuousClock.now
-    let timedOut = try await Self.begin(document + ",'timeout':'50ms'}", in: inbox).value
+    let timedOut = try await inbox.verify(try Fixture.verification(document + ",'timeout':'50ms'}"), in: Fixture.scene)
     #expect(ContinuousClock.now - began >= .milliseconds(50))
     #expect(timedOut?.isPassed == isPassed, "\(timedOut?.text ?? "")")
     guard isPassed else { return }
-    let quiet = try await Self.begin(document + ",'timeout':'5m','settle':'50ms'}", in: inbox).value
+    let settling = try Fixture.verification(document + ",'timeout':'5m','settle':'50ms'}")
+    let quiet = try await inbox.verify(settling, in: Fixture.scene)
     #expect(ContinuousClock.now - began >= .milliseconds(100))
     #expect(quiet?.isPassed == true)
   }
@@ -95,8 +97,8 @@ import Testing
     inbox.append(attempts[0])
     let task = try await Self.begin(
       "{'expect':[{'retries':{'finally':'accepted'}}],'timeout':'5m','settle':'20ms'}", in: inbox)
-    let quiet = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m','settle':'40ms'}", in: inbox)
-    #expect(try await quiet.value?.isPassed == true)
+    let quiet = try Fixture.verification("{'expect':[{'count':1}],'timeout':'5m','settle':'40ms'}")
+    #expect(try await inbox.verify(quiet, in: Fixture.scene)?.isPassed == true)
     inbox.append(attempts[1])
     let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
@@ -131,9 +133,9 @@ import Testing
     let inbox = Inbox(maxRecords: 1)
     let task = try await Self.begin("{'expect':[{'count':{'at_least':2}}],'timeout':'5m'}", in: inbox)
     // The inbox holds one push at a time: the first may be evicted before it is seen, and then the second.
-    while inbox.notifier.listenerCount > 0 {
+    try await eventually("the verification ends") {
       inbox.append(Fixture.push())
-      await Task.yield()
+      return inbox.notifier.listenerCount == 0
     }
     #expect(try await task.value?.isInconclusive == true)
   }

@@ -53,7 +53,7 @@ import Testing
     ]
     let wanted = ["a", "b", "\"", "é", "😀", "\n", "\\", "/", "x", "u"]
     var (found, ruledOut) = (0, 0)
-    for _ in 0..<20_000 {
+    for _ in 0..<6000 {
       func text(of parts: [String], _ counts: ClosedRange<Int>) -> String {
         (0..<Int.random(in: counts, using: &generator)).map { _ in parts.randomElement(using: &generator) ?? "" }
           .joined()
@@ -66,7 +66,7 @@ import Testing
       if isContained { #expect(Self.mayOccur(text, in: json) == true, "\(text) in \(json)") }
       if isContained { found += 1 } else if Self.mayOccur(text, in: json) == false { ruledOut += 1 }
     }
-    #expect(found > 2000 && ruledOut > 2000)
+    #expect(found > 600 && ruledOut > 600)
   }
 }
 

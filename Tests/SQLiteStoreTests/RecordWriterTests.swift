@@ -1,6 +1,7 @@
 import Dispatch
 import Inbox
 import NIOConcurrencyHelpers
+import TestSupport
 import Testing
 
 /// Writing to a store that fails, stalls or is slow.
@@ -50,11 +51,6 @@ import Testing
     return (Inbox(maxRecords: .max, maxBytes: .max, writer: writer), writer, events)
   }
 
-  static func wait(for condition: () -> Bool) async throws {
-    for _ in 0..<1000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
-    #expect(condition())
-  }
-
   private static func stop(_ disk: DispatchSemaphore) { disk.wait() }
 
   @Test func answersWaitForTheirBatch() async throws {
@@ -74,15 +70,15 @@ import Testing
     let store = FailingStore()
     let (inbox, writer, events) = Self.inbox(store)
     inbox.append(Push.record(1))
-    try await Self.wait { store.written == [1] }
+    try await eventually("push 1 is written") { store.written == [1] }
     store.fails = true
     inbox.append(Push.record(2))
-    try await Self.wait { writer.refusesPushes }
+    try await eventually("the writer refuses pushes") { writer.refusesPushes }
     #expect(writer.figures.problem == "the disk is full")
     #expect(!writer.flush())
     inbox.append(Push.record(3))
     store.fails = false
-    try await Self.wait { !writer.refusesPushes && store.written == [1, 2, 3] }
+    try await eventually("the writer recovers") { !writer.refusesPushes && store.written == [1, 2, 3] }
     #expect(events.withLockedValue { $0 } == ["failed", "recovered"])
     #expect(inbox.snapshot().count == 3 && writer.figures.lost == 0)
     try writer.stop()
@@ -92,17 +88,17 @@ import Testing
     let store = FailingStore()
     let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
     inbox.append(Push.record(1))
-    try await Self.wait { store.written == [1] }
+    try await eventually("push 1 is written") { store.written == [1] }
     store.fails = true
     inbox.append(Push.record(2))
     inbox.append(Push.record(3))
-    try await Self.wait { writer.figures.lost == 2 }
+    try await eventually("two pushes are lost") { writer.figures.lost == 2 }
     #expect(!writer.refusesPushes)
     let snapshot = inbox.snapshot()
     #expect(snapshot.count == 1 && snapshot.evicted == 2 && !snapshot.isComplete(after: 0))
     store.fails = false
     inbox.append(Push.record(4))
-    try await Self.wait { store.written == [1, 4] && writer.figures.problem == nil }
+    try await eventually("the writer recovers") { store.written == [1, 4] && writer.figures.problem == nil }
     try writer.stop()
   }
 
@@ -111,21 +107,21 @@ import Testing
     let store = FailingStore()
     let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
     inbox.append(Push.record(1))
-    try await Self.wait { store.written == [1] }
+    try await eventually("push 1 is written") { store.written == [1] }
     Self.stop(store.disk)
     store.fails = true
     for number in 2...4 { inbox.append(Push.record(number)) }
     // It counts as failing when it has not answered for some time, so the batch was taken.
-    try await Self.wait { writer.figures.problem != nil }
+    try await eventually("the store counts as failing") { writer.figures.problem != nil }
     var third = Selection.allKinds
     (third.after, third.before) = (2, 4)
     // It cannot be confirmed while the store fails.
     inbox.remove(third)
     store.disk.signal()
-    try await Self.wait { writer.figures.lost == 2 }
+    try await eventually("two pushes are lost") { writer.figures.lost == 2 }
     #expect(inbox.snapshot().count == 1)
     store.fails = false
-    try await Self.wait { writer.figures.problem == nil }
+    try await eventually("the writer recovers") { writer.figures.problem == nil }
     #expect(inbox.snapshot().count == 1)
     try writer.stop()
   }
@@ -135,19 +131,20 @@ import Testing
     let store = FailingStore()
     let (inbox, writer, _) = Self.inbox(store) { $0.failurePolicy = .drop }
     inbox.append(Push.record(1))
-    try await Self.wait { store.written == [1] }
+    try await eventually("push 1 is written") { store.written == [1] }
     Self.stop(store.disk)
     inbox.append(Push.record(2))
-    try await Self.wait { writer.figures.problem != nil }
-    for number in 1...12_000 { inbox.append(Push.record(number)) }
+    try await eventually("the store counts as failing") { writer.figures.problem != nil }
+    let record = Push.record(3)
+    for _ in 1...12_000 { inbox.append(record) }
     #expect(writer.figures.lost == 2_001 && inbox.snapshot().count == 10_001)
     store.disk.signal()
-    try await Self.wait { inbox.waitingRecords == 0 }
+    try await eventually("all pushes are written") { inbox.waitingRecords == 0 }
     let snapshot = inbox.snapshot()
     #expect(snapshot.count == 10_001 && snapshot.evicted == 2_001 && snapshot.lastSeq == 12_002)
     #expect(store.written.count == 10_001)
     inbox.append(Push.record(1))
-    try await Self.wait { store.written.last == 12_003 }
+    try await eventually("the last push is written") { store.written.last == 12_003 }
     try writer.stop()
   }
 
@@ -175,7 +172,7 @@ import Testing
         (name: "count", value: "5"), (name: "settle", value: settle), (name: "timeout", value: "1m"),
       ])
       let (wait, before) = (Task { try await inbox.wait(for: query) }, inbox.waiterCount)
-      try await Self.wait { inbox.waiterCount > before }
+      try await eventually("the wait is registered") { inbox.waiterCount > before }
       return wait
     }
     let (satisfied, settling) = (try await wait(settle: "0s"), try await wait(settle: "2s"))
@@ -184,7 +181,7 @@ import Testing
     for number in 1...5 { inbox.append(Push.record(number)) }
     #expect(try await satisfied.value.items.count == 5)
     store.disk.signal()
-    try await Self.wait { inbox.waitingRecords == 0 }
+    try await eventually("all pushes are written") { inbox.waitingRecords == 0 }
     await #expect(throws: StoreUnavailable.self) { try await settling.value }
     try writer.stop()
   }

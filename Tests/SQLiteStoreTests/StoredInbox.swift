@@ -44,6 +44,10 @@ final class StoredInbox {
 enum Push {
   static let rulebook = Rulebook()
   static let noon: Int64 = 1_769_860_800_000
+  private static let authorization =
+    "bearer \(TestToken(kid: "MOCKKEY001", iss: "MOCKTEAM01", iat: "\(noon / 1000)").message).c2ln"
+  private static let keys = TrustedKeySet(
+    version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
 
   /// Returns a record of a push.
   ///
@@ -62,17 +66,11 @@ enum Push {
         [
           (":method", "POST"), (":scheme", "https"),
           (":path", "/3/device/" + String(repeating: "A", count: 64 - token.count) + token),
-          (
-            "authorization",
-            "bearer \(TestToken(kid: "MOCKKEY001", iss: "MOCKTEAM01", iat: "\(noon / 1000)").message).c2ln"
-          ),
-          ("apns-topic", "com.acme.app"), ("apns-push-type", "alert"),
+          ("authorization", authorization), ("apns-topic", "com.acme.app"), ("apns-push-type", "alert"),
         ] + fields), body: body ?? Array(#"{"aps":{"alert":"push \#(number)"}}"#.utf8))
     request.bodySize = request.body.count
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
-    let key = TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })
-    let verdict = rulebook.validate(
-      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: [key]), now: noon)
+    let verdict = rulebook.validate(request, authentication: &authentication, keys: keys, now: noon)
     return Record(
       request: request, verdict: verdict, hasVerdict: isComplete,
       generatedID: ArraySlice(String(format: "9D3220FE-444B-633E-D1F1-%012X", number).utf8), connection: connection,

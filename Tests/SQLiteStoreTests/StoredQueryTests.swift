@@ -1,12 +1,15 @@
 import APNSRules
 import Inbox
 import SQLiteStore
+import TestSupport
 import Testing
 
 /// Queries over a file find the same records as over memory.
 @Suite struct StoredQueryTests {
   /// More than a block, with gaps: some seqs have no record.
   static let count = 4500
+  /// Records that are removed before the queries. Each query reads all others many times.
+  static let gaps = (seqs: "301-3999,4096,4097,4200-4300", count: 3802)
   static let connections = (1...3).map {
     ConnectionFacts(id: "c\($0)", listener: $0, client: "127.0.0.1:\($0)", sni: nil, tls: nil)
   }
@@ -54,8 +57,8 @@ import Testing
       stored.append(part)
       stored.append(part, to: memory)
     }
-    let removed = try Selection([(name: "seqs", value: "4096,4097,4200-4300")])
-    #expect(stored.inbox.remove(removed) == 103)
+    let removed = try Selection([(name: "seqs", value: Self.gaps.seqs)])
+    #expect(stored.inbox.remove(removed) == Self.gaps.count)
     memory.remove(removed)
     stored.writer.flush()
     for round in 1...2 {
@@ -84,7 +87,7 @@ import Testing
           #expect(limit == 0 || (page.next != nil) == (first.count < expected.count))
         }
       }
-      #expect(stored.inbox.snapshot().count == Self.count - 103)
+      #expect(stored.inbox.snapshot().count == Self.count - Self.gaps.count)
       try stored.reopen()
     }
     #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 2)
@@ -141,13 +144,13 @@ import Testing
 
   @Test func manyRecordsAreRemovedInSteps() async throws {
     let stored = try StoredInbox(recent: 10)
-    for _ in 1...10 { stored.append((1...1000).map { Push.record($0) }) }
-    try await RecordWriterTests.wait { stored.inbox.waitingRecords == 0 }
+    for _ in 1...4 { stored.append((1...1000).map { Push.record($0) }) }
+    try await eventually("all records are written") { stored.inbox.waitingRecords == 0 }
     let batches = stored.writer.figures.batches
-    #expect(try await stored.inbox.removeInSlices(Selection([(name: "status", value: "200")])) == 10_000)
+    #expect(try await stored.inbox.removeInSlices(Selection([(name: "status", value: "200")])) == 4000)
     #expect(stored.inbox.snapshot().count == 0)
     // Each step is a transaction, so that pushes are written between two of them.
-    #expect(stored.writer.figures.batches - batches == 5)
+    #expect(stored.writer.figures.batches - batches == 2)
   }
 
   @Test func overlappingRemovalsCountOnce() async throws {
