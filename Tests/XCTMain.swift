@@ -13,6 +13,9 @@ private import Testing
       if arguments.contains("--dump-tests-json") { print(#"{"tests": []}"#) }
       exit(EXIT_SUCCESS)
     }
+    // All tests share as many threads as there are cores: if all began at once, each step of a test would wait for steps of
+    // all others, and time limits would run out. Before Swift 6.3 this has no effect.
+    setenv("SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH", "8", 0)
     await Testing.__swiftPMEntryPoint() as Never
   }
 }
