@@ -24,7 +24,7 @@ import Notation
 
   @Test func exitCodesDistinguishFailures() async throws {
     try await TestServer.run { mock in
-      let flags = ["--admin", mock.admin.address.description, "--certs", mock.certificates.path]
+      let flags = ["--admin", mock.admin.address.description, "--certs", mock.certificates.path, "--timeout", "1m"]
       let client = mock.certificates.clientPath
       let cases: [(arguments: [String], status: Int32)] = [
         ([], 0), (["--cert", client], 0), (["--apns", "\(mock.apns)", "--server-name", "push.example.com"], 1),

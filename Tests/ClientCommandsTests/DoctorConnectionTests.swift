@@ -15,7 +15,7 @@ import Testing
   /// Returns the diagnosis of `doctor` for an endpoint, as a client that trusts `authority`.
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
-    known: ServerDetails? = nil, timeout: Duration = .seconds(10)
+    known: ServerDetails? = nil, timeout: Duration = .seconds(60)
   ) async throws -> DiagnosisReport {
     var diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, topic: "com.example.app", known: known,

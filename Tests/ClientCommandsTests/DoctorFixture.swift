@@ -11,7 +11,7 @@ extension TestServer {
   /// Returns what the server's admin API reports.
   func known() async throws -> ServerDetails {
     let running = try ServerLocation(ServerFlags.parse(["--admin", admin.address.description]), environment: [:])
-    return try await ServerDetails(running, isNamed: true, timeout: .seconds(10))
+    return try await ServerDetails(running, isNamed: true, timeout: .seconds(60))
   }
 
   /// Returns a provider token of the folder's key, issued `age` seconds before this machine's current time.

@@ -16,7 +16,7 @@ import Testing
 
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String?,
-    timeout: Duration = .seconds(10)
+    timeout: Duration = .seconds(60)
   ) async throws -> DiagnosisReport {
     let token = try Credential(jwt: "e30.e30.")
     var diagnosis = Diagnosis(
@@ -106,7 +106,8 @@ import Testing
       "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",
     ])
     try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
-      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      let diagnosis = try await Self.examine(
+        endpoint, trusting: certificate.authority, timeout: .seconds(10))
       #expect(diagnosis.failed.contains(.chain), "\(diagnosis)")
       #expect(diagnosis.seen(.chain).contains("\(certificate.authority) has IP addresses in its name constraints"))
       #expect(diagnosis.seen(.chain).contains("BoringSSL"))
