@@ -29,6 +29,12 @@ clients = .build/clients
 workers := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
 flags = $$(.ci/build-flags)
+# Runs the Swift tests that were built into a folder. On Linux they are a program, and SwiftPM would plan the build again first.
+ifeq ($(shell uname -s),Linux)
+swift_tests = $(1)/release/apns-mockPackageTests.xctest --testing-library swift-testing
+else
+swift_tests = $(SWIFT) test --skip-build --enable-swift-testing $(flags) --scratch-path $(1)
+endif
 
 # Python keeps what pytest has compiled of the tests; otherwise each of its processes would do that again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -112,7 +118,7 @@ format:
 
 # Prints the failed tests last, so that they are not lost among thousands of lines.
 test-swift: $(built_tests)
-	@{ $(SWIFT) test --skip-build $(flags) $(TEST_ARGS) && echo passed; } >.build/test.log 2>&1; \
+	@{ $(call swift_tests,.build) $(TEST_ARGS) && echo passed; } >.build/test.log 2>&1; \
 	  if tail -n 1 .build/test.log | grep -qx passed; then grep -a 'Test run with' .build/test.log; \
 	  else tail -n 40 .build/test.log; printf '\nFailed; all of the output is in .build/test.log:\n'; grep -a '✘' .build/test.log; exit 1; fi
 
@@ -170,7 +176,7 @@ asan:
 	@.ci/packages build
 	$(SWIFT) build --build-tests $(flags) --sanitize=address --scratch-path .build/asan
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
-	  $(SWIFT) test --skip-build $(flags) --sanitize=address --scratch-path .build/asan $(TEST_ARGS)
+	  $(call swift_tests,.build/asan) $(TEST_ARGS)
 
 # Reports are written to files and printed last, so that they are not lost among thousands of lines of test output: first
 # in full, then as a summary.
@@ -184,7 +190,7 @@ tsan:
 	$(SWIFT) build --build-tests $(flags) --sanitize=thread --scratch-path .build/tsan
 	@rm -f $(tsan_report)*
 	TSAN_OPTIONS="$(race_options)" \
-	  $(SWIFT) test --skip-build $(flags) --sanitize=thread --scratch-path .build/tsan $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
+	  $(call swift_tests,.build/tsan) $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
 
 # The client tests with a sanitized server. They do not see the server's reports, so any report is a failure here. Tests
 # marked `serial` measure time and memory, which a sanitizer distorts. No leak check: the server ends with its rules still

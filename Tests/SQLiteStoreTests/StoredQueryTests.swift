@@ -9,7 +9,7 @@ import Testing
   /// More than a block, with gaps: some seqs have no record.
   static let count = 4500
   /// Records that are removed before the queries. Each query reads all others many times.
-  static let gaps = (seqs: "301-3999,4096,4097,4200-4300", count: 3802)
+  static let gaps = (seqs: "301-1990,2010-3990,4096,4097,4200-4300", count: 3774)
   static let connections = (1...3).map {
     ConnectionFacts(id: "c\($0)", listener: $0, client: "127.0.0.1:\($0)", sni: nil, tls: nil)
   }
@@ -37,7 +37,7 @@ import Testing
       ("device_token", String(repeating: "A", count: 61) + "7CE"),
       ("device_token", String(repeating: "a", count: 63) + "1"),
     ],
-    [("device_token", "*7cf")], [("apns_id", "9d3220fe-444b-633e-d1f1-00000000012c")],
+    [("device_token", "*7cf")], [("apns_id", "9d3220fe-444b-633e-d1f1-00000000005a")],
     [("q", "push_key:\(Push.record(5).pushKey.text)")], [("q", "!push_key:\(Push.record(5).pushKey.text)")],
     [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")],
     [("accepted", "false")],
@@ -90,7 +90,7 @@ import Testing
       #expect(stored.inbox.snapshot().count == Self.count - Self.gaps.count)
       try stored.reopen()
     }
-    #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000012C").count == 2)
+    #expect(try await stored.inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-00000000005A").count == 2)
   }
 
   @Test(arguments: PageQuery.Order.allCases)
