@@ -67,15 +67,15 @@ class DebianRoot:
         return cls(CACHE)
 
     def run(
-        self, script: str, *, packages: Path = DIST, folders: Mapping[str, Path] | None = None, output: Path | None = None,
-        timeout: float = 200,
+        self, script: str, *, packages: Path | None = DIST, folders: Mapping[str, Path] | None = None,
+        output: Path | None = None, timeout: float = 200,
     ) -> str:
         """Runs a Bash script as root and returns what it prints.
 
         It finds the packages in /dist, the scripts of this project in /source, and `folders` at their paths, none of which it
         can change. What it writes to /output is left in `output`.
         """
-        mounted = {"/dist": packages, "/source": ROOT / "Distribution", **(folders or {})}
+        mounted = {"/source": ROOT / "Distribution", **({"/dist": packages} if packages else {}), **(folders or {})}
         mounts = [argument for path, folder in mounted.items() for argument in (path, folder, "ro")]
         if output:
             mounts += ["/output", output, "rw"]
