@@ -254,6 +254,7 @@ lint-distribution:
 
 # Runs both stages of the Dockerfile without a container engine.
 test-image:
+	@.ci/packages dist
 	@Distribution/test -m image $(DIST_ARGS)
 
 # Builds nothing without RELEASE, so that `sudo make install` leaves no files of root in .build.
