@@ -12,6 +12,7 @@ BENCH_ARGS ?=
 DIST_ARGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
+RELEASE =
 # Seconds per fuzzer, and the fuzzers to run; all of them if empty.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
@@ -43,7 +44,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-libraries examples \
-  example-swift soak screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist lint-distribution \
+  example-swift soak screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
   install uninstall
 
 help:
@@ -68,7 +69,8 @@ help:
 	@echo 'make bench-chart    draw what make bench has measured: Images/benchmarks.svg'
 	@echo 'make dist           tarball, Debian package, wheel, npm package, checksums and SBOM: .build/dist (Linux)'
 	@echo 'make test-dist      install and run each package (DIST_ARGS="-k wheel" selects)'
-	@echo 'make install        install what is built (PREFIX=/usr/local DESTDIR=; RELEASE=1 builds as make dist does); also make uninstall'
+	@echo 'make test-image     build the image as docker build does, in a bare Debian system: many minutes, needs root'
+	@echo 'make install        install what is built (PREFIX=/usr/local DESTDIR=); RELEASE=1 installs a program without the toolchain; also make uninstall'
 	@echo 'make lint-distribution  check workflows, action, Dockerfile, compose file and shell scripts'
 	@echo 'make format, lint   swift format over all sources'
 	@echo 'make clean          remove .build'
@@ -250,9 +252,14 @@ test-dist:
 lint-distribution:
 	@Distribution/lint
 
-# Neither builds anything, so that `sudo make install` leaves no files of root in .build.
+# Runs both stages of the Dockerfile without a container engine.
+test-image:
+	@.ci/packages dist
+	@Distribution/test -m image $(DIST_ARGS)
+
+# Builds nothing without RELEASE, so that `sudo make install` leaves no files of root in .build.
 install:
-	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Distribution/install
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' RELEASE='$(RELEASE)' Distribution/install
 
 uninstall:
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' Distribution/install --remove

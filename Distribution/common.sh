@@ -2,6 +2,7 @@
 # Names and functions shared by the scripts in this folder. Source it with the root of the repository as working folder.
 
 version=$(cat VERSION)
+repository=$(cat Distribution/repository)
 architecture=$(uname -m)
 # What `make dist` delivers, and what it needs to make that.
 output=.build/dist
@@ -16,6 +17,11 @@ export LC_ALL=C
 fail() { # fail MESSAGE: prints an error and exits
   echo "error: $*" >&2
   exit 1
+}
+
+require() { # require TOOL:SOURCE: fails unless the program TOOL is in PATH; SOURCE is its Debian package or its site
+  command -v "${1%%:*}" >/dev/null 2>&1 ||
+    fail "${1%%:*} is missing; install it (Debian package, or site: ${1#*:}) and run this command again"
 }
 
 # Sets the timestamp in all files that are made, so that the same commit gives the same files.

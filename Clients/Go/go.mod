@@ -1,3 +1,3 @@
-module apnsmock
+module github.com/apns-mock/apns-mock/Clients/Go
 
 go 1.19

@@ -1,10 +1,11 @@
-"""A bare Debian 12 system in a folder, made by debootstrap: no Swift, no compilers."""
+"""A bare Debian 12 system in a folder, made by debootstrap: no Swift, no compilers, unless a test mounts a toolchain."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from support import DIST, ROOT, run
@@ -14,14 +15,18 @@ CACHE = ROOT / ".build/debootstrap"
 # Mounts a writable layer over the cached system, so that every script begins with a bare one. The mounts and all
 # processes end with the namespaces. A Swift program needs /proc: without it, it does not see its arguments.
 ENTER = """
-system=$1 layer=$2 dist=$3 root=$4 script=$5
+system=$1 layer=$2 script=$3
+shift 3
 mount -t tmpfs tmpfs "$layer"
 mkdir "$layer/upper" "$layer/work" "$layer/root"
 mount -t overlay overlay -o "lowerdir=$system,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
 cd "$layer/root"
-mkdir dist source
-mount --bind "$dist" dist
-mount --bind "$root/Distribution" source
+while [ $# -gt 0 ]; do
+  mkdir -p ".$1"
+  mount --bind "$2" ".$1"
+  [ "$3" = rw ] || mount -o remount,bind,ro ".$1"
+  shift 3
+done
 mount -t proc proc proc
 mount --rbind /dev dev
 cat /etc/resolv.conf >etc/resolv.conf
@@ -61,9 +66,20 @@ class DebianRoot:
             partial.rename(CACHE)
         return cls(CACHE)
 
-    def run(self, script: str, *, timeout: float = 200) -> str:
-        """Runs a Bash script as root with the packages in /dist, and returns its output."""
+    def run(
+        self, script: str, *, packages: Path | None = DIST, folders: Mapping[str, Path] | None = None,
+        output: Path | None = None, timeout: float = 200,
+    ) -> str:
+        """Runs a Bash script as root and returns what it prints.
+
+        It finds the packages in /dist, the scripts of this project in /source, and `folders` at their paths, none of which it
+        can change. What it writes to /output is left in `output`.
+        """
+        mounted = {"/source": ROOT / "Distribution", **({"/dist": packages} if packages else {}), **(folders or {})}
+        mounts = [argument for path, folder in mounted.items() for argument in (path, folder, "ro")]
+        if output:
+            mounts += ["/output", output, "rw"]
         with tempfile.TemporaryDirectory() as layer:
             return run(
                 "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", ENTER, "sh", self.system, layer,
-                DIST, ROOT, script, timeout=timeout)
+                script, *mounts, timeout=timeout)

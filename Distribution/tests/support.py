@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import platform
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -45,6 +49,27 @@ def command_line(command: Sequence[str | Path]) -> str:
     """Returns the command for a message, shortened."""
     text = " ".join(str(argument) for argument in command)
     return text if len(text) <= 200 else text[:200] + " …"
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves the files of a folder without logging."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serves a folder on a free port, and gives the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=folder))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def needed_libraries(program: Path) -> set[str]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from support import ARCHITECTURE, DIST, ROOT, TARBALL, VERSION, run
+from support import ARCHITECTURE, DIST, ROOT, TARBALL, VERSION, run, served
 
 SCRIPTS = ROOT / "Distribution/action"
 REPOSITORY = "acme/apns-mock"
@@ -56,13 +53,6 @@ class Runner:
         return [json.loads(record)["apns"]["topic"] for record in records]
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves the files of a folder without logging."""
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def releases(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """The folder of one release and the URL of a server that has it where GitHub has it."""
@@ -70,13 +60,8 @@ def releases(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     folder.mkdir(parents=True)
     for name in ("SHA256SUMS", TARBALL.name):
         (folder / name).symlink_to(DIST / name)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=tmp_path / "site"))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(tmp_path / "site") as url:
+        yield folder, url
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from debian_root import DebianRoot
-from support import ROOT, SEND_ONE_PUSH, VERSION, run
+from support import DIST, ROOT, SEND_ONE_PUSH, VERSION, run
 
 IMAGE_LIMIT = 80_000_000  # bytes, compressed
 # What the base image debian:12-slim leaves out of a minimal Debian system.
@@ -21,7 +21,7 @@ NOT_IN_SLIM = ["./usr/share/doc", "./usr/share/info", "./usr/share/lintian", "./
 
 @dataclass(frozen=True)
 class Image:
-    """The instructions of a Dockerfile that determine how a container runs."""
+    """The instructions of a Dockerfile's last stage that determine how a container runs."""
 
     settings: list[str]
     user: str
@@ -31,7 +31,7 @@ class Image:
 
     @classmethod
     def parse(cls, path: Path) -> Image:
-        text = path.read_text().replace("\\\n", " ")
+        text = path.read_text().replace("\\\n", " ").rpartition("\nFROM ")[2]
 
         def instruction(pattern: str) -> str:
             match = re.search(f"^{pattern}$", text, re.MULTILINE)
@@ -82,7 +82,12 @@ def test_package_is_accepted_by_lintian(deb: Path) -> None:
 
 
 def test_image_runs_as_its_dockerfile_says(debian: DebianRoot) -> None:
-    """Does what a container engine would: runs the script of RUN, then the command with the settings and the user."""
+    run_image(debian, DIST)
+
+
+def run_image(debian: DebianRoot, packages: Path) -> None:
+    """Does what a container engine would with the second stage: runs the script of RUN, then the command with the settings
+    and the user."""
     image = Image.parse(ROOT / "Dockerfile")
     send = ["sh", "-euc", 'apns-mock send "$(apns-mock token device)" --topic com.example.app']
     container = f"""
@@ -109,7 +114,7 @@ def test_image_runs_as_its_dockerfile_says(debian: DebianRoot) -> None:
         # A network of its own, as a container has, so that the ports are free. Only making it needs iproute2.
         apt-get -qq update && apt-get -qq install --yes --no-install-recommends iproute2 >/dev/null
         unshare --net bash -euo pipefail -c {shlex.quote(container)}
-        """)
+        """, packages=packages)
     size = int(re.search(r"compressed size: (\d+)", output)[1])
     print(f"compressed size of the image: {size / 1e6:.1f} MB")
     assert size <= IMAGE_LIMIT
@@ -119,4 +124,4 @@ def test_image_runs_as_its_dockerfile_says(debian: DebianRoot) -> None:
 
 def test_image_setup_names_a_missing_package(debian: DebianRoot) -> None:
     output = debian.run("mkdir /empty; ! /source/image-setup /empty")
-    assert "run make dist on a machine of this architecture" in output
+    assert "build it with Distribution/image-build on a machine of this architecture" in output

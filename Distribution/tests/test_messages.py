@@ -25,21 +25,6 @@ def test_notices_need_a_build(tmp_path: Path) -> None:
     assert output == "error: .build/dist-static has no release build of apns-mock; run: make dist\n"
 
 
-def test_install_needs_the_tarball(tmp_path: Path) -> None:
-    copy = tmp_path / "Distribution"
-    copy.mkdir()
-    for name in ("install", "common.sh"):
-        shutil.copy(ROOT / "Distribution" / name, copy)
-    (tmp_path / "VERSION").write_text("9.9.9\n")
-    output = run(copy / "install", status=1)
-    assert "apns-mock-9.9.9-linux-" in output and "run make dist first" in output
-
-
-def test_make_install_rejects_a_relative_prefix() -> None:
-    output = run("make", "-s", "-C", ROOT, "install", "PREFIX=usr", status=2)
-    assert "error: PREFIX must be an absolute path such as /usr/local, not 'usr'" in output
-
-
 def test_a_release_tag_must_be_the_version() -> None:
     run(ROOT / "Distribution/check-tag", f"v{VERSION}")
     for tag in (VERSION, f"v{VERSION}1", "v"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -81,19 +80,3 @@ def test_packing_again_gives_the_same_file(tmp_path: Path) -> None:
     again = tmp_path / "again.tar.gz"
     run(ROOT / "Distribution/build-tarball", again)
     assert digest(again) == digest(TARBALL)
-
-
-def test_make_install_and_uninstall(tmp_path: Path) -> None:
-    target = ("-s", "-C", ROOT, f"DESTDIR={tmp_path}", "PREFIX=/opt/apns mock")
-    run("make", "install", *target)
-    assert files_in(tmp_path / "opt/apns mock") == FILES
-    assert run(tmp_path / "opt/apns mock/bin/apns-mock", "version") == f"apns-mock {VERSION}\n"
-    run("make", "uninstall", *target)
-    assert files_in(tmp_path) == set()
-
-
-def test_install_keeps_the_permissions_of_existing_folders(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir(mode=0o775)
-    (tmp_path / "bin").chmod(0o775)
-    subprocess.run(["make", "-s", "-C", ROOT, "install", f"PREFIX={tmp_path}"], check=True, timeout=60)
-    assert (tmp_path / "bin").stat().st_mode & 0o777 == 0o775

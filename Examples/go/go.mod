@@ -2,6 +2,6 @@ module provider
 
 go 1.19
 
-require apnsmock v0.1.0
+require github.com/apns-mock/apns-mock/Clients/Go v0.1.0
 
-replace apnsmock => ../../Clients/Go
+replace github.com/apns-mock/apns-mock/Clients/Go => ../../Clients/Go

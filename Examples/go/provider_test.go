@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"apnsmock"
+	apnsmock "github.com/apns-mock/apns-mock/Clients/Go"
 )
 
 const topic = apnsmock.Topic

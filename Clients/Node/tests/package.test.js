@@ -57,6 +57,21 @@ test('the package contains only what it needs, and names its platform', () => {
   assert.equal(manifest.scripts, undefined);
 });
 
+test('the package names its author and its repository, and its README links to the files there', () => {
+  const installed = path.join(project, 'node_modules', 'apns-mock');
+  const repository = fs.readFileSync(path.join(packageFolder, '..', '..', 'Distribution', 'repository'), 'utf8').trim();
+  const { author, license, homepage, bugs, repository: source } = require(path.join(installed, 'package.json'));
+  assert.deepEqual([author, license], ['the apns-mock contributors', 'Apache-2.0']);
+  assert.equal(homepage, `${repository}/tree/main/Clients/Node#readme`);
+  assert.equal(bugs.url, `${repository}/issues`);
+  assert.deepEqual(source, { type: 'git', url: `git+${repository}.git`, directory: 'Clients/Node' });
+  const links = [...fs.readFileSync(path.join(installed, 'README.md'), 'utf8').matchAll(/\]\((\S+?)\)/g)].map((link) => link[1]);
+  const before = [...fs.readFileSync(path.join(packageFolder, 'README.md'), 'utf8').matchAll(/\]\((\S+?)\)/g)];
+  assert.ok(links.length > 5 && links.length === before.length);
+  assert.deepEqual(links.filter((link) => !/^(https:|#)/.test(link)), []);
+  assert.ok(links.includes(`${repository}/blob/v${version}/Examples/node/README.md`));
+});
+
 test('npx runs the program of the package', async () => {
   const { code, stdout, stderr } = await inProject('npx', ['--offline', 'apns-mock', 'version']);
   assert.equal(code, 0, stderr);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import email
 import hashlib
 import os
 import re
@@ -65,6 +66,22 @@ def test_content_of_the_wheel(wheel: Path) -> None:
         tag = wheel.stem.split("-", 2)[2]
         assert f"Tag: {tag}\n" in archive.read(f"{info}/WHEEL").decode()
         assert archive.infolist()[0].date_time == (2023, 11, 14, 22, 13, 20)
+
+
+def test_metadata_of_the_wheel(wheel: Path) -> None:
+    version = apns_mock.__version__
+    repository = (HERE.parents[1] / "Distribution/repository").read_text().strip()
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = email.message_from_bytes(archive.read(f"apns_mock-{version}.dist-info/METADATA"))
+    assert (metadata["Author"], metadata["License-Expression"]) == ("the apns-mock contributors", "Apache-2.0")
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+    assert urls.keys() == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert all(url.startswith(repository) for url in urls.values())
+    readme, source = metadata.get_payload(), (HERE / "README.md").read_text()
+    links = re.findall(r"\]\((\S+?)\)", readme)
+    assert len(links) == len(re.findall(r"\]\((\S+?)\)", source)) > 5
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert f"]({repository}/blob/v{version}/Examples/python/test_provider.py)" in readme
 
 
 def test_same_input_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

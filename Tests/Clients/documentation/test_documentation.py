@@ -263,12 +263,6 @@ def test_the_lines_on_ci(paste):
     assert "curl -i --http2" in words
 
 
-def test_the_workflows_on_ci_are_yaml():
-    yaml = pytest.importorskip("yaml")
-    jobs = [yaml.safe_load(text) for text in blocks((PAGES / "InCI.md").read_text(), "yaml")]
-    assert len(jobs) == 2 and all(jobs)
-
-
 def test_the_pytest_file_on_ci(paste, tmp_path):
     (tmp_path / "test_push.py").write_text(blocks((PAGES / "InCI.md").read_text(), "python")[0])
     words = paste(
