@@ -228,6 +228,9 @@ def test_goaway_while_pushes_are_delayed(mock, faults):
         assert mock.record(one)["accepted"] is True
 
 
+COUNT = 400 if ALL else 100  # pushes of each provider
+
+
 @pytest.mark.timeout(120)
 def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mock, faults):
     """Four providers written with h2 push while GOAWAYs end all connections. They trust the last stream id: they
@@ -239,7 +242,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
         """Returns the devices whose pushes were answered with 200, and the number of GOAWAYs; fails if a push was
         lost.
         """
-        waiting, served, hits = [new_device() for _ in range(400 if ALL else 100)], [], 0
+        waiting, served, hits = [new_device() for _ in range(COUNT)], [], 0
         while waiting:
             try:
                 provider = Provider(mock)
@@ -274,7 +277,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
         finally:
             ended.set()
         disturber.result(TIMEOUT)
-    assert [len(devices) for devices in served] == [400] * 4 and sum(hits) > 0
+    assert [len(devices) for devices in served] == [COUNT] * 4 and sum(hits) > 0
     for one in (device for devices in served for device in devices):
         assert len(mock.pushes(device_token=one, accepted="true")) == 1
 

@@ -145,7 +145,7 @@ def test_several_files_and_the_variable(binary, start, tmp_path):
     assert unknown.status == 400 and f"Did you mean {APP}?" in unknown.json["hint"]
 
 
-DEVICES = 30_000 if ALL else 6_000
+MANY = 30_000 if ALL else 6_000
 
 
 def test_large_files(binary, start, tmp_path):
@@ -153,15 +153,15 @@ def test_large_files(binary, start, tmp_path):
     path = tmp_path / "many.json"
     with open(path, "w") as file:
         file.write('{"devices":[')
-        for number in range(DEVICES):
+        for number in range(MANY):
             device = {"id": f"d-{number}", "apps": [{"bundle_id": APP, "tokens": {"alert": f"{number:064x}"}}]}
             file.write("," * (number > 0) + json.dumps(device))
         file.write("]}")
     server = start("--fixtures", path)
     status = server.api("GET", "/devices", limit=1)
-    assert status["total"] == DEVICES
+    assert status["total"] == MANY
     saved = server.api("GET", "/fixtures")
-    assert len(saved["devices"]) == DEVICES and saved["devices"][-1]["id"] == f"d-{DEVICES - 1}"
+    assert len(saved["devices"]) == MANY and saved["devices"][-1]["id"] == f"d-{MANY - 1}"
     (tmp_path / "large.yaml").write_text("devices: []\n" + "# comment\n" * 2_000_000)
     done = run(binary, "fixtures", "lint", tmp_path / "large.yaml")
     assert done.returncode == 2 and "write it as JSON" in done.stderr

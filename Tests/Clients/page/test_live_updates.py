@@ -210,7 +210,7 @@ def test_a_profile_with_a_ttl_counts_down_and_its_rules_are_explained(start, ope
     assert server.api("GET", "/profile")["ends_in"] is not None
     before = view.page.locator("#banner .countdown").inner_text()
     assert before.startswith(("4:", "5:"))
-    view.until("(before) => document.querySelector('#banner .countdown').textContent !== before", before)
+    view.until("(before) => (document.querySelector('#banner .countdown')?.textContent ?? before) !== before", before)
     provider(server).alert(device, "Looked at")
     view.page.get_by_role("button", name="Why did flaky fire or not").click()
     view.page.locator(".code", has_text="evaluated").wait_for()

@@ -135,7 +135,7 @@ def test_a_query_that_cannot_be_read_is_explained(server, open_page):
     view.page.get_by_label("Search pushes").fill("stauts:400")
     problem = view.page.locator(".search-problem")
     problem.wait_for()
-    view.until("() => document.querySelector('.search-problem').textContent.includes('status')")
+    view.until("() => document.querySelector('.search-problem')?.textContent.includes('status')")
     view.forget_complaint()  # The browser itself logs the 400.
 
 

@@ -112,7 +112,7 @@ def test_a_time_range_selected_by_keys_is_kept_while_pushes_arrive(start, open_p
     selected = chart.get_attribute("aria-valuetext")
     assert "Enter" in selected
     one.alert(device, "After")
-    view.until("() => document.querySelector('[data-group=all] .group-count').textContent === '2'")
+    view.until("() => document.querySelector('[data-group=all] .group-count')?.textContent === '2'")
     view.page.wait_for_timeout(2500)  # The overview refreshes every two seconds.
     assert chart.get_attribute("aria-valuetext") == selected
     view.page.keyboard.press("Enter")
@@ -222,7 +222,7 @@ def test_frames_have_directions_and_say_what_was_recorded(start, open_page, prov
     view.page.locator(".track-head").first.click()
     table = view.page.get_by_role("region", name="Sequence of frames")
     table.wait_for()
-    view.until("() => document.querySelector('.sequence').textContent.includes('GOAWAY')")
+    view.until("() => document.querySelector('.sequence')?.textContent.includes('GOAWAY')")
     rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
     frames = [(row[1].strip() or row[3].strip(), row[2].strip(), row[6].strip()) for row in rows]
     assert ("SETTINGS", "←", "recorded") in frames and ("GOAWAY", "←", "recorded") in frames
@@ -381,7 +381,7 @@ def test_the_clock_is_frozen_advanced_and_reset(start, open_page):
     before = server.api("GET", "/clock")
     assert before["mode"] == "frozen"
     clock.get_by_role("button", name="Advance the clock by 61m").click()
-    view.until("(before) => !document.querySelector('.clock-time').textContent.includes(before)", before["now"][11:16])
+    view.until("(before) => document.querySelector('.clock-time')?.textContent.includes(before) === false", before["now"][11:16])
     assert server.api("GET", "/clock")["now"] > before["now"]
     clock.get_by_label("Advance by").fill("soon")
     clock.get_by_role("button", name="Advance", exact=True).click()

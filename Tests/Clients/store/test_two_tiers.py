@@ -162,7 +162,7 @@ def test_exports_whose_clients_do_not_read_leave_others_alone(server):
         assert server.pushes(q="after:10 before:12 text:xxx")[0]["seq"] == 11
         assert set(stores.load(server, 200).values()) == {200}
         assert server.api("GET", "/pushes", q="after:1500", limit=1)["matched"] == 200
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
 
 
 def test_counts_of_many_pushes(server):
