@@ -48,7 +48,7 @@ export PYTHONDONTWRITEBYTECODE :=
   install uninstall
 
 help:
-	@echo 'Before a commit (times on two cores):'
+	@echo 'Before a commit (aims on two quiet cores):'
 	@echo '  make test-quick     after each change: Swift tests, client tests under 100 ms; 2 min if the tree is built'
 	@echo '  make test           before a commit: every promise once; 15 min from a clean clone'
 	@echo '  make test-all       nightly: every store, long tests, sanitizers, fuzzers, packages; hours'
