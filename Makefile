@@ -77,7 +77,7 @@ help:
 
 # The ports are checked before the build.
 run:
-	@.ci/preflight run $(ARGS)
+	@.ci/preflight ports $(ARGS)
 	@.ci/build
 	@exec $(program) serve $(ARGS)
 
