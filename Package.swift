@@ -194,6 +194,7 @@ let package = Package(
       dependencies: [
         "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS",
         "Notation", "TestSupport", "TLSEngine",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),

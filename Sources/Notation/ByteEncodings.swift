@@ -72,6 +72,24 @@ package enum PercentEncoding {
     return String(validating: bytes, as: UTF8.self)
   }
 
+  /// Returns a text in which unreserved characters are not encoded; all others stay as they are (RFC 3986 section 6.2.2.2).
+  package static func decodingUnreserved(_ text: some StringProtocol) -> String {
+    guard text.utf8.contains(UInt8(ascii: "%")) else { return String(text) }
+    var decoded: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), rest.count >= 2, let high = Hexadecimal.value(of: rest[rest.startIndex]),
+        let low = Hexadecimal.value(of: rest[rest.startIndex + 1]), isUnreserved(high << 4 | low)
+      {
+        decoded.append(high << 4 | low)
+        rest = rest.dropFirst(2)
+      } else {
+        decoded.append(byte)
+      }
+    }
+    return String(decoding: decoded, as: UTF8.self)
+  }
+
   /// Returns whether a byte is a letter, a digit or one of `-._~` (RFC 3986 section 2.3).
   private static func isUnreserved(_ byte: UInt8) -> Bool {
     switch byte {

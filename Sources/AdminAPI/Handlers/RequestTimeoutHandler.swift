@@ -2,9 +2,8 @@ internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Closes a connection whose client is too slow to send its first request or any request's body, even if it keeps
-/// sending small pieces. For later request heads, the listener's idle timeout applies, which pieces of a head do not
-/// extend.
+/// Closes a connection whose client is too slow to send a request, even if it keeps sending small pieces, and one that is
+/// idle for too long.
 final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -46,7 +45,7 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
     case .end:
       isReceiving = false
       cancelClose()
-      if isIdle { connections.addIdle(context.channel) }
+      if isIdle { becomeIdle(context) }
     }
     context.fireChannelRead(data)
   }
@@ -59,9 +58,8 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
     guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
     // The connection is idle only after the response was written: closing it earlier would lose the response.
     let isWritten = promise ?? context.eventLoop.makePromise()
-    let channel = context.channel
     isWritten.futureResult.assumeIsolated().whenSuccess { [self] in
-      if isIdle { connections.addIdle(channel) }
+      if isIdle, context.channel.isActive { becomeIdle(context) }
     }
     context.write(data, promise: isWritten)
   }
@@ -80,6 +78,11 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   func handlerRemoved(context: ChannelHandlerContext) {
     cancelClose()
     connections.removeIdle(context.channel)
+  }
+
+  private func becomeIdle(_ context: ChannelHandlerContext) {
+    connections.addIdle(context.channel)
+    scheduleClose(in: timeout, context)
   }
 
   private var isIdle: Bool { pendingResponses == 0 && !isReceiving }

@@ -2,6 +2,7 @@ internal import FaultModel
 internal import Faults
 internal import Hummingbird
 internal import Inbox
+internal import NIOCore
 internal import Notation
 
 /// An error response of the admin API: a problem document (RFC 9457) with a `hint` about the solution.
@@ -92,9 +93,7 @@ extension Response {
   static func jsonValue(status: HTTPResponse.Status = .ok, _ value: (inout JSONWriter) -> Void) -> Response {
     var writer = JSONWriter()
     value(&writer)
-    return Response(
-      status: status, headers: [.contentType: "application/json"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
+    return bytes(writer.bytes, status: status, type: JSONBody.type)
   }
 
   /// Returns the response to a request that stored an item: 201 with its location if it is new, otherwise 200.
@@ -110,8 +109,36 @@ extension Response {
 
   /// Returns a response with a text body.
   static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
-    Response(
-      status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    bytes(Array(text.utf8), type: type)
+  }
+
+  /// The size of the pieces in which a response is written, in bytes: what is buffered for a client that does not read.
+  static let pieceSize = 12 << 10
+
+  /// Returns a response with bytes that were made for it. More than one piece counts towards `MemoryBudget.responses` until
+  /// the client has read nearly all of it; if other responses use too much memory, the response is 503.
+  static func bytes(_ bytes: [UInt8], status: HTTPResponse.Status = .ok, type: String) -> Response {
+    let headers: HTTPFields = [.contentType: type]
+    guard bytes.count > pieceSize else {
+      return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+    let reservation = MemoryBudget.Reservation(in: .responses)
+    do throws(Problem) {
+      try reservation.grow(by: bytes.count)
+    } catch {
+      return error.response
+    }
+    let eventLoop = DisconnectCancellation.channel?.eventLoop
+    return Response(
+      status: status, headers: headers,
+      body: ResponseBody(contentLength: bytes.count) { writer in
+        defer { withExtendedLifetime(reservation) {} }
+        for start in stride(from: 0, to: bytes.count, by: pieceSize) {
+          let piece = ByteBuffer(bytes: bytes[start..<min(start + pieceSize, bytes.count)])
+          try await writer.write(piece, atPaceOf: eventLoop)
+        }
+        try await writer.finish(nil)
+      })
   }
 }
 

@@ -6,8 +6,10 @@ internal import Notation
 enum RequestBody {
   /// Returns the body's bytes; empty for an absent body.
   ///
-  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over `limit` bytes, 400 if the body is
-  ///   incomplete.
+  /// They count towards `MemoryBudget.bodies` until the request is answered.
+  ///
+  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over `limit` bytes, 503 if other bodies use too
+  ///   much memory, 400 if the body is incomplete.
   static func bytes(
     of request: Request, limit: Int = Limits.body, ifLarger hint: String = "Send less in one request."
   ) async throws -> ByteBuffer {
@@ -18,10 +20,16 @@ enum RequestBody {
         hint: "Send the body without content-encoding.", headers: [.acceptEncoding: "identity"])
     }
     if let length = request.headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
+    var bytes = ByteBuffer()
     do {
-      return try await request.body.collect(upTo: limit)
-    } catch is NIOTooManyBytesError {
-      throw tooLarge
+      for try await var piece in request.body {
+        guard bytes.readableBytes + piece.readableBytes <= limit else { throw tooLarge }
+        try MemoryBudget.body?.grow(by: piece.readableBytes)
+        bytes.writeBuffer(&piece)
+      }
+      return bytes
+    } catch let problem as Problem {
+      throw problem
     } catch {
       // Malformed chunks, or a client that disconnected.
       throw Problem.badRequest("the body is incomplete: \(error)", hint: "Send it again.")

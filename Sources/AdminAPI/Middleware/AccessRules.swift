@@ -5,8 +5,11 @@ internal import NIOCore
 ///
 /// The listener is plain HTTP on loopback and, by default, open to all local programs, which include web pages in a
 /// browser. A page must neither read the inbox through its own host name that resolves to the server's address (DNS
-/// rebinding, prevented by the check of Host) nor change anything by cross-site requests (prevented by the check of
-/// Origin). A token protects listeners that other machines can reach.
+/// rebinding, prevented by the check of Host) nor change anything or learn anything by cross-site requests (prevented by
+/// the checks of Origin and Sec-Fetch-Site). A token protects listeners that other machines can reach.
+///
+/// The checks need paths in normal form (`RequestPath`). They apply to every path that is not listed here as public, so
+/// that a new route, or a spelling that nobody thought of, is protected.
 struct AccessRules: Sendable {
   /// Accepted host names in lower case, in addition to loopback names and IP addresses.
   private let hosts: Set<String>
@@ -27,14 +30,18 @@ struct AccessRules: Sendable {
     }
     let path = request.uri.path
     // Orchestrators use arbitrary host names for these two paths, which reveal nothing.
-    if path == "/livez" || path == "/readyz" { return }
+    if HealthRoutes.paths.contains(path) { return }
     let host = try checkHost(of: request)
-    let isAPI = path.hasPrefix("/api/")
-    if isAPI || request.method != .get && request.method != .head { try checkOrigin(of: request, host: host) }
-    if isAPI { try checkFetchSite(of: request) }
-    // Public: the web UI, which contains no secrets and asks for the token itself, and the CA certificate, which
-    // each TLS handshake reveals.
-    if path != "/" && path != "/ca.pem" && !path.hasPrefix(WebUIRoutes.folder) { try checkToken(of: request) }
+    if Self.isPublic(path), request.method == .get || request.method == .head { return }
+    try checkOrigin(of: request, host: host)
+    try checkFetchSite(of: request)
+    try checkToken(of: request)
+  }
+
+  /// Returns whether any web page may request a path, without a token: those of the web UI, which contains no secrets and
+  /// asks for the token itself, and of the CA certificate, which each TLS handshake reveals.
+  private static func isPublic(_ path: String) -> Bool {
+    path == "/" || path == "/ca.pem" || path.hasPrefix(WebUIRoutes.folder)
   }
 
   private func checkHost(of request: Request) throws(Problem) -> Authority {
@@ -51,13 +58,7 @@ struct AccessRules: Sendable {
     hosts.contains(name) || name.hasSuffix(".localhost") || (try? SocketAddress(ipAddress: name, port: 0)) != nil
   }
 
-  /// Checks the Origin of a request that only pages of this server may send.
-  ///
-  /// - Throws: `Problem` if the request comes from a page of another origin.
-  func checkOrigin(of request: Request) throws(Problem) {
-    try checkOrigin(of: request, host: try checkHost(of: request))
-  }
-
+  /// Rejects requests of web pages of another origin.
   private func checkOrigin(of request: Request, host: Authority) throws(Problem) {
     guard let origin = request.headers[.origin] else { return }
     let parts = origin.split(separator: "://", maxSplits: 1)

@@ -9,7 +9,7 @@ struct ChannelRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] {
-    [.get("/channels", list), .post("/channels", add), .delete("/channels", remove)]
+    [Route.get("/channels", list).onQueryExecutor, .post("/channels", add), .delete("/channels", remove)]
   }
 
   private func list(_ request: Request, _ context: AdminContext) throws -> Response {

@@ -12,7 +12,8 @@ struct ConnectionRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .get("/connections", list), .get("/connections/:id", show), .post("/connections/goaway", goAway),
+      Route.get("/connections", list).onQueryExecutor, .get("/connections/:id", show),
+      .post("/connections/goaway", goAway),
       .post("/connections/reset") { request, _ in try await end(.reset, request) },
       .post("/connections/close") { request, _ in try await end(.close, request) },
     ]

@@ -15,7 +15,7 @@ struct DeliveryRoutes: Sendable {
     [
       Route.get("/pushes/:id/delivery", show).onQueryExecutor, Route.get("/deliveries", list).onQueryExecutor,
       Route.get("/devices/:id/notifications", notifications).onQueryExecutor,
-      .stream("/devices/:id/notifications/stream", stream),
+      .get("/devices/:id/notifications/stream", stream),
     ]
   }
 

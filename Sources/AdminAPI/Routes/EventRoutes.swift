@@ -11,7 +11,7 @@ struct EventRoutes: Sendable {
   /// The maximum interval between two writes, so that intermediaries do not consider the connection dead.
   static let heartbeat = Duration.seconds(15)
 
-  var routes: [Route] { [.stream("/events", stream)] }
+  var routes: [Route] { [.get("/events", stream)] }
 
   private func stream(_ request: Request, _ context: AdminContext) async throws -> Response {
     var parameters = try QueryParameters(request)

@@ -9,7 +9,7 @@ struct ExportRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .stream("/export", export), Route.get("/pushes/:id/curl", curl).onQueryExecutor,
+      .get("/export", export), Route.get("/pushes/:id/curl", curl).onQueryExecutor,
       Route.get("/pushes/:id/apns", simulatorFile).onQueryExecutor,
     ]
   }
@@ -58,9 +58,7 @@ struct ExportRoutes: Sendable {
   private func simulatorFile(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
     do throws(NotRenderable) {
-      return Response(
-        status: .ok, headers: [.contentType: "application/json"],
-        body: ResponseBody(byteBuffer: ByteBuffer(bytes: try record.simulatorFile())))
+      return .bytes(try record.simulatorFile(), type: JSONBody.type)
     } catch {
       throw Self.problem(error, of: record, "file for xcrun simctl push")
     }

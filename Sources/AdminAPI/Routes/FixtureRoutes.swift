@@ -10,7 +10,7 @@ struct FixtureRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] {
-    [.stream("/fixtures", save), .put("/fixtures", load), .post("/fixtures/lint", lint)]
+    [.get("/fixtures", save), .put("/fixtures", load), .post("/fixtures/lint", lint)]
   }
 
   /// The maximum size of fixtures in a request, in bytes.

@@ -13,7 +13,9 @@ struct MetricsRoutes: Sendable {
   let state: ServerState
   let version: String
 
-  var routes: [Route] { [.get("/metrics", metrics)] }
+  static let path = "/metrics"
+
+  var routes: [Route] { [.get(Self.path, metrics)] }
 
   private func metrics(_ request: Request, _ context: AdminContext) -> Response {
     let accepts = request.headers[.accept]?.lowercased() ?? ""

@@ -2,11 +2,18 @@ internal import APNSRules
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import NIOCore
 internal import Notation
 
 /// Routes that read pushes in the inbox, and the one that deletes them.
 struct PushRoutes: Sendable {
   let source: any InboxSource
+  private let sorts = Turns(1)
+
+  /// The number of `seq` values that are written at a time.
+  private static let seqsInPiece = 1500
+
+  init(source: any InboxSource) { self.source = source }
 
   var routes: [Route] {
     let routes: [Route] = [
@@ -26,9 +33,21 @@ struct PushRoutes: Sendable {
     let snapshot = inbox.snapshot()
     let rulebook = source.rulebook
     let query = try await PageQuery(searching: QueryParameters(request).all, in: source.filterContext(snapshot))
-    let page = try await snapshot.pageInSlices(query, maxBytes: PageBody.maxBytes)
+    let page = try await snapshot.pageInSlices(query, maxBytes: RecordList.maxBytes)
     if query.showsFindings { inbox.updateFindings(by: rulebook) }
-    return try PageBody(page, of: query, rulebook: rulebook, inbox: inbox).response
+    var list = RecordList(page.items, unread: page.unread, rulebook: rulebook, inbox: inbox)
+    list.fields = query.fields
+    return try list.response(before: { _ in }) { writer in
+      writer.member("next", page.next)
+      writer.member("matched", page.matched)
+      writer.member("total", page.total)
+      writer.member("evicted", page.evicted)
+      writer.member("complete", page.isComplete)
+      if query.timeLimit != nil {
+        writer.member("first_seq", page.firstSeq)
+        writer.member("last_seq", page.lastSeq)
+      }
+    }
   }
 
   private func seqs(_ request: Request, _ context: AdminContext) async throws -> Response {
@@ -37,15 +56,36 @@ struct PushRoutes: Sendable {
     let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
     let snapshot = source.inbox.snapshot()
     let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
-    let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
-    return .json { writer in
-      writer.arrayMember("seqs") { writer in
-        for seq in seqs { writer.integer(seq) }
-      }
-      writer.member("matched", seqs.count)
-      writer.member("total", snapshot.count)
-      writer.member("evicted", snapshot.evicted)
+    // A sort needs up to 150 bytes for each record, so there is one at a time. The numbers are kept until they are written.
+    let (seqs, memory) = try await sorts.run {
+      let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
+      let memory = MemoryBudget.Reservation(in: .responses)
+      try memory.grow(by: seqs.count * MemoryLayout<Int>.size)
+      return (seqs, memory)
     }
+    let eventLoop = DisconnectCancellation.channel?.eventLoop
+    return Response(
+      status: .ok, headers: [.contentType: JSONBody.type],
+      body: ResponseBody { writer in
+        defer { withExtendedLifetime(memory) {} }
+        try await writer.write(ByteBuffer(string: "{\"seqs\":["))
+        for start in stride(from: 0, to: seqs.count, by: Self.seqsInPiece) {
+          let piece = try await QueryExecutor.step {
+            let numbers = seqs[start..<min(start + Self.seqsInPiece, seqs.count)].map(String.init)
+            return ByteBuffer(string: (start == 0 ? "" : ",") + numbers.joined(separator: ","))
+          }
+          try await writer.write(piece, atPaceOf: eventLoop)
+        }
+        var end = JSONWriter()
+        end.object { end in
+          end.member("matched", seqs.count)
+          end.member("total", snapshot.count)
+          end.member("evicted", snapshot.evicted)
+        }
+        // Continue the object that the first piece opened.
+        try await writer.write(ByteBuffer(bytes: Array("],".utf8) + end.bytes.dropFirst()))
+        try await writer.finish(nil)
+      })
   }
 
   /// Returns the case that a parameter names; nil without the parameter.
@@ -104,8 +144,7 @@ struct PushRoutes: Sendable {
     let (record, _) = try await find(context)
     // A body that is not JSON could be HTML with a script; its content type prevents browsers from rendering it.
     let type = record.payloadProblem == nil ? "application/json" : "application/octet-stream"
-    return Response(
-      status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(bytes: record.body)))
+    return .bytes(record.body, type: type)
   }
 
   /// Returns the record that the path names: by its `seq`, or by an `apns-id`, which selects the newest attempt with
@@ -129,118 +168,5 @@ struct PushRoutes: Sendable {
       snapshot.evicted > 0
       ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes, --retain) or not kept (--record)." : ""
     return "The inbox has \(snapshot.count) pushes, the newest of all was seq \(snapshot.lastSeq).\(evicted)"
-  }
-}
-
-/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client. Most records
-/// of an inbox with a store are read at the client's pace too: they are in the state of that moment, and records that were
-/// deleted before that are omitted.
-private struct PageBody: Sendable {
-  /// The minimum size of a piece, in bytes. A piece ends with the record that reaches it.
-  private static let pieceSize = 12 * 1024
-  /// The maximum size of the records that are in memory before the first piece is rendered if there is a store, in bytes.
-  static let maxBytes = 64 * 1024
-  /// The number of further records that are read at a time.
-  private static let groupSize = 16
-
-  private let page: InboxPage
-  private let fields: RecordMembers?
-  /// Whether the query has a time limit.
-  private let isLimited: Bool
-  private let rulebook: Rulebook
-  private let inbox: Inbox
-  /// The records to render, of those in memory.
-  private var records: ArraySlice<Record>
-  /// The `seq` of the records to read and to render after those.
-  private var unread: ArraySlice<Int>
-  private var progress = Progress.beginning
-
-  private enum Progress {
-    case beginning, beforeFirstRecord, afterRecord, ended
-  }
-
-  init(_ page: InboxPage, of query: PageQuery, rulebook: Rulebook, inbox: Inbox) {
-    self.page = page
-    fields = query.fields
-    isLimited = query.timeLimit != nil
-    self.rulebook = rulebook
-    self.inbox = inbox
-    records = page.items[...]
-    unread = page.unread[...]
-  }
-
-  /// The response with this body: with a content length if it is one piece, otherwise streamed at the client's pace.
-  var response: Response {
-    get throws {
-      var rest = self
-      let first = try rest.next() ?? ByteBuffer()
-      let headers: HTTPFields = [.contentType: "application/json"]
-      if rest.progress == .ended {
-        return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first))
-      }
-      let eventLoop = DisconnectCancellation.channel?.eventLoop
-      return Response(
-        status: .ok, headers: headers,
-        body: ResponseBody { [rest] writer in
-          var rest = rest
-          try await writer.write(first)
-          while let piece = try await QueryExecutor.step({ try rest.next() }) {
-            try await writer.write(piece, atPaceOf: eventLoop)
-          }
-          try await writer.finish(nil)
-        })
-    }
-  }
-
-  /// Renders the next piece, which usually needs at most one read of the store; nil after the last one.
-  private mutating func next() throws(StoreUnavailable) -> ByteBuffer? {
-    guard progress != .ended else { return nil }
-    var piece = ByteBuffer()
-    if progress == .beginning {
-      piece.writeString("{\"items\":[")
-      progress = .beforeFirstRecord
-    }
-    while piece.readableBytes < Self.pieceSize {
-      guard let record = try nextRecord() else {
-        progress = .ended
-        break
-      }
-      if progress == .afterRecord { piece.writeString(",") }
-      progress = .afterRecord
-      var writer = JSONWriter(capacity: 2048)
-      if let fields {
-        fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
-      } else {
-        record.write(to: &writer, rulebook: rulebook, in: inbox)
-      }
-      piece.writeBytes(writer.bytes)
-      if records.isEmpty, !unread.isEmpty { break }
-    }
-    guard progress == .ended else { return piece }
-    var writer = JSONWriter()
-    writer.object { writer in
-      writer.member("next", page.next)
-      writer.member("matched", page.matched)
-      writer.member("total", page.total)
-      writer.member("evicted", page.evicted)
-      writer.member("complete", page.isComplete)
-      if isLimited {
-        writer.member("first_seq", page.firstSeq)
-        writer.member("last_seq", page.lastSeq)
-      }
-    }
-    piece.writeString("],")
-    // Continue the object that the first piece opened.
-    piece.writeBytes(writer.bytes.dropFirst())
-    return piece
-  }
-
-  /// Returns the next record; nil after the last one.
-  private mutating func nextRecord() throws(StoreUnavailable) -> Record? {
-    while records.isEmpty, !unread.isEmpty {
-      records = try inbox.currentSnapshot().records(unread.prefix(Self.groupSize))[...]
-      unread = unread.dropFirst(Self.groupSize)
-    }
-    return records.popFirst()
   }
 }

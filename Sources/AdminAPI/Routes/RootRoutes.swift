@@ -5,28 +5,57 @@ internal import Faults
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import NIOCore
 internal import Notation
 
-/// Routes outside `/api/v1`: health checks, the profile schema, and `/`, which is the web UI for browsers and a welcome
-/// text for other clients.
-struct RootRoutes: Sendable {
+/// Health checks: `/livez` and `/readyz`. `AdmissionHandler` answers most of them; the routes answer those that must wait
+/// for an earlier response on their connection.
+struct HealthRoutes: Sendable {
+  static let paths: Set = ["/livez", "/readyz"]
+
   let phase: @Sendable () -> ServerState.Phase
   /// Returns what is wrong with the store of the inbox; nil if nothing is.
   let storeProblem: @Sendable () -> String?
+
+  var routes: [Route] {
+    Self.paths.sorted().map { path in
+      .get(path) { _, _ in
+        guard let (status, json) = answer(to: path) else { throw HTTPError(.notFound) }
+        return Response(
+          status: status, headers: [.contentType: JSONBody.type],
+          body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+      }
+    }
+  }
+
+  /// Returns the answer to a health check, in JSON; nil for another path.
+  func answer(to path: String) -> (status: HTTPResponse.Status, json: [UInt8])? {
+    var writer = JSONWriter()
+    switch path {
+    case "/livez":
+      writer.object { $0.member("status", "live") }
+      return (.ok, writer.bytes)
+    case "/readyz":
+      let phase = phase()
+      let problem = storeProblem()
+      writer.object { writer in
+        writer.member("status", problem == nil ? phase.name : "failing")
+        if let problem { writer.member("problem", problem) }
+      }
+      return (phase == .ready && problem == nil ? .ok : .serviceUnavailable, writer.bytes)
+    default: return nil
+    }
+  }
+}
+
+/// Routes outside `/api/v1`: the schemas of files, and `/`, which is the web UI for browsers and a welcome text for other
+/// clients.
+struct RootRoutes: Sendable {
   /// Returns the welcome text; the parameter is the host and port that the client used.
   let welcome: @Sendable (_ host: String) -> String
 
   var routes: [Route] {
     [
-      .get("/livez") { _, _ in .json { $0.member("status", "live") } },
-      .get("/readyz") { _, _ in
-        let phase = phase()
-        let problem = storeProblem()
-        return .json(status: phase == .ready && problem == nil ? .ok : .serviceUnavailable) { writer in
-          writer.member("status", problem == nil ? phase.name : "failing")
-          if let problem { writer.member("problem", problem) }
-        }
-      },
       .get("/") { request, _ in
         WebUIRoutes.isAccepted(by: request)
           ? try WebUIRoutes.page() : .text(welcome(request.head.authority ?? "localhost"))

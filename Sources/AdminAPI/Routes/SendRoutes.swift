@@ -11,6 +11,10 @@ internal import TLSEngine
 /// The route that sends a test push through the APNs listener, for users of the web UI without a provider.
 struct SendRoutes: Sendable {
   let state: ServerState
+  /// Each test push needs a connection with a TLS handshake of its own.
+  private let turns = Turns(64)
+
+  init(state: ServerState) { self.state = state }
 
   var routes: [Route] { [.post("/send", send)] }
 
@@ -30,7 +34,7 @@ struct SendRoutes: Sendable {
       deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
     if try body.flag("dry_run") == true { return try verdict(on: push) }
     do {
-      return Self.response(try await client.send([push]).first)
+      return Self.response(try await turns.run { try await client.send([push]).first })
     } catch let error as PushClientError {
       // A fault may have ended the connection, which is a valid outcome.
       return Self.response(.disconnected(reason: "\(error)"))

@@ -20,29 +20,26 @@ struct WaitRoutes: Sendable {
       query.timeout = .zero
       query.settle = .zero
     }
-    let slot = query.timeout > .zero || query.settle > .zero ? try waits.enter() : nil
+    guard query.timeout > .zero || query.settle > .zero else {
+      return try await QueryExecutor.runLimited { [query] in try await response(to: query, isStrict: isStrict) }
+    }
+    let slot = try waits.enter()
     defer { withExtendedLifetime(slot) {} }
     return try await QueryExecutor.run { [query] in try await response(to: query, isStrict: isStrict) }
   }
 
-  private func response(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
-    let result: WaitResult
-    do throws(StoreUnavailable) {
-      result = try await source.inbox.wait(for: query)
-    } catch {
-      throw Problem(error)
-    }
+  private func response(to query: WaitQuery, isStrict: Bool) async throws -> Response {
+    let result = try await source.inbox.wait(for: query, maxBytes: RecordList.maxBytes)
     if result.isAbandoned {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops; \(result.message)",
         hint: "Start it again, and wait while it runs.")
     }
-    return .json(status: isStrict && !result.isSatisfied ? .preconditionFailed : .ok) { writer in
+    let list = RecordList(result.items, unread: result.unread, rulebook: source.rulebook, inbox: source.inbox)
+    return try list.response(status: isStrict && !result.isSatisfied ? .preconditionFailed : .ok) { writer in
       writer.member("satisfied", result.isSatisfied)
       writer.member("matched", result.matched)
-      writer.arrayMember("items") { writer in
-        for record in result.items { record.write(to: &writer, rulebook: source.rulebook, in: source.inbox) }
-      }
+    } after: { writer in
       writer.member("seq", result.seq)
       writer.member("message", result.message)
       writer.arrayMember("nearest") { writer in

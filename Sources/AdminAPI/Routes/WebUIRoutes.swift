@@ -1,5 +1,6 @@
 internal import EmbeddedFiles
 internal import Hummingbird
+internal import NIOConcurrencyHelpers
 internal import NIOCore
 internal import Notation
 
@@ -74,13 +75,20 @@ enum WebUIRoutes {
 /// The route of the OpenAPI description.
 struct DescriptionRoutes: Sendable {
   let version: String
+  /// The description as JSON, made for the first request. All responses share its memory.
+  private let description = NIOLockedValueBox<ByteBuffer?>(nil)
+
+  init(version: String) { self.version = version }
 
   var routes: [Route] { [.get("/openapi.json", show)] }
 
-  // Generated on demand, because it is rarely requested.
   private func show(_ request: Request, _ context: AdminContext) -> Response {
-    Response(
-      status: .ok, headers: [.contentType: "application/json"],
-      body: ResponseBody(byteBuffer: ByteBuffer(bytes: APIDescription(version: version).json)))
+    let description = description.withLockedValue { made in
+      let description = made ?? ByteBuffer(bytes: APIDescription(version: version).json)
+      made = description
+      return description
+    }
+    return Response(
+      status: .ok, headers: [.contentType: JSONBody.type], body: ResponseBody(byteBuffer: description))
   }
 }

@@ -1,4 +1,3 @@
-internal import CMemory
 internal import Dispatch
 internal import HummingbirdCore
 internal import Logging
@@ -6,41 +5,36 @@ internal import MockAPNS
 internal import NIOConcurrencyHelpers
 internal import NIOCore
 
-/// A limit on the open connections to the admin listener. At the limit, the longest idle connection is closed; if
-/// none is idle, further connections wait in the system's queue and a warning is logged.
+/// The limit on the open connections to the admin listener, for the web framework.
 struct AdminConnectionLimit: AvailableConnectionsDelegate {
   let connections: AdminConnections
-  let logger: Logger
-  private var throttle = LogThrottle()
 
-  init(connections: AdminConnections, logger: Logger) {
-    self.connections = connections
-    self.logger = logger
-  }
+  func connectionOpened() { connections.open() }
 
-  mutating func connectionOpened() {
-    guard !connections.open(), throttle.shouldLog() else { return }
-    logger.warning(
-      "\(connections.limit) connections to the admin listener are open; further ones wait until one of them is closed (logged at most once a minute)"
-    )
-  }
-
-  mutating func connectionClosed() { connections.close() }
+  func connectionClosed() { connections.close() }
 
   func isAcceptingNewConnections() -> Bool { connections.hasCapacity }
 }
 
-/// The open connections to the admin listener, and the idle ones among them: those that received nothing since their
-/// last response.
+/// The open connections to the admin listener.
+///
+/// Some of those that may be open are in reserve, so that health checks are answered whatever other clients do. When all
+/// others are open, a new connection takes the place of the longest idle one: one that received nothing since its last
+/// response. If none is idle, it is one of the reserve, which `AdmissionHandler` serves only for a moment. When all are
+/// open, further connections wait in the system's queue.
 final class AdminConnections: Sendable {
   /// An inbound event that closes a connection if it is still idle.
   struct CloseIfIdle: Sendable {}
 
   private struct State {
+    /// All open connections.
     var count = 0
+    /// Those that are not in reserve.
+    var regularCount = 0
     /// The number of connections closed since freed memory was last returned to the system.
     var closedCount = 0
     var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
+    var throttle = LogThrottle()
 
     /// Removes the longest idle connection.
     mutating func removeLongestIdle() -> (any Channel)? {
@@ -50,30 +44,25 @@ final class AdminConnections: Sendable {
 
   /// The number of closed connections after which freed memory is returned to the system.
   private static let burst = 64
-  /// The delay before memory is returned, during which more connections may be closed. Also the minimum interval
-  /// between two returns.
-  private static let burstEnd = DispatchTimeInterval.seconds(2)
 
   /// The maximum number of open connections.
   let limit: Int
+  /// The number of them in reserve: 32, at most a quarter.
+  let reserve: Int
+  private let logger: Logger
   private let state = NIOLockedValueBox(State())
 
-  init(limit: Int = FileDescriptorBudget.adminConnections) { self.limit = limit }
+  init(limit: Int = FileDescriptorBudget.adminConnections, logger: Logger) {
+    self.limit = limit
+    self.logger = logger
+    reserve = min(32, limit / 4)
+  }
 
   /// Whether another connection may be accepted.
   var hasCapacity: Bool { state.withLockedValue { $0.count < limit } }
 
-  /// Counts a new connection; at the limit, closes the longest idle one.
-  ///
-  /// - Returns: Whether another connection can be accepted, now or as soon as the idle one is closed.
-  func open() -> Bool {
-    let (isFull, idle) = state.withLockedValue { state in
-      state.count += 1
-      return state.count < limit ? (false, nil) : (true, state.removeLongestIdle())
-    }
-    idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
-    return !isFull || idle != nil
-  }
+  /// Counts an accepted connection.
+  func open() { state.withLockedValue { $0.count += 1 } }
 
   /// Counts a closed connection, and returns freed memory to the system after a burst of them.
   func close() {
@@ -82,22 +71,37 @@ final class AdminConnections: Sendable {
       state.closedCount += 1
       return state.closedCount == Self.burst
     }
-    guard isBurst else { return }
-    DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.burstEnd) {
-      self.state.withLockedValue { $0.closedCount = 0 }
-      // glibc returns only the free memory at the end of an arena. Measured: 300 clients that disconnected without
-      // reading their pages of 1,000 pushes leave 28 MiB without this call, 4 MiB with it.
-      apns_return_freed_memory()
-    }
+    if isBurst { MemoryBudget.trim { self.state.withLockedValue { $0.closedCount = 0 } } }
   }
 
-  /// Adds an idle connection; at the limit, closes the longest idle one.
-  func addIdle(_ channel: any Channel) {
-    let idle = state.withLockedValue { state in
-      state.idle[ObjectIdentifier(channel)] = (.now(), channel)
-      return state.count < limit ? nil : state.removeLongestIdle()
+  /// Decides whether a new connection is a regular one, if necessary in place of an idle one, or one of the reserve.
+  ///
+  /// - Returns: Whether it is a regular one, which must call `leave()` when it is closed.
+  func enter() -> Bool {
+    let (isRegular, idle, shouldLog) = state.withLockedValue { state -> (Bool, (any Channel)?, Bool) in
+      let isFull = state.regularCount >= limit - reserve
+      let idle = isFull ? state.removeLongestIdle() : nil
+      guard !isFull || idle != nil else { return (false, nil, state.throttle.shouldLog()) }
+      state.regularCount += 1
+      return (true, idle, false)
     }
     idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
+    if shouldLog {
+      logger.warning(
+        """
+        \(limit - reserve) connections to the admin listener are open and none is idle; on further ones only \
+        /livez, /readyz and /metrics are served until one of them is closed (logged at most once a minute)
+        """)
+    }
+    return isRegular
+  }
+
+  /// Counts a closed regular connection.
+  func leave() { state.withLockedValue { $0.regularCount -= 1 } }
+
+  /// Adds an idle connection.
+  func addIdle(_ channel: any Channel) {
+    state.withLockedValue { $0.idle[ObjectIdentifier(channel)] = (.now(), channel) }
   }
 
   /// Removes a connection that is in use or closed.

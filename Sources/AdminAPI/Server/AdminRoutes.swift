@@ -11,8 +11,6 @@ struct Route: Sendable {
   /// The path, with `:name` for a variable component.
   let path: String
   let handler: Handler
-  /// Whether the response is streamed. A browser may request it only from this server's own web UI (`checkOrigin`).
-  var isStreaming = false
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false
   /// Whether the response depends on all pushes that servers have answered, so that it needs the store of the inbox.
@@ -24,9 +22,6 @@ struct Route: Sendable {
 
   static func get(_ path: String, _ handler: @escaping Handler) -> Route {
     Route(method: .get, path: path, handler: handler)
-  }
-  static func stream(_ path: String, _ handler: @escaping Handler) -> Route {
-    Route(method: .get, path: path, handler: handler, isStreaming: true)
   }
   static func post(_ path: String, _ handler: @escaping Handler) -> Route {
     Route(method: .post, path: path, handler: handler)
@@ -44,8 +39,8 @@ struct Route: Sendable {
   /// The same route below `/api/v1`.
   var underAPI: Route {
     Route(
-      method: method, path: "/api/v1" + path, handler: handler, isStreaming: isStreaming, isQuery: isQuery,
-      needsStore: needsStore, isOfInbox: true, command: command)
+      method: method, path: "/api/v1" + path, handler: handler, isQuery: isQuery, needsStore: needsStore,
+      isOfInbox: true, command: command)
   }
 
   /// The same route, whose response depends on all pushes that servers have answered.
@@ -87,6 +82,7 @@ package struct AdminRoutes: Sendable {
   /// All routes, in the order of the documentation.
   let routes: [Route]
   let access: AccessRules
+  let health: HealthRoutes
   /// The inbox whose pushes are served.
   private let inbox: Inbox
   /// The name of the export whose pushes are served read-only; nil for a running server.
@@ -96,9 +92,8 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
-    let health = RootRoutes(
-      phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem },
-      welcome: { RootRoutes.welcome(to: state, version: version, host: $0) })
+    health = HealthRoutes(phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem })
+    let root = RootRoutes { RootRoutes.welcome(to: state, version: version, host: $0) }
     let waits = WaitLimit()
     let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
     let shared =
@@ -118,7 +113,7 @@ package struct AdminRoutes: Sendable {
     inbox = state.inbox
     commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
-      api.map(\.underAPI) + health.routes + [RootRoutes.authority(of: state)]
+      api.map(\.underAPI) + health.routes + root.routes + [RootRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
@@ -127,11 +122,11 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of an imported inbox: those that read.
   package init(viewer: InboxViewer, version: String) {
-    let health = RootRoutes(
-      phase: { .ready }, storeProblem: { nil }, welcome: { _ in viewer.welcome(version: version) })
+    health = HealthRoutes(phase: { .ready }, storeProblem: { nil })
+    let root = RootRoutes { _ in viewer.welcome(version: version) }
     routes =
       (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes
-      + Self.staticRoutes(version)
+      + root.routes + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
     inbox = viewer.inbox
     viewedFile = viewer.file
@@ -154,6 +149,14 @@ package struct AdminRoutes: Sendable {
     try await commands?.start(responder(isInternal: true), logger: logger)
   }
 
+  /// Runs `work` with what the handlers of a request need: its connection, and the memory of its body.
+  private static func withScope<Value>(of context: AdminContext, _ work: () async throws -> Value) async throws -> Value
+  {
+    try await DisconnectCancellation.$channel.withValue(context.channel) {
+      try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) { try await work() }
+    }
+  }
+
   /// Returns the responder for these routes.
   ///
   /// - Parameter isInternal: Whether it executes what another server, or this one, has already checked and announced.
@@ -164,9 +167,8 @@ package struct AdminRoutes: Sendable {
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
-        router.on(RouterPath(route.path), method: method) { [inbox, access, commands] request, context in
-          if route.isStreaming { try access.checkOrigin(of: request) }
-          return try await DisconnectCancellation.$channel.withValue(context.channel) {
+        router.on(RouterPath(route.path), method: method) { [inbox, commands] request, context in
+          return try await Self.withScope(of: context) {
             if !isInternal, let commands, route.isOfInbox {
               try await commands.settle(isRequired: route.needsStore || route.command != nil)
               if let kind = route.command {
@@ -186,6 +188,6 @@ package struct AdminRoutes: Sendable {
         }
       }
     }
-    return router.buildResponder()
+    return RequestPath.Normalizing(next: router.buildResponder())
   }
 }

@@ -46,13 +46,13 @@ package final class AdminServer: Sendable {
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
-    let connections = AdminConnections()
+    let connections = AdminConnections(logger: logger)
     let application = Application(
       responder: routes.responder(),
-      server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections: connections)),
+      server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: AdminConnectionLimit(connections: connections, logger: logger)),
+        availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
       logger: withoutFrameworkNotices(logger))
     let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
@@ -125,14 +125,15 @@ enum Limits {
   /// The maximum size of a header field, in bytes.
   static let field = 16 << 10
 
-  static func http(timeout: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {
+  static func http(
+    timeout: TimeAmount, _ connections: AdminConnections, _ health: HealthRoutes
+  ) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
-        RequestTimeoutHandler(timeout: timeout, connections: connections),
-        HalfCloseHandler(),
+        ResponseProgressHandler(), RequestTimeoutHandler(timeout: timeout, connections: connections),
+        AdmissionHandler(connections: connections, health: health), HalfCloseHandler(),
       ],
-      idleTimeout: timeout,
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: field, maxHeaderListSize: head, maxHeaderFieldCount: 100))
   }

@@ -1,27 +1,5 @@
 /// Operations on `seq` values in ascending order.
 extension [Int] {
-  /// Inserts a value.
-  ///
-  /// - Returns: false if it is already present.
-  @discardableResult
-  mutating func insert(seq: Int) -> Bool {
-    let position = position(ofSeq: seq)
-    if position < endIndex, self[position] == seq { return false }
-    insert(seq, at: position)
-    return true
-  }
-
-  /// Removes a value.
-  ///
-  /// - Returns: false if it is not present.
-  @discardableResult
-  mutating func remove(seq: Int) -> Bool {
-    let position = position(ofSeq: seq)
-    guard position < endIndex, self[position] == seq else { return false }
-    remove(at: position)
-    return true
-  }
-
   /// Returns the position of a value, or the position at which it would be inserted.
   func position(ofSeq seq: Int) -> Int {
     // The value is nearly always larger than the last one.
@@ -105,7 +83,9 @@ struct SeqSet: Sendable {
   /// The smallest value; nil if the set is empty.
   var first: Int? { prefix(1).first }
 
-  mutating func insert(_ seq: Int) {
+  /// - Returns: false if the value is already present.
+  @discardableResult
+  mutating func insert(_ seq: Int) -> Bool {
     let word = seq >> 6
     if words.isEmpty { base = word }
     if word < base {
@@ -116,16 +96,34 @@ struct SeqSet: Sendable {
       words.append(contentsOf: repeatElement(0, count: word - base - words.count + 1))
     }
     let bit: UInt64 = 1 << UInt64(seq & 63)
-    if words[word - base] & bit == 0 { count += 1 }
+    guard words[word - base] & bit == 0 else { return false }
     words[word - base] |= bit
+    count += 1
+    return true
   }
 
-  mutating func remove(_ seq: Int) {
+  /// - Returns: false if the value is not present.
+  @discardableResult
+  mutating func remove(_ seq: Int) -> Bool {
     let index = (seq >> 6) - base
     let bit: UInt64 = 1 << UInt64(seq & 63)
-    guard words.indices.contains(index), words[index] & bit != 0 else { return }
+    guard words.indices.contains(index), words[index] & bit != 0 else { return false }
     words[index] &= ~bit
     count -= 1
+    return true
+  }
+
+  /// Removes all values up to `seq`.
+  mutating func removeAll(through seq: Int) {
+    guard seq >> 6 < base + words.count else {
+      self = SeqSet()
+      return
+    }
+    guard seq >> 6 >= base else { return }
+    words.removeFirst((seq >> 6) - base)
+    base = seq >> 6
+    words[0] &= ~(UInt64.max >> UInt64(63 - seq & 63))
+    count = words.reduce(0) { $0 + $1.nonzeroBitCount }
   }
 
   /// Returns the smallest values, at most `limit`, in ascending order.

@@ -99,11 +99,11 @@ struct WaitCounts: Sendable {
   let selection: Selection
   let count: WaitQuery.Count
   let settle: Duration
-  /// The `seq` of each matching record, ascending.
-  private(set) var matched: [Int] = []
+  /// The `seq` of each matching record.
+  private(set) var matched = SeqSet()
   /// The matching records that may no longer match later: pending ones and, if a condition depends on it, those whose
   /// delivery may change.
-  private var changeable: Set<Int> = []
+  private var changeable = SeqSet()
   private let dependsOnDelivery: Bool
   /// The time of the last change of the number of matches, or the start of the wait.
   private var quietSince: ContinuousClock.Instant
@@ -135,7 +135,7 @@ struct WaitCounts: Sendable {
   mutating func update(_ record: borrowing Record, at now: ContinuousClock.Instant) {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
-    } else if matched.remove(seq: record.seq) {
+    } else if matched.remove(record.seq) {
       changeable.remove(record.seq)
       quietSince = now
     }
@@ -144,11 +144,10 @@ struct WaitCounts: Sendable {
   /// Drops the records up to `seq`, after the inbox was emptied.
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
     if seq >= lostThrough { lostThrough = 0 }
-    let removed = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
-    guard removed > 0 else { return }
-    for seq in matched[..<removed] { changeable.remove(seq) }
-    matched.removeFirst(removed)
-    quietSince = now
+    let count = matched.count
+    matched.removeAll(through: seq)
+    changeable.removeAll(through: seq)
+    if matched.count < count { quietSince = now }
   }
 
   /// Returns the state of the condition.
@@ -181,6 +180,6 @@ struct WaitCounts: Sendable {
     } else {
       changeable.remove(record.seq)
     }
-    return matched.insert(seq: record.seq)
+    return matched.insert(record.seq)
   }
 }

@@ -8,8 +8,10 @@ package struct WaitResult: Sendable {
   package let isAbandoned: Bool
   /// The number of matching records.
   package let matched: Int
-  /// The first `PageQuery.maxLimit` matching records that are still in the inbox, in order.
+  /// The first `PageQuery.maxLimit` matching records that are still in the inbox, in order, without those of `unread`.
   package let items: [Record]
+  /// The `seq` of the records after `items`, which would need too much memory together.
+  package let unread: [Int]
   /// The cursor for the next wait: all records up to this `seq` were examined.
   package let seq: Int
   /// The wanted and the found count as text.
@@ -41,21 +43,35 @@ extension Inbox {
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
   ///
+  /// - Parameter maxBytes: The maximum size of the records that the result keeps in memory if the inbox has a store, in
+  ///   bytes. It has only the `seq` of the records after these.
   /// - Throws: `StoreUnavailable` if a matching record cannot be read from the store.
-  package func wait(for query: WaitQuery) async throws(StoreUnavailable) -> WaitResult {
+  package func wait(for query: WaitQuery, maxBytes: Int = .max) async throws(StoreUnavailable) -> WaitResult {
     let (termination, counts, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
     var items: [Record] = []
+    var unread: [Int] = []
+    var bytes = 0
     for seq in counts.matched.prefix(PageQuery.maxLimit) {
+      guard bytes <= maxBytes else {
+        unread.append(seq)
+        continue
+      }
       do throws(StoreUnavailable) {
-        if let record = try readableRecord(seq: seq) { items.append(record) }
+        guard var record = try readableRecord(seq: seq) else { continue }
+        if snapshot.records.stored != nil {
+          bytes += RecordStorage.cost(record)
+          // Otherwise it would keep all records in memory that were read with it.
+          record.move(to: .ofOne())
+        }
+        items.append(record)
       } catch {
         if !error.isByReset { throw error }
       }
     }
     return WaitResult(
       isSatisfied: termination == .satisfied, isAbandoned: termination == .abandoned, matched: counts.matched.count,
-      items: items, seq: seen,
+      items: items, unread: unread, seq: seen,
       message: query.message(termination, counts),
       nearest: termination == .timedOut ? query.nearMisses(in: snapshot) : [],
       evicted: snapshot.evicted, isComplete: counts.isComplete)

@@ -72,14 +72,80 @@ def test_every_route_rejects_foreign_host_names(full, operations):
         assert EVIL in response.json["detail"] and "--allow-host" in response.json["hint"]
 
 
-def test_no_route_lets_a_foreign_page_change_or_follow(full, operations):
+PUBLIC = ["/", "/ca.pem", "/livez", "/readyz"]  # everybody may read these, and the files below /page/
+
+
+def is_public(method, path):
+    return method == "GET" and (path in PUBLIC or path.startswith("/page/"))
+
+
+def test_no_route_serves_a_foreign_page(full, operations):
     for method, path, _ in operations:
-        if method == "GET" and path not in STREAMS:
+        if is_public(method, path) or path in ("/livez", "/readyz"):
             continue
         for origin in (f"https://{EVIL}", "null", "http://localhost:1", "http://127.0.0.1"):
             response = full.request(method, path, headers={"origin": origin})
             assert response.status == 403, (method, path, origin)
             assert origin in response.json["detail"]
+        for site in ("cross-site", "same-site"):
+            response = full.request(method, path, headers={"sec-fetch-site": site})
+            assert response.status == 403, (method, path, site)
+            assert site in response.json["detail"]
+
+
+def escaped(path, position):
+    """Returns a path with the character at a position percent-encoded."""
+    return f"{path[:position]}%{ord(path[position]):02x}{path[position + 1:]}"
+
+
+def spellings(path):
+    """Returns other spellings of a path, some of which are equivalent to it."""
+    name = path.rindex("/") + 1
+    return [
+        f"/{path}", f"//{path}", path.replace("/", "//"), f"{path}/", f"{path}//", f"{path}/.", f"/.{path}", f"/x/..{path}",
+        f"/%2e{path}", f"/x/%2E%2e{path}", f"/page/..{path}", f"/page/%2e%2e{path}", f"/livez/..{path}", f"/ca.pem/..{path}",
+        f"{path}/../{path[name:]}", f"/..{path}", f"/page/../page/..{path}", escaped(path, 1), escaped(path, name),
+        escaped(path, len(path) - 1), path.replace("/", "%2f"), path.replace("/", "/%2f"), path.upper(), path.title(),
+        path[1:], path.replace("/", "\\"), f"\\{path}", f"{path};x", f"/;{path}", f"{path}%00", f"{path}#x", f"{path}?",
+        f"http://localhost{path}", f"http://localhost/{path}", f"HTTP://localhost//{path}", f"localhost{path}",
+    ]
+
+
+@pytest.mark.parametrize("field", [f"origin: https://{EVIL}", "sec-fetch-site: cross-site"])
+def test_no_spelling_of_a_route_serves_a_foreign_page(full, operations, field):
+    """Neither the inbox nor the time that a wait takes is visible to a page of another origin."""
+    for method, path, _ in operations:
+        if is_public(method, path) or path in ("/livez", "/readyz"):
+            continue
+        targets = [path, *(spelling for spelling in spellings(path) if is_request_target(spelling))]
+        data = b"".join(
+            f"{method} {target} HTTP/1.1\r\nhost: localhost\r\n{field}\r\n{'connection: close' if last else 'x: y'}\r\n\r\n".encode()
+            for target, last in zip(targets, [False] * (len(targets) - 1) + [True]))
+        statuses = heads(raw(full, data))
+        assert len(statuses) == len(targets), (method, path)
+        for target, status in zip(targets, statuses):
+            assert status == 403, (method, target, status)
+
+
+def is_request_target(text):
+    """Returns whether the HTTP parser accepts a request for a target; it hangs up on others."""
+    return text.startswith(("/", "http://", "HTTP://"))
+
+
+@pytest.mark.parametrize("field", [f"origin: https://{EVIL}", "sec-fetch-site: cross-site"])
+@pytest.mark.parametrize("target", ["api/v1/pushes", "\\api\\v1\\pushes", "localhost/api/v1/pushes", "*"])
+def test_no_malformed_target_serves_a_foreign_page(full, target, field):
+    response = raw(full, f"GET {target} HTTP/1.1\r\nhost: localhost\r\n{field}\r\nconnection: close\r\n\r\n".encode())
+    assert heads(response)[0] in (400, 403), response
+
+
+def test_equivalent_spellings_are_served_alike(full):
+    for target in ("//api/v1/pushes", "/api//v1/pushes/", "/./api/v1/pushes", "/x/../api/v1/pushes", "/%61pi/v1/pushe%73"):
+        response = raw(full, f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        assert heads(response) == [200] and b'"items":[{' in response, target
+    for target in ("/API/v1/pushes", "/api%2fv1/pushes", "/api/v1/pushes%00", "/api/v1/pushes;x"):
+        response = raw(full, f"GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        assert heads(response) == [404], target
 
 
 def test_every_route_requires_the_token(start, operations):
