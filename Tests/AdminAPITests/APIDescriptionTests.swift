@@ -38,9 +38,9 @@ import Testing
       return Set((operation?["responses"] as? [String: Any] ?? [:]).keys)
     }
     #expect(responses("get", "/livez") == ["200", "500"])
-    #expect(responses("get", "/ca.pem") == ["200", "403", "500"])
-    #expect(responses("get", "/api/v1/clock") == ["200", "401", "403", "500"])
-    #expect(responses("put", "/api/v1/clock") == ["200", "400", "401", "403", "413", "415", "500"])
+    #expect(responses("get", "/ca.pem") == ["200", "403", "500", "503"])
+    #expect(responses("get", "/api/v1/clock") == ["200", "401", "403", "500", "503"])
+    #expect(responses("put", "/api/v1/clock") == ["200", "400", "401", "403", "413", "415", "500", "503"])
   }
 
   @Test func isServed() async throws {

@@ -34,7 +34,7 @@ package struct APIDescription: Sendable {
     // Operations need the token unless they declare `security`, and a known host name unless they declare
     // `x-any-host`.
     if operation["security"] == nil { common.append(("401", "Unauthorized")) }
-    if operation["x-any-host"] == nil { common.append(("403", "Forbidden")) }
+    if operation["x-any-host"] == nil { common += [("403", "Forbidden"), ("503", "Busy")] }
     if operation["requestBody"] != nil { common += [("413", "TooLarge"), ("415", "UnsupportedMediaType")] }
     common.append(("500", "Failure"))
     for (status, response) in common {

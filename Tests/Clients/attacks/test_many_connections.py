@@ -18,6 +18,8 @@ from support.wire import connect, push_headers
 
 DESCRIPTORS = 160
 ROOM = DESCRIPTORS // 2  # for providers
+ADMIN = DESCRIPTORS // 4  # for clients of the admin API
+RESERVE = ADMIN // 4  # of these
 
 pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
@@ -73,17 +75,35 @@ def test_more_connections_than_descriptors(limited, device):
     assert f"{ROOM} connections are open" in warnings[0] and "ulimit -n" in warnings[0]
 
 
-def test_silent_connections_block_the_admin_api_for_seconds_and_are_logged(limited):
-    room = DESCRIPTORS // 4
-    crowd = [plain(limited.admin_port) for _ in range(room + 4)]
+def test_connections_in_use_leave_a_reserve_for_health_checks(limited):
+    """Clients that do not read their responses use all connections but a quarter. On those health checks are served,
+    everything else is refused at once, and silent connections are closed after a second.
+    """
+    request = b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    silent = b""
+    crowd = [plain(limited.admin_port) for _ in range(ADMIN - RESERVE)]
     try:
-        wait_until(lambda: "connections to the admin listener are open" in limited.log(), "the log does not report it")
-        # A client that sends nothing is closed after ten seconds.
-        wait_until(lambda: sum(map(was_hung_up_on, crowd)) >= room, "they are open for ever")
+        for sock, data in zip(crowd, [request] * (ADMIN // 2) + [silent] * ADMIN):
+            sock.sendall(data)
+        for path, status in [("/livez", 200), ("/readyz", 200), ("/metrics", 200), ("/api/v1/status", 503), ("/", 503)]:
+            response = limited.request("GET", path)
+            assert response.status == status, path
+            assert response.headers["connection"] == "close"
+        assert "all connections to the admin listener are in use" in response.json["detail"]
+        assert response.headers["retry-after"] == "1" and "ulimit -n" in response.json["hint"]
+        response = limited.request("POST", "/api/v1/reset", {"parts": ["faults"]})
+        assert response.status == 503
+        in_reserve = [plain(limited.admin_port) for _ in range(RESERVE)]
+        crowd += in_reserve
         assert limited.request("GET", "/livez").status == 200
+        wait_until(lambda: all(map(was_hung_up_on, in_reserve)), "silent connections of the reserve stay open", 5)
+        # A client that sends nothing is closed after ten seconds. Then there is room again.
+        wait_until(lambda: limited.request("GET", "/api/v1/status").status == 200, "there is no room")
     finally:
         close_all(crowd)
-    assert limited.log().count("connections to the admin listener are open") == 1
+    log = limited.log()
+    assert log.count("connections to the admin listener are open") == 1
+    assert f"{ADMIN - RESERVE} connections" in log
 
 
 def is_empty(server):
@@ -97,7 +117,7 @@ def test_idle_admin_connections_are_closed_for_new_ones(limited):
     """
     kept = []
     try:
-        for _ in range(DESCRIPTORS // 4):
+        for _ in range(ADMIN - RESERVE):
             sock = plain(limited.admin_port)
             kept.append(sock)
             sock.sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -118,7 +138,7 @@ def test_waiting_requests_do_not_use_all_connections(limited, target):
     """Half of the admin listener's connections may wait. The next waiting request is refused at once, and allowed
     again after one has ended.
     """
-    most = DESCRIPTORS // 8
+    most = ADMIN // 2
     request = f"GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
     waiting = []
     try:
