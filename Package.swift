@@ -194,9 +194,11 @@ let package = Package(
       dependencies: [
         "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS",
         "Notation", "TestSupport", "TLSEngine",
+        .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
       ], swiftSettings: strict),
     .testTarget(
       name: "ClientCommandsTests",

@@ -1,5 +1,6 @@
-import HTTPTypes
+import Hummingbird
 import Logging
+import MockAPNS
 import NIOCore
 import NIOEmbedded
 import NIOHTTPTypes
@@ -34,10 +35,12 @@ import Testing
     return head.status.code
   }
 
-  @Test(arguments: [
-    ("/livez", HTTPRequest.Method.get, 200), ("/readyz", .head, 200), ("//livez/", .get, 200), ("/livez?x", .get, 200),
-    ("/livez", .post, nil), ("/LIVEZ", .get, nil), ("/metrics", .get, nil), ("/api/v1/pushes", .get, nil),
-  ])
+  @Test(
+    arguments: [(String, HTTPRequest.Method, Int?)]([
+      ("/livez", HTTPRequest.Method.get, 200), ("/readyz", .head, 200), ("//livez/", .get, 200),
+      ("/livez?x", .get, 200),
+      ("/livez", .post, nil), ("/LIVEZ", .get, nil), ("/metrics", .get, nil), ("/api/v1/pushes", .get, nil),
+    ]))
   func healthChecksAreAnsweredAtOnce(path: String, method: HTTPRequest.Method, expected: Int?) throws {
     let channel = try connect()
     for _ in 0..<2 where channel.isActive {
@@ -59,7 +62,10 @@ import Testing
     _ = try channel.finish()
   }
 
-  @Test(arguments: [("/livez", 200), ("/readyz", 200), ("/api/v1/pushes", 503), ("/", 503), ("/metrics", nil)])
+  @Test(
+    arguments: [(String, Int?)]([
+      ("/livez", 200), ("/readyz", 200), ("/api/v1/pushes", 503), ("/", 503), ("/metrics", nil),
+    ]))
   func aConnectionOfTheReserveServesHealthChecksOnly(path: String, expected: Int?) throws {
     let busy = try (0..<3).map { _ in try connect() }
     for channel in busy { try send("/api/v1/pushes/wait", on: channel) }

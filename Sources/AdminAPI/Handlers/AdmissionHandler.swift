@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import HummingbirdCore
 internal import NIOCore
 internal import NIOHTTPTypes
 internal import Notation
@@ -21,14 +22,14 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case reserve(Scheduled<Void>)
     /// A regular connection whose current request was answered here; the rest of the request is dropped.
     case answered
-    /// A connection of the reserve whose request was answered; everything it sends is dropped.
-    case ending(Scheduled<Void>)
+    /// The connection's last request was answered here; everything it sends is dropped, and the task closes it.
+    case ending(Scheduled<Void>, isRegular: Bool)
     case closed
   }
 
   private static let headTimeout = TimeAmount.seconds(1)
   private static let metricsTimeout = TimeAmount.seconds(5)
-  /// The time in which a client must read a response on a connection of the reserve.
+  /// The time in which a client must read the last response, after which the connection is closed.
   private static let readTimeout = TimeAmount.seconds(1)
 
   private let connections: AdminConnections
@@ -57,7 +58,10 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private func leave() {
     switch state {
     case .regular, .answered: connections.leave()
-    case .reserve(let closing), .ending(let closing): closing.cancel()
+    case .reserve(let closing): closing.cancel()
+    case .ending(let closing, let isRegular):
+      closing.cancel()
+      if isRegular { connections.leave() }
     case .new, .closed: break
     }
     state = .closed
@@ -73,14 +77,15 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case (.answered, _): return
     case (.regular, .head(let head)):
       if let answer = answer(to: head) {
-        state = .answered
-        return write(answer, to: head, endsConnection: false, context)
+        let endsConnection = head.headerFields[.connection]?.lowercased() == "close"
+        state = endsConnection ? .ending(close(context, in: Self.readTimeout), isRegular: true) : .answered
+        return write(answer, to: head, endsConnection: endsConnection, context)
       }
       pendingResponses += 1
     case (.reserve(let closing), .head(let head)):
       closing.cancel()
       if let answer = answer(to: head) ?? Self.refusal(of: head) {
-        state = .ending(close(context, in: Self.readTimeout))
+        state = .ending(close(context, in: Self.readTimeout), isRegular: false)
         return write(answer, to: head, endsConnection: true, context)
       }
       pendingResponses += 1

@@ -2,7 +2,8 @@ internal import NIOCore
 internal import NIOHTTPTypes
 
 /// Closes a connection whose client reads a response too slowly, so that unread responses occupy neither connections nor
-/// memory for ever. A response that has nothing to send, such as that of a wait, may take any time.
+/// memory for ever. A response that has nothing to send, such as that of a wait, may take any time. Until then, it keeps
+/// what is buffered for the client small.
 final class ResponseProgressHandler: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
@@ -17,6 +18,17 @@ final class ResponseProgressHandler: ChannelOutboundHandler, RemovableChannelHan
   /// The bytes that were passed to the system in this interval.
   private var sent = 0
   private var check: Scheduled<Void>?
+
+  /// What the system buffers for a client, in bytes; Linux doubles it. By default it grows to megabytes.
+  private static let systemBuffer = 128 << 10
+  /// What is buffered here for a client before writers have to wait, in bytes.
+  private static let buffer = ChannelOptions.Types.WriteBufferWaterMark(low: 8 << 10, high: 32 << 10)
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    // If these fail, the connection is closed already.
+    context.channel.setOption(.socketOption(.so_sndbuf), value: .init(Self.systemBuffer)).whenFailure { _ in }
+    context.channel.setOption(.writeBufferWaterMark, value: Self.buffer).whenFailure { _ in }
+  }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     guard case .body(let bytes) = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }

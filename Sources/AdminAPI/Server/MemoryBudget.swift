@@ -1,5 +1,6 @@
 internal import CMemory
 internal import Dispatch
+internal import HTTPTypes
 internal import Synchronization
 
 /// Memory that concurrent requests share. A request reserves memory before it uses it, so that no number of clients can

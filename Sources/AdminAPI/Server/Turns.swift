@@ -49,7 +49,7 @@ final class Turns: Sendable {
   }
 
   private func end() {
-    let next = state.withLockedValue { state in
+    let next = state.withLockedValue { state -> CheckedContinuation<Void, any Error>? in
       guard state.waiting.isEmpty else { return state.waiting.removeFirst().continuation }
       state.free += 1
       return nil

@@ -43,7 +43,7 @@ def full(start):
     server = start()
     payload = b'{"aps":{"alert":"%s"}}' % (b"x" * 2000)
     with connect(server) as wire:
-        for number in range(2000):
+        for number in range(1, 2001):
             assert wire.push(push_headers(server, f"{number:064x}"), payload).status == 200
     return server
 

@@ -85,7 +85,9 @@ def test_connections_in_use_leave_a_reserve_for_health_checks(limited):
     try:
         for sock, data in zip(crowd, [request] * (ADMIN // 2) + [silent] * ADMIN):
             sock.sendall(data)
-        for path, status in [("/livez", 200), ("/readyz", 200), ("/metrics", 200), ("/api/v1/status", 503), ("/", 503)]:
+        wait_until(lambda: limited.request("GET", "/").status == 503, "not all connections are in use")
+        assert limited.request("GET", "/metrics").status == 200
+        for path, status in [("/livez", 200), ("/readyz", 200), ("/api/v1/status", 503)]:
             response = limited.request("GET", path)
             assert response.status == status, path
             assert response.headers["connection"] == "close"
