@@ -4,6 +4,7 @@ internal import Inbox
 package import Logging
 package import MockAPNS
 internal import NIOCore
+internal import NIOPosix
 internal import ServiceLifecycle
 
 /// The admin listener of a server: plain HTTP/1.1 for reading the inbox and controlling the server.
@@ -19,6 +20,8 @@ package final class AdminServer: Sendable {
   package let address: Endpoint
 
   private let inbox: Inbox
+  /// An event loop of its own, so that health checks do not wait for TLS handshakes of test pushes.
+  private let group: MultiThreadedEventLoopGroup
   private let services: ServiceGroup
   private let running: Task<Void, any Error>
 
@@ -47,13 +50,14 @@ package final class AdminServer: Sendable {
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections(logger: logger)
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let application = Application(
       responder: routes.responder(),
       server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
-      onServerRunning: { listening.yield($0.localAddress?.port) },
+      onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(group),
       logger: withoutFrameworkNotices(logger))
     let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
     let running = Task {
@@ -63,20 +67,24 @@ package final class AdminServer: Sendable {
     for await port in bound {
       let real = Endpoint(host: address.host, port: port ?? address.port)
       source.adminAddress = real
-      return AdminServer(address: real, inbox: source.inbox, services: services, running: running)
+      return AdminServer(address: real, inbox: source.inbox, group: group, services: services, running: running)
     }
     // The server ended before it listened.
-    do {
-      try await running.value
-    } catch {
+    let result = await running.result
+    try? await group.shutdownGracefully()
+    if case .failure(let error) = result {
       throw ListenError(endpoint: address, purpose: "the admin API", flag: "--admin", cause: error)
     }
     throw CancellationError()
   }
 
-  private init(address: Endpoint, inbox: Inbox, services: ServiceGroup, running: Task<Void, any Error>) {
+  private init(
+    address: Endpoint, inbox: Inbox, group: MultiThreadedEventLoopGroup, services: ServiceGroup,
+    running: Task<Void, any Error>
+  ) {
     self.address = address
     self.inbox = inbox
+    self.group = group
     self.services = services
     self.running = running
   }
@@ -94,6 +102,7 @@ package final class AdminServer: Sendable {
     // Errors were logged and do not matter for stopping.
     _ = await running.result
     forcedStop.cancel()
+    try? await group.shutdownGracefully()
   }
 
   /// Returns a warning about an admin listener that any machine can use; nil if it is protected.
