@@ -70,7 +70,7 @@ def running(binary, certs, *flags, files=None):
 
 def fill(server, count, payload=b'{"aps":{"alert":"%s"}}' % (b"x" * 600)):
     """Brings pushes into the inbox: some are sent, and their export is imported until there are enough."""
-    sent = min(count, 20_000)
+    sent = min(count, 5000)
     with connect(server) as wire:
         for number in range(1, sent + 1):
             wire.push(push_headers(server, f"{number:064x}"), payload)

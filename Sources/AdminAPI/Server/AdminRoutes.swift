@@ -149,11 +149,14 @@ package struct AdminRoutes: Sendable {
     try await commands?.start(responder(isInternal: true), logger: logger)
   }
 
-  /// Runs `work` with what the handlers of a request need: its connection, and the memory of its body.
-  private static func withScope<Value>(of context: AdminContext, _ work: () async throws -> Value) async throws -> Value
-  {
+  /// Runs `work` with what the handlers of a request need: its connection, the memory of its body, and a thread.
+  private static func withScope<Value: Sendable>(
+    of context: AdminContext, _ work: @Sendable () async throws -> Value
+  ) async throws -> Value {
     try await DisconnectCancellation.$channel.withValue(context.channel) {
-      try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) { try await work() }
+      try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) {
+        try await withTaskExecutorPreference(QueryExecutor.handlers) { try await work() }
+      }
     }
   }
 

@@ -4,19 +4,25 @@ internal import Hummingbird
 internal import NIOCore
 internal import Synchronization
 
-/// A task executor that runs queries over the inbox on a thread of their own.
+/// A task executor that runs the work of requests on a thread of its own: one for queries over the inbox, one for all other
+/// requests.
 ///
-/// Swift's cooperative thread pool has as many threads as the machine has cores, and also runs signal handling, health
-/// checks and the notifications of waits, which a long query would delay. Queries, and the responses of waits, share
-/// the executor's thread and take turns wherever they suspend.
+/// Swift's cooperative thread pool has as many threads as the machine has cores, and also accepts connections and runs
+/// signal handling and the notifications of waits, which a long query or a large document would delay. The tasks on an
+/// executor share its thread and take turns wherever they suspend.
 final class QueryExecutor: TaskExecutor {
   /// The maximum number of concurrent queries.
   static let maxQueries = 512
 
-  private static let shared = QueryExecutor()
+  /// Runs queries, and the responses of waits.
+  private static let shared = QueryExecutor("apns-mock.queries")
+  /// Runs the handlers of all other requests.
+  static let handlers = QueryExecutor("apns-mock.requests")
   private static let running = Atomic(0)
 
-  private let queue = DispatchQueue(label: "apns-mock.queries")
+  private let queue: DispatchQueue
+
+  private init(_ label: String) { queue = DispatchQueue(label: label) }
 
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
