@@ -547,7 +547,7 @@ package final class RecordWriter: Sendable {
       store.isShared
         // While something is wrong, writing finds out whether it still is.
         || !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
-        || unstored.partialValue > Self.unstoredLimit
+        || unstored.partialValue > Self.unstoredLimit || store.isLost
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
       complete(number, lastCommand: progress.lastCommand)
