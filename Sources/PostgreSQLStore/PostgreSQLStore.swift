@@ -456,7 +456,8 @@ package final class PostgreSQLStore: RecordStore {
   /// The maximum number of records that one command updates.
   private static let updateLimit = 128
 
-  private static let size = "coalesce(length(headers), 0)::bigint + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
+  private static let size =
+    "coalesce(length(headers), 0)::bigint + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
 
   /// Removes records: those that were requested, those that exceed a limit, and hidden ones.
   private func remove(
