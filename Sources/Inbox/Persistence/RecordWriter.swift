@@ -580,8 +580,8 @@ package final class RecordWriter: Sendable {
       } catch {
         didFail(error)
         let isStopped = isStopping.load(ordering: .acquiring)
-        progress.hasGivenUp =
-          isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
+        let hasWaited = MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
+        progress.hasGivenUp = isStopped && (batch.isEmpty || hasWaited)
         if options.failurePolicy == .drop || progress.hasGivenUp {
           discard(batch, of: inbox, atEnd: isStopped)
           if !isPartial { complete(number, lastCommand: progress.lastCommand) }

@@ -9,7 +9,6 @@ import re
 import secrets
 import shutil
 import sqlite3
-import subprocess
 
 import pytest
 
@@ -17,7 +16,7 @@ from support import stores
 from support.failing_stores import push_once, readiness
 from support.refusals import USAGE, names_repair
 from support.selection import some
-from support.server import Server, clean_environment, privilege_drop, wait_until
+from support.server import Server, wait_until
 
 SECRET = "confidential"
 LARGEST = (1 << 63) - 1
@@ -85,19 +84,12 @@ def edit(path, *statements):
 
 def start_or_refusal(binary, certs, path, folder):
     """Starts a server with a file; returns the server, or the sentence with which it has refused the file."""
-    with contextlib.ExitStack() as stack:
-        try:
-            return Server(binary, certs, *stores.flags(path, memory_records=2), directory=folder), None
-        except AssertionError:
-            log = (folder / "log").read_text(errors="replace")
-            code = re.search(r"error: .*", log)
-            done = subprocess.run(
-                [*privilege_drop(), str(binary), "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs",
-                 str(certs), *stores.flags(path)], capture_output=True, text=True, env=clean_environment(), cwd=folder,
-                timeout=20, check=False)
-            assert done.returncode == USAGE and code and "Fatal" not in log, f"{done.returncode}\n{log[-3000:]}"
-            stack.pop_all()
-            return None, code[0]
+    try:
+        return Server(binary, certs, *stores.flags(path, memory_records=2), directory=folder), None
+    except AssertionError as error:
+        log = (folder / "log").read_text(errors="replace")
+        assert f"ended with {USAGE} " in str(error) and "Fatal" not in log, str(error)[:5000]
+        return None, re.search(r"error: .*", log)[0]
 
 
 #: Requests that read everything, and by each index.
@@ -122,7 +114,7 @@ def use(server, seq=None):
         # An export that fails has no end.
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
             response = server.request(method, "/api/v1" + path, body)
-            assert response.status in (200, 404, 500, 503), (path, response.status, response.body[:500])
+            assert response.status in (200, 400, 404, 412, 503), (path, response.status, response.body[:500])
             if response.status >= 500:
                 refused.append(response.body.decode())
         assert server.process.poll() is None, f"{path}: the server has crashed\n{server.log()[-3000:]}"
@@ -153,7 +145,7 @@ def check(binary, certs, path, folder, table=None, seq=None):
     return None
 
 
-@pytest.mark.parametrize(("table", "column", "value", "order"), some(CELLS, 10), ids=lambda value: str(value))
+@pytest.mark.parametrize(("table", "column", "value", "order"), some(CELLS, 6), ids=lambda value: str(value))
 def test_an_edited_cell(binary, certs, complete, tmp_path, table, column, value, order):
     path = tmp_path / "inbox.db"
     shutil.copy(complete, path)
@@ -169,10 +161,10 @@ def test_an_edited_cell(binary, certs, complete, tmp_path, table, column, value,
     check(binary, certs, path, tmp_path / "run", table, seq)
 
 
-@pytest.mark.parametrize(("table", "column", "value", "order"), [
-    ("contents", "count", "text", "ASC"), ("contents", "last_seq", "null", "ASC"), ("push", "received_at", "text", "DESC"),
+@pytest.mark.parametrize(("table", "column", "value", "order"), some([
+    ("contents", "count", "text", "ASC"), ("push", "received_at", "text", "DESC"), ("contents", "last_seq", "null", "ASC"),
     ("push", "push_key", "fraction", "DESC"),
-])
+], 2, first=1))
 def test_a_file_is_usable_after_the_repair_that_the_refusal_names(
         binary, certs, complete, tmp_path, table, column, value, order):
     path = tmp_path / "inbox.db"
@@ -189,7 +181,7 @@ def test_a_file_is_usable_after_the_repair_that_the_refusal_names(
         server.kill()
 
 
-@pytest.mark.parametrize("column", ["outcome", "headers", "connection", "attempt"])
+@pytest.mark.parametrize("column", some(["outcome", "headers", "connection", "attempt"], 2))
 def test_a_request_that_needs_an_edited_push_names_the_repair(binary, certs, complete, tmp_path, start, column):
     path = tmp_path / "inbox.db"
     shutil.copy(complete, path)
@@ -217,10 +209,10 @@ def test_pushes_are_found_without_their_index(complete, tmp_path, start):
     path = tmp_path / "inbox.db"
     queries = [f"device_token={'ab' * 32}", f"apns_id=*&device_token={'ef' * 32}", "since=-24h", "kind=*"]
     found = []
-    for number, sql in enumerate((
-            "SELECT 1", "DELETE FROM block", "UPDATE block SET device_tokens = NULL, apns_ids = 5, push_keys = X'00'",
+    for number, sql in enumerate(["SELECT 1", *some([
+            "DELETE FROM block", "UPDATE block SET device_tokens = NULL, apns_ids = 5, push_keys = X'00', oldest = 'x'",
             "UPDATE block SET oldest = 'x', newest = NULL", "UPDATE block SET first_seq = 8193",
-            "UPDATE block SET first_seq = 17")):
+            "UPDATE block SET first_seq = 17"], 2)]):
         path = tmp_path / f"{number}.db"
         shutil.copy(complete, path)
         edit(path, sql)
@@ -271,7 +263,7 @@ DAMAGES = [(damage, number) for number in range(40) for damage in (
     flipped_bytes, flipped_header, empty_page, exchanged_pages, page_of_another_kind, random_part, cut)]
 
 
-@pytest.mark.parametrize(("damage", "number"), some(DAMAGES, 7), ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("damage", "number"), some(DAMAGES, 4), ids=lambda value: getattr(value, "__name__", value))
 def test_damaged_bytes(binary, certs, complete, tmp_path, damage, number):
     path = tmp_path / "inbox.db"
     content = bytearray(complete.read_bytes())
@@ -297,8 +289,9 @@ def test_a_file_that_is_edited_while_the_server_runs(complete, tmp_path, start):
 # The same values in PostgreSQL
 
 
-@pytest.mark.parametrize("column", ["last_seq", "emptied_through", "count", "bytes", "last_connection", "last_message"])
-@pytest.mark.parametrize("value", [LARGEST, -LARGEST - 1])
+@pytest.mark.parametrize(("column", "value"), some([
+    (column, value) for value in (LARGEST, -LARGEST - 1)
+    for column in ("last_seq", "emptied_through", "count", "bytes", "last_connection", "last_message")], 2))
 def test_a_total_at_its_limit_in_postgresql(inbox, start, serve, column, value):
     server = start(*stores.flags(inbox))
     assert push_once(server)[0] == 200
