@@ -114,7 +114,7 @@ def use(server, seq=None):
         # An export that fails has no end.
         with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
             response = server.request(method, "/api/v1" + path, body)
-            assert response.status in (200, 400, 404, 412, 503), (path, response.status, response.body[:500])
+            assert response.status in (200, 400, 404, 412, 422, 503), (path, response.status, response.body[:500])
             if response.status >= 500:
                 refused.append(response.body.decode())
         assert server.process.poll() is None, f"{path}: the server has crashed\n{server.log()[-3000:]}"
