@@ -2,6 +2,7 @@ import APNSRules
 import Foundation
 import GRDBSQLite
 import Inbox
+import MockAPNS
 import SQLiteStore
 
 /// Fuzzes stored inboxes: cells and bytes of a file are edited. Then it is opened, read in all ways, and written; it is
@@ -24,15 +25,23 @@ struct StoresTarget: FuzzTarget {
       ("block", ["first_seq", "oldest", "newest"] + RecordColumn.Hashed.allCases.map(\.rawValue)), ("name", ["name"]),
     ]
 
-  /// One edit of each cell of the first rows, and some of bytes.
-  let seeds: [[UInt8]] =
-    Self.tables.indices.flatMap { table in
-      Self.tables[table].columns.indices.flatMap { column in
-        (0..<8).map { value in
-          [0, UInt8(table), UInt8(column), value & 1, value] + [UInt8](repeating: value == 1 ? 0x7F : 0xFF, count: 8)
+  /// One edit of each cell of the first rows with each kind of value, and some of bytes.
+  let seeds = Self.madeSeeds()
+
+  private static func madeSeeds() -> [[UInt8]] {
+    var seeds: [[UInt8]] = [
+      [1, 0, 0, 0, 20, 4, 1, 2, 3, 4], [1, 0, 0, 0x80, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0x80, 1],
+    ]
+    for (table, columns) in tables.map(\.columns).enumerated() {
+      for column in columns.indices {
+        for value: UInt8 in 0..<8 {
+          let bytes = [UInt8](repeating: value == 1 ? 0x7F : 0xFF, count: 8)
+          seeds.append([0, UInt8(table), UInt8(column), value & 1, value] + bytes)
         }
       }
-    } + [[1, 0, 0, 0, 20, 4, 1, 2, 3, 4], [1, 0, 0, 0x80, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0x80, 1]]
+    }
+    return seeds
+  }
 
   /// Stores the records of `ConnectionsTarget`'s seeds, with a complete block of the index.
   init() throws {
