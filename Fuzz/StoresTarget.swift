@@ -102,7 +102,7 @@ struct StoresTarget: FuzzTarget {
       default: edited = edited.prefix(Self.number(&input, bytes: 4) % max(1, edited.count))
       }
     }
-    FileManager.default.createFile(atPath: path, contents: edited)
+    guard (try? edited.write(to: URL(filePath: path))) != nil else { return }
     if !statements.isEmpty { Self.execute(statements.joined(separator: ";"), in: path) }
     do {
       let (inbox, writer) = try Self.open(path)
