@@ -231,7 +231,8 @@ if isFuzzed {
       name: "Fuzz",
       dependencies: [
         "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
-        "Notation", "TLSEngine",
+        "Notation", "SQLiteStore", "TLSEngine",
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),

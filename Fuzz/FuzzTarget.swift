@@ -24,7 +24,7 @@ enum FuzzTargets {
       "frames": FramesTarget.self, "headers": HeadersTarget.self, "connections": ConnectionsTarget.self,
       "tokens": TokensTarget.self, "certificates": CertificatesTarget.self, "profiles": ProfilesTarget.self,
       "queries": QueriesTarget.self, "payloads": PayloadsTarget.self, "admin": AdminTarget.self,
-      "exports": ExportsTarget.self,
+      "exports": ExportsTarget.self, "stores": StoresTarget.self,
     ]
   }
 

@@ -257,6 +257,21 @@ final class Rows {
     return read(UnsafeRawBufferPointer(start: value, count: Int(library.length(result, row, column))))
   }
 
+  /// Returns the type of a value.
+  func type(_ row: Int, _ column: Int) -> StoredType {
+    guard library.isNull(result, Int32(row), Int32(column)) == 0 else { return .null }
+    // The numbers of PostgreSQL's own types, which are the same in all versions.
+    switch library.columnType(result, Int32(column)) {
+    // bool, int8, int2, int4
+    case 16, 20, 21, 23: return .number
+    // bytea
+    case 17: return .bytes
+    // name, text, bpchar, varchar
+    case 19, 25, 1042, 1043: return .text
+    default: return .other
+    }
+  }
+
   /// A number of any width, or a truth value; nil for null.
   func number(_ row: Int, _ column: Int) -> Int64? {
     withBytes(row, column) { bytes in

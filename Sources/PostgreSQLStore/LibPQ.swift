@@ -29,6 +29,7 @@ struct LibPQ: Sendable {
   let isNull: @convention(c) (Result, Int32, Int32) -> Int32
   let value: @convention(c) (Result, Int32, Int32) -> UnsafeMutablePointer<CChar>?
   let length: @convention(c) (Result, Int32, Int32) -> Int32
+  let columnType: @convention(c) (Result, Int32) -> UInt32
   let putCopyData: @convention(c) (Connection, Text, Int32) -> Int32
   let putCopyEnd: @convention(c) (Connection, Text?) -> Int32
   let nextResult: @convention(c) (Connection) -> Result?
@@ -92,6 +93,7 @@ struct LibPQ: Sendable {
       let isNull: @convention(c) (Result, Int32, Int32) -> Int32 = function("PQgetisnull"),
       let value: @convention(c) (Result, Int32, Int32) -> UnsafeMutablePointer<CChar>? = function("PQgetvalue"),
       let length: @convention(c) (Result, Int32, Int32) -> Int32 = function("PQgetlength"),
+      let columnType: @convention(c) (Result, Int32) -> UInt32 = function("PQftype"),
       let putCopyData: @convention(c) (Connection, Text, Int32) -> Int32 = function("PQputCopyData"),
       let putCopyEnd: @convention(c) (Connection, Text?) -> Int32 = function("PQputCopyEnd"),
       let nextResult: @convention(c) (Connection) -> Result? = function("PQgetResult"),
@@ -121,6 +123,7 @@ struct LibPQ: Sendable {
     self.isNull = isNull
     self.value = value
     self.length = length
+    self.columnType = columnType
     self.putCopyData = putCopyData
     self.putCopyEnd = putCopyEnd
     self.nextResult = nextResult

@@ -1,3 +1,5 @@
+package import Inbox
+
 /// Why a database cannot be used. Its description is a sentence, or begins one, for people.
 package enum PostgreSQLError: Error, CustomStringConvertible {
   /// This machine does not have libpq.
@@ -18,6 +20,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
   case encoding(String)
   /// PostgreSQL is too old.
   case oldServer(version: Int)
+  /// A row has a value that this program cannot have written.
+  case damaged(DamagedRow)
   /// The schema has tables of another program.
   case foreign(schema: String)
   /// The schema was written by a newer version of this program.
@@ -76,6 +80,8 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
       "the database has the encoding \(encoding): create one with createdb --encoding UTF8 --template template0"
     case .oldServer(let version):
       "PostgreSQL \(version / 10_000) is too old: use version 14 or newer"
+    case .damaged(let row):
+      "\(row): restore a backup, or stop the servers that use the schema and run psql with \"\(row.repair)\""
     case .foreign(let schema):
       "the schema \(schema) has tables of another program: choose another one with ?schema=NAME at the end of the URL"
     case .newer(let schema, let version):

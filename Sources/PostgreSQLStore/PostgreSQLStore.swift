@@ -86,6 +86,12 @@ package final class PostgreSQLStore: RecordStore {
     var contents = StoredContents()
     try connection.transaction {
       contents = try Self.contents(connection, locked: true).contents
+      let newest = try connection.query("SELECT max(seq) FROM push").number(0, 0) ?? 0
+      do throws(DamagedRow) {
+        try contents.check(newest: Int(newest))
+      } catch {
+        throw PostgreSQLError.damaged(error)
+      }
       contents.lastConnection += StoredContents.connectionNumbers
       contents.seed = contents.seed ?? seed
       try connection.query(
@@ -147,24 +153,24 @@ package final class PostgreSQLStore: RecordStore {
   }
 
   private static func contents(_ connection: Connection, locked: Bool) throws(PostgreSQLError) -> ContentsRow {
+    let table = StoredTable.contents(and: "last_message", "removed_through", "seed")
     let rows = try connection.query(
       """
-      SELECT last_seq, emptied_through, count, bytes, evicted, last_evicted, last_connection, last_message, removed_through, \
-      seed, (SELECT max(id) FROM connection), (SELECT max(id) FROM provider_token) FROM contents\(locked ? " FOR UPDATE" : "")
+      SELECT \(table.columnList), (SELECT max(id) FROM connection), (SELECT max(id) FROM provider_token) \
+      FROM \(table.name)\(locked ? " FOR UPDATE" : "")
       """)
     guard rows.count == 1 else { throw .other("the table contents has \(rows.count) rows instead of one") }
-    func number(_ column: Int) -> Int { Int(rows.number(0, column) ?? 0) }
     var row = ContentsRow()
-    row.contents.lastSeq = number(0)
-    row.contents.emptiedThrough = number(1)
-    row.contents.count = number(2)
-    row.contents.bytes = number(3)
-    row.contents.evicted = number(4)
-    row.contents.lastEvicted = number(5)
-    row.contents.lastConnection = number(6)
-    row.contents.lastMessage = number(7)
-    row.removedThrough = number(8)
-    row.contents.seed = rows.number(0, 9).map { UInt64(bitPattern: $0) }
+    do throws(DamagedRow) {
+      let checked = rows.checked(0, of: table)
+      row.contents = try StoredContents(checked)
+      row.contents.lastMessage = try checked.required(7, in: StoredContents.numbers)
+      row.removedThrough = try checked.required(8, in: StoredContents.numbers)
+      let seed: Int64? = try checked.number(9)
+      row.contents.seed = seed.map { UInt64(bitPattern: $0) }
+    } catch {
+      throw .damaged(error)
+    }
     row.newestIDs = (rows.number(0, 10) ?? 0, rows.number(0, 11) ?? 0)
     return row
   }
@@ -267,8 +273,8 @@ package final class PostgreSQLStore: RecordStore {
         ids.remove(at: index)
       }
       let areOld = ids.contains { ids in
-        row.newestIDs.connection - ids.connection > WrittenIDs.lifetime
-          || row.newestIDs.token - (ids.token ?? .max) > WrittenIDs.lifetime
+        row.newestIDs.connection &- ids.connection > WrittenIDs.lifetime
+          || ids.token.map { row.newestIDs.token &- $0 > WrittenIDs.lifetime } ?? false
       }
       if areOld {
         // Their rows may be removed. So long a server remembers only what it hardly uses.
@@ -308,7 +314,7 @@ package final class PostgreSQLStore: RecordStore {
   private func firstSeq(ofWritten batch: StoreBatch, _ connection: Connection) throws -> Int? {
     let row = try connection.query("SELECT last_batch, last_batch_seq FROM server WHERE id = $1", [String(server)])
     guard row.count == 1, row.number(0, 0) == Int64(batch.number) else { return nil }
-    return row.number(0, 1).map { Int($0) }
+    return row.number(0, 1).flatMap { StoredContents.numbers.contains(Int($0)) ? Int($0) : nil }
   }
 
   /// Reads what other servers have changed.
@@ -327,10 +333,10 @@ package final class PostgreSQLStore: RecordStore {
       state.hasGap || contents.lastSeq < state.lastSeq || contents.lastSeq - state.lastSeq > recentRecords
     if !changes.hasGap, contents.lastSeq > state.lastSeq {
       state.isReadingRecords = true
-      changes.appended = try records(
-        of: connection.query(
-          "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
-          [String(state.lastSeq), String(contents.lastSeq), String(server)]), connection, &state.references)
+      let rows = try connection.query(
+        "SELECT \(Self.columns) FROM push WHERE seq > $1 AND seq <= $2 AND server <> $3 ORDER BY seq",
+        [String(state.lastSeq), String(contents.lastSeq), String(server)])
+      changes.appended = try undamagedRecords(of: rows, connection, &state.references, &changes.hasGap)
       state.isReadingRecords = false
     }
     if contents.lastMessage > state.lastMessage {
@@ -378,10 +384,25 @@ package final class PostgreSQLStore: RecordStore {
     // After a gap, nothing is in memory that could be changed.
     if changed.count > recentRecords { changes.hasGap = true }
     guard !changed.isEmpty, !changes.hasGap else { return }
-    changes.changed = try records(
-      of: connection.query(
-        "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
-        ["{\(changed.joined(separator: ","))}"]), connection, &state.references)
+    let found = try connection.query(
+      "SELECT \(Self.columns) FROM push WHERE seq = ANY ($1::bigint[]) ORDER BY seq",
+      ["{\(changed.joined(separator: ","))}"])
+    changes.changed = try undamagedRecords(of: found, connection, &state.references, &changes.hasGap)
+  }
+
+  /// Returns the records of rows of other servers. If one is damaged, none: writing must not fail because of it, so queries
+  /// read them from the database and report it.
+  ///
+  /// - Parameter hasGap: Is set if there is none.
+  private func undamagedRecords(
+    of rows: Rows, _ connection: Connection, _ references: inout ReferenceCache, _ hasGap: inout Bool
+  ) throws -> [Record] {
+    do {
+      return try records(of: rows, connection, &references)
+    } catch PostgreSQLError.damaged {
+      hasGap = true
+      return []
+    }
   }
 
   /// Writes new records.
@@ -392,7 +413,7 @@ package final class PostgreSQLStore: RecordStore {
   ) throws {
     guard !records.isEmpty else { return }
     try connection.copy("COPY push (\(CopyRows.columns)) FROM STDIN (FORMAT binary)") { send in
-      var rows = CopyRows(server: Int32(server), clockOffset: clockOffset)
+      var rows = CopyRows(server: Int32(clamping: server), clockOffset: clockOffset)
       // By index, because each copy of a record counts its references.
       for index in records.indices {
         rows.beginRow(seq: first + index)
@@ -435,7 +456,8 @@ package final class PostgreSQLStore: RecordStore {
   /// The maximum number of records that one command updates.
   private static let updateLimit = 128
 
-  private static let size = "coalesce(length(headers), 0) + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
+  private static let size =
+    "coalesce(length(headers), 0)::bigint + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"
 
   /// Removes records: those that were requested, those that exceed a limit, and hidden ones.
   private func remove(
@@ -448,8 +470,9 @@ package final class PostgreSQLStore: RecordStore {
       let rows = try connection.query(
         "DELETE FROM push WHERE seq = ANY ($1::bigint[]) AND seq > $2 RETURNING \(Self.size)",
         ["{\(batch.deleted.map { String($0) }.joined(separator: ","))}", String(contents.emptiedThrough)])
-      contents.count -= rows.count
-      for row in 0..<rows.count { contents.bytes -= Int(rows.number(row, 0) ?? 0) }
+      // The totals of a database that another program has changed may be smaller.
+      contents.count = max(0, contents.count - rows.count)
+      for row in 0..<rows.count { contents.bytes = max(0, contents.bytes - Int(rows.number(row, 0) ?? 0)) }
       try messages.add("deleted", seqs: batch.deleted, connection)
     }
     changes.removedThrough = max(
@@ -501,8 +524,8 @@ package final class PostgreSQLStore: RecordStore {
     try connection.query(
       "DELETE FROM push WHERE seq > $1 AND seq <= $2",
       [String(max(contents.emptiedThrough, former)), String(removed.lastSeq)])
-    contents.count -= removed.count
-    contents.bytes -= removed.bytes
+    contents.count = max(0, contents.count - removed.count)
+    contents.bytes = max(0, contents.bytes - removed.bytes)
     contents.evicted += removed.count
     contents.lastEvicted = max(contents.lastEvicted, removed.lastSeq)
     result.evicted = removed
@@ -650,11 +673,16 @@ package final class PostgreSQLStore: RecordStore {
   ) throws -> [Record] {
     var reader = StoredRecordReader()
     var records: [Record] = []
-    let rows = (0..<rows.count).map { ResultRow(rows: rows, index: $0, clockOffset: clockOffset) }
-    try references.read(for: rows, connection, clockOffset)
-    for row in rows {
-      let (facts, token, checks) = try references.references(of: row, connection)
-      records.append(reader.record(of: row, connection: facts, token: token, checks: checks))
+    let rows = (0..<rows.count).map { rows.checked($0, of: .push) }
+    do {
+      try references.read(for: rows, connection, clockOffset)
+      for row in rows {
+        let (facts, token, checks) = try references.references(of: row, connection)
+        records.append(
+          try reader.record(of: row, connection: facts, token: token, checks: checks, clockOffset: clockOffset))
+      }
+    } catch let row as DamagedRow {
+      throw PostgreSQLError.damaged(row)
     }
     return records
   }
@@ -773,9 +801,7 @@ package final class PostgreSQLStore: RecordStore {
           "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2",
           [String(query.after), String(query.before)])
       guard let first = bounds.number(0, 0), let last = bounds.number(0, 1) else { return [] }
-      return stride(from: Int(first), through: Int(last), by: span).map { start in
-        RecordSlice(after: start - 1, before: min(start + span, Int(last) + 1))
-      }
+      return RecordSlice.parts(of: Int(first)...Int(last), span: span)
     }
   }
 

@@ -122,70 +122,38 @@ struct WrittenIDs: Sendable {
 }
 
 extension ReferenceCache {
-  /// Reads the connections and provider tokens of rows that are not known, each kind with one command.
-  mutating func read(for rows: [ResultRow], _ database: Connection, _ clockOffset: Int64) throws(PostgreSQLError) {
-    let unknown = unknown(in: rows)
-    if !unknown.connections.isEmpty {
+  /// Reads the connections and provider tokens of rows of the table `push` that are not known, each kind with one command.
+  mutating func read(for rows: [CheckedRow<ResultRow>], _ database: Connection, _ clockOffset: Int64) throws {
+    let unknown = try unknown(in: rows)
+    func read(_ table: StoredTable, _ ids: Set<Int64>, _ add: (CheckedRow<ResultRow>, Int64) throws -> Void) throws {
+      guard !ids.isEmpty else { return }
       let found = try database.query(
-        """
-        SELECT id, name, listener, environment, client, sni, tls, http, certificate, opened_ns, identity FROM connection \
-        WHERE id = ANY ($1::bigint[])
-        """, [unknown.connections.arrayInSQL])
-      for row in 0..<found.count { add(ConnectionFacts(found, row, clockOffset), id: found.number(row, 0) ?? 0) }
+        "SELECT \(table.columnList) FROM \(table.name) WHERE id = ANY ($1::bigint[])", [ids.arrayInSQL])
+      for index in 0..<found.count {
+        let row = found.checked(index, of: table)
+        try add(row, try row.required(0))
+      }
     }
-    if !unknown.tokens.isEmpty {
-      let found = try database.query(
-        "SELECT id, key_id, team_id, issued_at, signature, identity FROM provider_token WHERE id = ANY ($1::bigint[])",
-        [unknown.tokens.arrayInSQL])
-      for row in 0..<found.count { add(ProviderToken(found, row), id: found.number(row, 0) ?? 0) }
+    try read(.connection, unknown.connections) { row, id in
+      add(try ConnectionFacts(row, clockOffset: clockOffset), id: id)
     }
+    try read(.providerToken, unknown.tokens) { row, id in add(try ProviderToken(row), id: id) }
   }
 
-  /// Returns what a row refers to. What has no row itself any more is empty.
+  /// Returns what a row of the table `push` refers to. What has no row itself any more is empty.
   mutating func references(
-    of row: ResultRow, _ database: Connection
+    of row: CheckedRow<ResultRow>, _ database: Connection
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
     try references(
-      of: row,
-      connection: { id in
-        ConnectionFacts(
-          id: "", listener: 0, client: "", sni: nil, tls: nil, openedAt: 0, identity: UInt64(bitPattern: id))
-      },
-      token: { id in
-        ProviderToken(
-          keyID: nil, teamID: nil, issuedAt: nil, signature: .unchecked, identity: UInt64(bitPattern: id))
-      },
+      of: row, connection: { .missing($0) }, token: { .missing($0) },
       checkNames: { id in
-        let rows = try database.query("SELECT names FROM check_list WHERE id = $1", [String(id)])
-        return rows.count == 1 ? rows.text(0, 0) ?? "" : ""
+        let table = StoredTable.checkList
+        let rows = try database.query("SELECT \(table.columnList) FROM \(table.name) WHERE id = $1", [String(id)])
+        return rows.count == 1 ? try rows.checked(0, of: table).text(1) ?? "" : ""
       })
   }
 }
 
 extension Set<Int64> {
   fileprivate var arrayInSQL: String { "{\(map { String($0) }.joined(separator: ","))}" }
-}
-
-extension ConnectionFacts {
-  /// Creates the facts of a row of the table `connection`.
-  fileprivate convenience init(_ rows: Rows, _ row: Int, _ clockOffset: Int64) {
-    self.init(
-      id: rows.text(row, 1) ?? "", listener: Int(rows.number(row, 2) ?? 0),
-      environment: rows.text(row, 3).flatMap(PushEnvironment.init) ?? .sandbox, client: rows.text(row, 4) ?? "",
-      sni: rows.text(row, 5), tls: rows.text(row, 6),
-      http: rows.text(row, 7).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: rows.text(row, 8).flatMap { ProviderCertificate(json: $0) },
-      openedAt: (rows.number(row, 9) ?? 0) &- clockOffset,
-      identity: UInt64(bitPattern: rows.number(row, 10) ?? rows.number(row, 0) ?? 0))
-  }
-}
-
-extension ProviderToken {
-  /// Creates the token of a row of the table `provider_token`.
-  fileprivate convenience init(_ rows: Rows, _ row: Int) {
-    self.init(
-      keyID: rows.text(row, 1), teamID: rows.text(row, 2), issuedAt: rows.number(row, 3),
-      signature: rows.text(row, 4).flatMap(ProviderToken.Signature.init) ?? .unchecked,
-      identity: rows.number(row, 5).map { UInt64(bitPattern: $0) })
-  }
 }

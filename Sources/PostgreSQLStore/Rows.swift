@@ -93,19 +93,24 @@ struct UpdatedRow: RowWriter {
   }
 }
 
-/// A row of a query for all columns of the table `push`.
-struct ResultRow: RowReader {
+/// A row of a result.
+struct ResultRow: StoredRow {
   let rows: Rows
   let index: Int
-  let clockOffset: Int64
 
-  func number(_ column: RecordColumn) -> Int64? {
-    let number = rows.number(index, column.rawValue)
-    return column == .arrivedAt ? number.map { $0 &- clockOffset } : number
+  func type(of column: Int) -> StoredType { rows.type(index, column) }
+
+  func number(_ column: Int) -> Int64 { rows.number(index, column) ?? 0 }
+
+  func withBytes<Result>(_ column: Int, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
+    rows.withBytes(index, column) { read($0 ?? UnsafeRawBufferPointer(start: nil, count: 0)) }
   }
+}
 
-  func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    rows.withBytes(index, column.rawValue, read)
+extension Rows {
+  /// Returns the row at an index, whose values are checked. It has the columns of `table`.
+  func checked(_ index: Int, of table: StoredTable) -> CheckedRow<ResultRow> {
+    CheckedRow(ResultRow(rows: self, index: index), of: table)
   }
 }
 

@@ -33,17 +33,22 @@ struct OpenBlock: Sendable {
   init() {}
 
   /// Reads the records of the block with the newest record.
+  ///
+  /// - Throws: `DamagedRow` if one of them has a value of another type.
   init(_ db: Database) throws {
-    guard let last = try Int.fetchOne(db, sql: "SELECT max(seq) FROM push") else { return }
+    guard let last = try db.number("SELECT max(seq) FROM push"), StoredContents.numbers.contains(last), last > 0 else {
+      return
+    }
     begin(at: last)
-    let rows = try Row.fetchCursor(
-      db, sql: "SELECT seq, received_at, device_token, push_key, apns_id FROM push WHERE seq >= ?", arguments: [first])
-    while let row = try rows.next() {
-      let seq: Int = row[0]
-      add(time: row[1], at: seq)
-      if let token: String = row[2] { set(.deviceToken, StoredHash.of(token), at: seq) }
-      if let key: Int64 = row[3] { set(.pushKey, StoredHash.of(UInt64(bitPattern: key)), at: seq) }
-      if let id: String = row[4] { set(.apnsID, StoredHash.of(id), at: seq) }
+    let table = StoredTable.indexed
+    try db.forEachRow("SELECT \(table.columnList) FROM \(table.name) WHERE seq >= ?", [first]) { row in
+      let row = CheckedRow(row, of: table)
+      let seq = try row.required(0, in: first...first + Block.size - 1)
+      add(time: try row.required(1), at: seq)
+      if let token = try row.text(2) { set(.deviceToken, StoredHash.of(token), at: seq) }
+      set(.pushKey, StoredHash.of(UInt64(bitPattern: try row.required(3))), at: seq)
+      if let id = try row.text(4) { set(.apnsID, StoredHash.of(id), at: seq) }
+      return true
     }
   }
 
@@ -100,59 +105,66 @@ struct Blocks {
 
   init(_ db: Database) { self.db = db }
 
-  /// Returns parts of the range of `query` with all records that match it, in ascending order.
+  /// Returns parts of the range of `query` with all records that match it, in ascending order. A part without a valid row in the
+  /// table `block` is searched as a whole, as is the newest block, which is not written yet.
   func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
     let hashed = RecordColumn.Hashed.allCases.lazy.compactMap { column in query.hashes(of: column).map { (column, $0) }
     }
     .first
-    // Read first: a block that is written in the meantime is then part of the range after it.
-    let last = try Int.fetchOne(db, sql: "SELECT max(first_seq) FROM block") ?? 1 - Block.size
-    let statement = try db.cachedStatement(
-      sql: """
-        SELECT first_seq, oldest, newest\(hashed.map { ", \($0.0.rawValue)" } ?? "") FROM block \
-        WHERE first_seq >= ? AND first_seq < ? AND first_seq <= ? ORDER BY first_seq
-        """)
-    statement.arguments = [Block.first(of: query.after + 1), query.before, last]
-    let handle = statement.sqliteStatement
-    defer { sqlite3_reset(handle) }
     var parts: [RecordSlice] = []
-    while true {
-      switch sqlite3_step(handle) {
-      case SQLITE_ROW: break
-      case SQLITE_DONE:
-        // The newest block is not written yet.
-        add(last + Block.size, through: query.before - 1, of: query, span, to: &parts)
-        return parts
-      case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
+    // The first `seq` that no part so far covers.
+    var next = query.after + 1
+    try db.forEachRow(
+      """
+      SELECT first_seq, oldest, newest\(hashed.map { ", \($0.0.rawValue)" } ?? "") FROM block \
+      WHERE first_seq >= ? AND first_seq < ? ORDER BY first_seq
+      """, [Block.first(of: next), query.before]
+    ) { row in
+      let first = Int(row.number(0))
+      guard first == Block.first(of: first), first + Block.size > next else { return true }
+      try addPresent(next, through: first - 1, of: query, span, to: &parts)
+      next = first + Block.size
+      if let times = Self.times(of: row), !query.mayContain(times) { return true }
+      if let (_, hashes) = hashed, row.type(of: 3) == .bytes,
+        let found = row.withBytes(3, { Self.positions(of: hashes, in: $0) }), found.count <= Self.singleLimit
+      {
+        for position in found { add(first + position, through: first + position, of: query, span, to: &parts) }
+      } else {
+        add(first, through: first + Block.size - 1, of: query, span, to: &parts)
       }
-      let first = Int(sqlite3_column_int64(handle, 0))
-      let times =
-        sqlite3_column_int64(handle, 1)...max(sqlite3_column_int64(handle, 1), sqlite3_column_int64(handle, 2))
-      guard query.mayContain(times) else { continue }
-      if let (_, hashes) = hashed {
-        let bytes = UnsafeRawBufferPointer(
-          start: sqlite3_column_blob(handle, 3), count: Int(sqlite3_column_bytes(handle, 3)))
-        let found = Self.positions(of: hashes, in: bytes)
-        if found.count <= Self.singleLimit {
-          for position in found { add(first + position, through: first + position, of: query, span, to: &parts) }
-          continue
-        }
-      }
-      add(first, through: first + Block.size - 1, of: query, span, to: &parts)
+      return true
     }
+    try addPresent(next, through: query.before - 1, of: query, span, to: &parts)
+    return parts
+  }
+
+  /// Returns the times of a block's records; nil if they are not stored as numbers.
+  private static func times(of row: ResultRow) -> ClosedRange<Int64>? {
+    guard row.type(of: 1) == .number, row.type(of: 2) == .number else { return nil }
+    return row.number(1)...max(row.number(1), row.number(2))
+  }
+
+  /// Adds the part of a range from its first to its last record, if it has any.
+  private func addPresent(
+    _ first: Int, through last: Int, of query: StoreQuery, _ span: Int, to parts: inout [RecordSlice]
+  ) throws {
+    let range = "FROM push WHERE seq >= ? AND seq <= ? ORDER BY seq"
+    guard first <= last, let oldest = try db.number("SELECT seq \(range) LIMIT 1", [first, last]),
+      let newest = try db.number("SELECT seq \(range) DESC LIMIT 1", [first, last])
+    else { return }
+    add(oldest, through: newest, of: query, span, to: &parts)
   }
 
   /// Adds the part of a range that the query covers.
   private func add(_ first: Int, through last: Int, of query: StoreQuery, _ span: Int, to parts: inout [RecordSlice]) {
     let (first, last) = (max(first, query.after + 1), min(last, query.before - 1))
     guard first <= last else { return }
-    for start in stride(from: first, through: last, by: span) {
-      parts.append(RecordSlice(after: start - 1, before: min(start + span, last + 1)))
-    }
+    parts += RecordSlice.parts(of: first...last, span: span)
   }
 
-  /// Returns the positions of hashes in a list of them.
-  private static func positions(of wanted: [UInt32], in bytes: UnsafeRawBufferPointer) -> [Int] {
+  /// Returns the positions of hashes in the list of a block; nil if that has another size.
+  private static func positions(of wanted: [UInt32], in bytes: UnsafeRawBufferPointer) -> [Int]? {
+    guard bytes.count == Block.size * MemoryLayout<UInt32>.size else { return nil }
     var positions: [Int] = []
     let hashes = bytes.bindMemory(to: UInt32.self)
     if wanted.count == 1, let wanted = wanted.first {
@@ -179,6 +191,9 @@ extension StoreQuery {
 
 /// Removes records from the table `push` in small steps.
 struct Removal {
+  /// The stored size of a record without its other columns, in SQL.
+  private static let size = "length(headers) + length(CAST(payload AS BLOB))"
+
   private let db: Database
 
   init(_ db: Database) { self.db = db }
@@ -189,15 +204,19 @@ struct Removal {
   func removeOldest(_ batch: StoreBatch, of contents: StoredContents) throws -> RemovedRecords {
     var excess = ExcessRecords(batch, of: contents)
     guard excess.arePossible else { return excess.removed }
-    let rows = try Row.fetchCursor(
-      db,
-      sql: """
-        SELECT seq, received_at, length(headers) + length(CAST(payload AS BLOB)) FROM push WHERE seq > ? ORDER BY seq \
-        LIMIT \(StoreBatch.removalLimit)
-        """, arguments: [contents.emptiedThrough])
-    while let row = try rows.next(),
-      excess.examine(seq: row[0], receivedAt: row[1], size: (row[2] as Int? ?? 0) + PushRecord.storedColumnsSize)
-    {}
+    try db.forEachRow(
+      """
+      SELECT seq, received_at, coalesce(\(Self.size), 0) FROM push WHERE seq > ? ORDER BY seq \
+      LIMIT \(StoreBatch.removalLimit)
+      """, [contents.emptiedThrough]
+    ) { row in
+      let seq = Int(row.number(0))
+      guard StoredContents.numbers.contains(seq) else { return false }
+      // A damaged record counts as old, so that it does not keep others from being removed.
+      return excess.examine(
+        seq: seq, receivedAt: row.type(of: 1) == .number ? row.number(1) : .min,
+        size: Int(row.number(2)) + PushRecord.storedColumnsSize)
+    }
     if let (lastSeq, latestTime) = excess.unresolved, let time = try firstTime(notAfter: latestTime, behind: lastSeq) {
       excess.resolve(nextReceivedAt: time)
     }
@@ -208,24 +227,28 @@ struct Removal {
   /// Returns the time of the first record after `seq` that did not arrive later than `time`.
   private func firstTime(notAfter time: ServerTime, behind seq: Int) throws -> ServerTime? {
     // Without reading the records of blocks that all arrived later. The newest block is not written yet.
-    let block = try Int.fetchOne(
-      db,
-      sql: """
-        SELECT coalesce(min(first_seq) FILTER (WHERE oldest <= ?), max(first_seq) + \(Block.size)) FROM block \
-        WHERE first_seq >= ?
-        """, arguments: [time, Block.first(of: seq + 1)])
-    return try ServerTime.fetchOne(
-      db, sql: "SELECT received_at FROM push WHERE seq > ? AND received_at <= ? ORDER BY seq LIMIT 1",
-      arguments: [max(seq, (block ?? 0) - 1), time])
+    let block = try db.number(
+      """
+      SELECT coalesce(min(first_seq) FILTER (WHERE oldest <= ?), max(first_seq) + \(Block.size)) FROM block \
+      WHERE first_seq >= ?
+      """, [time, Block.first(of: seq + 1)])
+    return try db.number(
+      "SELECT received_at FROM push WHERE seq > ? AND received_at <= ? ORDER BY seq LIMIT 1",
+      [max(seq, (block ?? 1) - 1), time]
+    ).map { ServerTime($0) }
   }
 
   /// Removes records.
   func remove(_ seqs: [Int]) throws -> RemovedRecords {
     var removed = RemovedRecords()
     for seq in seqs {
-      let statement = try db.cachedStatement(
-        sql: "DELETE FROM push WHERE seq = ? RETURNING length(headers) + length(CAST(payload AS BLOB))")
-      guard let size = try Int.fetchOne(statement, arguments: [seq]) else { continue }
+      // A statement that returns rows has made its change after the last one.
+      var size: Int?
+      try db.forEachRow("DELETE FROM push WHERE seq = ? RETURNING coalesce(\(Self.size), 0)", [seq]) { row in
+        size = Int(row.number(0))
+        return true
+      }
+      guard let size else { continue }
       removed.count += 1
       removed.bytes += size + PushRecord.storedColumnsSize
       removed.lastSeq = max(removed.lastSeq, seq)
@@ -238,10 +261,8 @@ struct Removal {
   /// - Returns: Whether there may be more.
   func removeSome(through seq: Int) throws -> Bool {
     guard seq > 0 else { return false }
-    let last = try Int.fetchOne(
-      db,
-      sql: "SELECT max(seq) FROM (SELECT seq FROM push WHERE seq <= ? ORDER BY seq LIMIT \(StoreBatch.removalLimit))",
-      arguments: [seq])
+    let last = try db.number(
+      "SELECT max(seq) FROM (SELECT seq FROM push WHERE seq <= ? ORDER BY seq LIMIT \(StoreBatch.removalLimit))", [seq])
     guard let last else { return false }
     try remove(after: 0, through: last)
     return last < seq

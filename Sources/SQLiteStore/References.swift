@@ -56,7 +56,7 @@ struct WrittenIDs: Sendable {
     if let known = checks[verdict.applicableCheckBits] { return known }
     let names = verdict.applicableCheckNames.joined(separator: ",")
     try db.execute(sql: "INSERT OR IGNORE INTO check_list (names) VALUES (?)", arguments: [names])
-    let id = try Int64.fetchOne(db, sql: "SELECT id FROM check_list WHERE names = ?", arguments: [names]) ?? 0
+    let id = Int64(try db.number("SELECT id FROM check_list WHERE names = ?", [names]) ?? 0)
     checks[verdict.applicableCheckBits] = id
     return id
   }
@@ -71,36 +71,21 @@ struct WrittenIDs: Sendable {
 }
 
 extension ReferenceCache {
-  /// Returns what a row refers to.
+  /// Returns what a row of the table `push` refers to. What has no row itself any more is empty.
   mutating func references(
-    of row: ResultRow, _ db: Database
+    of row: CheckedRow<ResultRow>, _ db: Database
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
-    try references(
-      of: row, connection: { try ConnectionFacts($0, db) }, token: { try ProviderToken($0, db) },
-      checkNames: { try String.fetchOne(db, sql: "SELECT names FROM check_list WHERE id = ?", arguments: [$0]) ?? "" })
-  }
-}
-
-extension ConnectionFacts {
-  fileprivate convenience init(_ id: Int64, _ db: Database) throws {
-    let row = try Row.fetchOne(db, sql: "SELECT * FROM connection WHERE id = ?", arguments: [id]) ?? Row()
-    let certificate: String? = row["certificate"]
-    self.init(
-      id: row["name"] ?? "", listener: row["listener"] ?? 0,
-      environment: (row["environment"] as String?).flatMap(PushEnvironment.init) ?? .sandbox,
-      client: row["client"] ?? "", sni: row["sni"], tls: row["tls"],
-      http: (row["http"] as String?).flatMap(ConnectionFacts.HTTPVersion.init) ?? .http2,
-      certificate: certificate.flatMap { ProviderCertificate(json: $0) }, openedAt: row["opened_ns"] ?? 0,
-      identity: UInt64(bitPattern: row["identity"] ?? id))
-  }
-}
-
-extension ProviderToken {
-  fileprivate convenience init(_ id: Int64, _ db: Database) throws {
-    let row = try Row.fetchOne(db, sql: "SELECT * FROM provider_token WHERE id = ?", arguments: [id]) ?? Row()
-    self.init(
-      keyID: row["key_id"], teamID: row["team_id"], issuedAt: row["issued_at"],
-      signature: (row["signature"] as String?).flatMap(ProviderToken.Signature.init) ?? .unchecked,
-      identity: (row["identity"] as Int64?).map { UInt64(bitPattern: $0) })
+    func find<Value>(
+      _ id: Int64, in table: StoredTable, _ read: (CheckedRow<ResultRow>) throws -> Value
+    ) throws -> Value? {
+      try db.firstRow("SELECT \(table.columnList) FROM \(table.name) WHERE id = ?", [id]) { row in
+        try read(CheckedRow(row, of: table))
+      }
+    }
+    return try references(
+      of: row,
+      connection: { id in try find(id, in: .connection) { try ConnectionFacts($0) } ?? .missing(id) },
+      token: { id in try find(id, in: .providerToken) { try ProviderToken($0) } ?? .missing(id) },
+      checkNames: { id in try find(id, in: .checkList) { try $0.text(1) ?? "" } ?? "" })
   }
 }

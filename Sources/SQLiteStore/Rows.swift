@@ -62,24 +62,67 @@ struct StatementRow: RowWriter {
   }
 }
 
-/// The current row of a query for all columns of the table `push`.
-struct ResultRow: RowReader {
+/// The current row of a query.
+struct ResultRow: StoredRow {
   private let handle: SQLiteStatement
 
-  init(_ handle: SQLiteStatement) { self.handle = handle }
+  fileprivate init(_ handle: SQLiteStatement) { self.handle = handle }
 
-  func number(_ column: RecordColumn) -> Int64? {
-    let index = Int32(column.rawValue)
-    guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return nil }
-    return sqlite3_column_int64(handle, index)
+  func type(of column: Int) -> StoredType {
+    switch sqlite3_column_type(handle, Int32(column)) {
+    case SQLITE_NULL: .null
+    case SQLITE_INTEGER: .number
+    case SQLITE_TEXT: .text
+    case SQLITE_BLOB: .bytes
+    default: .other
+    }
   }
 
-  func withBytes<Result>(_ column: RecordColumn, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    let index = Int32(column.rawValue)
-    guard sqlite3_column_type(handle, index) != SQLITE_NULL else { return read(nil) }
-    let start = sqlite3_column_blob(handle, index)
+  func number(_ column: Int) -> Int64 { sqlite3_column_int64(handle, Int32(column)) }
+
+  func withBytes<Result>(_ column: Int, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
+    let start = sqlite3_column_blob(handle, Int32(column))
     return read(
-      UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, index))))
+      UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, Int32(column)))))
+  }
+}
+
+extension Database {
+  /// Calls `visit` with each row of a query, until it returns false. GRDB's rows are not used, because reading a value of
+  /// another type from them ends the program.
+  ///
+  /// - Parameter isCached: Whether the statement is kept for the next query with the same SQL; never for conditions of users.
+  func forEachRow(
+    _ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true, _ visit: (ResultRow) throws -> Bool
+  ) throws {
+    let statement = try isCached ? cachedStatement(sql: sql) : makeStatement(sql: sql)
+    statement.arguments = arguments
+    let handle = statement.sqliteStatement
+    defer { sqlite3_reset(handle) }
+    while true {
+      switch sqlite3_step(handle) {
+      case SQLITE_ROW: guard try visit(ResultRow(handle)) else { return }
+      case SQLITE_DONE: return
+      case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage)
+      }
+    }
+  }
+
+  /// Returns the result of `read` for the first row of a query; nil without one.
+  func firstRow<Value>(
+    _ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true, _ read: (ResultRow) throws -> Value
+  ) throws -> Value? {
+    var value: Value?
+    try forEachRow(sql, arguments, isCached: isCached) { row in
+      value = try read(row)
+      return false
+    }
+    return value
+  }
+
+  /// Returns the number in the first row of a query; nil without one, and for a value of another type.
+  func number(_ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true) throws -> Int? {
+    try firstRow(sql, arguments, isCached: isCached) { $0.type(of: 0) == .number ? Int($0.number(0)) : nil } ?? nil
   }
 }
 

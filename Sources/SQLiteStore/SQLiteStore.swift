@@ -18,6 +18,7 @@ package final class SQLiteStore: RecordStore {
 
   private let pool: DatabasePool
   private let lock: FileLock
+  private let files: StoreFiles
   private let references: NIOLockedValueBox<ReferenceCache>
   /// Used on the thread of the writer only.
   private let writing = NIOLockedValueBox(WritingState())
@@ -51,6 +52,7 @@ package final class SQLiteStore: RecordStore {
     let isNew = access(path, F_OK) != 0
     do {
       let openBlock = try Self.checkFile(path)
+      try createPrivateFile(path)
       var configuration = Configuration()
       configuration.label = "inbox"
       configuration.busyMode = .timeout(0.5)
@@ -59,7 +61,7 @@ package final class SQLiteStore: RecordStore {
         // For a new file. The writer takes a third less CPU time than with pages of 4 KB (`Benchmarks/store.py`).
         try db.execute(sql: "PRAGMA page_size = 32768; PRAGMA cache_size = -16384")
         // The page size of an older file remains: `PRAGMA cache_size` has made SQLite read its header.
-        let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 4096
+        let pageSize = max(512, try db.number("PRAGMA page_size", isCached: false) ?? 4096)
         try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Self.logSize / pageSize)")
       }
       pool = try DatabasePool(path: path, configuration: configuration)
@@ -71,6 +73,7 @@ package final class SQLiteStore: RecordStore {
         try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
         return try Self.contents(db)
       }
+      files = StoreFiles(path)
       references = NIOLockedValueBox(ReferenceCache())
       writing.withLockedValue { $0.block = openBlock ?? OpenBlock() }
     } catch {
@@ -104,12 +107,17 @@ package final class SQLiteStore: RecordStore {
     let queue = try DatabaseQueue(path: path, configuration: configuration)
     defer { try? queue.close() }
     return try queue.read { db in
-      let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-      let tables = try String.fetchSet(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
-      guard !tables.isEmpty || version != 0 else { return nil }
-      let columns = try String.fetchSet(
-        db, sql: "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')")
-      if !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
+      let version = try db.number("PRAGMA user_version", isCached: false) ?? 0
+      let hasTables = try db.number("SELECT count(*) FROM sqlite_master WHERE type = 'table'") != 0
+      guard hasTables || version != 0 else { return nil }
+      var columns: Set<String> = []
+      try db.forEachRow(
+        "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')"
+      ) { row in
+        if row.type(of: 0) == .text { columns.insert(row.withBytes(0) { String(decoding: $0, as: UTF8.self) }) }
+        return true
+      }
+      if version < 0 || !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
         throw SQLiteStoreError.foreign(path: path)
       }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
@@ -118,34 +126,38 @@ package final class SQLiteStore: RecordStore {
       {
         throw SQLiteStoreError.foreign(path: path)
       }
-      // Fails if the totals cannot be read.
-      _ = try Row.fetchOne(db, sql: "SELECT * FROM contents")
+      if version > 0 { _ = try Self.contents(db) }
       return try OpenBlock(db)
     }
   }
 
   private static func migrate(_ pool: DatabasePool, path: String, _ report: (String) -> Void) throws {
-    let version = try pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
+    let version = try pool.read { try $0.number("PRAGMA user_version", isCached: false) ?? 0 }
     guard version < Schema.version else { return }
     if version > 0 {
       let copy = "\(path).version\(version)"
       report("copying \(path) to \(copy) before it is changed to the format of this version")
+      try createPrivateFile(copy)
       try pool.backup(to: DatabaseQueue(path: copy))
     }
     try pool.write { try Schema.migrate($0, from: version) }
   }
 
+  /// Reads and checks the totals.
+  ///
+  /// - Throws: `DamagedRow` if they cannot be those of these pushes.
   private static func contents(_ db: Database) throws -> StoredContents {
-    var contents = StoredContents()
-    guard let row = try Row.fetchOne(db, sql: "SELECT * FROM contents") else { return contents }
-    // If the server was killed, clients may know seqs that were not stored. These are not used again.
-    contents.lastSeq = max(row["last_seq"], row["reserved_seq"])
-    contents.emptiedThrough = row["emptied_through"]
-    contents.count = row["count"]
-    contents.bytes = row["bytes"]
-    contents.evicted = row["evicted"]
-    contents.lastEvicted = row["last_evicted"]
-    contents.lastConnection = row["last_connection"]
+    let table = StoredTable.contents(and: "reserved_seq")
+    let newest = try db.number("SELECT max(seq) FROM push") ?? 0
+    let contents = try db.firstRow("SELECT \(table.columnList) FROM \(table.name)") { row in
+      let row = CheckedRow(row, of: table)
+      var contents = try StoredContents(row)
+      try contents.check(newest: newest)
+      // If the server was killed, clients may know seqs that were not stored. These are not used again.
+      contents.lastSeq = try row.required(7, in: contents.lastSeq...contents.lastSeq + reservedSeqs)
+      return contents
+    }
+    guard let contents else { throw DamagedRow(table: table.name, column: DamagedRow.onlyRow, .missing) }
     return contents
   }
 
@@ -158,11 +170,23 @@ package final class SQLiteStore: RecordStore {
     _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
   ) throws -> StoreBatch.Result {
     let batch = copy batch
+    guard !isLost else { throw SQLiteStoreError.removed(path: path) }
     do {
       return try write(batch)
-    } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
-      throw SQLiteStoreError.damaged(path: path, error.message ?? error.resultCode.description)
+    } catch {
+      throw explained(error)
     }
+  }
+
+  package var isLost: Bool { StoreFiles(path) != files }
+
+  /// Returns the error for people: of a damaged file one that names the repair.
+  private func explained(_ error: any Error) -> any Error {
+    if let row = error as? DamagedRow { return SQLiteStoreError.damagedRow(path: path, row) }
+    guard let error = error as? DatabaseError, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else {
+      return error
+    }
+    return SQLiteStoreError.damaged(path: path, error.message ?? error.resultCode.description)
   }
 
   private func write(_ batch: StoreBatch) throws -> StoreBatch.Result {
@@ -213,8 +237,9 @@ package final class SQLiteStore: RecordStore {
     if remainsHidden || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
       try Removal(db).removeUnreferenced()
     }
-    contents.count -= result.evicted.count
-    contents.bytes -= result.evicted.bytes
+    // The totals of a file that another program has changed may be smaller.
+    contents.count = max(0, contents.count - result.evicted.count)
+    contents.bytes = max(0, contents.bytes - result.evicted.bytes)
     contents.evicted += result.evicted.count
     if result.evicted.count > 0 { contents.lastEvicted = max(contents.lastEvicted, result.evicted.lastSeq) }
     try db.cachedStatement(
@@ -258,29 +283,37 @@ package final class SQLiteStore: RecordStore {
     }
   }
 
+  /// Calls `body` on a connection that reads.
+  private func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
+    do {
+      return try pool.unsafeRead(body)
+    } catch {
+      throw explained(error)
+    }
+  }
+
   /// Returns the first records of a query.
   private func records(of query: StoreQuery, limit: Int) throws -> [PushRecord] {
     let condition = SQLCondition(query)
     let order = query.newestFirst ? "DESC" : "ASC"
-    return try pool.unsafeRead { db in
-      let sql = "SELECT \(Self.columns) FROM \(condition.table) WHERE \(condition.sql) ORDER BY seq \(order)"
-      // GRDB keeps every cached statement, so only those without conditions of the user are cached.
-      let statement = try query.conditions.count > 1 ? db.makeStatement(sql: sql) : db.cachedStatement(sql: sql)
-      statement.arguments = condition.arguments
-      let handle = statement.sqliteStatement
-      defer { sqlite3_reset(handle) }
+    let sql = "SELECT \(Self.columns) FROM \(condition.table) WHERE \(condition.sql) ORDER BY seq \(order)"
+    return try read { db in
       var reader = StoredRecordReader()
-      let row = ResultRow(handle)
       var records: [PushRecord] = []
-      while records.count < limit {
-        switch sqlite3_step(handle) {
-        case SQLITE_ROW: break
-        case SQLITE_DONE: return records
-        case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: db.lastErrorMessage)
+      // In a damaged file, rows may have another order.
+      var valid = (query.after, query.before)
+      // GRDB keeps every cached statement, so only those without conditions of the user are cached.
+      try db.forEachRow(sql, condition.arguments, isCached: query.conditions.count <= 1) { row in
+        guard query.mayMatch(row) else { return true }
+        let checked = CheckedRow(row, of: .push)
+        let (connection, token, checks) = try references.withLockedValue { try $0.references(of: checked, db) }
+        let record = try reader.record(of: checked, connection: connection, token: token, checks: checks)
+        guard record.seq > valid.0, record.seq < valid.1 else {
+          throw SQLiteStoreError.damaged(path: path, "the pushes are not in the order of seq")
         }
-        guard query.mayMatch(row) else { continue }
-        let (connection, token, checks) = try references.withLockedValue { try $0.references(of: row, db) }
-        records.append(reader.record(of: row, connection: connection, token: token, checks: checks))
+        if query.newestFirst { valid.1 = record.seq } else { valid.0 = record.seq }
+        records.append(record)
+        return records.count < limit
       }
       return records
     }
@@ -288,29 +321,48 @@ package final class SQLiteStore: RecordStore {
 
   package func count(_ query: StoreQuery, limit: Int) throws -> Int {
     let condition = SQLCondition(query)
-    return try pool.unsafeRead { db in
-      try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM (SELECT 1 FROM \(condition.table) WHERE \(condition.sql) LIMIT ?)",
-        arguments: condition.arguments + [limit]) ?? 0
+    return try read { db in
+      try db.number(
+        "SELECT count(*) FROM (SELECT 1 FROM \(condition.table) WHERE \(condition.sql) LIMIT ?)",
+        condition.arguments + [limit], isCached: false) ?? 0
     }
   }
 
   package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
-    try pool.unsafeRead { try Blocks($0).parts(of: query, span: span) }
+    try read { try Blocks($0).parts(of: query, span: span) }
   }
 
   package func contains(name: String) throws -> Bool {
-    try pool.unsafeRead { db in
-      try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM name WHERE name = ?)", arguments: [name]) ?? false
-    }
+    try read { try $0.number("SELECT 1 FROM name WHERE name = ?", [name]) != nil }
   }
 }
 
 extension StoreQuery {
+  /// Returns whether a row of the table `push` may match. A damaged one may.
   fileprivate func mayMatch(_ row: ResultRow) -> Bool {
-    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-    return row.withBytes(.headers) { headers in
-      row.withBytes(.payload) { mayMatch(headers: headers ?? nothing, payload: $0 ?? nothing) }
-    }
+    let (headers, payload) = (RecordColumn.headers.rawValue, RecordColumn.payload.rawValue)
+    guard row.type(of: headers) == .bytes, [.bytes, .text].contains(row.type(of: payload)) else { return true }
+    return row.withBytes(headers) { headers in row.withBytes(payload) { mayMatch(headers: headers, payload: $0) } }
+  }
+}
+
+/// The files of a store in the file system, to notice that another program has removed or replaced one of them.
+private struct StoreFiles: Equatable, Sendable {
+  private struct Identity: Equatable, Sendable {
+    let device: UInt64
+    let number: UInt64
+  }
+
+  private let database: Identity?
+  private let log: Identity?
+
+  init(_ path: String) {
+    (database, log) = (Self.identity(of: path), Self.identity(of: path + "-wal"))
+  }
+
+  private static func identity(of path: String) -> Identity? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return Identity(device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(status.st_ino))
   }
 }

@@ -1,4 +1,5 @@
 internal import GRDB
+package import Inbox
 internal import PlatformLibc
 
 /// Why a file cannot be used as a store. Its description is a sentence with the repair.
@@ -9,6 +10,10 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   case notDatabase(path: String)
   /// The file was damaged while it was in use.
   case damaged(path: String, String)
+  /// A row has a value that this program cannot have written.
+  case damagedRow(path: String, DamagedRow)
+  /// The file was removed or replaced while it was in use.
+  case removed(path: String)
   /// The file is a database of another program.
   case foreign(path: String)
   /// The file was written by a newer version of this program.
@@ -23,6 +28,8 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   init(_ error: any Error, path: String) {
     if let error = error as? SQLiteStoreError {
       self = error
+    } else if let row = error as? DamagedRow {
+      self = .damagedRow(path: path, row)
     } else if let error = error as? DatabaseError {
       let text = error.message ?? error.resultCode.description
       switch error.resultCode {
@@ -45,6 +52,11 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
     case .damaged(let path, let text):
       "\(path) is damaged (\(text)): stop the server, and restore a backup, or save what can be read with "
         + "sqlite3 \(path) .recover"
+    case .damagedRow(let path, let row):
+      "\(path) is damaged: \(row): restore a backup, or stop the server and run sqlite3 \(path) \"\(row.repair)\""
+    case .removed(let path):
+      "\(path) or \(path)-wal was removed or replaced while the server runs: move it back, or save the pushes with "
+        + "apns-mock export and restart the server"
     case .foreign(let path):
       "\(path) is a database of another program: choose another file with --store sqlite:FILE"
     case .notFile(let path): "\(path) is not a file: choose another one with --store sqlite:FILE"
@@ -57,6 +69,13 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
       "the store \(path) failed: \(text): repair the cause, or choose another file with --store sqlite:FILE"
     }
   }
+}
+
+/// Creates a file that only this user can read, unless it exists. SQLite gives the files beside it the same permissions.
+func createPrivateFile(_ path: String) throws(SQLiteStoreError) {
+  let created = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+  guard created >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+  close(created)
 }
 
 /// A lock that keeps a second server from using a file. The system releases it when the process ends.
@@ -72,9 +91,7 @@ final class FileLock: Sendable {
     defer { free(resolved) }
     var link = stat()
     if resolved == nil, lstat(path, &link) == 0 {
-      let created = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-      guard created >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
-      close(created)
+      try createPrivateFile(path)
       resolved = realpath(path, nil)
     }
     file = (resolved.map { String(cString: $0) } ?? path) + ".lock"

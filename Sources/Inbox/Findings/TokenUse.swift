@@ -138,7 +138,7 @@ struct ConcurrentTokens: Sendable {
     for other in firstUses where other.connection != connection && !other.use.isSame(as: token) {
       let elapsed = record.arrivedAt &- other.use.since
       // Tokens whose times of issue are so close are not the former and the new one of a provider that renews in time.
-      let isRenewal = other.use.keyID != token.keyID || abs(other.use.issuedAt &- issuedAt) >= interval
+      let isRenewal = other.use.keyID != token.keyID || (other.use.issuedAt &- issuedAt).magnitude >= interval.magnitude
       let minimum = isRenewal ? FindingThreshold.renewal : FindingThreshold.reaction
       guard other.use.since > current.since, elapsed >= minimum else { continue }
       use?.isReported = true

@@ -16,6 +16,9 @@ package protocol RecordStore: Sendable {
   /// The nanoseconds without an answer of the database after which it counts as failing.
   var stallTime: Int64 { get }
 
+  /// Whether the file of the store was removed or replaced, so that nothing written now would be there after a restart.
+  var isLost: Bool { get }
+
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
   ///
@@ -85,6 +88,7 @@ package protocol RecordStore: Sendable {
 
 extension RecordStore {
   package var stallTime: Int64 { 750_000_000 }
+  package var isLost: Bool { false }
   package var isShared: Bool { false }
   package func emptiedThrough() throws -> Int { 0 }
   package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}

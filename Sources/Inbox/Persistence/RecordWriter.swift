@@ -547,7 +547,7 @@ package final class RecordWriter: Sendable {
       store.isShared
         // While something is wrong, writing finds out whether it still is.
         || !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
-        || unstored.partialValue > Self.unstoredLimit
+        || unstored.partialValue > Self.unstoredLimit || store.isLost
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
       complete(number, lastCommand: progress.lastCommand)
@@ -580,8 +580,8 @@ package final class RecordWriter: Sendable {
       } catch {
         didFail(error)
         let isStopped = isStopping.load(ordering: .acquiring)
-        progress.hasGivenUp =
-          isStopped && MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
+        let hasWaited = MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
+        progress.hasGivenUp = isStopped && (batch.isEmpty || hasWaited)
         if options.failurePolicy == .drop || progress.hasGivenUp {
           discard(batch, of: inbox, atEnd: isStopped)
           if !isPartial { complete(number, lastCommand: progress.lastCommand) }

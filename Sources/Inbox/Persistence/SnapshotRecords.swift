@@ -155,9 +155,7 @@ struct StoredRecords: Sendable {
   func countingRanges(of selection: Selection) -> [RecordSlice] {
     let (after, before) = (max(after, selection.after), min(before, selection.before))
     guard after < before - 1 else { return [] }
-    return stride(from: before, to: after + 1, by: -Self.countingSpan).map { end in
-      RecordSlice(after: max(after, end - 1 - Self.countingSpan), before: end)
-    }
+    return RecordSlice.parts(of: after + 1...before - 1, span: Self.countingSpan).reversed()
   }
 
   /// Returns the number of records that match, or `limit` if there are more.

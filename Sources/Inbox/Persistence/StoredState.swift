@@ -205,8 +205,9 @@ struct StoredState: Sendable {
   private mutating func didRemove(_ removed: RemovedRecords) {
     // After the inbox was emptied in the meantime, these are not counted any more.
     guard removed.lastSeq > emptiedThrough else { return }
-    count -= removed.count
-    bytes -= removed.bytes
+    // The totals of a file that another program has changed may be smaller.
+    count = max(0, count - removed.count)
+    bytes = max(0, bytes - removed.bytes)
   }
 }
 

@@ -102,20 +102,36 @@ private struct DuplicateSearch {
   }
 }
 
-/// A set of push keys: a hash table with open addressing.
+/// A set of push keys: a hash table with open addressing, of which at most two thirds are used.
 private struct PushKeySet {
+  /// The number of keys for which there is room at the beginning, at most: the number of records that a store states may be wrong.
+  private static let initialCapacity = 1 << 20
+
   // 0 marks a free slot; no key in the table is 0.
-  private var slots: [UInt64]
-  private let shift: UInt64
+  private var slots: [UInt64] = []
+  private var shift: UInt64 = 0
+  private var count = 0
   /// Random, so that a client cannot choose keys that collide.
   private let factor = UInt64.random(in: .min ... .max) | 1
 
-  /// - Parameter capacity: The maximum number of keys.
+  /// - Parameter capacity: The expected number of keys.
   init(capacity: Int) {
-    // At most half of the slots are used.
-    let bits = max(4, Int.bitWidth - max(1, capacity).leadingZeroBitCount + 1)
+    let capacity = min(max(1, capacity), Self.initialCapacity)
+    makeRoom(bits: max(4, Int.bitWidth - capacity.leadingZeroBitCount + 1))
+  }
+
+  private mutating func makeRoom(bits: Int) {
+    let former = slots
     slots = Array(repeating: 0, count: 1 << bits)
     shift = UInt64(UInt64.bitWidth - bits)
+    for key in former where key != 0 { slots[slot(of: key)] = key }
+  }
+
+  /// Returns the slot of a key, or else the free one where it would be inserted.
+  private func slot(of key: UInt64) -> Int {
+    var index = Int(truncatingIfNeeded: (key &* factor) >> shift)
+    while slots[index] != 0, slots[index] != key { index = (index + 1) & (slots.count - 1) }
+    return index
   }
 
   /// Inserts a key.
@@ -123,12 +139,11 @@ private struct PushKeySet {
   /// - Returns: Whether it was not present.
   mutating func insert(_ key: PushKey) -> Bool {
     let wanted = max(1, key.number)
-    var index = Int(truncatingIfNeeded: (wanted &* factor) >> shift)
-    while slots[index] != 0 {
-      if slots[index] == wanted { return false }
-      index = (index + 1) & (slots.count - 1)
-    }
+    let index = slot(of: wanted)
+    guard slots[index] == 0 else { return false }
     slots[index] = wanted
+    count += 1
+    if count > slots.count / 3 * 2 { makeRoom(bits: slots.count.trailingZeroBitCount + 1) }
     return true
   }
 }

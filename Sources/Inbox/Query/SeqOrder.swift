@@ -55,9 +55,7 @@ struct SeqRanges: Sendable {
     ranges.flatMap { range -> [RecordSlice] in
       let (first, last) = (max(range.lowerBound, after + 1), min(range.upperBound, before - 1))
       guard first <= last else { return [] }
-      return stride(from: first, through: last, by: span).map { start in
-        RecordSlice(after: start - 1, before: min(start + span, last + 1))
-      }
+      return RecordSlice.parts(of: first...last, span: span)
     }
   }
 

@@ -182,7 +182,8 @@ struct AttemptCounter {
     // Before the insertion: otherwise the next attempt would drop the new entry together with outdated ones.
     dropOutdated(now: now)
     remove(push)
-    insert(push.number, attempts: attempt, now: now)
+    // An imported record may have any number, but 0 marks a free slot.
+    insert(push.number, attempts: max(1, attempt), now: now)
   }
 
   /// Adds a push that is in neither table.

@@ -145,10 +145,10 @@ package struct Record: Sendable {
   /// When an accepted request took effect, in monotonic nanoseconds of machine time: when its response was sent; if there was
   /// none, when it ended, to the millisecond.
   package var acceptedAt: MonotonicTime {
-    if let latency = sentResponse.latencyNanoseconds { return arrivedAt + latency }
+    if let latency = sentResponse.latencyNanoseconds { return arrivedAt &+ latency }
     // The server's clock may have been moved in the meantime.
     let milliseconds = finishedAt.map { $0.subtractingReportingOverflow(receivedAt).partialValue } ?? 0
-    return arrivedAt + min(max(0, milliseconds), 3_600_000) * 1_000_000
+    return arrivedAt &+ min(max(0, milliseconds), 3_600_000) * 1_000_000
   }
 
   /// Whether there is a verdict.
@@ -161,7 +161,7 @@ package struct Record: Sendable {
   ///
   /// - Parameter time: When the response was ready to be sent, in monotonic nanoseconds of machine time.
   package mutating func setLatency(respondedAt time: Int64) {
-    result.setLatency(nanoseconds: time - arrivedAt)
+    result.setLatency(nanoseconds: time &- arrivedAt)
   }
 
   /// Moves the content to another arena, so that its current slab can be freed.

@@ -194,6 +194,21 @@ package struct RecordSlice: Sendable, Equatable {
   /// Creates a range.
   package init(after: Int, before: Int) { (self.after, self.before) = (after, before) }
 
+  /// The maximum number of parts of a range. With more, a part covers more values: those of a range with few records are far
+  /// from each other.
+  private static let maxCount = 1 << 18
+
+  /// Returns the parts of a range of `seq` values, in ascending order.
+  ///
+  /// - Parameter span: The number of values that a part covers at most, unless there would be some hundred thousand parts.
+  package static func parts(of range: ClosedRange<Int>, span: Int) -> [RecordSlice] {
+    let (first, last) = (range.lowerBound, range.upperBound)
+    let span = max(span, (last - first) / maxCount)
+    return stride(from: first, through: last, by: span).map { start in
+      RecordSlice(after: start - 1, before: min(start + span, last + 1))
+    }
+  }
+
   /// The part of `selection` in this range.
   func part(of selection: Selection) -> Selection {
     var part = selection
