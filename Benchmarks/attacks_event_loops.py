@@ -42,16 +42,19 @@ def figures(binary, stored=STORED, subscribers=SUBSCRIBERS):
     Returns: for each figure its name, the measured value, and the limit; an empty text without one.
     Raises: BadRun if a delivery was not changed as expected.
     """
-    rows = []
+    return list(measured(binary, stored, subscribers))
+
+
+def measured(binary, stored, subscribers):
+    """Yields the same figures as soon as they are measured."""
     with tempfile.TemporaryDirectory(prefix="apns-mock-loops-") as folder:
         folder = pathlib.Path(folder)
         subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, capture_output=True)
         for name, flags in (("memory", ()), ("SQLite", ("--store", f"sqlite:{folder / 'inbox.db'}")),
                             ("SQLite, --durable answer",
                              ("--store", f"sqlite:{folder / 'durable.db'}", "--durable", "answer"))):
-            rows += expire(binary, folder, name, flags, stored)
-        rows += broadcast(binary, folder, subscribers)
-    return rows
+            yield from expire(binary, folder, name, flags, stored)
+        yield from broadcast(binary, folder, subscribers)
 
 
 class Server:
@@ -112,7 +115,8 @@ class Probe:
         for connection in self.connections:
             connection.close()
         if problem == (None, None, None) and self.problem:
-            raise BadRun(f"a push beside the measured work failed: {self.problem}")
+            refused = self.server.api("GET", "/pushes", accepted="false", fields="served", limit=1)["items"]
+            raise BadRun(f"a push beside the measured work failed: {self.problem} {refused}")
 
     def work(self):
         try:
@@ -185,9 +189,10 @@ def broadcast(binary, folder, count):
             for _ in range(rounds):
                 send_broadcast(server)
                 time.sleep(0.3)
-        last = server.api("GET", f"/devices/phone-{count}/notifications")["items"]
-        if len(last) != rounds:
-            raise BadRun(f"the last subscriber shows {len(last)} broadcasts, expected {rounds}")
+        shown = server.api("GET", f"/devices/phone-{count}/notifications")["items"]
+        sent = server.api("GET", "/pushes", kind="broadcast", order="desc")["items"]
+        if len(sent) != rounds or [one["seq"] for one in shown] != [sent[0]["seq"]]:
+            raise BadRun(f"the last subscriber does not show the last of {rounds} broadcasts")
         return [("no other work (before the broadcasts): slowest push", idle.slowest, ""),
                 (f"a broadcast to {count:,} subscribers: slowest push", busy.slowest, f"{LIMIT} ms")]
 
@@ -199,7 +204,7 @@ class Broadcaster(wire.Connection):
 
     def note(self, kind, flags, stream, content):
         if kind == HEADERS and stream == 1:
-            self.status = content[0]
+            self.status = provider.first_field(content)
 
     def send_one(self, server):
         fields = [(":method", "POST"), (":scheme", "https"), (":path", f"/4/broadcasts/apps/{TOPIC}"),
@@ -227,7 +232,7 @@ def main():
     parser.add_argument("--stored", type=positive, default=STORED, help="the stored pushes that expire at once")
     parser.add_argument("--subscribers", type=positive, default=SUBSCRIBERS)
     arguments = parser.parse_args()
-    for name, value, limit in figures(arguments.binary, arguments.stored, arguments.subscribers):
+    for name, value, limit in measured(arguments.binary, arguments.stored, arguments.subscribers):
         print(f"{name:72}{value:>12}{'  limit ' + limit if limit else ''}", flush=True)
 
 

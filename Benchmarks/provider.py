@@ -49,7 +49,7 @@ class Provider(wire.Connection):
             if kind == RST_STREAM:
                 self.ends[number] = "reset"
             elif kind == HEADERS:
-                self.ends[number] = "accepted" if content[0] == OK else "rejected"
+                self.ends[number] = "accepted" if first_field(content) == OK else "rejected"
             if kind == RST_STREAM or flags & END_STREAM:
                 del self.open[stream]
 
@@ -80,6 +80,18 @@ class Provider(wire.Connection):
     def finish(self):
         while self.open:
             self.turn()
+
+
+def first_field(block):
+    """Returns the first byte of a header block after changes of the dynamic table's size (RFC 7541, section 6.3)."""
+    at = 0
+    while block[at] & 0xE0 == 0x20:
+        if block[at] == 0x3F:
+            at += 1
+            while block[at] & 0x80:
+                at += 1
+        at += 1
+    return block[at]
 
 
 def connect(port, authority, push, expiration="0"):
