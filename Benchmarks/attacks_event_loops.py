@@ -31,6 +31,8 @@ CONNECTIONS = 4
 INTERVAL = 0.002
 # Seconds before and after each case in which pushes are measured too.
 MARGIN = 1
+# Seconds after which pushes expire by themselves; sending them must take less.
+LIFETIME = 60
 CHANNEL = "dHN0LXNyY2gtY2hubA=="
 PAYLOAD = b'{"aps":{"alert":"x"}}'
 UPDATE = b'{"aps":{"timestamp":1700000000,"event":"update","content-state":{"score":1}}}'
@@ -50,10 +52,12 @@ def measured(binary, stored, subscribers):
     with tempfile.TemporaryDirectory(prefix="apns-mock-loops-") as folder:
         folder = pathlib.Path(folder)
         subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, capture_output=True)
-        for name, flags in (("memory", ()), ("SQLite", ("--store", f"sqlite:{folder / 'inbox.db'}")),
-                            ("SQLite, --durable answer",
-                             ("--store", f"sqlite:{folder / 'durable.db'}", "--durable", "answer"))):
-            yield from expire(binary, folder, name, flags, stored)
+        yield from expire(binary, folder, "memory", (), stored)
+        yield from expire(binary, folder, "SQLite", ("--store", f"sqlite:{folder / 'inbox.db'}"), stored)
+        yield from expire(binary, folder, "SQLite, --durable answer",
+                          ("--store", f"sqlite:{folder / 'durable.db'}", "--durable", "answer"), stored)
+        yield from expire(binary, folder, "SQLite, by themselves", ("--store", f"sqlite:{folder / 'timer.db'}"), stored,
+                          moves_clock=False)
         yield from broadcast(binary, folder, subscribers)
 
 
@@ -139,12 +143,16 @@ class Probe:
         return f"{max(self.times) * 1000:.1f} ms"
 
 
-def expire(binary, folder, name, flags, count):
-    """Measures the expiry of `count` pushes that are stored for devices that are offline."""
+def expire(binary, folder, name, flags, count, moves_clock=True):
+    """Measures the expiry of `count` pushes that are stored for devices that are offline.
+
+    Parameter `moves_clock`: whether they expire because the server's clock is moved, and not because time passes.
+    """
     with Server(binary, folder, count, "offline", flags) as server:
         with Probe(server) as idle:
             pass
-        sender = server.connect(expiration=str(int(time.time()) + 1800))
+        expiration = int(time.time()) + (1800 if moves_clock else LIFETIME)
+        sender = server.connect(expiration=str(expiration))
         for number in range(1, count + 1):
             sender.push(number, f"/3/device/{number:064x}", server.token, PAYLOAD)
         sender.finish()
@@ -152,16 +160,31 @@ def expire(binary, folder, name, flags, count):
         if set(sender.ends.values()) != {"accepted"}:
             raise BadRun("a push to a device that is offline was not accepted")
         matched(server, count, delivery="Stored - Device Offline")
+        if not moves_clock:
+            time.sleep(max(0, expiration - time.time() - 2 * MARGIN))
         with Probe(server) as busy:
             began = time.monotonic()
-            # Less than the age of a provider token.
-            server.api("POST", "/clock/advance", {"by": "40m"})
+            if moves_clock:
+                # Less than the age of a provider token.
+                server.api("POST", "/clock/advance", {"by": "40m"})
+            else:
+                time.sleep(max(0, expiration - time.time()))
+                began = time.monotonic()
+                await_expiry(server, count)
             seconds = time.monotonic() - began
         matched(server, count, delivery="Discarded - Expired")
         matched(server, len(idle.times) + len(busy.times), delivery="Delivered to Device")
         return [(f"no other work ({name}): slowest push", idle.slowest, ""),
                 (f"{count:,} expiries at once ({name}): slowest push", busy.slowest, f"{LIMIT} ms"),
                 (f"{count:,} expiries at once ({name}): until all records are changed", f"{seconds:.2f} s", "")]
+
+
+def await_expiry(server, count):
+    deadline = time.monotonic() + 60
+    while server.api("GET", "/pushes", limit=0, delivery="Discarded - Expired")["matched"] < count:
+        if time.monotonic() > deadline:
+            raise BadRun("the pushes did not expire within a minute")
+        time.sleep(0.5)
 
 
 def matched(server, count, **query):

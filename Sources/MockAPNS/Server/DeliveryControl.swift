@@ -23,7 +23,7 @@ package final class DeliveryControl: Sendable {
   package static let listenerBuffer = 1_000
 
   /// The number of changed records after which the store is to write them.
-  private static let storedChanges = 2048
+  private static let storedChanges = 512
   /// The number of broadcasts that may wait for their delivery. The connection of a further one waits.
   private static let broadcastLimit = 32
   /// The microseconds between two slices. Without them, a thread that waits for the lock would wait for many slices, because
