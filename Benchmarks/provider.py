@@ -22,7 +22,7 @@ text = functools.cache(wire.text)
 class Provider(wire.Connection):
     """Sends pushes, at most `streams` at once and never more than the server's SETTINGS allow."""
 
-    def __init__(self, context, port, push):
+    def __init__(self, context, port, push, expiration):
         self.streams = self.allowed = push.streams
         self.window, self.next_stream, self.unsent = 65535, 1, []
         # The number of each push without a response by its stream, and how each other one ended: "accepted",
@@ -31,7 +31,7 @@ class Provider(wire.Connection):
         fields = [(AUTHORITY, f"127.0.0.1:{port}")] + [
             (b"\x40" + text(name), value) for name, value in (
                 ("apns-topic", push.topic), ("apns-push-type", "alert"), ("apns-priority", "10"),
-                ("apns-expiration", "0"))]
+                ("apns-expiration", expiration))]
         self.fields = b"".join(name + text(value) for name, value in fields)
         self.known = bytes(0x80 | NEWEST + age for age in reversed(range(len(fields))))
         super().__init__(context, port)
@@ -49,7 +49,7 @@ class Provider(wire.Connection):
             if kind == RST_STREAM:
                 self.ends[number] = "reset"
             elif kind == HEADERS:
-                self.ends[number] = "accepted" if content[0] == OK else "rejected"
+                self.ends[number] = "accepted" if first_field(content) == OK else "rejected"
             if kind == RST_STREAM or flags & END_STREAM:
                 del self.open[stream]
 
@@ -82,10 +82,22 @@ class Provider(wire.Connection):
             self.turn()
 
 
-def connect(port, authority, push):
+def first_field(block):
+    """Returns the first byte of a header block after changes of the dynamic table's size (RFC 7541, section 6.3)."""
+    at = 0
+    while block[at] & 0xE0 == 0x20:
+        if block[at] == 0x3F:
+            at += 1
+            while block[at] & 0x80:
+                at += 1
+        at += 1
+    return block[at]
+
+
+def connect(port, authority, push, expiration="0"):
     context = ssl.create_default_context(cafile=authority)
     context.set_alpn_protocols(["h2"])
-    return Provider(context, port, push)
+    return Provider(context, port, push, expiration)
 
 
 def send(port, authority, push, tokens, payload, lives):

@@ -62,6 +62,7 @@ def test_package_installs_runs_and_purges(debian: DebianRoot) -> None:
         kill -TERM $! && wait $!
         apt-get -qq purge --yes apns-mock >/dev/null
         ! test -e /usr/bin/apns-mock && ! test -e /usr/share/doc/apns-mock
+        ! test -e /usr/lib/systemd/system/apns-mock.service
         echo purged
         """)
     assert "1 push: 1 accepted" in output
@@ -72,6 +73,17 @@ def test_package_depends_on_the_libraries_it_uses(deb: Path) -> None:
     depends = run("dpkg-deb", "--field", deb, "Depends")
     assert set(re.findall(r"([a-z0-9+-]+) \(>= ", depends)) >= {"libc6", "libnghttp2-14", "libssl3", "libsqlite3-0"}
     assert not re.search("@[A-Z]+@", run("dpkg-deb", "--field", deb))
+
+
+def test_package_installs_the_unit_without_enabling_it(deb: Path, tmp_path: Path) -> None:
+    run("dpkg-deb", "--extract", deb, tmp_path)
+    unit = tmp_path / "usr/lib/systemd/system/apns-mock.service"
+    assert unit.read_text() == (ROOT / "Distribution/debian/apns-mock.service").read_text()
+    assert list(tmp_path.rglob("*apns-mock.service*")) == [unit]
+    run("dpkg-deb", "--control", deb, tmp_path / "control")
+    scripts = {path.name for path in (tmp_path / "control").iterdir() if path.stat().st_mode & 0o111 and path.is_file()}
+    assert scripts == {"postinst", "prerm", "postrm"}
+    assert not any("enable" in (tmp_path / "control" / name).read_text() for name in scripts)
 
 
 def test_package_is_accepted_by_lintian(deb: Path) -> None:

@@ -14,6 +14,7 @@ from test_tarball import FILES, files_in
 
 # The plain form has no manual page and no notices, because making them needs a build.
 PLAIN_FILES = FILES - {"share/man/man1/apns-mock.1", "share/doc/apns-mock/NOTICES"}
+UNIT = "Distribution/debian/apns-mock.service"
 # A library of the toolchain for `ldd`, which starts no program of its own.
 RUNTIME_LIBRARY = "libswiftCore.so"
 
@@ -25,6 +26,8 @@ def copy(tmp_path: Path) -> Path:
     (folder / "Distribution").mkdir(parents=True)
     for name in ("common.sh", "install", "stage", "repository", "README.packages.md"):
         shutil.copy(ROOT / "Distribution" / name, folder / "Distribution")
+    (folder / "Distribution/debian").mkdir()
+    shutil.copy(ROOT / UNIT, folder / "Distribution/debian")
     for name in ("Makefile", "VERSION", "LICENSE", "Package.swift"):
         shutil.copy(ROOT / name, folder)
     (folder / "Sources").mkdir()
@@ -65,6 +68,17 @@ def test_installs_what_is_built_and_removes_it(copy: Path, program: Path, tmp_pa
     assert files_in(copy) == before
     install(copy, *place, target="uninstall")
     assert files_in(tmp_path / "opt") == set()
+
+
+def test_installs_a_unit_that_starts_the_installed_program(copy: Path, program: Path, tmp_path: Path) -> None:
+    put_program(copy, program)
+    place = (f"DESTDIR={tmp_path}", "PREFIX=/usr/local")
+    install(copy, *place)
+    unit = tmp_path / "usr/local/lib/systemd/system/apns-mock.service"
+    assert unit.read_text() == (ROOT / UNIT).read_text().replace("=/usr/bin/apns-mock ", "=/usr/local/bin/apns-mock ")
+    assert not (tmp_path / "usr/local/share/doc/apns-mock/examples/apns-mock.service").exists()
+    install(copy, *place, target="uninstall")
+    assert files_in(tmp_path / "usr") == set()
 
 
 def test_replaces_a_program_that_runs(copy: Path, program: Path, tmp_path: Path) -> None:

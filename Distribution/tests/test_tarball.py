@@ -16,6 +16,7 @@ FILES = {
     "share/doc/apns-mock/LICENSE",
     "share/doc/apns-mock/NOTICES",
     "share/doc/apns-mock/README.md",
+    "share/doc/apns-mock/examples/apns-mock.service",
     "share/doc/apns-mock/examples/apns-mock.yaml",
     "share/fish/vendor_completions.d/apns-mock.fish",
     "share/man/man1/apns-mock.1",

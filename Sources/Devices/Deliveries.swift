@@ -69,6 +69,35 @@ package struct ReceivedNotification: Sendable, Equatable {
   package let state: DeliveryState
 }
 
+/// An accepted broadcast to the subscribers of a channel.
+package struct Broadcast: Sendable {
+  /// The `seq` of its record in the inbox.
+  package let seq: Int
+  package let channel: ChannelName
+  /// `apns-expiration` in seconds since 1970.
+  package let expiration: Int64
+  /// Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast later.
+  package let isStored: Bool
+  /// When it was accepted, in monotonic nanoseconds of machine time.
+  package let acceptedAt: MonotonicTime
+  /// When it was accepted, in milliseconds since 1970 by the server's clock.
+  package let time: ServerTime
+
+  /// Creates a description of an accepted broadcast.
+  package init(
+    seq: Int, channel: ChannelName, expiration: Int64, isStored: Bool, acceptedAt: MonotonicTime = 0, time: ServerTime
+  ) {
+    self.seq = seq
+    self.channel = channel
+    self.expiration = expiration
+    self.isStored = isStored
+    self.acceptedAt = acceptedAt
+    self.time = time
+  }
+
+  var acceptance: Deliveries.Acceptance { Deliveries.Acceptance(time: acceptedAt, seq: seq) }
+}
+
 /// An entry in the delivery log of a push.
 package struct DeliveryLogEntry: Sendable, Equatable {
   package let state: DeliveryState
@@ -164,12 +193,14 @@ struct Deliveries: Sendable {
   }
 
   /// The stored pushes by `storageKey`.
-  var storedPushes: [UInt64: StoredPush] = [:]
-  /// A time before which no stored push expires.
-  var earliestExpiry = Int64.max
+  private(set) var storedPushes: [UInt64: StoredPush] = [:]
+  /// When stored pushes expire, by `storageKey`. Some entries are of pushes that are not stored any more.
+  private var expiries = DueTimes()
   var shown: [Index: [DevicePush]] = [:]
   /// The pushes that online devices have not acknowledged yet.
-  var unacknowledged: [Index: (push: DevicePush, due: ServerTime)] = [:]
+  private(set) var unacknowledged: [Index: (push: DevicePush, due: ServerTime)] = [:]
+  /// When devices acknowledge, by index. Some entries are of devices that have acknowledged already.
+  private var acknowledgements = DueTimes()
   var budgets: [BudgetKey: Budget] = [:]
   /// The devices with listeners, and how many there are.
   var watched: [Index: Int] = [:]
@@ -179,7 +210,9 @@ struct Deliveries: Sendable {
   var storedBroadcasts: [ChannelName: (acceptance: Acceptance, expiresAt: ServerTime)] = [:]
   /// The logs of pushes whose state changed after they were recorded.
   private(set) var log: [Int: [DeliveryLogEntry]] = [:]
+  /// The pushes with logs, oldest first, after `removedLogs` whose logs were removed.
   private var logOrder: [Int] = []
+  private var removedLogs = 0
 
   /// Returns the key of the slot of an app for a kind of tokens.
   static func storageKey(_ installation: Index, kind: UInt8) -> UInt64 {
@@ -195,13 +228,70 @@ struct Deliveries: Sendable {
   mutating func add(_ entry: DeliveryLogEntry, to seq: Int) {
     if log[seq] == nil {
       logOrder.append(seq)
-      if logOrder.count > 2 * Self.logLimit {
-        for old in logOrder.prefix(Self.logLimit) { log[old] = nil }
-        logOrder.removeFirst(Self.logLimit)
+      // One at a time, because pushes wait meanwhile.
+      if log.count >= Self.logLimit {
+        log[logOrder[removedLogs]] = nil
+        removedLogs += 1
+      }
+      if removedLogs >= Self.logLimit {
+        logOrder.removeFirst(removedLogs)
+        removedLogs = 0
       }
     }
     if entry.deviceID != nil, log[seq, default: []].count >= Self.broadcastLogLimit { return }
     log[seq, default: []].append(entry)
+  }
+
+  /// Stores a push in place of the one with the same key.
+  mutating func store(_ push: StoredPush, at key: UInt64) {
+    storedPushes[key] = push
+    expiries.add(key, at: push.expiresAt)
+    if expiries.isSparse(for: storedPushes.count) {
+      expiries = DueTimes(storedPushes.lazy.map { ($0.key, $0.value.expiresAt) })
+    }
+  }
+
+  /// Removes and returns the stored push with this key; nil if there is none.
+  mutating func removeStored(_ key: UInt64) -> StoredPush? { storedPushes.removeValue(forKey: key) }
+
+  /// Notes that a device has received a push and acknowledges it later.
+  mutating func awaitAcknowledgement(of push: DevicePush, on device: Index, due: ServerTime) {
+    unacknowledged[device] = (push, due)
+    acknowledgements.add(UInt64(device), at: due)
+    if acknowledgements.isSparse(for: unacknowledged.count) {
+      acknowledgements = DueTimes(unacknowledged.lazy.map { (UInt64($0.key), $0.value.due) })
+    }
+  }
+
+  /// Removes and returns the push that a device has not acknowledged; nil if there is none.
+  mutating func removeUnacknowledged(on device: Index) -> (push: DevicePush, due: ServerTime)? {
+    unacknowledged.removeValue(forKey: device)
+  }
+
+  /// Whether a stored push may have expired, or a device may have acknowledged one.
+  func isDue(at now: ServerTime) -> Bool { expiries.isDue(at: now) || acknowledgements.isDue(at: now) }
+
+  /// Removes and returns stored pushes that have expired, and returns devices that have acknowledged a push by now.
+  ///
+  /// - Parameter limit: The maximum number of due times to examine. Some may be of pushes that have left already, so that
+  ///   nothing is returned although `isDue`.
+  mutating func takeDue(
+    at now: ServerTime, limit: Int
+  ) -> (expired: [StoredPush], acknowledging: [Index]) {
+    var (expired, acknowledging): ([StoredPush], [Index]) = ([], [])
+    for _ in 0..<limit {
+      if let key = expiries.popFirst(dueAt: now) {
+        guard let stored = storedPushes[key], stored.expiresAt <= now else { continue }
+        storedPushes[key] = nil
+        expired.append(stored)
+      } else if let key = acknowledgements.popFirst(dueAt: now) {
+        guard let waiting = unacknowledged[Index(key)], waiting.due <= now else { continue }
+        acknowledging.append(Index(key))
+      } else {
+        break
+      }
+    }
+    return (expired, acknowledging)
   }
 
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
@@ -249,5 +339,60 @@ struct Deliveries: Sendable {
     budget.count += 1
     budgets[key] = budget
     return budget.count > rate.count
+  }
+}
+
+/// Times at which something is due for a key, such as the expiry of a stored push: a binary heap.
+///
+/// An entry stays until its time when it has no object any more, so who takes one checks whether it still holds.
+struct DueTimes: Sendable {
+  private typealias Entry = (time: ServerTime, key: UInt64)
+
+  private var heap: [Entry] = []
+
+  /// Creates an empty list.
+  init() {}
+
+  /// Creates a list with these entries.
+  init(_ entries: some Sequence<(UInt64, ServerTime)>) {
+    heap = entries.map { key, time in (time, key) }
+    for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(from: index) }
+  }
+
+  /// Whether most entries have no object any more, if there are `count` objects.
+  func isSparse(for count: Int) -> Bool { heap.count > 2 * count + 1024 }
+
+  /// Whether the earliest time has come.
+  func isDue(at now: ServerTime) -> Bool { heap.first.map { $0.time <= now } ?? false }
+
+  mutating func add(_ key: UInt64, at time: ServerTime) {
+    var index = heap.count
+    heap.append((time, key))
+    while index > 0, heap[index] < heap[(index - 1) / 2] {
+      heap.swapAt(index, (index - 1) / 2)
+      index = (index - 1) / 2
+    }
+  }
+
+  /// Removes the earliest entry, of equal ones that with the smallest key, and returns its key; nil if none is due.
+  mutating func popFirst(dueAt now: ServerTime) -> UInt64? {
+    guard let first = heap.first, first.time <= now else { return nil }
+    let last = heap.removeLast()
+    if !heap.isEmpty {
+      heap[0] = last
+      sink(from: 0)
+    }
+    return first.key
+  }
+
+  private mutating func sink(from start: Int) {
+    var index = start
+    while true {
+      var least = index
+      for child in 2 * index + 1...2 * index + 2 where child < heap.count && heap[child] < heap[least] { least = child }
+      guard least != index else { return }
+      heap.swapAt(index, least)
+      index = least
+    }
   }
 }

@@ -259,7 +259,7 @@ extension DeviceRegistry.State {
     of installation: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]
   ) {
     for key in Deliveries.storageKeys(installation) {
-      guard let stored = deliveries.storedPushes.removeValue(forKey: key) else { continue }
+      guard let stored = deliveries.removeStored(key) else { continue }
       change(stored.push, to: .discardedUnregisteredFromStorage, now: now, &events)
     }
   }

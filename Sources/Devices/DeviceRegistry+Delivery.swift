@@ -36,65 +36,69 @@ extension DeviceRegistry {
     }
   }
 
-  /// Delivers a broadcast to the subscribers of its channel.
+  /// The maximum number of stored pushes, or subscribers, that one call changes: pushes wait for the registry meanwhile,
+  /// some hundred microseconds.
+  package static let sliceSize = 256
+
+  /// Begins to deliver a broadcast to the subscribers of its channel.
   ///
-  /// - Parameters:
-  ///   - expiration: `apns-expiration` in seconds since 1970.
-  ///   - isStored: Whether the channel's message storage policy is 1: devices that are offline get the newest broadcast
-  ///     later.
-  ///   - acceptedAt: When the broadcast was accepted, in monotonic nanoseconds of machine time.
-  package func broadcast(
-    seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, acceptedAt: MonotonicTime = 0, now: ServerTime
-  ) -> [DeliveryEvent] {
+  /// - Returns: The number of subscribers.
+  package func begin(_ broadcast: Broadcast) -> Int {
     state.withLockedValue { state in
-      state.deliveries.add(DeliveryLogEntry(state: .received, time: now), to: seq)
-      let acceptance = Deliveries.Acceptance(time: acceptedAt, seq: seq)
-      if isStored {
-        let expiresAt = Self.expiry(expiration, now: now, longest: Deliveries.longestBroadcastStorage)
+      let channel = broadcast.channel
+      state.deliveries.add(DeliveryLogEntry(state: .received, time: broadcast.time), to: broadcast.seq)
+      if broadcast.isStored {
+        let expiresAt = Self.expiry(
+          broadcast.expiration, now: broadcast.time, longest: Deliveries.longestBroadcastStorage)
         let former = state.deliveries.storedBroadcasts[channel]?.acceptance
-        if expiresAt > now, former.map({ $0 < acceptance }) ?? true {
-          state.deliveries.storedBroadcasts[channel] = (acceptance, expiresAt)
+        if expiresAt > broadcast.time, former.map({ $0 < broadcast.acceptance }) ?? true {
+          state.deliveries.storedBroadcasts[channel] = (broadcast.acceptance, expiresAt)
         }
       }
-      var events: [DeliveryEvent] = []
-      for installation in (state.deliveries.subscribers[channel] ?? [:]).keys.sorted() {
-        let app = state.tables.installations[Int(installation)]
-        guard app.device != DeviceTables.none else { continue }
-        let result: DeliveryState
-        switch (app.state, state.tables.devices[Int(app.device)].state) {
-        case (.removed, _): result = .discardedUnregistered
-        case (.disabled, _): result = .discardedDisabled
-        case (.enabled, .offline): result = isStored ? .storedOffline : .discardedExpired
-        case (.enabled, .online), (.enabled, .powerRestricted): result = .delivered
-        }
-        state.log(result, of: seq, on: app.device, now: now)
-        guard result == .delivered else { continue }
-        // One of another server may be older than the newest that the device has.
-        let newest = max(state.deliveries.subscribers[channel]?[installation] ?? acceptance, acceptance)
-        state.deliveries.subscribers[channel]?[installation] = newest
-        state.receive(
-          Deliveries.DevicePush(seq: seq, acceptedAt: acceptedAt, installation: installation, collapseKey: nil), result,
-          now: now, &events)
-      }
-      return events
+      return state.deliveries.subscribers[channel]?.count ?? 0
     }
   }
 
-  /// Discards stored pushes that have expired, and delivers pushes that online devices have acknowledged by now.
-  package func advance(to now: ServerTime) -> [DeliveryEvent] {
+  /// Delivers a broadcast, after `begin`, to the subscribers of its channel. Calls `apply` for up to `limit` of them at a
+  /// time, while the registry is not locked.
+  package func deliver(_ broadcast: Broadcast, limit: Int = sliceSize, apply: ([DeliveryEvent]) -> Void) {
+    var rest = subscribers(of: broadcast.channel)[...]
+    while !rest.isEmpty {
+      let part = rest.prefix(limit)
+      rest = rest.dropFirst(limit)
+      apply(
+        state.withLockedValue { state in
+          var events: [DeliveryEvent] = []
+          for installation in part { state.deliver(broadcast, to: installation, &events) }
+          return events
+        })
+    }
+  }
+
+  private func subscribers(of channel: ChannelName) -> [DeviceTables.Index] {
+    // Sorted outside of the lock, because that takes some milliseconds for 40,000 subscribers.
+    state.withLockedValue { $0.deliveries.subscribers[channel] ?? [:] }.keys.sorted()
+  }
+
+  /// Discards stored pushes that have expired, and delivers pushes that online devices have acknowledged by now, up to
+  /// `limit` of both.
+  ///
+  /// - Returns: The events, and whether none was left to examine.
+  package func advance(
+    to now: ServerTime, limit: Int = sliceSize
+  ) -> (events: [DeliveryEvent], isComplete: Bool) {
     state.withLockedValue { state in
       var events: [DeliveryEvent] = []
-      state.discardExpired(now: now, &events)
-      for (device, waiting) in state.deliveries.unacknowledged where waiting.due <= now {
-        state.acknowledge(on: device, &events)
-      }
-      return events
+      let due = state.deliveries.takeDue(at: now, limit: limit)
+      for stored in due.expired { state.change(stored.push, to: .discardedExpired, now: now, &events) }
+      for device in due.acknowledging { state.acknowledge(on: device, &events) }
+      return (events, !state.deliveries.isDue(at: now))
     }
   }
 
-  /// Whether `advance` could have an effect at some time.
-  package var needsAdvancing: Bool {
-    !isEmpty && state.withLockedValue { !$0.deliveries.storedPushes.isEmpty || !$0.deliveries.unacknowledged.isEmpty }
+  /// Whether `advance` may have an effect.
+  package func needsAdvancing(to now: ServerTime) -> Bool {
+    !isEmpty && state.withLockedValue { $0.deliveries.isDue(at: now) }
   }
 
   /// Returns the delivery log of a push whose state has changed since it was recorded, or of a broadcast; nil without
@@ -150,9 +154,8 @@ extension DeviceRegistry.State {
         }
       }
       let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
-      deliveries.storedPushes[key] = Deliveries.StoredPush(
-        push: received, expiresAt: expiresAt, priority: push.priority)
-      deliveries.earliestExpiry = min(deliveries.earliestExpiry, expiresAt)
+      deliveries.store(
+        Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority), at: key)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
       if exceedsBudget(push, isOwn: isOwn, now: now, settings) {
@@ -176,7 +179,7 @@ extension DeviceRegistry.State {
           acknowledge(on: device, &events)
         }
       }
-      deliveries.unacknowledged[device] = (received, due)
+      deliveries.awaitAcknowledgement(of: received, on: device, due: due)
     case .deliveredFromStorage:
       // Another server had stored it, and has delivered it since.
       receive(received, .deliveredFromStorage, now: now, &events)
@@ -186,7 +189,7 @@ extension DeviceRegistry.State {
 
   /// Delivers the push that a device had not acknowledged, at the time of its acknowledgement.
   mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
-    guard let waiting = deliveries.unacknowledged.removeValue(forKey: device) else { return }
+    guard let waiting = deliveries.removeUnacknowledged(on: device) else { return }
     change(waiting.push, to: .delivered, now: waiting.due, &events)
     receive(waiting.push, .delivered, now: waiting.due, &events)
   }
@@ -233,13 +236,30 @@ extension DeviceRegistry.State {
     deliveries.add(DeliveryLogEntry(state: state, time: now, deviceID: tables.id(of: device)), to: broadcast)
   }
 
-  mutating func discardExpired(now: ServerTime, _ events: inout [DeliveryEvent]) {
-    guard deliveries.earliestExpiry <= now else { return }
-    for (key, stored) in deliveries.storedPushes where stored.expiresAt <= now {
-      deliveries.storedPushes[key] = nil
-      change(stored.push, to: .discardedExpired, now: now, &events)
+  /// Delivers a broadcast to one subscriber.
+  fileprivate mutating func deliver(
+    _ broadcast: Broadcast, to installation: DeviceTables.Index, _ events: inout [DeliveryEvent]
+  ) {
+    let acceptance = broadcast.acceptance
+    // The subscription may have ended, or the device may have come online and received the stored broadcast.
+    guard let newest = deliveries.subscribers[broadcast.channel]?[installation], newest != acceptance else { return }
+    let app = tables.installations[Int(installation)]
+    guard app.device != DeviceTables.none else { return }
+    let result: DeliveryState
+    switch (app.state, tables.devices[Int(app.device)].state) {
+    case (.removed, _): result = .discardedUnregistered
+    case (.disabled, _): result = .discardedDisabled
+    case (.enabled, .offline): result = broadcast.isStored ? .storedOffline : .discardedExpired
+    case (.enabled, .online), (.enabled, .powerRestricted): result = .delivered
     }
-    deliveries.earliestExpiry = deliveries.storedPushes.values.map(\.expiresAt).min() ?? .max
+    log(result, of: broadcast.seq, on: app.device, now: broadcast.time)
+    guard result == .delivered else { return }
+    // One of another server may be older than the newest that the device has.
+    deliveries.subscribers[broadcast.channel]?[installation] = max(newest, acceptance)
+    receive(
+      Deliveries.DevicePush(
+        seq: broadcast.seq, acceptedAt: broadcast.acceptedAt, installation: installation, collapseKey: nil),
+      result, now: broadcast.time, &events)
   }
 
   /// Delivers or discards what is stored for a device that is not offline any more.
@@ -265,7 +285,7 @@ extension DeviceRegistry.State {
         } else {
           result = .deliveredFromStorage
         }
-        deliveries.storedPushes[key] = nil
+        _ = deliveries.removeStored(key)
         change(stored.push, to: result, now: now, &events)
         guard result == .deliveredFromStorage else { continue }
         receive(stored.push, result, now: now, &events)

@@ -39,7 +39,7 @@ extension DeviceRegistry {
       let device = state.tables.installations[Int(target.installation)].device
       let key = Deliveries.storageKey(target.installation, kind: state.tables.tokens[Int(target.tokenIndex)].kind)
       if let stored = state.deliveries.storedPushes[key], stored.push.seq == seq {
-        state.deliveries.storedPushes[key] = nil
+        _ = state.deliveries.removeStored(key)
         state.change(stored.push, to: deliveryState, now: now, &events)
         if deliveryState.isDelivered { state.receive(stored.push, deliveryState, now: now, &events) }
       } else if state.deliveries.unacknowledged[device]?.push.seq == seq {

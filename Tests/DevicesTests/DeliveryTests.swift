@@ -37,6 +37,15 @@ struct DeliveryTests {
 
     func set(_ state: DeviceState) throws { events += try registry.setState(of: "anna", state, now: now) }
 
+    func broadcast(
+      seq: Int, to channel: ChannelName, expiration: Int64, isStored: Bool, acceptedAt: MonotonicTime = 0
+    ) {
+      let broadcast = Broadcast(
+        seq: seq, channel: channel, expiration: expiration, isStored: isStored, acceptedAt: acceptedAt, time: now)
+      _ = registry.begin(broadcast)
+      registry.deliver(broadcast) { events += $0 }
+    }
+
     func states(of seq: Int) -> [DeliveryState] {
       events.compactMap { if case .changed(seq, let state) = $0 { state } else { nil } }
     }
@@ -86,9 +95,9 @@ struct DeliveryTests {
     let fixture = try Fixture(.offline)
     try fixture.push(expiration: 1001)
     fixture.now = 1_000_999
-    #expect(fixture.registry.advance(to: fixture.now).isEmpty)
+    #expect(fixture.registry.advance(to: fixture.now).events.isEmpty)
     fixture.now = 1_001_000
-    #expect(fixture.registry.advance(to: fixture.now) == [.changed(seq: 1, .discardedExpired)])
+    #expect(fixture.registry.advance(to: fixture.now).events == [.changed(seq: 1, .discardedExpired)])
     try fixture.set(.online)
     #expect(fixture.events.isEmpty)
   }
@@ -159,8 +168,8 @@ struct DeliveryTests {
       fixture.events == [
         .overwrittenBeforeAcknowledgement(seq: 1, by: 2), .overwrittenBeforeAcknowledgement(seq: 2, by: 3),
       ])
-    #expect(fixture.registry.advance(to: fixture.now + 999).isEmpty)
-    #expect(fixture.registry.advance(to: fixture.now + 1000) == [.changed(seq: 3, .delivered)])
+    #expect(fixture.registry.advance(to: fixture.now + 999).events.isEmpty)
+    #expect(fixture.registry.advance(to: fixture.now + 1000).events == [.changed(seq: 3, .delivered)])
     #expect(fixture.shown == [3])
   }
 
@@ -195,7 +204,7 @@ struct DeliveryTests {
     try fixture.push(priority: 5, type: .background)
     try fixture.push(priority: 5, type: .background)
     #expect(fixture.events == [.changed(seq: 2, .delivered), .overBudget(seq: 2)])
-    #expect(fixture.registry.advance(to: fixture.now + 1000) == [.changed(seq: 1, .delivered)])
+    #expect(fixture.registry.advance(to: fixture.now + 1000).events == [.changed(seq: 1, .delivered)])
   }
 
   @Test func budgetsLimitPushesPerPeriod() throws {
@@ -232,17 +241,17 @@ struct DeliveryTests {
     try fixture.registry.subscribe("anna", to: channel)
     #expect(fixture.registry.subscriptions(of: "anna") == [channel])
     for seq in 1...2 {
-      _ = fixture.registry.broadcast(seq: seq, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+      fixture.broadcast(seq: seq, to: channel, expiration: 2000, isStored: isStored)
     }
     try fixture.set(.online)
     #expect(fixture.shown == (isStored ? [2] : []))
     #expect(
       fixture.registry.log(of: 2)?.map(\.state)
         == (isStored ? [.received, .storedOffline, .deliveredFromStorage] : [.received, .discardedExpired]))
-    _ = fixture.registry.broadcast(seq: 3, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+    fixture.broadcast(seq: 3, to: channel, expiration: 2000, isStored: isStored)
     #expect(fixture.shown.last == 3)
     #expect(fixture.registry.unsubscribe("anna", from: channel))
-    _ = fixture.registry.broadcast(seq: 4, to: channel, expiration: 2000, isStored: isStored, now: fixture.now)
+    fixture.broadcast(seq: 4, to: channel, expiration: 2000, isStored: isStored)
     #expect(fixture.shown.last == 3)
   }
 }

@@ -36,6 +36,25 @@ import Testing
     #expect(!inbox.setDelivery(seq, .delivered))
   }
 
+  @Test func deliveriesChangeTogether() async throws {
+    let inbox = Inbox(maxRecords: 3)
+    let log = EventLog(inbox)
+    for _ in 1...4 { inbox.append(PushFixture().record) }
+    let reader = try #require(log.addReader())
+    // The first is evicted; the last does not exist.
+    inbox.setDeliveries([
+      (1, .delivered), (2, .storedOffline), (3, .discardedExpired), (2, .delivered), (99, .delivered),
+    ])
+    #expect((1...4).map { inbox.record(seq: $0)?.delivery } == [nil, .delivered, .discardedExpired, nil])
+    var position = reader.start
+    var names: [String] = []
+    for await _ in reader.signals {
+      names += reader.read(after: &position, Selection(), rulebook: PushFixture.rulebook)?.map(\.name) ?? []
+      if names.count >= 3 { break }
+    }
+    #expect(names == ["push.updated", "push.updated", "push.updated"])
+  }
+
   @Test func finishingKeepsTheDelivery() {
     let inbox = Inbox()
     let seq = inbox.append(PushFixture { $0.outcome = .pending }.record)

@@ -159,6 +159,22 @@ import Testing
     #expect(stored.inbox.finish(21, with: result) == nil)
   }
 
+  /// Records in memory and in the file, neighbors and single ones, changed ones and removed ones.
+  @Test func deliveriesChangeTogether() async throws {
+    let stored = try StoredInbox(recent: 4)
+    stored.append((1...400).map { Push.record($0, delivery: .storedOffline) })
+    stored.writer.flush()
+    stored.inbox.setDelivery(5, .storedForPower)
+    let changed = Array(1...100) + [150, 170, 171] + Array(300...400)
+    stored.inbox.setDeliveries(changed.reversed().map { ($0, .discardedExpired) } + [(401, .delivered)])
+    #expect(stored.inbox.record(seq: 5)?.delivery == .discardedExpired)
+    let expired = [("delivery", "Discarded*")]
+    #expect(try await stored.inbox.records(expired).map(\.seq) == changed)
+    try stored.reopen()
+    #expect(try await stored.inbox.records(expired).map(\.seq) == changed)
+    #expect(try await stored.inbox.records([("delivery", "Stored*")]).count == 400 - changed.count)
+  }
+
   @Test func seqsAreNotUsedAgain() throws {
     let stored = try StoredInbox()
     stored.append([Push.record(1), Push.record(2)])

@@ -28,7 +28,7 @@ struct ClockRoutes: Sendable {
     case nil:
       throw Problem.badRequest("the body lacks mode", hint: "Use frozen, with or without now, or real.")
     }
-    state.deliveryControl.advance()
+    await state.deliveryControl.advance()
     return shown
   }
 
@@ -40,7 +40,7 @@ struct ClockRoutes: Sendable {
       throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
     }
     clock.advance(by: duration)
-    state.deliveryControl.advance()
+    await state.deliveryControl.advance()
     return shown
   }
 

@@ -85,6 +85,8 @@ package struct AdminRoutes: Sendable {
   let health: HealthRoutes
   /// The inbox whose pushes are served.
   private let inbox: Inbox
+  /// The deliveries to devices; nil without a running server.
+  private let deliveries: DeliveryControl?
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
   /// What servers that share a store all execute; nil for a server that shares none.
@@ -111,6 +113,7 @@ package struct AdminRoutes: Sendable {
       + ImportRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }
     inbox = state.inbox
+    deliveries = state.deliveryControl
     commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
       api.map(\.underAPI) + health.routes + root.routes + [RootRoutes.authority(of: state)]
@@ -129,6 +132,7 @@ package struct AdminRoutes: Sendable {
       + root.routes + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
     inbox = viewer.inbox
+    deliveries = nil
     viewedFile = viewer.file
     commands = nil
   }
@@ -170,8 +174,10 @@ package struct AdminRoutes: Sendable {
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
-        router.on(RouterPath(route.path), method: method) { [inbox, commands] request, context in
-          return try await Self.withScope(of: context) {
+        router.on(RouterPath(route.path), method: method) { [inbox, deliveries, commands] request, context in
+          try await Self.withScope(of: context) {
+            // A client that has the response to a broadcast finds that the devices have received it.
+            if route.isOfInbox { await deliveries?.awaitBroadcasts() }
             if !isInternal, let commands, route.isOfInbox {
               try await commands.settle(isRequired: route.needsStore || route.command != nil)
               if let kind = route.command {

@@ -158,9 +158,12 @@ final class InboxNotifier: Sendable {
   }
 
   /// Signals that a pending record has ended, or that its delivery or its findings changed.
-  func signalUpdated(_ seq: Int, in inbox: Inbox) {
-    guard hasListeners.load(ordering: .relaxed) else { return }
-    scheduleRound(inbox) { $0.pending.updated.append(seq) }
+  func signalUpdated(_ seq: Int, in inbox: Inbox) { signalUpdated(CollectionOfOne(seq), in: inbox) }
+
+  /// Signals that pending records have ended, or that their deliveries or findings changed.
+  func signalUpdated(_ seqs: some Collection<Int>, in inbox: Inbox) {
+    guard hasListeners.load(ordering: .relaxed), !seqs.isEmpty else { return }
+    scheduleRound(inbox) { $0.pending.updated += seqs }
   }
 
   /// Signals that the inbox was emptied.

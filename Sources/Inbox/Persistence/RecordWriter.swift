@@ -456,6 +456,29 @@ package final class RecordWriter: Sendable {
     return record
   }
 
+  /// Sets the states of the deliveries of pushes that are not in memory any more. Waits for the database, once for each series
+  /// of neighboring records.
+  ///
+  /// - Returns: The `seq` of the changed records.
+  func setDeliveries(_ deliveries: [Int: DeliveryState], in inbox: Inbox) -> [Int] {
+    updatesOfStored.lock()
+    defer { updatesOfStored.unlock() }
+    guard let stored = inbox.state.withLockedValue({ $0.storedRecords(of: self) }) else { return [] }
+    var changed: [Record] = []
+    stored.forEach(in: deliveries.keys.sorted()) { record in
+      guard let delivery = deliveries[record.seq] else { return }
+      var record = copy record
+      record.delivery = delivery
+      changed.append(record)
+    }
+    let records = changed
+    inbox.state.withLockedValue { state in
+      for record in records { state.stored?.change(record) }
+    }
+    signal()
+    return records.map(\.seq)
+  }
+
   // MARK: - Writing
 
   func start(_ inbox: Inbox) {

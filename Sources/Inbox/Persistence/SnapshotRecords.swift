@@ -126,6 +126,23 @@ struct StoredRecords: Sendable {
     }
   }
 
+  /// The number of records that are read although they are not wanted, rather than to ask the database once more.
+  private static let maxGap = 16
+
+  /// Calls `visit` with each of the records with these `seq` values, which must ascend, and with some between them.
+  func forEach(in seqs: [Int], _ visit: (borrowing Record) -> Void) {
+    var start = seqs.startIndex
+    while start < seqs.endIndex {
+      var end = start + 1
+      while end < seqs.endIndex, seqs[end] - seqs[end - 1] <= Self.maxGap { end += 1 }
+      read(Selection.allKinds, after: seqs[start] - 1, before: seqs[end - 1] + 1, newestFirst: false) { record in
+        visit(record)
+        return true
+      }
+      start = end
+    }
+  }
+
   private func read(
     _ selection: Selection, after: Int, before: Int, newestFirst: Bool, _ visit: (borrowing Record) -> Bool
   ) {

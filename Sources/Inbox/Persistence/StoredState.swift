@@ -317,12 +317,19 @@ extension Inbox.State {
   /// Whether a record that is not in memory was changed or removed and that is not written yet.
   var hasOlderChanges: Bool { stored?.hasChanges(before: firstInMemory) ?? false }
 
-  /// The records of the store; nil without one.
+  /// The records of the store, with the changes that are not written yet; nil without one.
   func storedRecords(of writer: RecordWriter) -> StoredRecords? {
+    storedRecords(of: writer, changes: stored?.unwrittenChanges(before: firstInMemory) ?? [:])
+  }
+
+  /// The records of the store; nil without one.
+  ///
+  /// - Parameter changes: The current state of records that have changed since they were written.
+  func storedRecords(of writer: RecordWriter, changes: [Int: Record]) -> StoredRecords? {
     stored.map {
       StoredRecords(
         writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes,
-        changes: $0.unwrittenChanges(before: firstInMemory))
+        changes: changes)
     }
   }
 }

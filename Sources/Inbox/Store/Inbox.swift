@@ -187,6 +187,28 @@ package final class Inbox: Sendable {
     update(seq) { $0.delivery = delivery } != nil
   }
 
+  /// Sets the states of the deliveries of pushes, and reports these as updated. Pushes that are not in the inbox are skipped.
+  package func setDeliveries(_ changes: [(seq: Int, delivery: DeliveryState)]) {
+    guard changes.count > 1, !isShared else {
+      for (seq, delivery) in changes { setDelivery(seq, delivery) }
+      return
+    }
+    var updated: [Int] = []
+    var older: [Int: DeliveryState] = [:]
+    state.withLockedValue { state in
+      for (seq, delivery) in changes {
+        if let record = state.records.update(seq, { $0.delivery = delivery }) {
+          state.stored?.change(record)
+          updated.append(seq)
+        } else {
+          older[seq] = delivery
+        }
+      }
+    }
+    if let writer, !older.isEmpty { updated += writer.setDeliveries(older, in: self) }
+    notifier.signalUpdated(updated, in: self)
+  }
+
   /// Appends the records of an imported inbox with new `seq` values. A push that was pending counts as aborted. They
   /// are not counted in `counts`, because this server did not receive them.
   ///
@@ -470,7 +492,7 @@ package final class Inbox: Sendable {
       case nil: break
       }
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
-      return (seq, record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
+      return (seq, record, record == nil ? writer.flatMap { state.storedRecords(of: $0, changes: [:]) } : nil)
     }
     if record == nil, let stored {
       let found = stored.record(seq)

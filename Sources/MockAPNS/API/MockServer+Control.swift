@@ -166,7 +166,7 @@ extension MockServer {
   /// - Parameter duration: The time to move by; negative to move back.
   public func advanceClock(by duration: Duration) {
     state.clock.advance(by: duration)
-    state.deliveryControl.advance()
+    state.deliveryControl.advanceAndWait()
   }
 
   /// Stops the server's clock until `resumeClock()`. It can still be advanced.
@@ -175,7 +175,7 @@ extension MockServer {
   /// Returns the server's clock to the machine's time.
   public func resumeClock() {
     state.clock.runReal()
-    state.deliveryControl.advance()
+    state.deliveryControl.advanceAndWait()
   }
 
   /// Trusts a provider key in addition to that of the certificate folder, for all topics.

@@ -121,6 +121,15 @@ struct AcceptedBroadcast {
   var acceptedAt: MonotonicTime = 0
 }
 
+extension Broadcast {
+  /// Creates a description of a broadcast that is recorded.
+  init(_ accepted: AcceptedBroadcast, seq: Int, time: ServerTime) {
+    self.init(
+      seq: seq, channel: accepted.channel, expiration: accepted.expiration,
+      isStored: accepted.storagePolicy == .newest, acceptedAt: accepted.acceptedAt, time: time)
+  }
+}
+
 extension AcceptedBroadcast {
   /// Creates the description of a broadcast to another server; nil if its channel does not exist any more.
   init?(_ record: Record, in channels: ChannelRegistry) {
@@ -136,21 +145,6 @@ extension AcceptedBroadcast {
 }
 
 extension ServerState {
-  /// Delivers a broadcast to the subscribers of its channel.
-  ///
-  /// - Parameters:
-  ///   - seq: The number of its record, which is in the inbox.
-  ///   - now: The server's clock, in milliseconds since 1970.
-  ///   - record: The record, if it is at hand.
-  func deliver(
-    _ broadcast: AcceptedBroadcast, seq: Int, now: ServerTime, record: Record? = nil
-  ) {
-    deliveryControl.apply(
-      devices.broadcast(
-        seq: seq, to: broadcast.channel, expiration: broadcast.expiration,
-        isStored: broadcast.storagePolicy == .newest, acceptedAt: broadcast.acceptedAt, now: now), of: record)
-  }
-
   /// Removes a channel and its subscriptions.
   ///
   /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later. The subscriptions remain

@@ -244,7 +244,7 @@ final class PushProcessor {
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
     for (broadcast, index) in batch.broadcasts {
-      state.deliver(broadcast, seq: first + index, now: batch.serverTime)
+      state.deliveryControl.deliver(Broadcast(broadcast, seq: first + index, time: batch.serverTime))
     }
     batch.broadcasts.removeAll(keepingCapacity: true)
     return true
@@ -265,7 +265,7 @@ final class PushProcessor {
         let record = state.inbox.finish(seq, with: result)
         broadcast?.acceptedAt = record?.acceptedAt ?? MachineTime.nanoseconds
       }
-      if let broadcast { state.deliver(broadcast, seq: seq, now: batch.serverTime) }
+      if let broadcast { state.deliveryControl.deliver(Broadcast(broadcast, seq: seq, time: batch.serverTime)) }
     } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
       batch.records[index].finish(with: result)
       if let delivery { batch.deliveries.append(delivery.at(index)) }

@@ -1,11 +1,17 @@
+internal import Dispatch
 internal import Notation
 import APNSRules
 package import Devices
 package import Inbox
 import NIOConcurrencyHelpers
+internal import PlatformLibc
+internal import Synchronization
 
 /// Delivers accepted pushes to registered devices: keeps the records, the findings and the listeners up to date with
 /// the registry.
+///
+/// What concerns thousands of devices at once, expiries and broadcasts, runs on queues of its own and in slices, so that no
+/// event loop waits for it longer than for one slice.
 package final class DeliveryControl: Sendable {
   /// A notification that a device received, with its record if the inbox still holds it.
   package struct Notification: Sendable {
@@ -16,10 +22,26 @@ package final class DeliveryControl: Sendable {
   /// The number of notifications that are kept for a slow listener; older ones are dropped.
   package static let listenerBuffer = 1_000
 
+  /// The number of changed records after which the store is to write them.
+  private static let storedChanges = 512
+  /// The number of broadcasts that may wait for their delivery. The connection of a further one waits.
+  private static let broadcastLimit = 32
+  /// The microseconds between two slices. Without them, a thread that waits for the lock would wait for many slices, because
+  /// the one that has released it takes it again before the other one runs.
+  private static let pause: UInt32 = 50
+
   private let devices: DeviceRegistry
   private let inbox: Inbox
   private let clock: ServerClock
   private let listeners = NIOLockedValueBox(Listeners())
+  /// Serial, so that a move of the clock that has nothing to do waits for the effects of earlier ones.
+  private let advancing = DispatchQueue(label: "deliveries.advancing")
+  private let isScheduled = Atomic<Bool>(false)
+  private let isEnding = Atomic<Bool>(false)
+  /// Serial, so that the devices receive broadcasts in their order.
+  private let broadcasting = DispatchQueue(label: "deliveries.broadcasting")
+  /// The number of broadcasts whose delivery has not ended.
+  private let pendingBroadcasts = Atomic<Int>(0)
 
   private struct Listeners {
     var next = 0
@@ -81,34 +103,128 @@ package final class DeliveryControl: Sendable {
       })
   }
 
-  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by
-  /// now.
-  package func advance() {
-    guard devices.needsAdvancing else { return }
-    apply(devices.advance(to: clock.now))
+  // MARK: - Expiries and acknowledgements
+
+  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by now.
+  /// Returns when the records are changed.
+  package func advance() async {
+    guard !devices.isEmpty else { return }
+    await withCheckedContinuation { continuation in
+      advancing.async { [self] in
+        advanceInSlices()
+        continuation.resume()
+      }
+    }
   }
+
+  /// Does the same as `advance()` on a thread that may wait.
+  func advanceAndWait() {
+    guard !devices.isEmpty else { return }
+    advancing.sync { advanceInSlices() }
+  }
+
+  /// Begins the same as `advance()`, if there is something to do and it has not begun yet.
+  func startAdvancing() {
+    guard devices.needsAdvancing(to: clock.now), !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else {
+      return
+    }
+    advancing.async { [self] in
+      isScheduled.store(false, ordering: .releasing)
+      advanceInSlices()
+    }
+  }
+
+  private func advanceInSlices() {
+    let now = clock.now
+    var changes = 0
+    while !isEnding.load(ordering: .acquiring) {
+      let (events, isComplete) = devices.advance(to: now)
+      apply(events)
+      changes += events.count
+      if changes >= Self.storedChanges, !inbox.isShared {
+        // Pushes whose answers wait for the store do so for one transaction with so many changes.
+        inbox.writer?.flush()
+        changes = 0
+      }
+      if isComplete { return }
+      usleep(Self.pause)
+    }
+  }
+
+  // MARK: - Broadcasts
+
+  /// Delivers a broadcast to the subscribers of its channel, on this thread if they are few.
+  func deliver(_ broadcast: Broadcast) {
+    let count = devices.begin(broadcast)
+    if count <= DeviceRegistry.sliceSize, pendingBroadcasts.load(ordering: .acquiring) == 0 {
+      return devices.deliver(broadcast) { apply($0) }
+    }
+    let pending = pendingBroadcasts.add(1, ordering: .acquiringAndReleasing).newValue
+    broadcasting.async { [self] in
+      deliverInSlices(broadcast)
+      pendingBroadcasts.subtract(1, ordering: .releasing)
+    }
+    if pending > Self.broadcastLimit { broadcasting.sync {} }
+  }
+
+  /// Delivers a broadcast that another server has accepted, before this returns.
+  ///
+  /// - Parameter record: Its record.
+  func follow(_ broadcast: Broadcast, record: Record) {
+    _ = devices.begin(broadcast)
+    deliverInSlices(broadcast, record: record)
+  }
+
+  private func deliverInSlices(_ broadcast: Broadcast, record: Record? = nil) {
+    devices.deliver(broadcast) { events in
+      apply(events, of: record)
+      usleep(Self.pause)
+    }
+  }
+
+  /// Waits until devices have received all broadcasts that were accepted so far.
+  package func awaitBroadcasts() async {
+    guard pendingBroadcasts.load(ordering: .acquiring) > 0 else { return }
+    await withCheckedContinuation { continuation in broadcasting.async { continuation.resume() } }
+  }
+
+  // MARK: - Effects
 
   /// Updates records, findings and listeners.
   ///
   /// - Parameter record: A record that events may be about, so that it need not be read.
   package func apply(_ events: [DeliveryEvent], of record: Record? = nil) {
+    var changes: [(seq: Int, delivery: DeliveryState)] = []
     for event in events {
-      switch event {
-      case .changed(let seq, let state): _ = inbox.setDelivery(seq, state)
-      case .overwrittenInStorage(let seq, let other):
-        inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: other)
-      case .overwrittenBeforeAcknowledgement(let seq, let other):
-        inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: other)
-      case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq)
-      case .received(let id, let received):
-        let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
-        if continuations.isEmpty { continue }
-        let notification = Notification(
-          received: received, record: record?.seq == received.seq ? record : inbox.record(seq: received.seq))
-        for continuation in continuations { continuation.yield(notification) }
+      if case .changed(let seq, let state) = event {
+        changes.append((seq, state))
+        continue
       }
+      inbox.setDeliveries(changes)
+      changes.removeAll()
+      apply(event, of: record)
+    }
+    inbox.setDeliveries(changes)
+  }
+
+  private func apply(_ event: DeliveryEvent, of record: Record?) {
+    switch event {
+    case .changed(let seq, let state): inbox.setDelivery(seq, state)
+    case .overwrittenInStorage(let seq, let other):
+      inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: other)
+    case .overwrittenBeforeAcknowledgement(let seq, let other):
+      inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: other)
+    case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq)
+    case .received(let id, let received):
+      let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
+      if continuations.isEmpty { return }
+      let notification = Notification(
+        received: received, record: record?.seq == received.seq ? record : inbox.record(seq: received.seq))
+      for continuation in continuations { continuation.yield(notification) }
     }
   }
+
+  // MARK: - Listeners
 
   /// Returns the notifications that a device receives from now on.
   ///
@@ -132,8 +248,11 @@ package final class DeliveryControl: Sendable {
     return stream
   }
 
-  /// Ends all streams of notifications, because the server stops.
-  package func endNotifications() {
+  /// Ends all streams of notifications and the change of expired deliveries, because the server stops.
+  package func end() async {
+    isEnding.store(true, ordering: .releasing)
+    await advance()
+    await awaitBroadcasts()
     for continuations in listeners.withLockedValue({ $0.byDevice.values.map { $0 } }) {
       for continuation in continuations.values { continuation.finish() }
     }

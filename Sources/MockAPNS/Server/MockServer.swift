@@ -94,7 +94,7 @@ public final class MockServer: Sendable {
       throw error
     }
     group.next().scheduleRepeatedTask(initialDelay: deliveryInterval, delay: deliveryInterval) { _ in
-      state.deliveryControl.advance()
+      state.deliveryControl.startAdvancing()
     }
     return MockServer(state: state, group: group, listeners: listeners, logger: logger)
   }
@@ -123,7 +123,7 @@ public final class MockServer: Sendable {
 
   private func shutDown() async {
     state.phase = .stopping
-    state.deliveryControl.endNotifications()
+    await state.deliveryControl.end()
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()

@@ -54,7 +54,7 @@ extension ServerState {
       deliveryControl.apply(
         devices.follow(push, in: delivery, seq: record.seq, now: time, settings: settings), of: record)
     } else if record.kind == .broadcast, let broadcast = AcceptedBroadcast(record, in: channels) {
-      deliver(broadcast, seq: record.seq, now: time, record: record)
+      deliveryControl.follow(Broadcast(broadcast, seq: record.seq, time: time), record: record)
     }
   }
 

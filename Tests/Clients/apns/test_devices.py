@@ -466,3 +466,56 @@ def test_a_delayed_push_to_a_device_that_a_reset_removes(start):
         assert server.api("GET", "/devices")["items"] == []
         wire.response(stream)
     assert server.api("GET", "/status")["phase"] == "ready"
+
+
+# Many devices at once
+
+
+MANY = 600
+
+
+def many_devices(server, state):
+    """Registers devices whose tokens are the numbers from 1; returns the tokens."""
+    tokens = [f"{number:064x}" for number in range(1, MANY + 1)]
+    server.api("PUT", "/fixtures", {
+        "apps": [{"bundle_id": APP, "team_id": server.team_id, "broadcast": True}],
+        "devices": [{"id": f"phone-{number}", "state": state, "apps": [
+            {"bundle_id": APP, "environment": "sandbox", "tokens": {"alert": token}}]}
+            for number, token in enumerate(tokens, 1)],
+        "channels": [{"bundle_id": APP, "environment": "sandbox", "id": "dHN0", "message_storage_policy": 0}]})
+    return tokens
+
+
+@pytest.mark.parametrize("flags", [(), ("--store", "sqlite:{folder}/inbox.db")], ids=["memory", "sqlite"])
+def test_many_stored_pushes_expire_before_the_clock_is_confirmed(start, tmp_path, flags):
+    server = start(*(flag.format(folder=tmp_path) for flag in flags))
+    tokens = many_devices(server, "offline")
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    with connect(server) as wire:
+        provider = Provider(server, wire)
+        for token in tokens:
+            assert provider.push(token, apns_expiration=str(NOON_SECONDS + 60)).status == 200
+        server.api("POST", "/clock/advance", {"by": "59s"})
+        assert server.api("GET", "/pushes", delivery="Stored*", limit=0)["matched"] == MANY
+        server.api("POST", "/clock/advance", {"by": "1s"})
+        found = server.api("GET", "/pushes", delivery="Discarded - Expired", limit=0)
+        assert found["matched"] == MANY
+        assert server.api("GET", "/devices/phone-1")["stored"] == 0
+        assert provider.push(tokens[0]).status == 200
+
+
+def test_many_subscribers_have_a_broadcast_when_it_is_answered(start):
+    server = start()
+    many_devices(server, "online")
+    for number in range(1, MANY + 1):
+        server.api("POST", f"/devices/phone-{number}/subscriptions", {"channel": "dHN0"})
+    with connect(server) as wire:
+        for count in (1, 2):
+            headers = [(":method", "POST"), (":scheme", "https"), (":path", f"/4/broadcasts/apps/{APP}"),
+                       (":authority", server.authority), ("authorization", server.bearer), ("apns-channel-id", "dHN0"),
+                       ("apns-push-type", "liveactivity"), ("apns-priority", "10"), ("apns-expiration", "0")]
+            body = b'{"aps":{"timestamp":1700000000,"event":"update","content-state":{"score":%d}}}' % count
+            assert wire.push(headers, body).status == 200
+            for number in (MANY, 1):
+                shown = server.api("GET", f"/devices/phone-{number}/notifications")["items"]
+                assert shown[-1]["payload"]["aps"]["content-state"] == {"score": count}
