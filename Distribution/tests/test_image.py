@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -57,9 +58,29 @@ def test_images_are_pinned_to_digests() -> None:
     names = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) + re.findall(r"^ +image: (\S+)", compose, re.MULTILINE)
     foreign = [name for name in names if name != "apns-mock"]
     assert [name for name in foreign if not re.fullmatch(r"[a-z]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}", name)] == []
-    assert len(foreign) == 4
+    assert len(foreign) == 5
     workflow = (ROOT / ".github/workflows/packages.yml").read_text()
     assert re.findall(r"^ +container: (\S+)", workflow, re.MULTILINE) == foreign[:1]
+
+
+def compose_section(name: str) -> str:
+    return (ROOT / "compose.yaml").read_text().partition(f"\n  {name}:\n")[2].partition("\n\n")[0]
+
+
+def test_the_database_has_a_random_password(tmp_path: Path) -> None:
+    """Runs the commands of the service that makes it, in a folder in place of the volume and without changing owners."""
+    database = compose_section("database")
+    assert "trust" not in database and "POSTGRES_PASSWORD_FILE: /password/password" in database and "ports:" not in database
+    script = textwrap.dedent(re.search(r"command:\n +- \|\n((?: {8}.*\n)+)", compose_section("password"))[1])
+    script = script.replace("$$", "$").replace("/password", str(tmp_path)).replace("chown ", ": ")
+    passwords = []
+    for _ in range(2):
+        run("sh", "-euc", script)
+        passwords.append((tmp_path / "password").read_text())
+        assert (tmp_path / "pgpass").read_text() == f"database:5432:*:postgres:{passwords[-1]}\n"
+    assert re.fullmatch("[0-9a-f]{64}", passwords[0]) and passwords[0] == passwords[1]
+    # libpq ignores a file that others can read.
+    assert {name.name: name.stat().st_mode & 0o777 for name in tmp_path.iterdir()} == {"password": 0o600, "pgpass": 0o600}
 
 
 def test_only_sources_are_sent_to_the_engine() -> None:

@@ -10,7 +10,7 @@ package enum Explanation {
   /// Formats received bytes in quotation marks.
   static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
     // A value that contains a JWT is not shown at all: a signature in a wrong header must not get into a record.
-    if bytes.looksLikeProviderToken { return "(a JWT, not shown)" }
+    if !TokenRedaction.signatures(in: bytes).isEmpty { return "(a JWT, not shown)" }
     var shown = "\""
     for scalar in String(decoding: bytes.prefix(valueLimit), as: UTF8.self).unicodeScalars {
       shown += isHidden(scalar) || scalar == "\"" ? escaped(scalar) : String(scalar)
@@ -79,18 +79,5 @@ package enum Explanation {
     case "\t": "\\t"
     default: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
     }
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// Whether the bytes contain a JWT: it begins with `eyJ`, the base64 of `{"`, has at least the 20 characters of
-  /// `{"alg":"ES256"}` before its first dot, and has a second dot.
-  fileprivate var looksLikeProviderToken: Bool {
-    guard count > 20 else { return false }
-    for start in 0..<count - 20 where self[start] == 0x65 && self[start + 1] == 0x79 && self[start + 2] == 0x4a {
-      let dots = self[start...].indices.lazy.filter { self[$0] == 0x2e }.prefix(2)
-      if let first = dots.first, first >= start + 20, dots.count == 2 { return true }
-    }
-    return false
   }
 }

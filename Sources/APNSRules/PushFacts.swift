@@ -18,8 +18,9 @@ package struct PushFacts: Sendable, Equatable {
   package internal(set) var apnsIDIsUUID = false
   /// Whether `apns-topic` is absent and the topic is the connection's `ProviderCertificate.defaultTopic`.
   package internal(set) var topicIsFromCertificate = false
-  /// Whether `authorization` is repeated, so that blanking `signatureRange` alone is not enough.
-  var authorizationIsRepeated = false
+  /// Whether other fields than the first `authorization` may contain provider tokens, so that blanking `signatureRange`
+  /// alone is not enough.
+  var mayHaveFurtherTokens = false
   private var bodyLimit = UInt16(PushType.usualPayloadLimit)
 
   /// `:method`.
@@ -57,16 +58,20 @@ package struct PushFacts: Sendable, Equatable {
   /// Creates empty facts.
   init() {}
 
-  /// Overwrites the signature of each provider token in a copy of the header list's bytes with zeros.
+  /// Overwrites the signature of each provider token in a copy of the header list's bytes with zeros: in `authorization`
+  /// and, by `TokenRedaction`, wherever else there is a JWT.
   ///
   /// - Parameter packed: The bytes these facts were read from, or a copy of them.
   package func blankSignatures(in packed: UnsafeMutableRawBufferPointer) {
     if let signatureRange { Self.blank(signatureRange, in: packed) }
-    guard authorizationIsRepeated else { return }
+    guard mayHaveFurtherTokens else { return }
     let bytes = UnsafeRawBufferPointer(packed)
     HeaderList.forEachField(in: bytes) { name, value in
-      guard bytes.part(name.indices).equals("authorization") else { return }
-      Self.blank(Self.signatureRange(of: value, in: bytes), in: packed)
+      if bytes.part(name.indices).equals("authorization") {
+        Self.blank(Self.signatureRange(of: value, in: bytes), in: packed)
+      } else {
+        TokenRedaction.blank(UnsafeMutableRawBufferPointer(rebasing: packed[value.indices]))
+      }
     }
   }
 

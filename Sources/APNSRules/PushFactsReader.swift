@@ -27,12 +27,15 @@ struct PushFactsReader {
 
   private mutating func read(_ name: ByteRange, _ value: ByteRange) {
     let known = KnownField(packed.part(name.indices))
+    if known != .authorization, TokenRedaction.mayBeNeeded(for: value, in: packed) {
+      facts.mayHaveFurtherTokens = true
+    }
     guard !known.isEmpty else {
       if comparesOtherNames { checkRepetition(of: name) }
       return
     }
     if seen.contains(known) {
-      if known == .authorization { facts.authorizationIsRepeated = true }
+      if known == .authorization { facts.mayHaveFurtherTokens = true }
       if known != .cookie, facts.repeatedName == nil { facts.repeatedName = name }
       return
     }

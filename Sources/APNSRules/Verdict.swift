@@ -125,11 +125,14 @@ package enum ChannelLimit: Error, Equatable, CustomStringConvertible {
   case ofApp(Int)
   /// That of all channels in this server, which bounds its memory.
   case ofServer(Int)
+  /// That of the apps with channels in this server, each environment counted on its own, which bounds its memory.
+  case apps(Int)
 
   package var description: String {
     switch self {
     case .ofApp(let count): "the app has \(count) channels in this environment, which is the limit"
     case .ofServer(let count): "this server has \(count) channels, which is its own limit"
+    case .apps(let count): "this server has channels of \(count) apps, which is its own limit"
     }
   }
 }

@@ -8,6 +8,10 @@ package final class ChannelRegistry: Sendable {
   /// The maximum number of channels of all apps, which bounds the memory: about 20 MB.
   package static let limit = 100_000
 
+  /// The maximum number of apps with channels, each environment counted on its own. An app takes far more memory than a
+  /// channel: about 10 MB in all.
+  package static let appLimit = 10_000
+
   private struct App: Hashable, Sendable {
     let bundleID: String
     let environment: PushEnvironment
@@ -61,6 +65,9 @@ package final class ChannelRegistry: Sendable {
         throw .ofApp(ChannelDescription.limit)
       }
       guard channels.count + reservedCount < ChannelRegistry.limit else { throw .ofServer(ChannelRegistry.limit) }
+      guard channels.byApp[app] == nil, reserved[app] == nil else { return }
+      guard channels.byApp.count + reserved.keys.count(where: { channels.byApp[$0] == nil }) < ChannelRegistry.appLimit
+      else { throw .apps(ChannelRegistry.appLimit) }
     }
 
     /// Adds a channel, or replaces the one of that name.

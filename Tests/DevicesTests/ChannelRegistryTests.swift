@@ -77,6 +77,25 @@ struct ChannelRegistryTests {
     #expect(throws: ChannelLimit.ofServer(ChannelRegistry.limit)) { try registry.reserve(Self.app, in: .sandbox) }
   }
 
+  /// Apps with reserved channels count, each environment on its own; a removed channel makes room for another app.
+  @Test func theLimitOfApps() throws {
+    let registry = Self.registry()
+    let limit = ChannelRegistry.appLimit
+    try registry.add((2..<limit).map { Self.description("c", of: "com.example.app\($0)") })
+    try registry.add([Self.description("c", of: "com.example.app2", .production)])
+    let last = try registry.reserve("com.example.last", in: .sandbox)
+    #expect(throws: ChannelLimit.apps(limit)) { try registry.reserve("com.example.other", in: .sandbox) }
+    #expect(throws: ChannelLimit.apps(limit)) { try registry.add([Self.description("c", of: "com.example.other")]) }
+    #expect(throws: ChannelLimit.apps(limit)) { try registry.reserve("com.example.last", in: .production) }
+    #expect("\(ChannelLimit.apps(limit))" == "this server has channels of 10000 apps, which is its own limit")
+    _ = try registry.reserve("com.example.last", in: .sandbox)
+    _ = try registry.reserve("com.example.app2", in: .sandbox)
+    registry.create(last, .none)
+    #expect(throws: ChannelLimit.apps(limit)) { try registry.reserve("com.example.other", in: .sandbox) }
+    #expect(registry.remove(ChannelName(bundleID: "com.example.app3", environment: .sandbox, id: "c")))
+    _ = try registry.reserve("com.example.other", in: .sandbox)
+  }
+
   /// Sorted by app, environment and creation; a replaced channel keeps its place.
   @Test func listsAreSorted() throws {
     let registry = Self.registry()

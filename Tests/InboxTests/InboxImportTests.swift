@@ -18,6 +18,14 @@ import Testing
       PushFixture { $0.authorization = ["bearer not a token", "Bearer eyJh.b.c"] }.record
     ),
     ("of an empty signature", PushFixture { $0.authorization = ["bearer a.b."] }.record),
+    (
+      "of a token in other fields",
+      PushFixture {
+        let token = String(PushFixture.authorization().dropFirst("bearer ".count))
+        $0.path = "/3/devices/\(token)?jwt=\(token)"
+        $0.headers += [("cookie", "a=b; c=\(token); d=…"), ("x-other", "… \(token)")]
+      }.record
+    ),
     ("pending", PushFixture { $0.outcome = .pending }.record),
     (
       "aborted, not whole",
@@ -315,7 +323,7 @@ import Testing
     ("[{}]", "1: no record of a push: seq is missing"), ("[]\n[]", "2: expected a record"),
     ("{\"seq\":1", "1: the record that"),
     ("{\"seq\":\"1\n\"}", "1: the line ends within a string"), ("{\"seq\":0}", "1: seq cannot be 0"),
-    ("{\"seq\":x}", "1: not a whole number"), ("\u{FEFF}{}", "1: expected a record of a push"),
+    ("{\"seq\":x}", "1: no JSON value at column 8"), ("\u{FEFF}{}", "1: expected a record of a push"),
   ])
   func errorNamesTheLine(text: String, problem: String) {
     let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
@@ -331,7 +339,7 @@ import Testing
     (#""stream":39"#, #""stream":3000000000"#, "not a whole number"),
     (#"{"check":"method""#, #"{"check":"luck""#, "luck"),
     (#""signature":"valid""#, #""signature":"good""#, "signature cannot be"),
-    (#""bytes":22"#, #""bytes":-"#, "not a whole"),
+    (#""bytes":22"#, #""bytes":-"#, "a number without digits"),
     (#""payload":{"#, #""body_base64":"??","payload":{"#, "header fields or body"),
     (#""headers":[["#, #""headers":[["a"],["#, "a header field must be a name and a value"),
     (#""latency":"1.8ms""#, #""latency":"soon""#, "latency cannot be"),
@@ -343,6 +351,51 @@ import Testing
     let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
     #expect(error?.line == 1)
     #expect(error?.reason.contains(problem) == true, "\(error?.description ?? "")")
+  }
+
+  /// Text that is not UTF-8, and half of a surrogate pair, are errors wherever they are: a payload is stored, and a merge
+  /// copies members that it does not know, as they are.
+  @Test(arguments: invalidTexts)
+  func textThatIsNoJSONIsAnError(text: [UInt8], problem: String) throws {
+    let error = #expect(throws: InboxImport.Problem.self) { try Self.read(text, inPiecesOf: 7) }
+    #expect(error?.description.hasPrefix(problem) == true, "\(error?.description ?? "")")
+    var merge = ExportMerge([Self.input(text)])
+    let other = #expect(throws: ExportMerge.Problem.self) { while try merge.next() != nil {} }
+    #expect(other?.problem == error)
+  }
+
+  private static let invalidTexts: [(text: [UInt8], problem: String)] = [
+    (bytes("{\"seq\":1,\n \"é\":\"x", [0xFF], "\"}"), "2: not UTF-8 at column 8"),
+    (bytes("\n {\"request\":{\"payload\":{\"a\":\"", [0xED, 0xA0, 0x80], "\"}}}"), "2: not UTF-8 at column 30"),
+    (
+      bytes(#"{"seq":1,"request":{"payload":{"a":"\ud800"}}}"#), "1: half of a surrogate pair before here, at column 43"
+    ),
+    (bytes(#"{"seq":1,"unknown":["\udc00"]}"#), "1: half of a surrogate pair before here, at column 28"),
+    (bytes(#"[{"seq":1,"served":{"reason":"\ud800x"}}]"#), "1: half of a surrogate pair before here, at column 37"),
+    (bytes(#"{"seq":1,"request":{"headers":[["a"]"#, [0x00], "]}}"), "1: neither comma"),
+  ]
+
+  private static func bytes(_ start: String, _ raw: [UInt8] = [], _ end: String = "") -> [UInt8] {
+    Array(start.utf8) + raw + Array(end.utf8)
+  }
+
+  private static func input(_ text: [UInt8]) -> ExportMerge.Input {
+    var rest: ArraySlice<UInt8>? = text[...]
+    return {
+      defer { rest = nil }
+      return rest
+    }
+  }
+
+  /// A payload nested as deeply as one may be is imported, although a record is nested more deeply.
+  @Test func theDeepestPayloadIsImported() throws {
+    let inbox = Inbox()
+    let depth = JSONText.maxDepth - 1
+    let brackets = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    let seq = inbox.append(PushFixture { $0.body = Array(brackets.utf8) }.record)
+    #expect(try #require(inbox.record(seq: seq)).payloadProblem == nil)
+    let text = Self.export(inbox)
+    #expect(Self.export(try Self.read(text)) == text)
   }
 
   @Test(arguments: Action.Name.allCases)
@@ -390,7 +443,8 @@ import Testing
         }
       }
       guard let inbox = try? Self.read(damaged) else { continue }
-      _ = Self.export(inbox)
+      let exported = Self.export(inbox)
+      #expect(exported.dropLast().withUnsafeBytes { JSONText.problem(in: $0, maxDepth: 508) } == nil)
     }
   }
 }

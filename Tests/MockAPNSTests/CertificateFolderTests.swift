@@ -26,8 +26,8 @@ import Testing
     ] {
       #expect(FileManager.default.fileExists(atPath: path), "\(path)")
     }
-    // No temporary files remain.
-    #expect(try fixture.contents().count == 9)
+    // With .gitignore. No temporary files remain.
+    #expect(try fixture.contents().count == 10)
   }
 
   @Test(arguments: [
@@ -116,5 +116,26 @@ import Testing
     let folder = try CertificateFolder.open(path: fixture.path + "/a/./b/")
     #expect(folder.path == fixture.path + "/a/b")
     #expect(FileManager.default.fileExists(atPath: folder.serverPath))
+  }
+
+  /// A folder that the server creates is ignored by git before it contains a key, also if nothing else can be created.
+  @Test(arguments: ["/new", "/new/inner/.", "/./new//"])
+  func newFolderIsIgnoredByGit(path: String) throws {
+    let fixture = try CertificateFixture()
+    #expect(throws: CertificateFolderError.self) {
+      try CertificateFolder.open(path: fixture.path + path, extraNames: ["not a name"])
+    }
+    let file = fixture.path + path + "/.gitignore"
+    #expect(try String(contentsOfFile: file, encoding: .utf8) == "*\n")
+    try "kept".write(toFile: file, atomically: true, encoding: .utf8)
+    _ = try CertificateFolder.open(path: fixture.path + path)
+    #expect(try String(contentsOfFile: file, encoding: .utf8) == "kept")
+  }
+
+  @Test func presentFolderIsNotIgnoredByGit() throws {
+    let fixture = try CertificateFixture()
+    try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: false)
+    _ = try fixture.open()
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "/.gitignore"))
   }
 }

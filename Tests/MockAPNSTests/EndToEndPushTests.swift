@@ -3,6 +3,7 @@ import Devices
 import HTTPMessage
 import Inbox
 import MockAPNS
+import Notation
 import TestSupport
 import Testing
 
@@ -158,6 +159,22 @@ import Testing
       #expect(reasons == ["", "", #"{"reason":"TooManyRequests"}"#])
       let other = test.push(token: token, deviceToken: String(repeating: "cd", count: 32))
       #expect(try await test.send(other)?.status == 200)
+    }
+  }
+
+  /// Fixtures that are loaded one after the other cannot add apps without limit.
+  @Test func knownAppsAreLimited() async throws {
+    func document(_ numbers: Range<Int>) -> FixtureDocument {
+      let apps = numbers.map { #"{"bundle_id":"com.example.app\#($0)"}"# }.joined(separator: ",")
+      return FixtureDocument(name: "apps.json", text: Array(#"{"apps":[\#(apps)]}"#.utf8))
+    }
+    try await TestServer.run { test in
+      let limit = FixtureReader.appLimit
+      _ = try test.state.load([document(0..<limit)])
+      _ = try test.state.load([document(0..<2)])
+      let failure = #expect(throws: FixtureFailure.self) { try test.state.load([document(limit..<limit + 1)]) }
+      #expect(failure?.problems.first?.message.contains("more than \(limit) apps") == true)
+      #expect(test.state.apps.load().count == limit)
     }
   }
 

@@ -103,14 +103,14 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/3/device/ab", "/3/device/ab"), ("http://localhost:2198/3/device/ab?x", "/3/device/ab?x"),
-    ("http://localhost", "/"),
-    ("*", "*"),
+    ("/3/device/ab", "/3/device/ab", "localhost:2198"),
+    ("http://other:1/3/device/ab?x", "/3/device/ab?x", "other:1"), ("http://localhost", "/", "localhost"),
+    ("*", "*", "localhost:2198"),
   ])
-  func pathOfRequest(uri: String, path: String) {
+  func targetOfRequest(uri: String, path: String, authority: String) {
     #expect(
       fields(uri, ["Host": "localhost:2198"]) == [
-        ":method POST", ":scheme http", ":path \(path)", ":authority localhost:2198",
+        ":method POST", ":scheme http", ":path \(path)", ":authority \(authority)",
       ])
   }
 

@@ -106,6 +106,42 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: server.settings.caPath))
   }
 
+  /// A server that cannot start leaves no folder with private keys, wherever it fails.
+  @Test(arguments: ["fixture", "authority", "address", "name"])
+  func temporaryFolderIsRemovedAfterAFailure(of part: String) async throws {
+    var configuration = Configuration.ephemeral()
+    let folder = configuration.certificates
+    switch part {
+    case "fixture": configuration.fixtures = ["/nowhere/fixtures.yaml"]
+    case "authority": configuration.clientAuthorities = ["/nowhere/ca.pem"]
+    case "address": configuration.apns = [Endpoint(host: "192.0.2.1", port: 0)]
+    default: configuration.certificateNames = ["not a name"]
+    }
+    await #expect(throws: (any Error).self) { _ = try await MockServer.start(configuration) }
+    #expect(!FileManager.default.fileExists(atPath: folder))
+  }
+
+  @Test func serverWithoutReferencesStops() async throws {
+    let settings = try await Self.settingsOfADroppedServer()
+    #expect(!FileManager.default.fileExists(atPath: settings.caPath))
+    // Its port is free again once its event loops have ended.
+    var configuration = Configuration.ephemeral()
+    configuration.apns = [Endpoint(host: settings.host, port: settings.port)]
+    var restarted: MockServer?
+    for _ in 0..<600 {
+      restarted = try? await MockServer.start(configuration)
+      if restarted != nil { break }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    try await #require(restarted).stop()
+  }
+
+  private static func settingsOfADroppedServer() async throws -> ClientSettings {
+    let server = try await MockServer.start()
+    #expect(FileManager.default.fileExists(atPath: server.settings.caPath))
+    return server.settings
+  }
+
   /// Runs `body` with a server of its own.
   private func withServer(_ body: (MockServer) async throws -> Void) async throws {
     var configuration = Configuration.ephemeral()

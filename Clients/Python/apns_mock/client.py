@@ -279,8 +279,13 @@ class Client:
         self, path: Union[str, os.PathLike[str]], query: Optional[str] = None, *, scope: Optional[str] = None,
         **filters: FilterValue,
     ) -> None:
-        """Writes the pushes that match to a file, one JSON record per line. `apns-mock view FILE` opens it."""
-        Path(path).write_bytes(self._send("GET", "/export", query=self._filter(query, scope, filters))[1])
+        """Writes the pushes that match to a file, one JSON record per line. `apns-mock view FILE` opens it.
+
+        Only the current user can read a new file, because it contains payloads and device tokens.
+        """
+        _, body = self._send("GET", "/export", query=self._filter(query, scope, filters))
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(body)
 
     def import_(self, path: Union[str, os.PathLike[str]]) -> dict[str, Any]:
         """Adds the pushes of an exported file to the inbox; returns the response of the server."""

@@ -94,8 +94,10 @@ class ServerProcess:
                 self._process = subprocess.Popen(
                     command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
                     start_new_session=True)
-        except OSError as error:
+        except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
             raise ProgramError(_describe_failed_execution(program, error)) from error
         self._stop = weakref.finalize(self, _stop, self._process, folder, self._errors, os.getpid())
         try:

@@ -211,6 +211,7 @@ def test_export_and_import(server: Client, send: Send, tmp_path: Path) -> None:
     send(server.settings, token)
     send(server.settings, device_token())
     server.export(tmp_path / "run.ndjson", device_token=token)
+    assert (tmp_path / "run.ndjson").stat().st_mode & 0o777 == 0o600, "it contains payloads and device tokens"
     server.reset()
     server.import_(tmp_path / "run.ndjson")
     (push,) = server.pushes()

@@ -128,6 +128,8 @@ def test_no_files_remain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(StartError):
         apns_mock.start("--unknown-flag")
+    with pytest.raises(ValueError, match="null byte"):
+        apns_mock.start("--profile", "a\0b")
     with apns_mock.start() as server:
         assert server.pid and is_running(server.pid)
         assert len(list(tmp_path.iterdir())) == 1

@@ -5,7 +5,7 @@ internal import Notation
 struct QueryParameters {
   private(set) var all: [(name: String, value: String)] = []
 
-  /// - Throws: `Problem` (400) for a broken percent escape.
+  /// - Throws: `Problem` (400) for a broken percent escape, or for NUL, which no value contains and databases do not store.
   init(_ request: Request) throws(Problem) {
     for pair in (request.uri.query ?? "").split(separator: "&") {
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -42,6 +42,9 @@ struct QueryParameters {
       throw .badRequest(
         "the query has \"\(text)\", which is not percent-encoded UTF-8",
         hint: "Encode each name and value, a percent sign as %25.")
+    }
+    guard !decoded.utf8.contains(0) else {
+      throw .badRequest("the query contains NUL (%00)", hint: "Send text, without this character.")
     }
     return decoded
   }

@@ -39,13 +39,21 @@ struct FixtureRoutes: Sendable {
     return .json { contents.write(to: &$0) }
   }
 
-  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
+  /// Checks fixtures without loading them.
+  ///
+  /// - Throws: `Problem` or `FixtureFailure`.
+  @discardableResult
+  func check(_ request: Request) async throws -> FixtureReader.Contents {
     let document = try await Self.document(in: request)
     let configuration = state.configuration
-    let contents = try await QueryExecutor.run {
+    return try await QueryExecutor.run {
       try FixtureReader(defaults: FixtureDefaults(configuration), limits: FixtureReader.clientText)
         .lint([document], maxDevices: configuration.maxDevices)
     }
+  }
+
+  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let contents = try await check(request)
     return .json { writer in
       writer.member("valid", true)
       writer.arrayMember("problems") { _ in }

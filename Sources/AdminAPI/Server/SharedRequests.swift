@@ -94,6 +94,7 @@ final class SharedRequests: Sendable {
       body: request.method == .post && path == "/api/v1/channels" ? channel(text, body) : text,
       time: server.changeTime)
     let buffered = Request(head: request.head, body: .init(buffer: body))
+    try await check(buffered, path: path, text)
     // An invalid request selects nothing.
     let reset = path == "/api/v1/reset" ? try? await ServerRoutes.selection(of: buffered) : nil
     // Pushes are removed from the store; if nothing else changes, later servers have nothing to do.
@@ -120,6 +121,16 @@ final class SharedRequests: Sendable {
         headers: [.retryAfter: "1"])
     }
     return response
+  }
+
+  /// Checks what must not be announced: a text that the database cannot store, and invalid fixtures, which are large and
+  /// would be read again at each start.
+  private func check(_ request: Request, path: String, _ text: String) async throws {
+    guard !text.utf8.contains(0) else {
+      throw Problem.badRequest("the body contains NUL", hint: "Send text, without this character.")
+    }
+    guard path == "/api/v1/fixtures", request.method == .put else { return }
+    try await FixtureRoutes(state: server).check(request)
   }
 
   /// Returns the response of this server to an announced request, when its turn has come. Waits at most ten seconds.

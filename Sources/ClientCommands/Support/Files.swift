@@ -33,8 +33,11 @@ package enum Files {
   }
 
   /// Begins an atomic replacement of a file, which is written in parts and visible once complete.
-  static func replacement(of path: String) throws -> FileReplacement {
-    try writing { () throws(FileError) in try FileReplacement(of: path, isPrivate: false) }
+  ///
+  /// - Parameter isPrivate: Whether only the current user can read the file: one with payloads. A test report, or a file of
+  ///   the repository, is for others too.
+  static func replacement(of path: String, isPrivate: Bool) throws -> FileReplacement {
+    try writing { () throws(FileError) in try FileReplacement(of: path, isPrivate: isPrivate) }
   }
 
   /// Runs `work`, which writes a file, and converts its errors to `CommandFailure`s.

@@ -111,11 +111,11 @@ extension ExportMerge.Export {
     }
     var found: [ExportMerge.Unwritten] = []
     try chunk.withUnsafeBytes { bytes in
-      try splitter.read(bytes) { text, line throws(InboxImport.Problem) in
+      try splitter.read(bytes) { text, start throws(InboxImport.Problem) in
         do throws(JSONText.Problem) {
           found.append(try ExportMerge.Unwritten(text))
         } catch {
-          throw InboxImport.Problem(line: line, reason: "\(error)")
+          throw InboxImport.Problem(error, in: text, at: start)
         }
       }
     }
@@ -127,7 +127,7 @@ extension ExportMerge.Unwritten {
   /// Reads what the order depends on, and checks that the text can be imported.
   fileprivate init(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) {
     var json = JSONReader(text)
-    let record = try ImportedRecord(&json)
+    let record = try ImportedRecord(text, &json)
     guard record.seq != nil, let receivedAt = record.receivedAt else {
       throw json.problem("no record of a push: \(record.seq == nil ? "seq" : "received_at") is missing")
     }

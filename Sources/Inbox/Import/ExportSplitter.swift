@@ -1,11 +1,15 @@
+internal import Notation
+
 /// Finds the records in the text of an export, JSON lines or an array of records, which is read in chunks of any size.
 struct ExportSplitter {
   /// The maximum length of a record's JSON in bytes; header fields and bodies are limited on receipt.
   static let recordLimit = 1 << 20
 
   private var line = 1
-  /// The line on which the current record begins.
-  private var recordLine = 1
+  /// The number of characters of the current line, with the current one.
+  private var column = 0
+  /// Where the current record begins.
+  private var recordStart = TextPosition(line: 1, column: 1)
   /// The number of open brackets in the current record; 0 between records.
   private var depth = 0
   private var isInString = false
@@ -17,16 +21,21 @@ struct ExportSplitter {
 
   private enum List { case none, open, ended }
 
-  /// Reads the next chunk and calls `add` with the text and the first line of each record that ends in it.
+  /// Reads the next chunk and calls `add` with the text and the start of each record that ends in it.
   ///
   /// - Throws: `Problem`; do not use the splitter afterwards.
   mutating func read(
     _ piece: UnsafeRawBufferPointer,
-    _ add: (_ text: UnsafeRawBufferPointer, _ line: Int) throws(InboxImport.Problem) -> Void
+    _ add: (_ text: UnsafeRawBufferPointer, _ start: TextPosition) throws(InboxImport.Problem) -> Void
   ) throws(InboxImport.Problem) {
     var start = 0
     for (index, byte) in piece.enumerated() {
-      if byte == UInt8(ascii: "\n") { line += 1 }
+      if byte == UInt8(ascii: "\n") {
+        line += 1
+        column = 0
+      } else if byte & 0xC0 != 0x80 {
+        column += 1
+      }
       guard depth > 0 else {
         if try startsRecord(byte) { start = index }
         continue
@@ -35,19 +44,20 @@ struct ExportSplitter {
       guard depth == 0 else { continue }
       let end = UnsafeRawBufferPointer(rebasing: piece[start...index])
       if partial.isEmpty {
-        try add(end, recordLine)
+        try add(end, recordStart)
       } else {
         partial.append(contentsOf: end)
         let whole = partial
         partial.removeAll(keepingCapacity: true)
-        let line = recordLine
-        try whole.withUnsafeBytes { bytes in Result { () throws(InboxImport.Problem) in try add(bytes, line) } }.get()
+        let position = recordStart
+        try whole.withUnsafeBytes { bytes in Result { () throws(InboxImport.Problem) in try add(bytes, position) } }
+          .get()
       }
     }
     guard depth > 0 else { return }
     partial.append(contentsOf: piece[start...])
     guard partial.count <= Self.recordLimit else {
-      throw InboxImport.Problem(line: recordLine, reason: "the record that begins here is longer than 1 MiB")
+      throw InboxImport.Problem(line: recordStart.line, reason: "the record that begins here is longer than 1 MiB")
     }
   }
 
@@ -56,7 +66,7 @@ struct ExportSplitter {
   /// - Throws: `Problem` if it is incomplete.
   func finish() throws(InboxImport.Problem) {
     guard depth == 0 else {
-      throw InboxImport.Problem(line: recordLine, reason: "the record that begins here is incomplete")
+      throw InboxImport.Problem(line: recordStart.line, reason: "the record that begins here is incomplete")
     }
     guard list != .open else { throw InboxImport.Problem(line: line, reason: "the list of records has no end") }
   }
@@ -65,7 +75,7 @@ struct ExportSplitter {
   private mutating func startsRecord(_ byte: UInt8) throws(InboxImport.Problem) -> Bool {
     switch (byte, list) {
     case (UInt8(ascii: "{"), .none), (UInt8(ascii: "{"), .open):
-      recordLine = line
+      recordStart = TextPosition(line: line, column: column)
       depth = 1
       hasRecords = true
       return true

@@ -85,8 +85,17 @@ struct ImportedRecord {
 }
 
 extension ImportedRecord {
-  /// Reads the JSON of a record. Unknown members are ignored.
-  init(_ json: inout JSONReader) throws(JSONText.Problem) {
+  /// The nesting of a record around its payload, and more for members that this version does not know.
+  private static let depth = 8
+
+  /// Reads the JSON of a record. Unknown members are ignored, but all of the text must be valid JSON: a payload is stored,
+  /// and a merge copies the text, as it is.
+  ///
+  /// - Parameters:
+  ///   - text: The JSON.
+  ///   - json: Its reader.
+  init(_ text: UnsafeRawBufferPointer, _ json: inout JSONReader) throws(JSONText.Problem) {
+    if let problem = JSONText.problem(in: text, maxDepth: JSONText.maxDepth + Self.depth) { throw problem }
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
       case "seq": seq = try json.wholeOrNull()

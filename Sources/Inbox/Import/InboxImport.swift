@@ -6,13 +6,33 @@ internal import Notation
 package struct InboxImport {
   /// An error in an export.
   package struct Problem: Error, Equatable, CustomStringConvertible {
-    /// The line on which the invalid record begins, from 1.
+    /// The line of the error, from 1.
     package let line: Int
     /// The description of the error.
     package let reason: String
 
     /// The line and the reason, such as `12: seq is missing`.
     package var description: String { "\(line): \(reason)" }
+
+    init(line: Int, reason: String) {
+      self.line = line
+      self.reason = reason
+    }
+
+    /// Creates the error for one in a record's JSON.
+    ///
+    /// - Parameters:
+    ///   - text: The JSON.
+    ///   - start: Where it begins in the export.
+    init(_ problem: JSONText.Problem, in text: UnsafeRawBufferPointer, at start: TextPosition) {
+      let before = text.prefix(problem.offset)
+      let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 }
+      // Characters, as `ExportSplitter` counts them.
+      let characters = before[(lineStart ?? 0)...].count { $0 & 0xC0 != 0x80 }
+      let column = lineStart == nil ? start.column + characters : characters + 1
+      self.init(
+        line: start.line + before.count { $0 == UInt8(ascii: "\n") }, reason: "\(problem.reason) at column \(column)")
+    }
   }
 
   private var splitter = ExportSplitter()
@@ -42,7 +62,7 @@ package struct InboxImport {
   ///
   /// - Throws: `Problem`; do not use the import afterwards.
   package mutating func read(_ piece: UnsafeRawBufferPointer) throws(Problem) {
-    try splitter.read(piece) { text, line throws(Problem) in try content.add(text, line: line) }
+    try splitter.read(piece) { text, start throws(Problem) in try content.add(text, at: start) }
   }
 
   /// Ends the import.
@@ -56,22 +76,22 @@ package struct InboxImport {
 }
 
 extension InboxImport.Content {
-  fileprivate mutating func add(_ text: UnsafeRawBufferPointer, line: Int) throws(InboxImport.Problem) {
+  fileprivate mutating func add(_ text: UnsafeRawBufferPointer, at start: TextPosition) throws(InboxImport.Problem) {
     let record: Record
     do throws(JSONText.Problem) {
       record = try reader.record(text)
     } catch {
-      throw InboxImport.Problem(line: line, reason: "\(error)")
+      throw InboxImport.Problem(error, in: text, at: start)
     }
     guard record.seq > lastSeq else {
       throw InboxImport.Problem(
-        line: line, reason: "seq \(record.seq) follows seq \(lastSeq); the records of an export must be in order")
+        line: start.line, reason: "seq \(record.seq) follows seq \(lastSeq); the records of an export must be in order")
     }
     lastSeq = record.seq
     records.append(record)
     guard records.bytes <= maxBytes else {
       throw InboxImport.Problem(
-        line: line, reason: "the \(records.count) pushes up to here require more than \(maxBytes) bytes")
+        line: start.line, reason: "the \(records.count) pushes up to here require more than \(maxBytes) bytes")
     }
   }
 }

@@ -36,7 +36,7 @@ struct RecordReader {
   /// - Throws: `JSONText.Problem` if the text is not a valid record.
   mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
-    let imported = try ImportedRecord(&json)
+    let imported = try ImportedRecord(text, &json)
     func required<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
       guard let value else { throw json.problem("no record of a push: \(name) is missing") }
       return value
@@ -95,12 +95,13 @@ struct RecordReader {
       }
       return headers
     }
-    if let method = members.method, !headers.append(name: ":method", value: method) { return nil }
-    if let path = members.path, !headers.append(name: ":path", value: path) { return nil }
+    if let method = members.method, !append(Array(":method".utf8), TokenRedaction.stored(method)) { return nil }
+    if let path = members.path, !append(Array(":path".utf8), TokenRedaction.stored(path)) { return nil }
     for (name, value) in members.fields {
-      // Restore a zero in place of the removed signature, as in the original record.
-      let isBlanked = name == "authorization" && value.hasSuffix(Record.ellipsis)
-      let bytes = isBlanked ? Array(value.utf8.dropLast(Record.ellipsis.utf8.count)) + [0] : Array(value.utf8)
+      // Restore a zero in place of a removed signature, as in the original record.
+      let ellipsis = TokenRedaction.ellipsis
+      let isBlanked = name == "authorization" && value.hasSuffix(ellipsis)
+      let bytes = isBlanked ? Array(value.utf8.dropLast(ellipsis.utf8.count)) + [0] : TokenRedaction.stored(value)
       guard append(Array(name.utf8), bytes) else { return nil }
     }
     return headers

@@ -308,7 +308,7 @@ package struct StoredRecordReader {
       }
     }
     var json = JSONReader(details)
-    return try? ImportedRecord(&json).wireOutcome(violation: violation, endedAt: endedAt)
+    return try? ImportedRecord(details, &json).wireOutcome(violation: violation, endedAt: endedAt)
   }
 }
 

@@ -6,7 +6,7 @@ extension Record {
   /// The kept part of the body.
   package var body: [UInt8] { withBody { Array($0) } }
 
-  /// The recorded request with the kept part of its body; the signature of its provider token is zeros.
+  /// The recorded request with the kept part of its body; the signatures of JWTs in its header fields are zeros.
   package var request: HTTPRequest {
     var headers = HeaderList()
     withHeaders { packed in
@@ -88,9 +88,10 @@ extension Record {
     return withHeader(facts.topic, read)
   }
 
-  /// Returns the header text at `range`, with invalid UTF-8 replaced; nil without a range.
+  /// Returns the header text at `range`, with invalid UTF-8 replaced and removed signatures as an ellipsis; nil without
+  /// a range.
   func text(_ range: ByteRange?) -> String? {
-    withHeader(range) { $0.map { String(decoding: $0, as: UTF8.self) } }
+    withHeader(range) { $0.map { TokenRedaction.text($0) } }
   }
 
   /// Calls `read` with the bytes at `range`, or nil without one.

@@ -40,7 +40,7 @@ extension Record {
   /// Appends a cell. A text that a spreadsheet would evaluate as a formula gets an apostrophe in front, which
   /// spreadsheets do not show: it comes from providers, and a formula can run commands or send data.
   private static func appendCell(_ text: String, to row: inout [UInt8]) {
-    let isFormula = text.utf8.first.map { "=+-@\t\r\n|".utf8.contains($0) } ?? false
+    let isFormula = mayBeFormula(text)
     let needsQuotes = isFormula || text.utf8.contains { "\",;\r\n\t ".utf8.contains($0) }
     guard needsQuotes else { return row.append(contentsOf: text.utf8) }
     row.append(UInt8(ascii: "\""))
@@ -51,4 +51,25 @@ extension Record {
     }
     row.append(UInt8(ascii: "\""))
   }
+
+  /// Returns whether a spreadsheet may evaluate a text as a formula, or begin a cell or a row in it: what remains after
+  /// invisible characters at the beginning, which some programs remove, begins with a sign of `=+-@|` in any of its
+  /// forms, or the text begins with a tab or a line break.
+  private static func mayBeFormula(_ text: String) -> Bool {
+    guard let first = text.unicodeScalars.first else { return false }
+    if ["\t", "\r", "\n"].contains(first) { return true }
+    let visible = text.unicodeScalars.first { scalar in
+      switch scalar.properties.generalCategory {
+      case .control, .format, .spaceSeparator, .lineSeparator, .paragraphSeparator: false
+      default: true
+      }
+    }
+    return visible.map { formulaSigns.contains($0) } ?? false
+  }
+
+  /// The signs that begin a formula, and the characters that programs replace by them (Unicode's compatibility
+  /// mappings: full width, small, superscript and subscript forms), with the minus sign and the plus sign of Hebrew.
+  private static let formulaSigns = Set(
+    "=+-@|\u{FF1D}\u{FF0B}\u{FF0D}\u{FF20}\u{FF5C}\u{FE66}\u{FE62}\u{FE63}\u{FE6B}\u{207C}\u{207A}\u{207B}\u{208C}\u{208A}\u{208B}\u{2212}\u{FB29}"
+      .unicodeScalars)
 }

@@ -86,7 +86,7 @@ extension Record {
         let value = UnsafeRawBufferPointer(rebasing: packed[field.value.indices])
         writer.array { writer in
           writer.string(name)
-          writer.string(name == "authorization" ? Self.shown(value) : String(decoding: value, as: UTF8.self))
+          writer.string(Self.shown(value, of: name))
         }
       }
     }
@@ -202,10 +202,10 @@ extension Record {
   package var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
 
   /// The push's `apns-id`: the client's, or the one that the server generated; nil without one.
-  package var apnsID: String? { withID { $0.map { String(decoding: $0, as: UTF8.self) } } }
+  package var apnsID: String? { withID { $0.map { TokenRedaction.text($0) } } }
 
   /// The topic: that of the header, else the only one that the provider certificate allows; nil without one.
-  package var topic: String? { withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } }
+  package var topic: String? { withTopic { $0.map { TokenRedaction.text($0) } } }
 
   /// The value of `apns-push-type`, valid or not; nil without one.
   package var pushType: String? { text(facts.pushTypeText) }
@@ -213,15 +213,15 @@ extension Record {
   /// The value of `apns-collapse-id`; nil without one.
   package var collapseID: String? { text(facts.collapseID) }
 
-  /// The header fields with the pseudo header fields, in order of arrival. The signature of a provider token is
-  /// shown as an ellipsis.
+  /// The header fields with the pseudo header fields, in order of arrival. The signature of a JWT is shown as an
+  /// ellipsis.
   package var headers: [(name: String, value: String)] {
     withHeaders { packed in
       var fields: [(String, String)] = []
       HeaderList.forEachField(in: packed) { name, value in
         let name = String(decoding: packed[name.indices], as: UTF8.self)
         let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
-        fields.append((name, name == "authorization" ? Self.shown(value) : String(decoding: value, as: UTF8.self)))
+        fields.append((name, Self.shown(value, of: name)))
       }
       return fields
     }
@@ -253,15 +253,12 @@ extension Record {
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
   }
 
-  /// The value of an `authorization` field for display. The signature, which was overwritten with zeros when the
-  /// record was made, is shown as an ellipsis.
-  static func shown(_ value: UnsafeRawBufferPointer) -> String {
-    guard let blanked = value.firstIndex(of: 0) else { return String(decoding: value, as: UTF8.self) }
-    return String(decoding: value[..<blanked], as: UTF8.self) + ellipsis
+  /// The value of a field for display. A signature, which was overwritten with zeros when the record was made, is shown
+  /// as an ellipsis.
+  static func shown(_ value: UnsafeRawBufferPointer, of name: String) -> String {
+    guard name == "authorization", let blanked = value.firstIndex(of: 0) else { return TokenRedaction.text(value) }
+    return String(decoding: value[..<blanked], as: UTF8.self) + TokenRedaction.ellipsis
   }
-
-  /// The text shown in place of a signature.
-  static let ellipsis = "…"
 }
 
 extension ProviderCertificate {

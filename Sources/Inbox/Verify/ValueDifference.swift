@@ -181,7 +181,7 @@ extension Record {
   private func values(of field: QueryField) -> [JSONValue] {
     func text(_ text: String?) -> [JSONValue] { text.map { [.text($0)] } ?? [] }
     func number(_ number: (some BinaryInteger)?) -> [JSONValue] { number.map { [.number(String($0))] } ?? [] }
-    func decoded(_ bytes: UnsafeRawBufferPointer?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    func decoded(_ bytes: UnsafeRawBufferPointer?) -> String? { bytes.map { TokenRedaction.text($0) } }
     return switch field {
     case .deviceToken: text(deviceToken)
     case .topic: text(withTopic(decoded))
@@ -220,7 +220,7 @@ extension Record {
       var values: [JSONValue] = []
       HeaderList.forEachField(in: packed) { name, value in
         guard packed[name.indices].elementsEqual(wanted.utf8) else { return }
-        values.append(.text(Self.shown(UnsafeRawBufferPointer(rebasing: packed[value.indices]))))
+        values.append(.text(Self.shown(UnsafeRawBufferPointer(rebasing: packed[value.indices]), of: wanted)))
       }
       return values
     }

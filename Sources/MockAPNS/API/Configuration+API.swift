@@ -10,7 +10,7 @@ import Notation
 
 extension Configuration {
   /// Returns a configuration for a test: a listener on any free port of the loopback address, and certificates in a
-  /// new temporary folder that `MockServer.stop()` removes.
+  /// new temporary folder, which is removed when the server stops or cannot start.
   public static func ephemeral() -> Configuration {
     var configuration = Configuration()
     configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]

@@ -54,7 +54,7 @@ package struct CertificateFolder: Sendable {
   /// `client.pem` and `client.p12`.
   ///
   /// - Parameters:
-  ///   - path: The folder; created if it does not exist.
+  ///   - path: The folder; created if it does not exist, with a `.gitignore` that excludes all of its files.
   ///   - extraNames: Host names and addresses in the server certificate in addition to the usual ones (`--san`).
   ///   - newAuthority: Whether to replace the certificate authority and all certificates. Clients that trusted the
   ///     old CA need the new one. The provider key is kept.
@@ -86,14 +86,17 @@ package struct CertificateFolder: Sendable {
     }
   }
 
-  /// Creates the folder and its parents, and returns its absolute path.
+  /// Creates the folder and its parents, and returns its absolute path. A new folder gets a `.gitignore` before any key
+  /// is written, so that no private key is committed by mistake.
   private static func makeFolder(_ path: String) throws -> String {
     var partial = path.hasPrefix("/") ? "" : "."
     var failure: Int32 = 0
-    for part in path.split(separator: "/") {
+    var isNew = false
+    for part in path.split(separator: "/") where part != "." {
       partial += "/" + part
       // The first failure is the cause: later ones follow from it.
-      if mkdir(partial, 0o755) != 0, errno != EEXIST, failure == 0 { failure = errno }
+      isNew = mkdir(partial, 0o755) == 0
+      if !isNew, errno != EEXIST, failure == 0 { failure = errno }
     }
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
       let reason = String(cString: strerror(failure == 0 ? errno : failure))
@@ -101,7 +104,13 @@ package struct CertificateFolder: Sendable {
         location: path, problem: "cannot create the folder: \(reason)", repair: "specify another one with --certs")
     }
     defer { free(resolved) }
-    return String(cString: resolved)
+    let folder = String(cString: resolved)
+    if isNew {
+      try CertificateFolderError.wrapping {
+        try WholeFile(path: folder + "/.gitignore").replace(with: Array("*\n".utf8), isPrivate: false)
+      }
+    }
+    return folder
   }
 
   /// The machine's host name; nil if the system provides none.

@@ -42,6 +42,12 @@ final class HTTP1Translator: ChannelDuplexHandler {
     guard !isClosed else { return }
     switch unwrapInboundIn(data) {
     case .head(let head):
+      // RFC 9112 section 3.2. HTTP/1.0 has no such field.
+      let hosts = head.headers["host"].count
+      guard hosts == 1 || hosts == 0 && head.version != .http1_1 else {
+        preamble.logClientError("its HTTP/1.1 request has \(hosts) Host fields, refused")
+        return refuse("The request has \(hosts) Host fields: send one (RFC 9112 section 3.2).", context)
+      }
       self.head = head
       body = []
       isSubmitted = false
@@ -87,16 +93,21 @@ final class HTTP1Translator: ChannelDuplexHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard let error = error as? HTTPParserError, head == nil, !isClosed else { return context.close(promise: nil) }
+    refuse(
+      "This listener of apns-mock expects HTTP/2 with prior knowledge or HTTP/1.1, without TLS (\(error)).", context)
+  }
+
+  // MARK: - Responses
+
+  /// Responds with 400 and closes the connection.
+  private func refuse(_ text: String, _ context: ChannelHandlerContext) {
     isClosed = true
-    let text = "This listener of apns-mock expects HTTP/2 with prior knowledge or HTTP/1.1, without TLS (\(error))."
     let headers: HTTPHeaders = [
       "server": ListenerName.cleartext, "content-type": "text/plain", "content-length": "\(text.utf8.count)",
       "connection": "close",
     ]
     respond(HTTPResponseHead(version: .http1_1, status: .badRequest, headers: headers), Array(text.utf8), context)
   }
-
-  // MARK: - Responses
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     do {
@@ -162,17 +173,18 @@ final class HTTP1Translator: ChannelDuplexHandler {
 }
 
 extension HeaderList {
-  /// Creates the HTTP/2 header list of an HTTP/1.1 request, without the fields that concern its connection (RFC 9113
-  /// section 8.2.2).
+  /// Creates the HTTP/2 header list of an HTTP/1.1 request with at most one Host field, without the fields that concern its
+  /// connection (RFC 9113 section 8.2.2).
   init(_ head: HTTPRequestHead) {
     var path = head.uri
-    // The absolute form (RFC 9112 section 3.2.2).
+    var authority = head.headers.first(name: "host") ?? "localhost"
+    // The absolute form, whose authority precedes that of Host (RFC 9112 section 3.2.2).
     if !path.hasPrefix("/"), let start = path.firstRange(of: "://")?.upperBound {
+      authority = String(path[start...].prefix { $0 != "/" })
       path = path[start...].firstIndex(of: "/").map { String(path[$0...]) } ?? "/"
     }
     self.init([
-      (":method", head.method.rawValue), (":scheme", "http"), (":path", path),
-      (":authority", head.headers.first(name: "host") ?? "localhost"),
+      (":method", head.method.rawValue), (":scheme", "http"), (":path", path), (":authority", authority),
     ])
     var excluded: Set = [
       "connection", "expect", "host", "http2-settings", "keep-alive", "proxy-connection", "te", "transfer-encoding",

@@ -51,6 +51,11 @@ final class ConnectProxyHandler: ChannelInboundHandler, RemovableChannelHandler 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
+      if head.headers["host"].count > 1 {
+        let refusal = Refusal(
+          status: .badRequest, text: "The request has more than one Host field: send one (RFC 9112 section 3.2).")
+        return refuse(refusal, "the proxy refused a request with more than one Host field", context)
+      }
       guard let refusal = Self.refusal(head.method, head.uri) else { return }
       // The target without anything that could be secret, such as the path of a device token.
       let target = head.method == .CONNECT ? "\(head.uri.prefix(80))" : "a request that is not CONNECT"

@@ -14,6 +14,8 @@ import TLSEngine
 /// let pushes = try await server.wait(for: 1, matching: "topic:com.example.app")
 /// await server.stop()
 /// ```
+///
+/// A server without references stops as well: keep one for as long as providers send pushes.
 public final class MockServer: Sendable {
   /// The state that all connections share: inbox, clock, provider keys, devices.
   package let state: ServerState
@@ -51,6 +53,19 @@ public final class MockServer: Sendable {
     _ configuration: Configuration, logger: Logger,
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void,
     beforeListening: (ServerState) async throws -> Void = { _ in }
+  ) async throws -> MockServer {
+    do {
+      return try await listening(configuration, logger: logger, loading: loading, beforeListening: beforeListening)
+    } catch {
+      configuration.removeTemporaryFolder()
+      throw error
+    }
+  }
+
+  private static func listening(
+    _ configuration: Configuration, logger: Logger,
+    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void,
+    beforeListening: (ServerState) async throws -> Void
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
@@ -90,7 +105,6 @@ public final class MockServer: Sendable {
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()
-      configuration.removeTemporaryFolder()
       throw error
     }
     group.next().scheduleRepeatedTask(initialDelay: deliveryInterval, delay: deliveryInterval) { _ in
@@ -106,6 +120,15 @@ public final class MockServer: Sendable {
     self.group = group
     self.listeners = listeners
     self.logger = logger
+  }
+
+  /// Ends a server that was not stopped: closes its connections and removes a temporary certificate folder, which
+  /// contains private keys.
+  deinit {
+    guard shutdown.withLockedValue({ $0 }) == nil else { return }
+    for listener in listeners { listener.close(promise: nil) }
+    group.shutdownGracefully { _ in }
+    state.configuration.removeTemporaryFolder()
   }
 
   /// Shuts down as APNs does when planned: accepts no new connections, sends GOAWAY on open ones, lets open streams

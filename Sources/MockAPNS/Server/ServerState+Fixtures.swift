@@ -29,6 +29,7 @@ extension ServerState {
         contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
           try loader.add(device)
         }
+        try checkNumber(of: contents.apps, from: documents)
         // Last, because nothing may change if this or an earlier step throws.
         try add(contents.channels, from: documents)
       }
@@ -39,6 +40,22 @@ extension ServerState {
     return contents
   }
 
+  /// Throws if there would be too many known apps, from these and earlier documents.
+  private func checkNumber(
+    of added: [AppTable.App], from documents: [FixtureDocument]
+  ) throws(FixtureFailure) {
+    let known = apps.load()
+    let limit = FixtureReader.appLimit
+    guard known.count + added.count > limit, known.count + added.count(where: { known[$0.bundleID] == nil }) > limit
+    else { return }
+    throw FixtureFailure([
+      FileProblem(
+        file: documents.last?.name ?? "",
+        "there would be more than \(limit) apps, the limit of this server: \(known.count) are known already",
+        hint: "forget those that were loaded after the start: apns-mock reset")
+    ])
+  }
+
   private func add(_ channels: [ChannelDescription], from documents: [FixtureDocument]) throws(FixtureFailure) {
     do throws(ChannelLimit) {
       try self.channels.add(channels)
@@ -47,6 +64,7 @@ extension ServerState {
         switch error {
         case .ofApp(let count): "an app would have more than \(count) channels in one environment, APNs' limit"
         case .ofServer(let count): "there would be more than \(count) channels, the limit of this server"
+        case .apps(let count): "there would be channels of more than \(count) apps, the limit of this server"
         }
       throw FixtureFailure([
         FileProblem(

@@ -19,11 +19,14 @@ package enum JSONText {
   package static let maxDepth = 500
 
   /// Returns the first error that prevents `bytes` from being valid JSON; nil if there is none.
-  package static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
+  ///
+  /// - Parameter maxDepth: The maximum nesting, at most 512: more than the default for a document that embeds validated
+  ///   text.
+  package static func problem(in bytes: UnsafeRawBufferPointer, maxDepth: Int = maxDepth) -> Problem? {
     if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
     var scanner = JSONScanner(bytes)
     do throws(Problem) {
-      try scanner.validateValue()
+      try scanner.validateValue(maxDepth: min(maxDepth, OpenContainers.capacity))
       scanner.skipSpace()
       return scanner.current == nil ? nil : scanner.problem("more text after the end of the value")
     } catch {
@@ -58,13 +61,16 @@ package enum JSONText {
 /// The kinds of the containers around a position in JSON text, innermost last. One bit each, so that no depth
 /// allocates memory.
 private struct OpenContainers {
+  /// The maximum number of containers.
+  static let capacity = 512
+
   private var objects = SIMD8<UInt64>()
   private(set) var count = 0
 
   /// Whether the innermost container is an object; false for an array, nil outside of containers.
   var isObject: Bool? { count == 0 ? nil : objects[(count - 1) >> 6] >> UInt64((count - 1) & 63) & 1 == 1 }
 
-  /// Adds a container. At most `JSONText.maxDepth`, of 512 bits, are in use.
+  /// Adds a container. There must be fewer than `capacity`.
   mutating func open(isObject: Bool) {
     let bit: UInt64 = 1 << UInt64(count & 63)
     if isObject { objects[count >> 6] |= bit } else { objects[count >> 6] &= ~bit }
@@ -76,10 +82,10 @@ private struct OpenContainers {
 
 extension JSONScanner {
   /// Validates the next value and skips it.
-  fileprivate mutating func validateValue() throws(JSONText.Problem) {
+  fileprivate mutating func validateValue(maxDepth: Int) throws(JSONText.Problem) {
     var containers = OpenContainers()
     repeat {
-      guard containers.count < JSONText.maxDepth else { throw problem("nested deeper than \(JSONText.maxDepth)") }
+      guard containers.count < maxDepth else { throw problem("nested deeper than \(maxDepth)") }
       skipSpace()
       switch current {
       case UInt8(ascii: "{"):

@@ -5,7 +5,7 @@ import secrets
 
 import pytest
 
-from support.server import Server, stop_cleanly
+from support.server import Server, run, stop_cleanly
 from support.wire import connect, push_headers
 
 TOPIC = "com.example.exported"
@@ -157,6 +157,8 @@ BAD_LINES = [
     ("{line}\n{half}", 2, "the record that begins here is incomplete"),
     ("{line}\n{line}\n", 2, "seq 1 follows seq 1"),
     ("[{line},\n", 2, "the list of records has no end"),
+    ('{line}\n{{"seq": "\\ud800"}}\n', 2, "half of a surrogate pair before here, at column 16"),
+    ('{line}\n\n {{"seq": 2,\n"x": "é\udcff"}}\n', 4, "not UTF-8 at column 8"),
 ]
 
 
@@ -164,13 +166,16 @@ BAD_LINES = [
 def test_a_bad_line_is_named_and_nothing_is_imported(live, exported, tmp_path, text, line, reason):
     record = exported[0].read_text().splitlines()[0]
     bad = tmp_path / "bad.ndjson"
-    bad.write_text(text.format(line=record, half=record[:300]))
+    bad.write_text(text.format(line=record, half=record[:300]), errors="surrogateescape")
     response = post(live, bad.read_bytes())
     assert response.status == 400
     assert f"line {line} of the export: {reason}" in response.json["detail"]
     done = live.command("import", bad)
     assert done.returncode == USAGE
     assert f"line {line} of the export: {reason}" in done.stderr
+    for command in ("view", "merge") if "column" in reason else ("view",):
+        done = run(live.binary, command, bad)
+        assert done.returncode == USAGE and f"{bad}:{line}: {reason}" in done.stderr, done.stderr
     assert live.api("GET", "/pushes", limit=1)["total"] == 2
 
 

@@ -3,9 +3,12 @@
 import csv
 import io
 import json
+import stat
 import urllib.parse
 
 import pytest
+
+from support.wire import connect, push_headers
 
 
 @pytest.fixture
@@ -97,11 +100,64 @@ def test_an_export_is_a_table_without_formulas(furnished):
     assert rows[2]["payload"] == "" and rows[0]["payload"].startswith("{")
 
 
+FORMULAS = [
+    "=1", "+1", "-1", "@SUM(A1)", "|x", "＝1", "＋1", "－1", "＠SUM(A1)", "｜x", "﹦1", "﹢1", "﹣1", "﹫x", "⁼1", "⁺1", "⁻1", "₌1", "₊1", "₋1", "−1",
+    "﬩1", "\u00a0=1", "\u3000＝1", "\u200b=1", "\ufeff=1", "\u2028=1"]
+TEXTS = ["a=1", "1-1", "’=1", "é", "　x", "$=1"]
+
+
+def test_no_form_of_a_formula_is_in_a_table(server, device):
+    """Spreadsheets take some characters for the sign that they resemble, and leave out invisible ones before it."""
+    with connect(server) as wire:
+        for text in FORMULAS + TEXTS:
+            wire.push(push_headers(server, device, apns_collapse_id=text.encode()))
+    response = server.request("GET", "/api/v1/export", format="csv", device_token=device)
+    cells = [row["collapse_id"] for row in csv.DictReader(io.StringIO(response.body.decode(), newline=""))]
+    assert cells == [f"'{text}" for text in FORMULAS] + TEXTS
+
+
+RAW = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf", b"a\x80b", b"\xf0\x9f\x98", b"\xe2\x80\xa6"]
+
+
+def test_every_export_is_valid_whatever_a_provider_sent(start, device, tmp_path):
+    """Header fields and bodies of any bytes: each export is UTF-8 and JSON, and can be imported."""
+    server = start()
+    with connect(server) as wire:
+        for raw in RAW:
+            for name in ("apns_topic", "apns_collapse_id", "apns_id", "apns_push_type", "apns_priority", "apns_expiration"):
+                wire.push(push_headers(server, device, **{name: raw}))
+            for name in ("x-raw", "cookie", "user-agent", "authorization", "apns-request-id"):
+                wire.push(push_headers(server, device, (name, raw)))
+            for path in (b"/3/device/" + raw, b"/" + raw, b"/1/apps/" + raw + b"/channels", b"/3/device/ab?x=" + raw):
+                wire.push(push_headers(server, device, path_=path))
+            for body in (raw, b'"' + raw + b'"', b'{"aps":{"alert":"' + raw + b'"}}', b'{"' + raw + b'":1}'):
+                wire.push(push_headers(server, device), body)
+        for body in (b'{"aps":"\\ud800"}', b'{"aps":"\\udc00\\ud800"}', b'"\0"', b'"\\u0000"', b"\xef\xbb\xbf{}"):
+            wire.push(push_headers(server, device), body)
+    count = server.api("GET", "/pushes", kind="*", limit=1)["total"]
+    assert count >= len(RAW) * 15
+    bodies = {name: server.request("GET", "/api/v1/export", format=name, kind="*").body for name in ("ndjson", "json", "har", "csv")}
+    texts = {name: body.decode("utf-8", errors="strict") for name, body in bodies.items()}
+    lines = [json.loads(line) for line in texts["ndjson"].splitlines()]
+    assert len(lines) == count and json.loads(texts["json"]) == lines
+    assert len(json.loads(texts["har"])["log"]["entries"]) == count
+    assert len(list(csv.DictReader(io.StringIO(texts["csv"], newline="")))) == count
+    for text in texts.values():
+        assert not any(0xd800 <= ord(character) < 0xe000 for character in text)
+    json.dumps(lines, ensure_ascii=False).encode()
+    json.dumps(json.loads(texts["har"]), ensure_ascii=False).encode()
+    again = start()
+    done = again.request("POST", "/api/v1/import", bodies["ndjson"], headers={"content-type": "application/x-ndjson"})
+    assert done.status == 200, done.body
+    assert again.request("GET", "/api/v1/export", kind="*").body == bodies["ndjson"]
+
+
 @pytest.mark.parametrize("format", ["har", "csv", "ndjson", "json"])
 def test_the_command_writes_all_formats(furnished, format, tmp_path):
     file = tmp_path / "export"
     done = furnished.command("export", "status:400", "--format", format, "--output", str(file))
     assert done.returncode == 0, done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "it contains payloads and device tokens"
     assert file.read_bytes() == furnished.request("GET", "/api/v1/export", format=format, q="status:400").body
     wrong = furnished.command("export", "--format", "xml")
     assert wrong.returncode == 2 and "ndjson, json, har or csv" in wrong.stderr

@@ -43,6 +43,15 @@ def test_the_first_start_creates_the_files_and_the_second_keeps_them(binary, tmp
         "client-key.pem", "client.p12", "provider.yaml",
     }
     assert contents[0] == contents[1]
+    assert contents[0][".gitignore"] == b"*\n"
+
+
+def test_new_keys_are_ignored_by_git_even_if_the_start_fails(binary, tmp_path):
+    certs = tmp_path / "a" / "certs"
+    done = run(binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, "--fixtures", tmp_path / "missing.yaml")
+    assert done.returncode == 2 and "missing.yaml" in done.stderr
+    assert (certs / "ca-key.pem").exists() and (certs / ".gitignore").read_text() == "*\n"
+    assert not (certs.parent / ".gitignore").exists()
     for name in ("ca-key.pem", "server-key.pem", "AuthKey_MOCKKEY001.p8", "client-key.pem", "client.p12"):
         assert stat.S_IMODE((certs / name).stat().st_mode) == 0o600, name
 
@@ -138,6 +147,7 @@ def test_a_signal_that_arrives_twice_at_once_is_one(binary, certs, tmp_path):
     finally:
         server.kill()
     assert len(export.read_text().splitlines()) == 1
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600, "it contains payloads and device tokens"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,10 +1,13 @@
 """Secrets that must not be disclosed: JWT signatures, complete device tokens in logs, private keys anywhere."""
 
+import json
 import pathlib
 import socket
 
 import pytest
 
+from support.server import Server, stop_cleanly
+from support.stores import everything
 from support.wire import TIMEOUT, Wire, connect, push_headers
 
 
@@ -48,6 +51,49 @@ def test_the_api_never_shows_a_signature(server, device):
     shown = str(records) + str([server.api("GET", f"/pushes/{record['seq']}") for record in records])
     assert signature not in shown
     assert claims in str(records[0]["request"]["headers"]), "the part that is no secret may be shown"
+
+
+@pytest.fixture(scope="module")
+def plain(binary, certs):
+    running = Server(binary, certs, "--apns-plain", "127.0.0.1:0", "--log-level", "trace")
+    yield running
+    stop_cleanly(running)
+
+
+def test_a_token_outside_of_authorization_is_shown_without_signature(plain, device, tmp_path):
+    """Wherever a provider puts it: records, exports, findings, the log and what is imported have the rest of it."""
+    token = plain.token()
+    message, signature = token.rsplit(".", 1)
+    with connect(plain) as wire:
+        for name in ("proxy-authorization", "x-authorization", "apns-topic", "apns-collapse-id", "apns-id", "apns-push-type", "user-agent"):
+            wire.push(push_headers(plain, device, **{name.replace("-", "_"): f"Bearer {token}"}))
+        wire.push(push_headers(plain, device, ("cookie", f"a=b; jwt={token}; c=d"), ("cookie", token)))
+        wire.push(push_headers(plain, device, ("authorization", token), ("x-token", f"{token},{token}")))
+        for path in (f"/3/device/{token}", f"/3/device/{device}?jwt={token}&x=y", f"/{token}", f"/1/apps/{token}/channels"):
+            wire.push(push_headers(plain, device, path_=path))
+    with socket.create_connection(("127.0.0.1", plain.facts["apns_plain"][0]["port"]), timeout=TIMEOUT) as sock:
+        sock.sendall(f"POST /3/device/{device}?jwt={token} HTTP/1.1\r\nhost: localhost\r\nx-token: {token}\r\n"
+                     "connection: close\r\ncontent-length: 2\r\n\r\n{}".encode())
+        while sock.recv(65536):
+            pass
+    records = everything(plain)
+    assert len(records) == 14
+    for record in records:
+        others = [value for name, value in record["request"]["headers"] if name != "authorization"]
+        assert any(f"{message}.…" in text for text in [record["request"]["path"], *others]), record
+    shown = [json.dumps(records), json.dumps(plain.api("GET", "/findings")), plain.log(), plain.output()]
+    shown += [json.dumps(plain.api("GET", f"/pushes/{record['seq']}")) for record in records]
+    exports = {name: plain.request("GET", "/api/v1/export", format=name, kind="*").body for name in ("ndjson", "json", "har", "csv")}
+    shown += [export.decode() for export in exports.values()]
+    assert not [text for text in shown if signature in text]
+    sockets = [value for record in records for _, value in record["request"]["headers"]]
+    assert f"a=b; jwt={message}.…; c=d" in sockets
+    again = plain.request("POST", "/api/v1/import", exports["ndjson"], headers={"content-type": "application/x-ndjson"})
+    assert again.status == 200, again.body
+    for record, copy in zip(records, everything(plain)[len(records):], strict=True):
+        assert copy["request"]["headers"] == record["request"]["headers"]
+        assert copy["request"]["path"] == record["request"]["path"]
+        assert copy["verdict"] == record["verdict"]
 
 
 def test_status_and_port_file_contain_no_key(server):

@@ -172,6 +172,47 @@ def test_large_head_gets_431_and_a_larger_one_400(ways, device):
         assert read_until_closed(sock)[0].startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.parametrize("hosts", [[], ["localhost", "localhost"], ["localhost", "evil.example"]], ids=["none", "equal", "different"])
+def test_a_request_needs_exactly_one_host(ways, device, hosts):
+    """RFC 9112 section 3.2."""
+    lines = "".join(f"Host: {host}\r\n" for host in hosts)
+    request = f"POST /3/device/{device} HTTP/1.1\r\n{lines}content-length: 2\r\n\r\n{{}}".encode()
+    with dial(ways.plain_port) as sock:
+        # The second one must not be read any more.
+        sock.sendall(request + http1(ways, device))
+        data, _ = read_until_closed(sock)
+    assert data.startswith(b"HTTP/1.1 400 ") and data.count(b"HTTP/1.1 ") == 1, data
+    assert f"{len(hosts)} Host fields" in data.decode()
+    assert ways.pushes(device_token=device) == []
+
+
+@pytest.mark.parametrize("field", [
+    "content-length: 2\r\ncontent-length: 2", "content-length: 2\r\ncontent-length: 3", "content-length: 2, 2",
+    "content-length: 2\r\ntransfer-encoding: chunked"])
+def test_the_length_of_a_body_is_unambiguous(ways, device, field):
+    with dial(ways.plain_port) as sock:
+        sock.sendall(f"POST /3/device/{device} HTTP/1.1\r\nhost: localhost\r\n{field}\r\n\r\n{{}}".encode() + http1(ways, device))
+        data, _ = read_until_closed(sock)
+    assert data.startswith(b"HTTP/1.1 400 ") and data.count(b"HTTP/1.1 ") == 1, data
+    assert ways.pushes(device_token=device) == []
+
+
+def test_the_absolute_form_precedes_host(ways, device):
+    with dial(ways.plain_port) as sock:
+        sock.sendall(http1(ways, device).replace(b" /3/device", b" http://elsewhere.example:8080/3/device"))
+        assert read_head(sock).startswith(b"HTTP/1.1 200 ")
+    record = ways.record(device)
+    assert record["request"]["path"] == f"/3/device/{device}"
+    assert [":authority", "elsewhere.example:8080"] in record["request"]["headers"]
+
+
+def test_the_proxy_refuses_two_hosts(ways):
+    with dial(ways.proxy_port) as sock:
+        sock.sendall(f"CONNECT {APPLE}:443 HTTP/1.1\r\nHost: {APPLE}:443\r\nHost: localhost\r\n\r\n".encode())
+        data, _ = read_until_closed(sock)
+    assert data.startswith(b"HTTP/1.1 400 ") and data.count(b"HTTP/1.1 ") == 1 and b"Host" in data, data
+
+
 def test_faults_apply_to_http1(ways, faults, device):
     when = {"device_token": device}
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, when=when, trigger={"first": 1})

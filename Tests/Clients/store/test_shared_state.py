@@ -568,6 +568,21 @@ def test_what_a_later_server_need_not_execute_is_forgotten(servers, late, inbox)
     assert [each["key_id"] for each in server.api("GET", "/keys")["items"]].count(KEY) == 1
 
 
+def test_what_cannot_be_executed_is_not_stored(servers, late, inbox):
+    """Large fixtures with a mistake would be read again by each server that starts, and the database has no NUL in texts."""
+    broken = json.dumps({**json.loads(servers[0].request("GET", "/api/v1/fixtures").body), "devices": [{"id": "x" * 5000, "what": 1}]})
+    for path, body, status in [
+            ("/fixtures", broken, 422), ("/fixtures", "apps: [" + "x" * 5000, 422), ("/fixtures", '{"apps": [], "x": "\0"}', 400),
+            ("/profiles/closed-shop", PROFILE.decode() + "\0", 400), ("/profiles/closed-shop", "\0", 400)]:
+        response = servers[0].request("PUT", "/api/v1" + path, body.encode(), headers={"content-type": "application/yaml"})
+        assert response.status == status, (path, response.body)
+    kept = inbox.postgres.rows("SELECT body FROM message", schema=inbox.schema)
+    assert not [body for body in kept if "xxxxx" in str(body) or "u0000" in str(body)]
+    assert upload(servers[1], PROFILE) == 201
+    assert upload(servers[0], PROFILE) == 200, "what replaces an upload can be noted"
+    assert late().api("GET", "/profiles/closed-shop")["name"] == "closed-shop"
+
+
 def test_what_expires_does_so_at_the_same_time_on_a_server_that_starts_later(servers, late):
     """It does not begin again with its whole time."""
     servers[0].api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}, "ttl": "4s"})

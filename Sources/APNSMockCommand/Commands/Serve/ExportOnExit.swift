@@ -34,7 +34,7 @@ struct ExportOnExit: Sendable {
     }
   }
 
-  /// Writes the export atomically.
+  /// Writes the export atomically. Only the current user can read it, because it contains payloads and device tokens.
   ///
   /// - Returns: The number of pushes.
   /// - Throws: `CommandFailure`.
@@ -44,7 +44,7 @@ struct ExportOnExit: Sendable {
     let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
     var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
     do {
-      let file = try FileReplacement(of: path, isPrivate: false)
+      let file = try FileReplacement(of: path, isPrivate: true)
       while let piece = try export.next() { try file.append(piece) }
       try file.commit()
     } catch let error as StoreUnavailable {

@@ -123,7 +123,7 @@ struct FixturesSave: AsyncParsableCommand {
 
   func run() async throws {
     let isJSON = flags.output.json || file?.hasSuffix(".json") == true
-    let replacement = try file.map(Files.replacement)
+    let replacement = try file.map { try Files.replacement(of: $0, isPrivate: false) }
     func write(_ bytes: [UInt8]) throws -> Bool {
       guard let replacement else { return StandardStream.output.write(bytes) }
       try Files.writing { () throws(FileError) in try replacement.append(bytes) }

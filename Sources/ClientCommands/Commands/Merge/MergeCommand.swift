@@ -120,7 +120,7 @@ private final class MergeOutput {
   private var lastReport = ContinuousClock.now
 
   init(_ path: String?) throws {
-    file = try path.map { try Files.replacement(of: $0) }
+    file = try path.map { try Files.replacement(of: $0, isPrivate: true) }
     showsProgress = path != nil && StandardStream.error.isTerminal
   }
 

@@ -188,7 +188,7 @@ struct ExportCommand: AsyncParsableCommand {
       try await client.stream(path) { StandardStream.output.write($0) }
       return
     }
-    let file = try Files.replacement(of: output)
+    let file = try Files.replacement(of: output, isPrivate: true)
     try await client.stream(path) { bytes in
       try Files.writing { () throws(FileError) in try file.append(bytes) }
       return true

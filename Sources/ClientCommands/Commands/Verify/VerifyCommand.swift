@@ -56,7 +56,7 @@ struct VerifyCommand: AsyncParsableCommand {
 extension JUnitReport {
   /// Writes the report to a file atomically.
   func write(to path: String) throws {
-    let file = try Files.replacement(of: path)
+    let file = try Files.replacement(of: path, isPrivate: false)
     try Files.writing { () throws(FileError) in
       try file.append(Array(xml.utf8))
       try file.commit()

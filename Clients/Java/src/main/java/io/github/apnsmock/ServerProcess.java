@@ -15,6 +15,8 @@ import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
@@ -23,6 +25,12 @@ final class ServerProcess implements AutoCloseable {
   private static final Duration STOP_TIMEOUT = Duration.ofSeconds(10);
   private static final Duration POLL_INTERVAL = Duration.ofMillis(10);
   private static final int MAX_STDERR_LINES = 10;
+  /** The folders of servers that are not closed. They contain private keys, so they are removed when the JVM exits. */
+  private static final Set<Path> FOLDERS = ConcurrentHashMap.newKeySet();
+
+  static {
+    Runtime.getRuntime().addShutdownHook(new Thread(ServerProcess::deleteFolders, "apns-mock folders"));
+  }
 
   private final Process process;
   private final Path folder;
@@ -44,6 +52,7 @@ final class ServerProcess implements AutoCloseable {
     Path folder;
     try {
       folder = Files.createTempDirectory("apns-mock-");
+      FOLDERS.add(folder);
     } catch (IOException error) {
       throw new ApnsMockException("Cannot create a temporary folder for certificates: " + error.getMessage(), error);
     }
@@ -219,7 +228,18 @@ final class ServerProcess implements AutoCloseable {
     delete(folder);
   }
 
+  private static void deleteFolders() {
+    for (Path folder : FOLDERS) {
+      try {
+        delete(folder);
+      } catch (ApnsMockException ignored) {
+        // There is nobody left to handle it.
+      }
+    }
+  }
+
   private static void delete(Path folder) {
+    FOLDERS.remove(folder);
     if (!Files.exists(folder)) {
       return;
     }

@@ -127,12 +127,31 @@ final class ServerProcessTest {
     assertError(server::pushes, "exited with status 0");
   }
 
-  /** Starts a server, prints its port file and ends without stopping it. */
+  /** Starts a server, prints its port file and ends without stopping it: at once, or, with an argument, as usual. */
   static final class Abandon {
     public static void main(String[] arguments) {
       System.out.println(ApnsMockServer.start().process().portFile());
-      Runtime.getRuntime().halt(1);
+      if (arguments.length == 0) {
+        Runtime.getRuntime().halt(1);
+      }
     }
+  }
+
+  /** Runs {@link Abandon} and returns the path that it prints. */
+  private static Path abandonedPortFile(String... arguments) throws Exception {
+    Stream<String> command = Stream.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp", classPath(), Abandon.class.getName());
+    Process child = new ProcessBuilder(Stream.concat(command, Stream.of(arguments)).toList())
+        .redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+    child.waitFor();
+    assertTrue(output.endsWith("ports.json"), output);
+    return Path.of(output);
+  }
+
+  @Test
+  void folderOfAServerThatIsNotClosedIsRemoved() throws Exception {
+    assertFalse(Files.exists(abandonedPortFile("usual").getParent()), "It contains private keys.");
   }
 
   private static String classPath() {
@@ -143,12 +162,7 @@ final class ServerProcessTest {
 
   @Test
   void serverEndsWithThisProcess() throws Exception {
-    Process child = new ProcessBuilder(
-        Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp", classPath(),
-        Abandon.class.getName()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
-    String output = new String(child.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-    assertTrue(output.endsWith("ports.json"), output);
-    Path portFile = Path.of(output);
+    Path portFile = abandonedPortFile();
     // The server removes its port file when it ends.
     long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
     while (Files.exists(portFile) && System.nanoTime() < deadline) {
