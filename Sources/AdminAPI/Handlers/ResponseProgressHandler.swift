@@ -2,8 +2,8 @@ internal import NIOCore
 internal import NIOHTTPTypes
 
 /// Closes a connection whose client reads a response too slowly, so that unread responses occupy neither connections nor
-/// memory for ever. A response that has nothing to send, such as that of a wait, may take any time. Until then, it keeps
-/// what is buffered for the client small.
+/// memory for ever. A response that has nothing to send, such as that of a wait, may take any time. Also keeps small what is
+/// buffered for each connection.
 final class ResponseProgressHandler: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
@@ -22,12 +22,16 @@ final class ResponseProgressHandler: ChannelOutboundHandler, RemovableChannelHan
   /// What the system buffers for a client, in bytes; Linux doubles it. By default it grows to megabytes.
   private static let systemBuffer = 128 << 10
   /// What is buffered here for a client before writers have to wait, in bytes.
-  private static let buffer = ChannelOptions.Types.WriteBufferWaterMark(low: 8 << 10, high: 32 << 10)
+  private static let buffer = ChannelOptions.Types.WriteBufferWaterMark(low: 4 << 10, high: 16 << 10)
+
+  /// The bytes that are read at once; the web framework keeps up to ten such pieces of a body until a handler reads them.
+  private static let pieceOfBody = FixedSizeRecvByteBufferAllocator(capacity: 4 << 10)
 
   func handlerAdded(context: ChannelHandlerContext) {
     // If these fail, the connection is closed already.
     context.channel.setOption(.socketOption(.so_sndbuf), value: .init(Self.systemBuffer)).whenFailure { _ in }
     context.channel.setOption(.writeBufferWaterMark, value: Self.buffer).whenFailure { _ in }
+    context.channel.setOption(.recvAllocator, value: Self.pieceOfBody).whenFailure { _ in }
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

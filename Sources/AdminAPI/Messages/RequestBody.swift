@@ -19,8 +19,11 @@ enum RequestBody {
         status: .unsupportedMediaType, detail: "the body's content-encoding is \(coding.prefix(80))",
         hint: "Send the body without content-encoding.", headers: [.acceptEncoding: "identity"])
     }
-    if let length = request.headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
+    let length = request.headers[.contentLength].flatMap(Int.init) ?? 0
+    guard length <= limit else { throw tooLarge }
     var bytes = ByteBuffer()
+    // Growing in steps would leave memory in parts that are too small for others.
+    bytes.reserveCapacity(max(0, min(length, Limits.body)))
     do {
       for try await var piece in request.body {
         guard bytes.readableBytes + piece.readableBytes <= limit else { throw tooLarge }

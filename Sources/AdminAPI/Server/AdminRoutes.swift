@@ -159,7 +159,11 @@ package struct AdminRoutes: Sendable {
   ) async throws -> Value {
     try await DisconnectCancellation.$channel.withValue(context.channel) {
       try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) {
-        try await withTaskExecutorPreference(QueryExecutor.handlers) { try await work() }
+        try await withTaskExecutorPreference(QueryExecutor.handlers) {
+          // The client may have disconnected while many other requests were handled.
+          guard context.channel?.isActive != false else { throw CancellationError() }
+          return try await work()
+        }
       }
     }
   }
