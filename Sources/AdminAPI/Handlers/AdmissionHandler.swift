@@ -70,7 +70,7 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let part = unwrapInboundIn(data)
     switch (state, part) {
-    case (.ending, _): return
+    case (.ending, _), (.closed, _): return
     case (.answered, .end):
       state = .regular
       return
@@ -93,7 +93,7 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
       var last = head
       last.headerFields[.connection] = "close"
       return context.fireChannelRead(wrapInboundOut(.head(last)))
-    case (.regular, _), (.reserve, _), (.new, _), (.closed, _): break
+    case (.regular, _), (.reserve, _), (.new, _): break
     }
     context.fireChannelRead(data)
   }
