@@ -9,6 +9,7 @@ TEST_ARGS ?=
 SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
+ATTACK_ARGS ?=
 DIST_ARGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -44,7 +45,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-libraries examples \
-  example-swift soak screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
+  example-swift soak attacks screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
   install uninstall
 
 help:
@@ -61,6 +62,7 @@ help:
 	@echo 'make test-libraries the client libraries in Clients with their own tests'
 	@echo 'make examples       the example providers in Examples with their suites; make example-swift the one in Swift'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
+	@echo 'make attacks        attack the admin API: memory, and the time of health checks, beside each attack (ATTACK_ARGS="--only sorts")'
 	@echo 'make screenshots    take the screenshots in Images again'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer (TEST_ARGS="--filter …")'
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
@@ -153,6 +155,9 @@ example-swift:
 
 soak: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
+
+attacks: $(built) $(clients)/ready
+	$(clients)/bin/python Benchmarks/attacks.py --binary $(program) $(ATTACK_ARGS)
 
 screenshots: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)

@@ -2,10 +2,10 @@
 """Attacks a running program from outside and prints what each attack costs: memory, and the time of a health check beside
 it. SECURITY.md says which limits hold.
 
-    Benchmarks/attacks.py [--binary PROGRAM] [--only WORDS]
+    make attacks [ATTACK_ARGS="--only sorts"] [PROGRAM=…]
 
-Run it with the Python of the client tests (`make .build/clients/ready`), and with another program to compare. It needs 4 GB
-of memory and up to 20,000 open files. Ends with status 1 if a limit is exceeded.
+Set PROGRAM to another program to compare. It needs 4 GB of memory, up to 20,000 open files and two quiet cores. Ends with
+status 1 if a limit is exceeded.
 """
 
 import argparse
