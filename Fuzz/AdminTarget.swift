@@ -19,7 +19,11 @@ struct AdminTarget: FuzzTarget {
   private let server: FuzzServer
   private let channel = NIOAsyncTestingChannel()
 
-  init() throws { server = try FuzzServer() }
+  init() throws {
+    server = try FuzzServer()
+    // Requests of a client that has disconnected are dropped.
+    try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+  }
 
   func run(_ bytes: UnsafeRawBufferPointer) {
     let requests = Self.requests(Array(bytes))
