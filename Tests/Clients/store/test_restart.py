@@ -15,6 +15,8 @@ from support import stores
 from support.server import Server, stop_cleanly
 from support.wire import connect, push_headers
 
+pytestmark = pytest.mark.timeout(240)  # for busy machines: the traffic takes half a minute on an idle one
+
 FIELDS = ("seq,accepted,outcome,delivery,listener,kind,environment,received_at,finished_at,push_key,attempt,connection,"
           "request,apns,auth,verdict,fault,served")
 FORMATS = ["ndjson", "json", "har", "csv"]
