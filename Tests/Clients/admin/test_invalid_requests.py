@@ -261,7 +261,7 @@ PUSHES = [
         "format=xml", "", "ndjson"), ("format=", "", "ndjson"), ("topik=a", "", "topic"), ("limit=3", "", "fields")),
     *(("GET", f"{API}/pushes/{number}{part}", None, 404, "", "The inbox has 1 pushes")
       for part in ("", "/payload", "/curl", "/apns") for number in (
-          "2", "0", "99999999999999999999999", "nosuchid", "27cfdc15-e305-27e0-e290-8fc98e115899", "%2e%2e", "-1")),
+          "2", "0", "99999999999999999999999", "nosuchid", "27cfdc15-e305-27e0-e290-8fc98e115899", "..%2f..", "-1")),
 ]
 
 RESET = each("POST", "/reset", *((body, 400, "inb", "") for body in (
