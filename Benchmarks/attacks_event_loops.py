@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how long pushes wait while a server changes the deliveries of many devices at once.
 
-Sends a push every few milliseconds on four connections in turn. Meanwhile 60,000 stored pushes expire together, with the inbox
+Sends a push every few milliseconds on four connections in turn. At the same time 60,000 stored pushes expire together, with the inbox
 in memory and in an SQLite file, and a broadcast goes to 40,000 subscribers. Prints the slowest push of each case, beside that
 of a server that does nothing else. All records and devices are checked afterwards.
 """

@@ -228,7 +228,7 @@ struct Deliveries: Sendable {
   mutating func add(_ entry: DeliveryLogEntry, to seq: Int) {
     if log[seq] == nil {
       logOrder.append(seq)
-      // One at a time, because pushes wait meanwhile.
+      // One at a time, because pushes wait for this.
       if log.count >= Self.logLimit {
         log[logOrder[removedLogs]] = nil
         removedLogs += 1

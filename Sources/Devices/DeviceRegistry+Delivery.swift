@@ -36,7 +36,7 @@ extension DeviceRegistry {
     }
   }
 
-  /// The maximum number of stored pushes, or subscribers, that one call changes: pushes wait for the registry meanwhile,
+  /// The maximum number of stored pushes, or subscribers, that one call changes. Pushes wait for the registry during the call,
   /// some hundred microseconds.
   package static let sliceSize = 256
 

@@ -8,7 +8,7 @@ internal import Notation
 /// Routes that read pushes in the inbox, and the one that deletes them.
 struct PushRoutes: Sendable {
   let source: any InboxSource
-  private let sorts = Turns(1)
+  private let sorts = AsyncSemaphore(1)
 
   /// The number of `seq` values that are written at a time.
   private static let seqsInPiece = 1500
@@ -57,7 +57,7 @@ struct PushRoutes: Sendable {
     let snapshot = source.inbox.snapshot()
     let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
     // A sort needs up to 150 bytes for each record, so there is one at a time. The numbers are kept until they are written.
-    let (seqs, memory) = try await sorts.run {
+    let (seqs, memory) = try await sorts.withPermit {
       let seqs = try await snapshot.sortedSeqs(of: selection, by: field, order)
       let memory = MemoryBudget.Reservation(in: .responses)
       try memory.grow(by: seqs.count * MemoryLayout<Int>.size)

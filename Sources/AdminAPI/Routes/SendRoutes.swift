@@ -12,7 +12,7 @@ internal import TLSEngine
 struct SendRoutes: Sendable {
   let state: ServerState
   /// Each test push needs a connection with a TLS handshake of its own.
-  private let turns = Turns(64)
+  private let connections = AsyncSemaphore(64)
 
   init(state: ServerState) { self.state = state }
 
@@ -34,7 +34,7 @@ struct SendRoutes: Sendable {
       deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
     if try body.flag("dry_run") == true { return try verdict(on: push) }
     do {
-      return Self.response(try await turns.run { try await client.send([push]).first })
+      return Self.response(try await connections.withPermit { try await client.send([push]).first })
     } catch let error as PushClientError {
       // A fault may have ended the connection, which is a valid outcome.
       return Self.response(.disconnected(reason: "\(error)"))

@@ -77,7 +77,7 @@ def test_bodies_without_an_end_share_a_budget(start, method, path):
 ])
 def test_unread_responses_use_little_memory(full, target):
     with unharmed(full, memory=64 * MEBIBYTE), closing([ask(full, target) for _ in range(100)]):
-        time.sleep(2)  # a fixed time for the measurement: the responses would be made meanwhile
+        time.sleep(2)  # a fixed time for the measurement: the responses would be made in this time
 
 
 def test_many_sorts_take_turns(full):

@@ -5,14 +5,14 @@ import Testing
 
 @testable import AdminAPI
 
-@Suite struct TurnsTests {
+@Suite struct AsyncSemaphoreTests {
   @Test func aLimitedNumberRunsAtATime() async throws {
-    let turns = Turns(2)
+    let semaphore = AsyncSemaphore(2)
     let running = NIOLockedValueBox((now: 0, most: 0, all: 0))
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<50 {
         group.addTask {
-          try await turns.run {
+          try await semaphore.withPermit {
             running.withLockedValue { running in
               running.now += 1
               running.all += 1
@@ -30,24 +30,24 @@ import Testing
   }
 
   @Test func aCancelledTaskLeavesTheQueue() async throws {
-    let turns = Turns(1)
+    let semaphore = AsyncSemaphore(1)
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let (entered, enter) = AsyncStream.makeStream(of: Void.self)
     let first = Task {
-      try await turns.run {
+      try await semaphore.withPermit {
         enter.finish()
         for await _ in released {}
       }
     }
     for await _ in entered {}
-    let second = Task { try await turns.run { Issue.record("a cancelled task has run") } }
+    let second = Task { try await semaphore.withPermit { Issue.record("a cancelled task has run") } }
     second.cancel()
     await #expect(throws: CancellationError.self) { try await second.value }
     release.finish()
     try await first.value
-    // The turn is free again, also after an error.
+    // The permit is free again, also after an error.
     struct Failure: Error {}
-    await #expect(throws: Failure.self) { try await turns.run { throw Failure() } }
-    #expect(try await turns.run { 7 } == 7)
+    await #expect(throws: Failure.self) { try await semaphore.withPermit { throw Failure() } }
+    #expect(try await semaphore.withPermit { 7 } == 7)
   }
 }

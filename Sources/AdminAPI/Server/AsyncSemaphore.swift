@@ -1,7 +1,7 @@
 internal import NIOConcurrencyHelpers
 
-/// Lets a limited number of tasks do expensive work at a time. Others wait for their turn, in order.
-final class Turns: Sendable {
+/// A semaphore for tasks: a limited number of them do expensive work at a time, and others wait, in order.
+final class AsyncSemaphore: Sendable {
   private struct State {
     var free: Int
     var nextID = 0
@@ -13,10 +13,10 @@ final class Turns: Sendable {
   /// - Parameter limit: The number of tasks at a time.
   init(_ limit: Int) { state = NIOLockedValueBox(State(free: limit)) }
 
-  /// Runs `work` when it is this task's turn.
+  /// Runs `work` when fewer tasks than the limit do.
   ///
   /// - Throws: `CancellationError` if the task is cancelled before; any error that `work` throws.
-  func run<Value>(_ work: () async throws -> Value) async throws -> Value {
+  func withPermit<Value>(_ work: () async throws -> Value) async throws -> Value {
     try await begin()
     defer { end() }
     return try await work()
