@@ -19,9 +19,11 @@ package final class AdminServer: Sendable {
   /// The address of the listener, with the port actually bound.
   package let address: Endpoint
 
+  /// An event loop apart from those of the listeners for pushes, so that health checks do not wait for TLS handshakes.
+  /// It is never shut down, because Hummingbird still schedules work on it when its service has ended.
+  private static let eventLoops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
   private let inbox: Inbox
-  /// An event loop of its own, so that health checks do not wait for TLS handshakes of test pushes.
-  private let group: MultiThreadedEventLoopGroup
   private let services: ServiceGroup
   private let running: Task<Void, any Error>
 
@@ -50,14 +52,13 @@ package final class AdminServer: Sendable {
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections(logger: logger)
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let application = Application(
       responder: routes.responder(),
       server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
-      onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(group),
+      onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(Self.eventLoops),
       logger: withoutFrameworkNotices(logger))
     let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
     let running = Task {
@@ -67,11 +68,10 @@ package final class AdminServer: Sendable {
     for await port in bound {
       let real = Endpoint(host: address.host, port: port ?? address.port)
       source.adminAddress = real
-      return AdminServer(address: real, inbox: source.inbox, group: group, services: services, running: running)
+      return AdminServer(address: real, inbox: source.inbox, services: services, running: running)
     }
     // The server ended before it listened.
     let result = await running.result
-    try? await group.shutdownGracefully()
     if case .failure(let error) = result {
       throw ListenError(endpoint: address, purpose: "the admin API", flag: "--admin", cause: error)
     }
@@ -79,12 +79,11 @@ package final class AdminServer: Sendable {
   }
 
   private init(
-    address: Endpoint, inbox: Inbox, group: MultiThreadedEventLoopGroup, services: ServiceGroup,
+    address: Endpoint, inbox: Inbox, services: ServiceGroup,
     running: Task<Void, any Error>
   ) {
     self.address = address
     self.inbox = inbox
-    self.group = group
     self.services = services
     self.running = running
   }
@@ -102,7 +101,6 @@ package final class AdminServer: Sendable {
     // Errors were logged and do not matter for stopping.
     _ = await running.result
     forcedStop.cancel()
-    try? await group.shutdownGracefully()
   }
 
   /// Returns a warning about an admin listener that any machine can use; nil if it is protected.
