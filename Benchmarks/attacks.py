@@ -10,13 +10,16 @@ status 1 if a limit is exceeded.
 
 import argparse
 import contextlib
+import http.client
 import json
 import multiprocessing
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
+import sqlite3
 import sys
 import tempfile
 import threading
@@ -47,7 +50,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(20_000, hard), hard))
     with tempfile.TemporaryDirectory() as folder:
         certs = pathlib.Path(folder) / "certs"
-        for attack in (foreign_pages, unread_waits, unfinished_uploads, sorts, mixture, unread_exports, waits_in_motion, sends,
+        for attack in (foreign_pages, unread_waits, unfinished_uploads, sorts, mixture, edited_stores, unread_exports, waits_in_motion, sends,
                        descriptions, connection_lists, event_loops):
             if arguments.only in attack.__name__:
                 attack(arguments.binary.resolve(), certs)
@@ -256,6 +259,47 @@ def mixture(binary, certs):
             close(sockets)
             given_back(memory, "2,000 requests")
         row("  /livez beside them", health.worst, "s", 1)
+
+
+# Files that another program has edited
+
+
+def edited_stores(binary, certs):
+    """Edits each cell of the newest row of each table, starts a server with the file, and reads everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole, path = pathlib.Path(folder) / "whole.db", pathlib.Path(folder) / "inbox.db"
+        with running(binary, certs, "--store", f"sqlite:{whole}") as server:
+            fill(server, 20)
+            server.stop()
+        with contextlib.closing(sqlite3.connect(whole)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+            cells = [(table, column[1]) for table in tables for column in database.execute(f"PRAGMA table_info({table})")]
+        crashes = files = 0
+        for table, column in cells:
+            for value in ("NULL", "'text'", "X'00FF'", str(1 << 62), "-1", "1.5"):
+                shutil.copy(whole, path)
+                with contextlib.closing(sqlite3.connect(path)) as database, contextlib.suppress(sqlite3.Error):
+                    database.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM {table})")
+                    database.commit()
+                files += 1
+                crashes += crashes_with(binary, certs, path)
+        row(f"crashes, {files} files with an edited cell", crashes, "", 0)
+
+
+def crashes_with(binary, certs, path):
+    """Returns whether a server with this file crashes, at its start or when everything is read."""
+    try:
+        server = Server(binary, certs, "--store", f"sqlite:{path}")
+    except AssertionError as refusal:
+        return "ended with 2 " not in str(refusal)
+    try:
+        for target in ("/pushes?kind=*&limit=1000", "/pushes?q=text:x", "/pushes/seqs?sort=latency", "/findings", "/stats", "/export"):
+            with contextlib.suppress(http.client.HTTPException, ConnectionError):
+                server.request("GET", "/api/v1" + target)
+        return server.process.poll() is not None
+    finally:
+        server.kill()
 
 
 # Health checks

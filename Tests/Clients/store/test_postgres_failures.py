@@ -200,6 +200,7 @@ def test_events_of_the_other_server_continue_after_a_failure(start, any_outage):
         assert stream.of("gap") or [record["apns"]["id"] for record in stream.of("push")] == [before, after]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_a_reset_holds_for_a_server_that_does_not_reach_the_database(start, inbox, durable):
     """Pushes that it has answered, or that wait for their answers, do not appear after the reset."""
@@ -225,6 +226,7 @@ def test_a_reset_holds_for_a_server_that_does_not_reach_the_database(start, inbo
 FLAKY = {"name": "flaky-503", "params": {"rate": 0, "streak": 1}}
 
 
+@pytest.mark.long
 def test_a_reset_is_complete_although_its_server_is_killed(binary, certs, start, inbox):
     """The inbox is emptied together with the announcement, so no server is reset that still has the former pushes."""
     survivor, killed = start(*stores.flags(inbox)), Server(binary, certs, *stores.flags(inbox))
@@ -242,6 +244,7 @@ def test_a_reset_is_complete_although_its_server_is_killed(binary, certs, start,
         killed.kill()
 
 
+@pytest.mark.long
 def test_a_reset_does_not_remove_later_pushes_although_its_server_loses_the_database(start, inbox):
     with proxy_to(inbox.postgres.port) as proxy:
         url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(f":{inbox.postgres.port}/", f":{proxy.port}/")
@@ -338,6 +341,7 @@ def test_a_commit_without_an_answer_is_not_repeated(start, inbox):
         assert [row["apns_id"] for row in stores.pushes_view(inbox)] == found
 
 
+@pytest.mark.long
 def test_many_connections_at_once_are_no_failure(start, inbox):
     """Each of them is a row too, and each command takes ten milliseconds."""
     with slow_proxy_to(inbox.postgres.port, 0.005) as port, contextlib.ExitStack() as connections:
@@ -351,6 +355,7 @@ def test_many_connections_at_once_are_no_failure(start, inbox):
         assert " fails" not in server.log()
 
 
+@pytest.mark.long
 def test_many_connections_of_another_server_are_no_failure(start, inbox):
     """A server reads what their pushes refer to together, although each command takes ten milliseconds."""
     with slow_proxy_to(inbox.postgres.port, 0.005) as port, contextlib.ExitStack() as connections:
@@ -369,6 +374,7 @@ def test_many_connections_of_another_server_are_no_failure(start, inbox):
         assert " fails" not in slow.log() + other.log()
 
 
+@pytest.mark.long
 def test_a_change_without_an_answer_of_the_database(start, inbox):
     """It is made, so to repeat it would make it twice."""
     server = start(*stores.flags(inbox))
@@ -381,6 +387,7 @@ def test_a_change_without_an_answer_of_the_database(start, inbox):
     assert (moved[1] - moved[0]).days == 20
 
 
+@pytest.mark.long
 def test_two_servers_with_another_isolation_level(start, inbox):
     """A role or a database may have a default that lets transactions fail that wait for each other."""
     url = inbox.url(options="-c default_transaction_isolation=serializable")
@@ -491,6 +498,7 @@ def test_a_durable_answer_waits_for_the_end_of_the_failure(request, start, outag
     wait_until(lambda: len(ids(server)) == 2 - refused == len(stores.pushes_view(outage.place)), lambda: ids(server), 10)
 
 
+@pytest.mark.long
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, any_outage):
     server = Server(binary, certs, *stores.flags(any_outage.place))
     try:
@@ -593,6 +601,7 @@ def test_a_failure_under_load_loses_no_acknowledged_push(request, start, durable
     assert_all_there_once(pair, statuses)
 
 
+@pytest.mark.long
 def test_under_load_each_dropped_push_is_counted(start, any_outage):
     pair = [start(*stores.flags(any_outage.place, "--store-failure", "drop", memory_records=8)) for _ in range(2)]
     load = Load(pair * 2)
@@ -615,6 +624,7 @@ def test_under_load_each_dropped_push_is_counted(start, any_outage):
     assert len(kept) + lost == len(statuses) or isinstance(any_outage, FrozenPostgres)
 
 
+@pytest.mark.long
 def test_a_device_acknowledges_a_push_during_a_failure(start, stopped, tmp_path):
     """The push has left memory by then, so the server cannot read it before the failure ends."""
     config, device = tmp_path / "config.yaml", secrets.token_hex(32)
@@ -633,6 +643,7 @@ def test_a_device_acknowledges_a_push_during_a_failure(start, stopped, tmp_path)
     assert server.record(device)["delivery"] == "Delivered to Device"
 
 
+@pytest.mark.long
 def test_a_kill_of_a_database_whose_disk_is_full(start, full):
     server = start(*stores.flags(full.place, "--durable", "answer", memory_records=8))
     load = Load([server] * 2)

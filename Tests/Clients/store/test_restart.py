@@ -12,6 +12,7 @@ import uuid
 import pytest
 
 from support import stores
+from support.selection import some
 from support.server import Server, stop_cleanly
 from support.wire import connect, push_headers
 
@@ -107,7 +108,7 @@ def answers(server, names):
     )
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=some(["sqlite", "postgres"], 1, first=1))
 def restarted(request, binary, certs, tmp_path_factory):
     """A server that was restarted with the inbox with pushes of every kind and keeps one record in memory; its answers, and
     those of the server before, which kept all records in memory.

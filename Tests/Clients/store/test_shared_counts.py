@@ -55,6 +55,7 @@ def test_counts_of_each_device(pair, rule):
     assert statuses(pair, devices) == [503, 503, 503, 503, 200, 200]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("code", "status"), [("0503", 503), ("0429", 429)])
 def test_magic_device_tokens(pair, code, status):
     """Those whose first two attempts fail."""
@@ -62,6 +63,7 @@ def test_magic_device_tokens(pair, code, status):
     assert statuses(pair, [device] * 4) == [status, status, 200, 200]
 
 
+@pytest.mark.long
 def test_counts_begin_again(pair):
     """After a reset of the counters, and for a changed rule of the same name."""
     pair[0].api("POST", "/rules", {"name": "counted", "do": FAIL, "trigger": {"first": 2}})
@@ -72,6 +74,7 @@ def test_counts_begin_again(pair):
     assert statuses(pair, [DEVICE] * 2) == [503, 200]
 
 
+@pytest.mark.long
 def test_a_later_server_counts_from_its_start(pair, start, inbox):
     """Also after a reset."""
     pair[0].api("POST", "/reset")

@@ -76,6 +76,7 @@ def test_a_push_is_found_on_the_other_server_at_once(start, inbox, durable):
     assert stores.seqs(pair[0]) == stores.seqs(pair[1]) and len(stores.seqs(pair[0])) == 60
 
 
+@pytest.mark.long
 def test_a_push_is_found_on_the_other_server_under_load(directed):
     server, other = directed
     with concurrent.futures.ThreadPoolExecutor(2) as pool, connect(server) as wire:
@@ -88,6 +89,7 @@ def test_a_push_is_found_on_the_other_server_under_load(directed):
             assert set(load.result(SECONDS).values()) == {200}
 
 
+@pytest.mark.long
 def test_the_newest_page_of_the_other_server_has_the_push(directed):
     """Without a filter, so that the push is the last one of the page."""
     server, other = directed
@@ -100,6 +102,7 @@ def test_the_newest_page_of_the_other_server_has_the_push(directed):
             assert stores.status(other)["inbox"]["last_seq"] == page["items"][0]["seq"]
 
 
+@pytest.mark.long
 def test_both_have_the_same_records(pair, inbox):
     """Also those that are in the memory of one server."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -116,6 +119,7 @@ def test_both_have_the_same_records(pair, inbox):
     assert [row["seq"] for row in stores.pushes_view(inbox, "SELECT seq FROM pushes ORDER BY seq")] == seqs
 
 
+@pytest.mark.long
 def test_records_of_every_kind_are_the_same(start, inbox, tmp_path):
     """The first server has all of them in memory, the second none."""
     settings = ["--seed", "7", "--apns-plain", "127.0.0.1:0"]
@@ -154,6 +158,7 @@ def test_an_import_is_seen_on_the_other_server(directed, device):
     assert stores.everything(other) == stores.everything(server)
 
 
+@pytest.mark.long
 def test_an_inbox_of_another_schema_is_separate(start, postgres, device):
     one, other = (start(*stores.flags(postgres.new_inbox())) for _ in range(2))
     push(one, device)
@@ -185,6 +190,7 @@ def follow_waits(server, count, over):
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_each_push_is_seen_once_and_in_order_on_both(start, inbox, durable):
     """A reader never passes a push that is committed later."""
@@ -222,6 +228,7 @@ def test_a_wait_is_satisfied_by_a_push_to_the_other_server(directed, device):
         assert time.monotonic() - began < 3, "the other server is notified"
 
 
+@pytest.mark.long
 def test_a_wait_counts_pushes_to_both(pair, device):
     for server in pair:
         push(server, device, 3)
@@ -252,6 +259,7 @@ def kinds(server):
     return {item["finding"]: item["count"] for item in server.api("GET", "/findings")["items"]}
 
 
+@pytest.mark.long
 def test_findings_of_the_other_server_are_shown(directed, device):
     server, other = directed
     push(server, device, apns_push_type=None)
@@ -271,6 +279,7 @@ def test_a_retry_on_the_other_server_causes_a_finding(directed, device):
 # Attempts
 
 
+@pytest.mark.long
 def test_attempts_continue_on_the_other_server(pair, device):
     apns_id, attempts = str(uuid.uuid4()), []
     for server in pair * 2:
@@ -284,6 +293,7 @@ def test_attempts_continue_on_the_other_server(pair, device):
         assert len(stores.seqs(server, q=f"token:{device} is:retry")) == 3
 
 
+@pytest.mark.long
 def test_a_push_whose_answer_was_lost_is_retried_on_the_other_server(pair, device):
     """The fault happens once: the server that gets the retry knows that the provider had no answer."""
     (server, other), apns_id = pair, str(uuid.uuid4())
@@ -299,6 +309,7 @@ def test_a_push_whose_answer_was_lost_is_retried_on_the_other_server(pair, devic
 # Changes and removal
 
 
+@pytest.mark.long
 def test_a_delayed_push_has_its_outcome_on_the_other_server(directed, inbox, device):
     server, other = directed
     with events(other) as stream, concurrent.futures.ThreadPoolExecutor(1) as pool, delayed(server, device) as response:
@@ -315,6 +326,7 @@ def test_a_delayed_push_has_its_outcome_on_the_other_server(directed, inbox, dev
     wait_until(lambda: stores.pushes_view(inbox)[0]["outcome"] == "accepted", "the outcome is written", 5)
 
 
+@pytest.mark.long
 def test_a_push_whose_client_leaves_is_aborted_on_the_other_server(directed, device):
     server, other = directed
     with delayed(server, device, "1m"):
@@ -339,6 +351,7 @@ def test_a_delivery_changes_on_the_other_server(directed, device):
     assert other.record(device)["delivery"] == "Delivered to Device (From Storage)"
 
 
+@pytest.mark.long
 def test_the_answer_to_a_request_waits_until_its_change_is_committed(pair, inbox, device):
     """Queries of other servers do not wait for a server whose answers wait for the database."""
     server = pair[1]
@@ -373,6 +386,7 @@ def test_deleted_pushes_are_gone_on_the_other_server(directed, inbox, how):
     wait_until(lambda: len(stores.pushes_view(inbox)) == len(kept), lambda: stores.pushes_view(inbox), 5)
 
 
+@pytest.mark.long
 def test_a_deleted_delayed_push_does_not_return_with_its_outcome(directed, inbox, device):
     """It is deleted on the server that does not have its connection."""
     server, other = directed
@@ -386,6 +400,7 @@ def test_a_deleted_delayed_push_does_not_return_with_its_outcome(directed, inbox
     wait_until(lambda: len(stores.pushes_view(inbox)) == 1, lambda: stores.pushes_view(inbox), 5)
 
 
+@pytest.mark.long
 def test_a_limit_applies_to_both(start, inbox):
     pair = [start(*stores.flags(inbox, "--max-records", "50", memory_records=FEW)) for _ in range(2)]
     for server in pair * 2:
@@ -402,6 +417,7 @@ def test_a_limit_applies_to_both(start, inbox):
 # The servers
 
 
+@pytest.mark.long
 def test_the_status_lists_the_servers(pair):
     for server in pair:
         listed = stores.status(server)["store"]["servers"]
@@ -409,6 +425,7 @@ def test_the_status_lists_the_servers(pair):
         assert len({one["id"] for one in listed}) == 2 and all(isinstance(one["id"], int) for one in listed)
 
 
+@pytest.mark.long
 def test_a_server_that_ends_is_not_listed(pair):
     assert pair[0].stop() == 0
     assert [one["durable"] for one in stores.status(pair[1])["store"]["servers"]] == ["answer"]
@@ -435,6 +452,7 @@ def test_a_killed_server_is_not_listed_and_its_pending_pushes_are_aborted(binary
         killed.kill()
 
 
+@pytest.mark.long
 def test_servers_of_former_days_are_forgotten(binary, certs, start, inbox):
     """Also one that lives on, because its machine has slept: it is known again when it wakes."""
     def known():
@@ -461,6 +479,7 @@ def is_answered(server):
         return False
 
 
+@pytest.mark.long
 def test_a_frozen_server_does_not_block_the_other_one_forever(pair):
     """A machine that does not respond: queries on the other server wait some seconds for what it may have buffered."""
     push(pair[0], "ab" * 32)
@@ -480,6 +499,7 @@ def is_locked(inbox):
         f"%COPY {inbox.schema}.name%") != []
 
 
+@pytest.mark.long
 def test_a_server_that_stops_while_it_writes_does_not_block_the_other_ones(pair, inbox):
     """Its machine has stopped in the middle of a batch, so its connection has the lock for which all others wait."""
     stopped = subprocess.Popen(
@@ -502,6 +522,7 @@ def test_a_server_that_stops_while_it_writes_does_not_block_the_other_ones(pair,
         stopped.communicate()
 
 
+@pytest.mark.long
 def test_commands_list_pushes_to_the_other_server(directed, device):
     server, other = directed
     push(server, device)
@@ -512,6 +533,7 @@ def test_commands_list_pushes_to_the_other_server(directed, device):
 # Findings
 
 
+@pytest.mark.long
 def test_findings_about_connections_are_on_both_servers(pair):
     """A client that opens a connection for each push, and a balancer that gives every second one to the other server."""
     devices = [secrets.token_hex(32) for _ in range(10)]

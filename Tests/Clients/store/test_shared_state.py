@@ -73,6 +73,7 @@ def test_a_profile(directed):
             assert pushed(wire, other) == (200, None)
 
 
+@pytest.mark.long
 def test_a_profile_and_its_parameters_are_shown(directed):
     server, other = directed
     server.api("PUT", "/profile", ALWAYS_503)
@@ -81,6 +82,7 @@ def test_a_profile_and_its_parameters_are_shown(directed):
     assert stores.status(other)["seed"] == stores.status(server)["seed"], "with the same seed the same pushes fail"
 
 
+@pytest.mark.long
 def test_a_parameter_of_a_profile(directed):
     server, other = directed
     server.api("PUT", "/profile", ALWAYS_503)
@@ -92,6 +94,7 @@ def test_a_parameter_of_a_profile(directed):
         assert push(server)[0] == 503
 
 
+@pytest.mark.long
 def test_an_uploaded_profile(directed):
     server, other = directed
     assert upload(server, PROFILE) in (200, 201)
@@ -100,6 +103,7 @@ def test_an_uploaded_profile(directed):
     assert "closed-shop" in [one["name"] for one in other.api("GET", "/profiles")["items"]]
 
 
+@pytest.mark.long
 def test_a_pause_of_faults(directed):
     server, other = directed
     server.api("PUT", "/profile", ALWAYS_503)
@@ -109,6 +113,7 @@ def test_a_pause_of_faults(directed):
     assert push(server)[0] == 503
 
 
+@pytest.mark.long
 def test_a_rule(directed, device):
     server, other = directed
     with connect(other) as wire:
@@ -140,6 +145,7 @@ def test_rules_that_both_add(servers):
 # The clock and credentials
 
 
+@pytest.mark.long
 def test_the_clock(directed):
     server, other = directed
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
@@ -208,6 +214,7 @@ def test_fixtures_and_actions_on_devices(directed, device):
         assert push(one, device) == (410, "Unregistered")
 
 
+@pytest.mark.long
 def test_an_app_that_is_found_to_be_gone(directed, device):
     """What one server learns from a push, the other knows."""
     server, other = directed
@@ -219,6 +226,7 @@ def test_an_app_that_is_found_to_be_gone(directed, device):
     assert other.api("GET", "/devices/anna") == server.api("GET", "/devices/anna")
 
 
+@pytest.mark.long
 def test_what_a_device_shows(directed, device):
     """Of the pushes to both servers."""
     server, other = directed
@@ -229,6 +237,7 @@ def test_what_a_device_shows(directed, device):
     assert len(shown[0]) == len(shown[1]) == 2
 
 
+@pytest.mark.long
 def test_a_notification_that_replaces_another(directed, device):
     """With the same collapse id, on the other server."""
     server, other = directed
@@ -239,6 +248,7 @@ def test_a_notification_that_replaces_another(directed, device):
         assert shown[0] == shown[1] == [one.pushes(device_token=device)[-1]["seq"]]
 
 
+@pytest.mark.long
 def test_a_stored_push_that_another_replaces(directed, device):
     """APNs stores one push for an app: the device gets the newer one, and the older one has a finding."""
     server, other = directed
@@ -276,6 +286,7 @@ DELAYS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["stored", "shown"])
 @pytest.mark.parametrize("delay", some(DELAYS, 1))
 def test_a_delayed_push_that_another_overtakes(servers, device, what, delay):
@@ -309,6 +320,7 @@ def stored(server):
     return server.api("GET", "/devices/anna/notifications")["stored"]
 
 
+@pytest.mark.long
 def test_a_device_that_is_offline(directed, device):
     server, other = directed
     server.api("PUT", "/fixtures", fixtures(device))
@@ -364,6 +376,7 @@ def removed(server, channel):
         return manage_channel(wire, server, "DELETE", channel).status == 204
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durable", ["soon", "answer"])
 def test_a_channel_that_a_provider_creates(late, durable):
     """The response leaves when the other server knows it."""
@@ -375,6 +388,7 @@ def test_a_channel_that_a_provider_creates(late, durable):
     assert channel_ids(other) == channel_ids(server) == []
 
 
+@pytest.mark.long
 def test_channels_that_both_create_at_the_same_time(servers):
     """Neither waits for the other one forever."""
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -384,6 +398,7 @@ def test_channels_that_both_create_at_the_same_time(servers):
     assert channel_ids(servers[0]) == channel_ids(servers[1]) == []
 
 
+@pytest.mark.long
 def test_a_channel_that_is_created_while_another_server_is_frozen(servers):
     """The frozen server is not waited for any longer than for a request of the admin API."""
     server, other = servers
@@ -404,6 +419,7 @@ def created_later(server, seconds):
     return created_channel(server)
 
 
+@pytest.mark.long
 def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(servers, inbox):
     """The servers execute both in the order in which PostgreSQL has them, and the server that answered does not create the
     channel again in the meantime.
@@ -427,6 +443,7 @@ def test_a_channel_that_a_provider_creates_and_removes_while_postgres_is_slow(se
     assert channel_ids(server) == channel_ids(other) == [channel]
 
 
+@pytest.mark.long
 def test_a_broadcast_while_another_server_removes_the_channel(servers, inbox, device):
     """The server that removes it learns of the broadcast later, and shows it on the device nevertheless."""
     server, other = servers
@@ -444,6 +461,7 @@ def test_a_broadcast_while_another_server_removes_the_channel(servers, inbox, de
 # Connections
 
 
+@pytest.mark.long
 def test_a_command_that_names_a_connection_of_another_server(directed):
     server, other = directed
     with connect(other) as wire:
@@ -459,6 +477,7 @@ def test_a_command_that_names_a_connection_of_another_server(directed):
     assert server.request("POST", "/api/v1/connections/close", {"connection": unknown}).status == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["goaway", "close", "reset"])
 def test_an_end_of_all_connections(directed, what):
     """Connections belong to a server, but the request reaches those of all servers."""
@@ -523,6 +542,7 @@ def test_a_reset_of_everything(directed, device):
     assert len(server.pushes()) == 2 == len(other.pushes())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["inbox", "rules", "profile", "clock", "devices", "channels"])
 def test_a_reset_of_a_part(directed, device, part):
     server, other = directed
@@ -536,6 +556,7 @@ def test_a_reset_of_a_part(directed, device, part):
     assert found == {name: name == part for name in found}
 
 
+@pytest.mark.long
 def test_a_reset_of_a_scope(directed):
     server, other = directed
     for one in directed:
@@ -551,6 +572,7 @@ def upload(server, profile):
         "PUT", "/api/v1/profiles/closed-shop", profile, headers={"content-type": "application/yaml"}).status
 
 
+@pytest.mark.long
 def test_what_a_later_server_need_not_execute_is_forgotten(servers, late, inbox):
     """A suite that runs for weeks resets the inbox, and uploads its profile and its key, before each test."""
     for number in range(5):
@@ -583,6 +605,7 @@ def test_what_cannot_be_executed_is_not_stored(servers, late, inbox):
     assert late().api("GET", "/profiles/closed-shop")["name"] == "closed-shop"
 
 
+@pytest.mark.long
 def test_what_expires_does_so_at_the_same_time_on_a_server_that_starts_later(servers, late):
     """It does not begin again with its whole time."""
     servers[0].api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}, "ttl": "4s"})
@@ -595,6 +618,7 @@ def test_what_expires_does_so_at_the_same_time_on_a_server_that_starts_later(ser
     assert push(third) == (200, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/api/v1/reset/", "//api/v1/reset"])
 def test_a_reset_of_a_scope_is_not_repeated_by_a_server_that_starts_later(servers, late, path):
     """However the path is written."""
@@ -606,6 +630,7 @@ def test_a_reset_of_a_scope_is_not_repeated_by_a_server_that_starts_later(server
         assert [record["seq"] for record in one.pushes()] == [2]
 
 
+@pytest.mark.long
 def test_attempts_begin_anew_after_a_reset(directed, device):
     server, other = directed
     apns_id = "12345678-1234-4234-8234-123456789ABC"
@@ -619,6 +644,7 @@ def test_attempts_begin_anew_after_a_reset(directed, device):
 # Servers that come and go
 
 
+@pytest.mark.long
 def test_a_server_that_starts_later(directed, late, device):
     server, other = directed
     pem, channel = configure(server, other, device)
@@ -628,6 +654,7 @@ def test_a_server_that_starts_later(directed, late, device):
     assert push(server, "aa" * 32) == (200, None)
 
 
+@pytest.mark.long
 def test_the_state_outlives_the_server_that_set_it(directed, late, device):
     server, other = directed
     pem, channel = configure(server, other, device)
@@ -654,6 +681,7 @@ def test_the_state_survives_the_kill_of_the_server_that_set_it(binary, certs, in
                 one.kill()
 
 
+@pytest.mark.long
 def test_servers_of_other_schemas_are_not_affected(servers, start, postgres, device):
     separate = start(*stores.flags(postgres.new_inbox()))
     with connect(separate) as wire:

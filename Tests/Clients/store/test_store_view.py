@@ -10,6 +10,7 @@ import pytest
 
 from support import stores
 from support.postgres import PostgresInbox
+from support.selection import some
 from support.server import Server, stop_cleanly, wait_until
 
 COLUMNS = [
@@ -20,7 +21,7 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=some(["sqlite", "postgres"], 1))
 def compared(request, binary, certs, tmp_path_factory):
     """The records of pushes of every kind, and the rows of the view while the server runs."""
     folder = tmp_path_factory.mktemp("view")
