@@ -27,8 +27,10 @@ STORES = {
     "postgres": lambda folder: stores.value(stores.new_place("postgres", folder), memory_records=8),
 }
 
-# The files whose tests share something slow: a browser, or a server on which all slow clients or many pushes are or were.
-ONE_WORKER = re.compile(r"\bpage/|test_slow_clients\.py|test_expensive_queries\.py|test_power_loss\.py")
+# The files whose tests share something slow: a browser, or a server on which all slow clients, pushes of every kind or many pushes
+# are or were.
+ONE_WORKER = re.compile(
+    r"\bpage/|test_restart\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|test_power_loss\.py")
 
 
 def pytest_addoption(parser):
