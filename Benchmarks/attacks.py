@@ -146,8 +146,10 @@ class Memory(threading.Thread):
         return (self.server.resident_bytes() - self.base) / MEBIBYTE
 
     def run(self):
-        while not self.done.wait(0.02):
-            self.peak = max(self.peak, self.now)
+        # Until the server has ended, at the latest.
+        with contextlib.suppress(OSError):
+            while not self.done.wait(0.02):
+                self.peak = max(self.peak, self.now)
 
     def __enter__(self):
         self.start()

@@ -30,13 +30,15 @@ enum RequestBody {
         try MemoryBudget.body?.grow(by: piece.readableBytes)
         bytes.writeBuffer(&piece)
       }
-      return bytes
     } catch let problem as Problem {
       throw problem
     } catch {
       // Malformed chunks, or a client that disconnected.
       throw Problem.badRequest("the body is incomplete: \(error)", hint: "Send it again.")
     }
+    // The client may have disconnected while the bodies of many other requests were parsed.
+    guard DisconnectCancellation.channel?.isActive != false else { throw CancellationError() }
+    return bytes
   }
 
   /// Returns the content type without parameters, in lower case, which must be one of `types`. Browsers let any web

@@ -56,7 +56,7 @@ package final class AdminServer: Sendable {
       responder: routes.responder(),
       server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
-        address: .hostname(address.host, port: address.port),
+        address: .hostname(address.host, port: address.port), backlog: Limits.backlog,
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
       onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(Self.eventLoops),
       logger: withoutFrameworkNotices(logger))
@@ -124,6 +124,9 @@ package final class AdminServer: Sendable {
 
 /// Limits per client of the admin listener, so that no client can exhaust it.
 enum Limits {
+  /// The number of connections that may wait to be accepted; the system may lower it. A client beyond that tries again after a
+  /// second.
+  static let backlog = 4096
   /// The maximum size of a request body, in bytes.
   static let body = 1 << 20
 
