@@ -1,3 +1,4 @@
+internal import CMemory
 internal import Hummingbird
 internal import HummingbirdCore
 internal import Inbox
@@ -52,11 +53,12 @@ package final class AdminServer: Sendable {
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections(logger: logger)
+    apns_return_large_buffers_at_once()
     let application = Application(
       responder: routes.responder(),
       server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
-        address: .hostname(address.host, port: address.port), backlog: Limits.backlog,
+        address: .hostname(address.host, port: address.port),
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
       onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(Self.eventLoops),
       logger: withoutFrameworkNotices(logger))
@@ -124,9 +126,6 @@ package final class AdminServer: Sendable {
 
 /// Limits per client of the admin listener, so that no client can exhaust it.
 enum Limits {
-  /// The number of connections that may wait to be accepted; the system may lower it. A client beyond that tries again after a
-  /// second.
-  static let backlog = 4096
   /// The maximum size of a request body, in bytes.
   static let body = 1 << 20
 
