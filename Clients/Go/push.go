@@ -2,7 +2,6 @@ package apnsmock
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -80,34 +79,4 @@ func (p Push) Header(name string) string {
 		}
 	}
 	return ""
-}
-
-// String returns the push in one line: seq, time, device token, topic, attempt, response, rule.
-func (p Push) String() string {
-	line := fmt.Sprintf("#%d %s %s %s attempt %d: %s", p.Seq, p.ReceivedAt.Format("15:04:05.000"),
-		shortened(p.Request.DeviceToken), p.APNs.Topic, p.Attempt, p.response())
-	if p.Fault != nil {
-		line += " by rule " + p.Fault.Rule
-	}
-	return line
-}
-
-func (p Push) response() string {
-	switch {
-	case p.Served.Status != 0:
-		return strings.TrimSpace(fmt.Sprintf("%d %s", p.Served.Status, p.Served.Reason))
-	case p.Served.Reset != "":
-		return "stream reset with " + p.Served.Reset
-	case p.Served.Closed != "":
-		return "connection closed with " + p.Served.Closed
-	default:
-		return p.Outcome
-	}
-}
-
-func shortened(token string) string {
-	if len(token) <= 8 {
-		return token
-	}
-	return token[:4] + "…" + token[len(token)-2:]
 }

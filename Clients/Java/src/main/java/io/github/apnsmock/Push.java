@@ -1,8 +1,6 @@
 package io.github.apnsmock;
 
 import java.time.Instant;
-import java.time.ZoneOffset;
-import java.time.format.DateTimeFormatter;
 import java.util.List;
 import java.util.Map;
 
@@ -31,8 +29,6 @@ public record Push(
     String apnsId, String topic, String pushType, String connection, int status, String reason, String rule,
     List<String> findings, Map<String, Object> json) {
 
-  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
-
   static Push of(Object record) {
     Values all = new Values(record);
     Values request = all.object("request");
@@ -59,28 +55,5 @@ public record Push(
       }
     }
     return "";
-  }
-
-  /** Returns the push in one line: seq, time, device token, topic, attempt, response, rule. */
-  public String summary() {
-    String line = "#%d %s %s %s attempt %d: %s".formatted(
-        seq, TIME.format(receivedAt), shortened(deviceToken), topic, attempt, response());
-    return rule.isEmpty() ? line : line + " by rule " + rule;
-  }
-
-  private String response() {
-    Values served = new Values(json).object("served");
-    if (status != 0) {
-      return (status + " " + reason).strip();
-    } else if (!served.string("reset").isEmpty()) {
-      return "stream reset with " + served.string("reset");
-    } else if (!served.string("closed").isEmpty()) {
-      return "connection closed with " + served.string("closed");
-    }
-    return outcome;
-  }
-
-  private static String shortened(String token) {
-    return token.length() <= 8 ? token : token.substring(0, 4) + "…" + token.substring(token.length() - 2);
   }
 }
