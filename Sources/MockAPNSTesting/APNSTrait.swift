@@ -1,7 +1,5 @@
-import Inbox
 import Logging
 public import MockAPNS
-import Notation
 import Synchronization
 public import Testing
 
@@ -68,7 +66,7 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
   ) async throws {
     var logger = Logger(label: "apns-mock")
     logger.logLevel = .warning
-    let checks = try finalChecks()
+    let findings = try (failOnFindings ?? false).validated()
     let server = try await MockServer.start(configuration(), logger: logger)
     let hasFailed = Atomic(false)
     let observer = IssueHandlingTrait.compactMapIssues { issue in
@@ -80,7 +78,7 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
       try await observer.provideScope(for: test, testCase: testCase) {
         try await MockServer.$taskLocal.withValue(server) {
           try await function()
-          if !hasFailed.load(ordering: .relaxed) { check(server, checks, in: test) }
+          if !hasFailed.load(ordering: .relaxed) { check(server, findings, in: test) }
         }
       }
     } catch {
@@ -104,17 +102,12 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     return configuration
   }
 
-  /// Returns the checks at the end of the test.
-  ///
-  /// - Throws: `UnknownFindingError`.
-  private func finalChecks() throws -> FinalChecks {
-    FinalChecks(failingFindings: try failOnFindings?.kinds() ?? [], failsOnRejected: failOnRejected ?? false)
-  }
-
-  private func check(_ server: MockServer, _ checks: FinalChecks, in test: Test) {
-    let lines = checks.result(in: server.state).lines
-    guard !lines.isEmpty else { return }
-    Issue.record(Comment(rawValue: lines.joined(separator: "\n")), sourceLocation: test.sourceLocation)
+  private func check(_ server: MockServer, _ findings: FailingFindings, in test: Test) {
+    do {
+      try server.check(failOnFindings: findings, failOnRejected: failOnRejected ?? false)
+    } catch {
+      Issue.record(Comment(rawValue: error.description), sourceLocation: test.sourceLocation)
+    }
   }
 }
 
@@ -139,7 +132,8 @@ extension Trait where Self == APNSTrait {
     configure: @escaping @Sendable (inout Configuration) -> Void = { _ in }
   ) -> Self {
     APNSTrait(
-      profile: profile, seed: seed, failOnFindings: failOnFindings, failOnRejected: failOnRejected, configure: configure)
+      profile: profile, seed: seed, failOnFindings: failOnFindings, failOnRejected: failOnRejected, configure: configure
+    )
   }
 }
 
@@ -151,39 +145,5 @@ extension Issue {
     #else
       true
     #endif
-  }
-}
-
-/// The findings that fail a test: `true` for any, `false` for none, or a list of names such as `["retried-410"]`.
-public struct FailingFindings: Sendable, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral {
-  /// The names; nil for any.
-  private let names: [String]?
-
-  /// Creates the findings of any name, or of none.
-  public init(booleanLiteral isAny: Bool) { names = isAny ? nil : [] }
-
-  /// Creates the findings with these names.
-  public init(arrayLiteral names: String...) { self.names = names }
-
-  func kinds() throws(UnknownFindingError) -> Set<Finding.Kind> {
-    guard let names else { return Set(Finding.Kind.allCases) }
-    var kinds: Set<Finding.Kind> = []
-    for name in names {
-      guard let kind = Finding.Kind(rawValue: name) else { throw UnknownFindingError(name: name) }
-      kinds.insert(kind)
-    }
-    return kinds
-  }
-}
-
-/// A name in `failOnFindings` that no finding has.
-public struct UnknownFindingError: Error, CustomStringConvertible {
-  let name: String
-
-  /// The problem and its solution.
-  public var description: String {
-    let names = Finding.Kind.allCases.map(\.rawValue)
-    let guess = Spelling.suggestion(for: name, among: names)
-    return "failOnFindings cannot have \"\(name)\". \(guess)Use true, or a list of \(names.joined(separator: ", "))."
   }
 }

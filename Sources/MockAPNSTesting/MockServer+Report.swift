@@ -2,10 +2,6 @@ import MockAPNS
 import Testing
 
 extension MockServer {
-  /// The report of a failed test: the pushes that were not accepted before those that were, the profile, the seed and
-  /// the findings.
-  var report: String { FailureReport(state).text }
-
   /// The inbox in the format of `apns-mock export`.
   var exportedInbox: String {
     // An empty query is valid.
@@ -15,9 +11,9 @@ extension MockServer {
   /// Adds the report to the running test as a warning, and an inbox that is not empty as an attachment.
   func recordReport(at location: SourceLocation) {
     #if compiler(>=6.3)
-      Issue.record(Comment(rawValue: report), severity: .warning, sourceLocation: location)
+      Issue.record(Comment(rawValue: report()), severity: .warning, sourceLocation: location)
     #else
-      print(report)
+      print(report())
     #endif
     let inbox = exportedInbox
     if !inbox.isEmpty { Attachment.record(inbox, named: "inbox.ndjson", sourceLocation: location) }

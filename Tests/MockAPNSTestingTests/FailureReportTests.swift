@@ -9,7 +9,7 @@ import Testing
   @Test(.apns()) func textListsTheMostRecentPushes() async throws {
     let server = try MockServer.current
     for _ in 0...FailureReport.pushLimit { _ = try await server.push() }
-    let text = server.report
+    let text = server.report()
     #expect(text.contains("51 pushes\naccepted, the last 50 of 51:\n  2  "))
     #expect(text.contains("\n  51  "))
   }
@@ -41,7 +41,7 @@ struct FailedTestTests {
     #expect(output.contains("Test findings() failed"))
     #expect(output.contains("finding retried-410, push 2: "))
     #expect(output.contains("Test rejectedPush() failed"))
-    #expect(output.contains("rejected with 410 Unregistered, push 1: "))
+    #expect(output.contains("rejected with 410 Unregistered, push 1, 2: "))
     #expect(output.contains("seed 13"))
     #expect(output.contains("Test ignoredFindings() passed"))
     #expect(output.contains("Test knownIssue() passed"))

@@ -16,7 +16,8 @@ struct TestRoutes: Sendable {
       failsOnRejected: try body.flag("fail_on_rejected") ?? false)
     guard !checks.isEmpty else {
       throw Problem.badRequest(
-        "nothing is to be checked", hint: "Set fail_on_findings to true or a list of names, or fail_on_rejected to true."
+        "nothing is to be checked",
+        hint: "Set fail_on_findings to true or a list of names, or fail_on_rejected to true."
       )
     }
     let scope = try body.text("scope").map { [(name: "scope", value: $0)] } ?? []
@@ -52,7 +53,8 @@ extension JSONBody {
         let names = Finding.Kind.allCases.map(\.rawValue)
         throw .badRequest(
           "\(name) cannot have \"\(text.prefix(80))\"",
-          hint: "\(Spelling.suggestion(for: text, among: names))Use true, or a list of \(names.joined(separator: ", ")).")
+          hint:
+            "\(Spelling.suggestion(for: text, among: names))Use true, or a list of \(names.joined(separator: ", ")).")
       }
       kinds.insert(kind)
     }

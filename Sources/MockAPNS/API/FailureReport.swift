@@ -54,7 +54,8 @@ package struct FailureReport: Sendable {
       "attempt \(push.attempt)", response ?? push.outcome.rawValue,
       ReceivedPush(push, rulebook).faultRule.map { "rule \($0)" },
     ]
-    return ["  " + parts.compactMap(\.self).joined(separator: "  ")] + (push.rejectionDetail.map { ["     \($0)"] } ?? [])
+    return ["  " + parts.compactMap(\.self).joined(separator: "  ")]
+      + (push.rejectionDetail.map { ["     \($0)"] } ?? [])
   }
 
   /// Returns the time of day in UTC, such as `06:42:06.123`.

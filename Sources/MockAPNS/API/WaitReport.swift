@@ -21,6 +21,8 @@ package struct WaitReport: Sendable {
 
   /// The wanted and the found number as text.
   private let message: String
+  /// Whether no push has arrived since the inbox was last emptied.
+  private let isInboxEmpty: Bool
   /// The most similar pushes, at most three: those that fail the fewest conditions first. Empty if enough pushes match.
   package let nearest: [NearestPush]
 
@@ -36,6 +38,7 @@ package struct WaitReport: Sendable {
     context: FilterContext
   ) async throws {
     message = result.message
+    isInboxEmpty = inbox.snapshot().count == 0
     guard !result.isSatisfied, !result.isAbandoned, result.matched < query.count.minimum,
       let document = Self.expectation(parameters), let rulebook = context.rulebook
     else {
@@ -91,7 +94,10 @@ package struct WaitReport: Sendable {
   }
 
   /// The numbers, and for each of the most similar pushes the conditions with the wanted and the found value.
-  package var text: String { ([message] + nearest.flatMap(\.lines)).joined(separator: "\n") }
+  package var text: String {
+    let pushes = isInboxEmpty ? ["  the inbox is empty"] : nearest.flatMap(\.lines)
+    return ([message] + pushes).joined(separator: "\n")
+  }
 }
 
 extension WaitQuery.Count {

@@ -360,6 +360,7 @@ def test_an_invalid_request_is_explained(mock, unchanged, problem, method, path,
     ("PUT", "/profiles/Mine", YAML, "rules: []", 400, "lower-case letters"),
     ("PUT", "/profiles/" + "m" * 65, YAML, "rules: []", 400, "at most 64"),
     ("POST", "/verify", "text/plain", '{"expect": []}', 415, "text/plain"),
+    ("POST", "/check", "text/plain", '{"fail_on_rejected": true}', 415, "text/plain"),
     ("POST", "/verify", YAML, '{"expect": []}', 415, "yaml"),
     ("POST", "/reset", "text/plain", "{}", 415, "application/json"),
 ])
@@ -388,6 +389,7 @@ def test_an_unknown_path_gets_a_suggestion(mock, problem, path, hint):
 @pytest.mark.parametrize(("method", "path", "allowed"), [
     ("POST", "/api/v1/pushes", "GET, DELETE, HEAD"), ("PATCH", "/api/v1/pushes", "GET, DELETE, HEAD"),
     ("DELETE", "/api/v1/clock", "GET, PUT, HEAD"), ("GET", "/api/v1/reset", "POST"), ("GET", "/api/v1/verify", "POST"),
+    ("GET", "/api/v1/check", "POST"), ("POST", "/api/v1/report", "GET, HEAD"),
     ("PATCH", "/api/v1/devices/ab", "GET, PUT, DELETE, HEAD"), ("PURGE", "/livez", "GET, HEAD"),
     ("OPTIONS", "/api/v1/status", "GET, HEAD"), ("PUT", "/api/v1/profiles/lint", "POST"),
     ("GET", "/api/v1/connections/goaway", "POST"), ("POST", "/api/v1/profile/params", "PATCH"),

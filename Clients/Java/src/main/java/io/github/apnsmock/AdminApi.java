@@ -103,7 +103,7 @@ final class AdminApi {
     if (response.statusCode() < 300 || response.statusCode() == 412) {
       return response.body();
     }
-    throw problem(method + " " + path, response);
+    throw problem(method + " " + path.split("\\?", 2)[0], response);
   }
 
   private static ApnsMockException problem(String request, HttpResponse<String> response) {

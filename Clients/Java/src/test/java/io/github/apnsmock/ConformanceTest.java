@@ -189,7 +189,7 @@ final class ConformanceTest {
   }
 
   private static List<Object> seqs(List<Push> pushes) {
-    return pushes.stream().map(push -> (Object) Json.parse(Long.toString(push.seq()))).toList();
+    return pushes.stream().map(push -> Json.parse(Long.toString(push.seq()))).toList();
   }
 
   /** Responds to each request with the response of the next exchange, and to a request of the status by itself. */
