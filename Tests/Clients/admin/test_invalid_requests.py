@@ -293,7 +293,20 @@ VERIFY = each("POST", "/verify", (
     "[]", 400, "an object", ""), (
     "{", 400, "not JSON", ""))
 
-ROWS = [*CLOCK, *JSON_BODIES, *CONNECTIONS, *DEVICES, *FAULTS, *KEYS, *LISTS, *PROFILE, *PROFILES, *PUSHES, *RESET, *RULES,
+CHECK = each("POST", "/check", (
+    "{}", 400, "nothing is to be checked", "fail_on_rejected"), (
+    '{"fail_on_findings":false,"fail_on_rejected":false}', 400, "nothing is to be checked", ""), (
+    '{"fail_on_findings":"hot-retry"}', 400, "fail_on_findings must be a list of strings", ""), (
+    '{"fail_on_findings":[1]}', 400, "fail_on_findings must be a list of strings", ""), (
+    '{"fail_on_findings":["hot-retri"]}', 400, 'fail_on_findings cannot have "hot-retri"', "Did you mean hot-retry?"), (
+    '{"fail_on_rejected":1}', 400, "fail_on_rejected must be true or false", ""), (
+    '{"fail_on_rejected":true,"scope":"topik:a"}', 400, "topik", "topic"), (
+    '{"fail_on_finding":true}', 400, "fail_on_finding", "fail_on_findings"), (
+    "[]", 400, "no object", ""))
+
+REPORT = queries("GET", "/report", ("topik=a", "topik", "did you mean topic?"), ("scope=topik:a", "topik", "topic"))
+
+ROWS = [*CHECK, *CLOCK, *JSON_BODIES, *CONNECTIONS, *DEVICES, *FAULTS, *KEYS, *LISTS, *PROFILE, *PROFILES, *PUSHES, *REPORT, *RESET, *RULES,
         *SEND, *VERIFY]
 
 
