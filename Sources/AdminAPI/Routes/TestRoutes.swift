@@ -21,8 +21,14 @@ struct TestRoutes: Sendable {
       )
     }
     let scope = try body.text("scope").map { [(name: "scope", value: $0)] } ?? []
-    return try await QueryExecutor.run {
-      let result = checks.result(in: state, of: try await selection(scope))
+    return try await QueryExecutor.runLimited {
+      let result = try await StoreUnavailable.repeatingAfterReset {
+        try await state.inbox.readCompletely {
+          var result = try checks.result(in: state, of: try await selection(scope))
+          result.isAnalyzed = checks.failingFindings.isEmpty ? true : try await isAnalyzed(scope)
+          return result
+        }
+      }
       return .json(status: result.isPassed ? .ok : .preconditionFailed) { result.write(to: &$0) }
     }
   }
@@ -30,6 +36,18 @@ struct TestRoutes: Sendable {
   private func report(_ request: Request, _ context: AdminContext) async throws -> Response {
     let report = FailureReport(state, of: try await selection(QueryParameters(request).all))
     return .json { $0.member("text", report.text) }
+  }
+
+  /// Returns whether all pushes of a scope were analyzed for findings. Without a store, none is from before the start.
+  private func isAnalyzed(_ scope: [(name: String, value: String)]) async throws -> Bool {
+    guard state.inbox.writer != nil else { return true }
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("no_findings", true)
+      if let scope = scope.first { writer.member("scope", scope.value) }
+    }
+    let context = state.filterContext(state.inbox.snapshot())
+    return try await state.verify(Verification(searching: writer.bytes, in: context))?.isAnalyzed ?? false
   }
 
   /// Returns the selection that parameters describe. It has records of all kinds, as the checks of `exec`.
@@ -65,7 +83,7 @@ extension JSONBody {
 extension FinalChecks.Result {
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("passed", isPassed)
-    writer.member("inconclusive", !hasFailed && !isComplete)
+    writer.member("inconclusive", isInconclusive)
     writer.arrayMember("findings") { writer in
       for finding in findings.prefix(FinalChecks.maxReported) {
         writer.object { writer in
@@ -80,9 +98,9 @@ extension FinalChecks.Result {
         writer.object { writer in
           writer.member("status", rejection.status)
           writer.member("reason", rejection.reason)
-          writer.member("count", rejection.seqs.count)
+          writer.member("count", rejection.count)
           writer.arrayMember("seqs") { writer in
-            for seq in rejection.seqs.prefix(FinalChecks.maxReported) { writer.integer(seq) }
+            for seq in rejection.seqs { writer.integer(seq) }
           }
           writer.member("advice", rejection.advice)
         }
@@ -90,6 +108,7 @@ extension FinalChecks.Result {
     }
     writer.member("evicted", evicted)
     writer.member("complete", isComplete)
+    writer.member("analyzed", isAnalyzed)
     writer.member("text", lines.joined(separator: "\n"))
   }
 }

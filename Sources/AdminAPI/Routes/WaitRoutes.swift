@@ -40,7 +40,7 @@ struct WaitRoutes: Sendable {
         status: .serviceUnavailable, detail: "the server stops; \(result.message)",
         hint: "Start it again, and wait while it runs.")
     }
-    let report = try await WaitReport(
+    let report = await WaitReport(
       result, of: query, parameters: parameters, in: source.inbox,
       context: source.filterContext(source.inbox.snapshot()))
     let list = RecordList(result.items, unread: result.unread, rulebook: source.rulebook, inbox: source.inbox)

@@ -10,9 +10,24 @@ package struct FailureReport: Sendable {
 
   private let profile: String
   private let seed: UInt64
-  private let pushes: [Record]
+  private let accepted: Group
+  private let notAccepted: Group
   private let rulebook: Rulebook
   private let findings: [Finding]
+
+  /// The most recent pushes of a group.
+  private struct Group: Sendable {
+    var count = 0
+    private var records: [Record] = []
+
+    mutating func add(_ record: Record) {
+      count += 1
+      records.append(record)
+      if records.count == 2 * FailureReport.pushLimit { records.removeFirst(FailureReport.pushLimit) }
+    }
+
+    var listed: ArraySlice<Record> { records.suffix(FailureReport.pushLimit) }
+  }
 
   /// Creates a report on the current state of a server.
   ///
@@ -21,30 +36,35 @@ package struct FailureReport: Sendable {
     let active = state.faults.selection
     profile = active.selectedProfile.reference
     seed = active.seed
-    var pushes: [Record] = []
+    var (accepted, notAccepted) = (Group(), Group())
     var iterator = InboxIterator(state.inbox.snapshot(), selection)
-    while let records = try? iterator.next() { pushes += records }
-    self.pushes = pushes
+    while let records = try? iterator.next() {
+      for record in records {
+        if record.accepted { accepted.add(record) } else { notAccepted.add(record) }
+      }
+    }
+    (self.accepted, self.notAccepted) = (accepted, notAccepted)
     rulebook = state.rulebook
     findings = state.inbox.findings(by: state.finalRulebook, in: selection).findings
   }
 
   /// The report: one line for each push and each finding.
   package var text: String {
-    let count = pushes.count == 1 ? "1 push" : "\(pushes.count) pushes"
+    let total = accepted.count + notAccepted.count
+    let count = total == 1 ? "1 push" : "\(total) pushes"
     var lines = ["apns-mock: seed \(seed), profile \(profile), \(count)"]
-    lines += group("not accepted", pushes.filter { !$0.accepted }) + group("accepted", pushes.filter(\.accepted))
+    lines += self.lines(of: notAccepted, "not accepted") + self.lines(of: accepted, "accepted")
     lines.append(findings.isEmpty ? "findings: none" : "findings:")
     lines += findings.prefix(Self.pushLimit).map { "  \($0.kind.rawValue), push \($0.seq): \($0.explanation)" }
     if findings.count > Self.pushLimit { lines.append("  \(findings.count - Self.pushLimit) more findings") }
     return lines.joined(separator: "\n")
   }
 
-  private func group(_ title: String, _ pushes: [Record]) -> [String] {
-    guard !pushes.isEmpty else { return [] }
-    let listed = pushes.suffix(Self.pushLimit)
-    let omission = listed.count < pushes.count ? ", the last \(listed.count) of \(pushes.count)" : ""
-    return ["\(title)\(omission):"] + listed.flatMap(lines)
+  private func lines(of group: Group, _ title: String) -> [String] {
+    let listed = group.listed
+    guard !listed.isEmpty else { return [] }
+    let omission = listed.count < group.count ? ", the last \(listed.count) of \(group.count)" : ""
+    return ["\(title)\(omission):"] + listed.flatMap { lines(of: $0) }
   }
 
   private func lines(of push: Record) -> [String] {

@@ -15,7 +15,9 @@ package struct FinalChecks: Sendable {
     package let status: Int
     /// The reason.
     package let reason: String
-    /// The `seq` of each push.
+    /// The number of pushes.
+    package fileprivate(set) var count = 1
+    /// The `seq` of the first pushes.
     package fileprivate(set) var seqs: [Int]
     /// The description of the failed check, with the correction, of the first push.
     package let advice: String
@@ -29,16 +31,20 @@ package struct FinalChecks: Sendable {
     package var rejections: [Rejections] = []
     /// The number of pushes that were evicted before they could be checked.
     package var evicted = 0
-    /// Whether all pushes were checked.
+    /// Whether no push was evicted before it could be checked.
     package var isComplete = true
+    /// Whether all pushes were analyzed for findings. A server does not analyze those from before its start.
+    package var isAnalyzed = true
 
     /// Whether nothing was found, and all pushes were checked.
-    package var isPassed: Bool { !hasFailed && isComplete }
+    package var isPassed: Bool { !hasFailed && !isInconclusive }
+    /// Whether nothing was found among the pushes that could be checked, which are not all.
+    package var isInconclusive: Bool { !hasFailed && !(isComplete && isAnalyzed) }
     /// Whether there are failing findings or rejected pushes.
     package var hasFailed: Bool { !findings.isEmpty || !rejections.isEmpty }
   }
 
-  /// The maximum number of findings that a result describes.
+  /// The maximum number of findings, and of pushes per reason, that a result describes.
   package static let maxReported = 20
 
   /// Creates checks.
@@ -55,7 +61,10 @@ package struct FinalChecks: Sendable {
   /// Every push whose last attempt could be retried counts as `abandoned`, however short ago that was.
   ///
   /// - Parameter selection: The pushes to check.
-  package func result(in state: ServerState, of selection: Selection = .allKinds) -> Result {
+  /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
+  package func result(
+    in state: ServerState, of selection: Selection = .allKinds
+  ) throws(StoreUnavailable) -> Result {
     guard !isEmpty else { return Result() }
     let snapshot = state.inbox.snapshot()
     var result = Result(evicted: snapshot.evicted, isComplete: snapshot.isComplete(after: selection.after))
@@ -65,19 +74,22 @@ package struct FinalChecks: Sendable {
       result.evicted = report.evicted
       result.isComplete = report.isComplete
     }
-    if failsOnRejected { result.rejections = Self.rejections(in: snapshot, selection) }
+    if failsOnRejected { result.rejections = try Self.rejections(in: snapshot, selection) }
     return result
   }
 
-  private static func rejections(in snapshot: InboxSnapshot, _ selection: Selection) -> [Rejections] {
+  private static func rejections(
+    in snapshot: InboxSnapshot, _ selection: Selection
+  ) throws(StoreUnavailable) -> [Rejections] {
     var rejections: [Rejections] = []
     var iterator = InboxIterator(snapshot, selection)
-    while let records = try? iterator.next() {
+    while let records = try iterator.next() {
       for record in records where record.outcome == .rejected {
         guard let verdict = record.verdict, !verdict.isAccepted else { continue }
         let reason = verdict.reason?.text ?? ""
         if let index = rejections.firstIndex(where: { $0.status == verdict.status && $0.reason == reason }) {
-          rejections[index].seqs.append(record.seq)
+          rejections[index].count += 1
+          if rejections[index].seqs.count < maxReported { rejections[index].seqs.append(record.seq) }
         } else {
           rejections.append(
             Rejections(
@@ -99,18 +111,19 @@ extension FinalChecks.Result {
       lines.append("\(findings.count - FinalChecks.maxReported) more findings")
     }
     lines += rejections.map(\.text)
-    if !hasFailed, !isComplete {
-      lines.append(
-        "findings are inconclusive: \(evicted) pushes were evicted; raise --max-records, or use --record all")
-    }
-    return lines
+    guard isInconclusive else { return lines }
+    return [
+      isComplete
+        ? "findings are inconclusive: the server does not know those of pushes from before its start; reset before each test"
+        : "findings are inconclusive: \(evicted) pushes were evicted; raise --max-records, or use --record all"
+    ]
   }
 }
 
 extension FinalChecks.Rejections {
   /// The reason, the pushes and the advice in one line.
   package var text: String {
-    let rest = seqs.count - 5
+    let rest = count - min(5, seqs.count)
     let pushes = seqs.prefix(5).map(String.init).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
     return "rejected with \(status) \(reason), push \(pushes): \(advice)"
   }

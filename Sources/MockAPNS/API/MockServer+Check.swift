@@ -56,7 +56,12 @@ extension MockServer {
   ///   name, or if pushes were evicted before they could be checked.
   public func check(failOnFindings: FailingFindings = [], failOnRejected: Bool = false) throws(MockServerError) {
     let checks = FinalChecks(failingFindings: try failOnFindings.kinds(), failsOnRejected: failOnRejected)
-    let result = checks.result(in: state)
+    let result: FinalChecks.Result
+    do {
+      result = try checks.result(in: state)
+    } catch {
+      throw MockServerError(.inconclusive, error.problem)
+    }
     guard !result.isPassed else { return }
     throw MockServerError(
       result.hasFailed ? .verificationFailed : .inconclusive, result.lines.joined(separator: "\n"))

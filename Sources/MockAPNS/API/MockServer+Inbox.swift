@@ -59,12 +59,12 @@ extension MockServer {
       throw MockServerError(.inconclusive, error.problem)
     }
     guard result.isSatisfied else {
-      let report = try? await WaitReport(
+      let report = await WaitReport(
         result, of: wait, parameters: parameters, in: state.inbox,
         context: state.filterContext(state.inbox.snapshot()))
       throw MockServerError(
         result.isAbandoned ? .cancelled : result.isComplete ? .timedOut : .inconclusive,
-        report?.text ?? result.message)
+        report.text)
     }
     return received(result.items)
   }

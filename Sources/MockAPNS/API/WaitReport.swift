@@ -16,6 +16,8 @@ package struct WaitReport: Sendable {
     package var advice: String? { record.rejectionDetail }
   }
 
+  /// The maximum number of records examined, newest first.
+  private static let maxExamined = 10_000
   /// The largest number that a verification accepts.
   private static let unreachableCount = 1_000_000
 
@@ -36,27 +38,35 @@ package struct WaitReport: Sendable {
   package init(
     _ result: WaitResult, of query: WaitQuery, parameters: [(name: String, value: String)], in inbox: Inbox,
     context: FilterContext
-  ) async throws {
+  ) async {
     message = result.message
     isInboxEmpty = inbox.snapshot().count == 0
-    guard !result.isSatisfied, !result.isAbandoned, result.matched < query.count.minimum,
-      let document = Self.expectation(parameters), let rulebook = context.rulebook
-    else {
+    guard !result.isSatisfied, !result.isAbandoned, result.matched < query.count.minimum else {
       nearest = []
       return
     }
+    // The numbers are known even if the store cannot be read a second time.
+    nearest = (try? await Self.nearest(parameters, in: inbox, context)) ?? []
+  }
+
+  private static func nearest(
+    _ parameters: [(name: String, value: String)], in inbox: Inbox, _ context: FilterContext
+  ) async throws -> [NearestPush] {
+    guard let rulebook = context.rulebook,
+      let document = expectation(parameters, after: max(0, inbox.snapshot().lastSeq - maxExamined))
+    else { return [] }
     let verification = try await Verification(searching: document, in: context)
     let report = try await inbox.verify(
       verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
-    nearest = (report?.expectations.first?.nearest ?? []).compactMap { push in
+    return (report?.expectations.first?.nearest ?? []).compactMap { push in
       inbox.record(seq: push.seq).map { record in
-        NearestPush(record: record, criteria: push.criteria.filter { !Self.isOutcomeOfAnyPush($0) })
+        NearestPush(record: record, criteria: push.criteria.filter { !isOutcomeOfAnyPush($0) })
       }
     }
   }
 
   /// Returns a verification document with the same conditions that no inbox meets; nil if it cannot express them.
-  private static func expectation(_ parameters: [(name: String, value: String)]) -> [UInt8]? {
+  private static func expectation(_ parameters: [(name: String, value: String)], after: Int) -> [UInt8]? {
     var conditions: [(name: String, values: [String])] = []
     var scopes: [String] = []
     for (name, value) in parameters {
@@ -74,6 +84,7 @@ package struct WaitReport: Sendable {
     }
     var writer = JSONWriter()
     writer.object { writer in
+      writer.member("after", after)
       if !scopes.isEmpty { writer.member("scope", scopes.joined(separator: " ")) }
       writer.arrayMember("expect") { writer in
         writer.object { writer in

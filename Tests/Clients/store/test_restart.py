@@ -200,6 +200,10 @@ def test_what_was_not_analyzed_is_not_passed(start, place, requirement):
     assert verified.returncode == INCONCLUSIVE and "before its start" in verified.stderr, verified
     report = server.request("POST", "/api/v1/verify", {requirement: True}).json
     assert (report["passed"], report["complete"], report["analyzed"]) == (False, False, False)
+    checked = server.request("POST", "/api/v1/check", {"fail_on_findings": True})
+    assert checked.status == 412 and "before its start" in checked.json["text"]
+    assert (checked.json["inconclusive"], checked.json["analyzed"], checked.json["findings"]) == (True, False, [])
+    assert server.request("POST", "/api/v1/check", {"fail_on_rejected": True}).status == 200, "it needs no analysis"
     # Later pushes, those of another scope, and requirements about counts are not concerned.
     for document in ({requirement: True, "after": last}, {requirement: True, "scope": "topic:com.example.other"},
                      {"expect": [{"match": "status:503", "count": 1}]}):

@@ -65,7 +65,9 @@ struct ExecChecks: Sendable {
   }
 
   /// Checks for findings and rejected pushes after the server has stopped.
-  func final(_ state: ServerState) -> Outcome {
+  ///
+  /// - Throws: `StoreUnavailable`.
+  func final(_ state: ServerState) throws -> Outcome {
     guard !checks.isEmpty else { return Outcome() }
     state.inbox.writer?.flush()
     let inbox = state.inbox.snapshot()
@@ -75,8 +77,8 @@ struct ExecChecks: Sendable {
         status: .failed,
         lines: ["\(flag): no push arrived, so nothing was checked; to accept this: --allow-no-pushes"])
     }
-    let result = checks.result(in: state)
-    let status: ExitStatus = result.hasFailed ? .failed : result.isComplete ? .done : .inconclusive
+    let result = try checks.result(in: state)
+    let status: ExitStatus = result.hasFailed ? .failed : result.isInconclusive ? .inconclusive : .done
     return Outcome(status: status, lines: result.lines.map(\.onOneLine))
   }
 

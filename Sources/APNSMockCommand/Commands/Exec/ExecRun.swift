@@ -57,7 +57,7 @@ struct ExecRun: Sendable {
       outcomes.append(try await checks.verify(server.state, mayWait: result.exit == .exited(0)))
     }
     await server.stop()
-    outcomes.append(checks.final(server.state))
+    outcomes.append(try checks.final(server.state))
     if let export { outcomes.append(write(export, server.state)) }
     for line in outcomes.flatMap(\.lines) { printLine(line) }
     summarize(server.state)
