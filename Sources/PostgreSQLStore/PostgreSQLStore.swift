@@ -584,7 +584,7 @@ package final class PostgreSQLStore: RecordStore {
       waitingForOthers(false)
       let ended = try connection.query(
         """
-        UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE seq IN (SELECT seq FROM push \
+        UPDATE push SET \(FormerResult.disconnection) WHERE seq IN (SELECT seq FROM push \
         WHERE outcome = 'pending' AND server <> $1 AND \(isOfDead) LIMIT \(StoreBatch.removalLimit)) RETURNING seq
         """, [String(server)])
       // The next batch continues.

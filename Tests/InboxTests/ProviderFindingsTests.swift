@@ -203,15 +203,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (WireOutcome.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
+    (WireDetails.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func violations(_ violation: WireOutcome.ProtocolViolation, _ kind: Finding.Kind) {
+  ]) func violations(_ violation: WireDetails.ProtocolViolation, _ kind: Finding.Kind) {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
         $0.isComplete = false
-        $0.outcome = .aborted
-        $0.wireOutcome = WireOutcome(violation: violation)
+        $0.outcome = .unprocessed
+        $0.wireDetails = WireDetails(violation: violation)
       }.record)
     inbox.append(PushFixture().record)
     let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings
