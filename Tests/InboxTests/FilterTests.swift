@@ -46,7 +46,8 @@ import Testing
   @Test(arguments: [
     ("rule=flaky", true), ("rule=fla*", true), ("rule=Flaky", false), ("rule=long-tail", true),
     ("profile=flaky-503", true), ("profile=healthy", false), ("reason=Sideways", true),
-    ("status=503", true), ("outcome=rejected", true), ("is=faulted", true), ("decision=rejected", true), ("ending=response", true),
+    ("status=503", true), ("outcome=rejected", true), ("is=faulted", true), ("decision=rejected", true),
+    ("ending=response", true),
     ("violation=*", false), ("decision=accepted", false), ("ending=refused", false),
   ])
   func selectsByFault(query: String, expected: Bool) throws {
@@ -174,7 +175,10 @@ import Testing
       ("status=", "status", "", "status cannot be \"\"", "!status=*"),
       ("status=!", "status", "", "status cannot be \"\"", "Specify a value"),
       ("outcome=acepted", "outcome", "acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
-      ("outcome=x", "outcome", "x", "outcome cannot be", "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending, unknown"),
+      (
+        "outcome=x", "outcome", "x", "outcome cannot be",
+        "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending, unknown"
+      ),
       ("outcome=faulted", "outcome", "faulted", "outcome cannot be", "Use is:faulted"),
       ("outcome=aborted", "outcome", "aborted", "outcome cannot be", "response_lost, unanswered or incomplete"),
       ("is=duplicat", "is", "duplicat", "is cannot be", "retry, first, pending"),

@@ -11,7 +11,7 @@ struct Step: Sendable {
   /// The time at which the push arrives, in milliseconds on both clocks.
   var at: Int64
   /// The result for the client: `400 BadTopic`, `200`; `lost` for no response, `taken` for no response to an accepted
-  /// push, `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that excludes the stream, `excluded` for a
+  /// push, `refused` for RST_STREAM REFUSED_STREAM, `incomplete` and `malformed` for such requests, `goaway` for a GOAWAY that excludes the stream, `excluded` for a
   /// stream that arrives after such a GOAWAY, `pending`.
   var answer = "200"
   /// Whether the response comes from the rules of APNs and not from a fault.
@@ -143,6 +143,11 @@ final class FindingsScenario {
       push.sentResponse = Record.SentResponse()
       push.wireDetails = WireDetails(
         goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 1, debugData: ""), endedAt: ended)
+    case "incomplete", "malformed":
+      push.outcome = step.answer == "malformed" ? .malformed : .incomplete
+      push.isComplete = false
+      push.sentResponse = Record.SentResponse()
+      push.body = []
     case "excluded":
       (push.outcome, push.accepted, push.isComplete) = (.unprocessed, false, false)
       push.sentResponse = Record.SentResponse()

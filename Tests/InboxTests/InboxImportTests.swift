@@ -276,7 +276,8 @@ import Testing
     for (_, record) in Self.records { inbox.append(record) }
     let back = try Self.read(Self.export(inbox))
     for query in [
-      "status:200", "outcome:rejected", "is:faulted", "ending:response", "rule:flaky", "rule:long-tail profile:chaos", "key_id:MOCKKEY001", "is:retry",
+      "status:200", "outcome:rejected", "is:faulted", "ending:response", "rule:flaky", "rule:long-tail profile:chaos",
+      "key_id:MOCKKEY001", "is:retry",
       "text:😀", "payload./a:é*", "finding:would-not-show", "header.x-a:2", "!topic:com.acme.app", "reason:Teapot*",
       "attempt:>2", "larger:10K", "connection:c3", "since:2026-01-31T11:00:00Z",
     ] {
@@ -334,7 +335,11 @@ import Testing
     (#""seq":1"#, #""seq":-1"#, "seq cannot be -1"), (#""seq":1"#, #""seq":9223372036854775807"#, "seq cannot be"),
     (#""seq":1"#, #""seq":92233720368547758070"#, "not a whole number"),
     (#""accepted":true"#, #""accepted":1"#, "neither true"),
-    (#""outcome":"accepted""#, #""outcome":"lost""#, "outcome cannot be \"lost\""),
+    (#""decision":"accepted""#, #""decision":"lost""#, "decision cannot be \"lost\""),
+    (#""ending":"response""#, #""ending":"refused""#, "decision accepted contradicts ending refused"),
+    (#""accepted":true"#, #""accepted":false"#, "decision accepted contradicts accepted false"),
+    (#""format":2"#, #""format":3"#, "format 3 is unknown"),
+    (#""decision":"accepted","#, "", "decision is missing"),
     (#""received_at":"2026"#, #""received_at":"20x6"#, "received_at cannot be"),
     (#""stream":39"#, #""stream":3000000000"#, "not a whole number"),
     (#"{"check":"method""#, #"{"check":"luck""#, "luck"),

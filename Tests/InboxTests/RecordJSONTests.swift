@@ -25,14 +25,15 @@ import Testing
     #expect(
       PushFixture.json(record)
         == [
-          #"{"seq":1,"accepted":true,"outcome":"accepted","delivery":null,"listener":0,"kind":"push","#,
+          #"{"seq":1,"accepted":true,"decision":"accepted","ending":"response","outcome":"accepted","violation":null,"#,
+          #""delivery":null,"listener":0,"kind":"push","#,
           #""environment":"sandbox","received_at":"2026-01-31T12:12:03.000Z","#,
           #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey.text)","attempt":1,"#,
           #""connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3","http":"h2"},"#,
           #""request":{"method":"POST","path":"/3/device/AB12","device_token":"ab12","headers":[[":scheme","https"],"#,
           #"["authorization","\#(authorization)…"],["apns-topic","com.acme.app"],["apns-push-type","alert"],"#,
           #"["apns-expiration","1769864400"],["apns-collapse-id","score"]],"payload":{"aps":{"alert":"hi"}},"#,
-          #""payload_error":null,"size":{"bytes":22,"limit":4096}},"#,
+          #""payload_error":null,"size":{"bytes":22,"limit":4096},"complete":true},"#,
           #""apns":{"id":"9D3220FE-444B-633E-D1F1-5D0DCB4F537A","id_origin":"server","topic":"com.acme.app","#,
           #""push_type":"alert","priority":10,"expiration":"2026-01-31T13:00:00.000Z","collapse_id":"score"},"#,
           #""auth":{"kind":"token","team_id":"MOCKTEAM01","key_id":"MOCKKEY001","issued_at":"2026-01-31T12:00:00.000Z","#,
@@ -188,7 +189,8 @@ import Testing
     let json = PushFixture.json(record)
     #expect(
       json.contains(
-        #""fault":{"profile":null,"rule":"magic-0903","action":"reset_connection","draw":null,"p":null,"ordinal":0,"by":null}"#))
+        #""fault":{"profile":null,"rule":"magic-0903","action":"reset_connection","draw":null,"p":null,"ordinal":0,"by":null}"#
+      ))
     #expect(
       json.contains(
         #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency":null}"#))

@@ -157,7 +157,7 @@ import Testing
             \(wireDetails?.injections.map(\.rule) ?? []) \(wireDetails?.unusualReason ?? "")
             """)
         }
-        #expect(lines[4].hasPrefix("faulted"))
+        #expect(lines[4].hasPrefix(answer.status == 200 ? "accepted true" : "rejected false"))
         told.append(lines)
       }
     }

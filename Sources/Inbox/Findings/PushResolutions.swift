@@ -43,7 +43,7 @@ struct PushResolutions: Sendable {
   /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced
   ///   it.
   mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
-    if !partial.isEmpty, let seq = partial.takeMatch(record.partialPush) { attempts[seq] = nil }
+    if !partial.isEmpty, let seq = partial.takeMatch(record.partialPush, arrivedAt: record.arrivedAt) { attempts[seq] = nil }
     if record.outcome == .unknown { unknown.insert(record.seq) }
     if wasPending, seqs[push] != record.seq {
       if record.accepted { remove(push) }
@@ -54,7 +54,7 @@ struct PushResolutions: Sendable {
       push: push, finishedAt: record.finishedAt ?? record.receivedAt, isByOwnClient: record.isByOwnClient)
     guard record.isRequestComplete else {
       attempts[record.seq] = attempt
-      return partial.add(record.partialPush, record.seq)
+      return partial.add(record.partialPush, endedAt: record.endedAt, record.seq)
     }
     set(record.seq, attempt)
   }

@@ -61,8 +61,8 @@ package final class Attempts: Sendable {
   ) -> Int32 {
     let push = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
     return partial.withLockedValue { partial in
-      let attempt = Self.successor(of: partial.takeMatch(push), now: now) ?? 1
-      partial.add(push, (attempt, now))
+      let attempt = Self.successor(of: partial.takeMatch(push, arrivedAt: now), now: now) ?? 1
+      partial.add(push, endedAt: now, (attempt, now))
       partialCount.store(1, ordering: .releasing)
       return attempt
     }
@@ -76,7 +76,7 @@ package final class Attempts: Sendable {
   ) {
     let partialPush = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
     let earlier = partial.withLockedValue { partial in
-      let match = partial.takeMatch(partialPush)
+      let match = partial.takeMatch(partialPush, arrivedAt: now)
       partialCount.store(partial.isEmpty ? 0 : 1, ordering: .releasing)
       return Self.successor(of: match, now: now)
     }

@@ -1,5 +1,6 @@
 internal import APNSRules
 internal import HTTPMessage
+internal import Notation
 
 /// What is known of a push from its header fields alone.
 struct PartialPush: Sendable {
@@ -46,6 +47,8 @@ extension Record {
 struct PartialAttempts<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     let push: PartialPush
+    /// When the attempt ended, in monotonic nanoseconds. Only attempts that arrive later can be retries.
+    let endedAt: MonotonicTime
     let value: Value
   }
 
@@ -62,23 +65,22 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   /// Whether there are none.
   var isEmpty: Bool { entries.isEmpty }
 
-  /// Adds an attempt.
-  mutating func add(_ push: PartialPush, _ value: Value) {
+  /// Adds an attempt that ended at a time in monotonic nanoseconds.
+  mutating func add(_ push: PartialPush, endedAt: MonotonicTime, _ value: Value) {
     if entries.count >= Self.limit {
       for number in entries.keys.sorted().prefix(Self.limit / 2) { remove(number) }
     }
-    entries[next] = Entry(push: push, value: value)
+    entries[next] = Entry(push: push, endedAt: endedAt, value: value)
     if let id = push.id { numbersByID[id, default: []].append(next) }
     numbersByTarget[push.target, default: []].append(next)
     next += 1
   }
 
-  /// Returns the value of the attempt that a later one is matched to.
-  func match(_ push: PartialPush) -> Value? { number(for: push).flatMap { entries[$0]?.value } }
-
   /// Removes the attempt that a later one is matched to, and returns its value.
-  mutating func takeMatch(_ push: PartialPush) -> Value? {
-    guard let number = number(for: push) else { return nil }
+  ///
+  /// - Parameter time: When the later attempt arrived, in monotonic nanoseconds.
+  mutating func takeMatch(_ push: PartialPush, arrivedAt time: MonotonicTime) -> Value? {
+    guard let number = number(for: push, arrivedAt: time) else { return nil }
     return remove(number)
   }
 
@@ -87,9 +89,10 @@ struct PartialAttempts<Value: Sendable>: Sendable {
     for (number, entry) in entries where isRemoved(entry.value) { remove(number) }
   }
 
-  private func number(for push: PartialPush) -> Int? {
-    if let id = push.id, let number = numbersByID[id]?.last { return number }
-    return numbersByTarget[push.target]?.last { entries[$0]?.push.mayEqual(push) == true }
+  private func number(for push: PartialPush, arrivedAt time: MonotonicTime) -> Int? {
+    func hasEnded(_ number: Int) -> Bool { entries[number].map { $0.endedAt < time } ?? false }
+    if let id = push.id, let number = numbersByID[id]?.last(where: hasEnded) { return number }
+    return numbersByTarget[push.target]?.last { hasEnded($0) && entries[$0]?.push.mayEqual(push) == true }
   }
 
   @discardableResult

@@ -24,8 +24,8 @@ extension Record {
   /// Writes the record of an export, with the format of its members.
   func writeExported(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox?) {
     writer.object { writer in
-      writer.member("format", ImportedRecord.newestFormat)
       writeMembers(to: &writer, rulebook: rulebook, in: inbox)
+      writer.member("format", ImportedRecord.newestFormat)
     }
   }
 

@@ -120,3 +120,11 @@ extension HTTP2ServerSession {
     submitGoAway(lastStream: lastStream, code: closeReason.errorCode, debugData: Array(closeReason.debugData.utf8))
   }
 }
+
+extension WireDetails.GoAway {
+  /// Creates a description of a frame that the session has sent.
+  init(_ goAway: HTTP2Session.GoAway) {
+    self.init(
+      code: HTTP2ErrorCode.name(of: goAway.errorCode), lastStream: goAway.lastStream, debugData: goAway.text)
+  }
+}

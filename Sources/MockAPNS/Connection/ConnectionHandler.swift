@@ -280,6 +280,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       case .responseSent(let id):
         processor.endAttempt(on: id, .response)
       case .responseDropped(let stream):
+        processor.goAway = processor.goAway ?? session.goAwaySent.map(WireDetails.GoAway.init)
         processor.responseWasDropped(on: stream, isExcluded: session.hasExcluded(stream))
       case .excessStreams(let stream, let limit):
         processor.excess = (stream, limit)
@@ -295,6 +296,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     guard !hasEndedAttempts, let session, let processor else { return }
     commitRecords(of: session, context)
     hasEndedAttempts = true
+    processor.goAway = processor.goAway ?? session.goAwaySent.map(WireDetails.GoAway.init)
     processor.beginBatch()
     let last = stateMachine.processedStreams.lastAccepted
     for stream in session.unansweredStreams where !stream.isReported {

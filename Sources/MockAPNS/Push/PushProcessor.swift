@@ -257,7 +257,7 @@ final class PushProcessor {
       }
     }
     let details = WireDetails(
-      injections: injections, reset: reset?.name, goAway: ending == .refused && reset == nil ? goAway : nil,
+      injections: injections, reset: reset?.name, goAway: isCaused ? goAway : nil,
       violation: violation, by: by, endedAt: MachineTime.nanoseconds)
     return details
   }

@@ -87,7 +87,7 @@ def faulted(server):
     """Returns the numbers of the pushes that the profile affected. A push that only failed because a fault ended
     its connection has no rule in its record.
     """
-    return set(records(server, outcome="faulted", rule="*"))
+    return set(records(server, q="is:faulted"))
 
 
 def again(server):
