@@ -56,14 +56,15 @@ enum Schema {
         "changing the tables of the schema \(address.schema) to the format of this version, which can take minutes: "
           + "other servers cannot write until it is done"
       )
-      // Servers of older versions may continue.
+      // Servers of older versions have to end: what they write has no decision and no ending.
       try connection.withPatience(changeTime) {
         try connection.run("SET LOCAL lock_timeout TO '60s'")
         // A server that waits for the row of `contents` has locks of these two tables, so they are changed before that row is
         // locked.
         if version < 3 { try connection.run(identities) }
-        try connection.run("ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
         try connection.run("SELECT version FROM contents FOR UPDATE")
+        try connection.run(
+          "ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
         if version < 2 { try connection.run(indexes) }
         try connection.run(
           FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })

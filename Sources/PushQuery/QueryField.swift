@@ -66,7 +66,8 @@ package enum QueryField: String, CaseIterable, Sendable {
     case .text: .anywhere
     case .outcome:
       .word([
-        "accepted", "rejected", "response_lost", "unanswered", "unprocessed", "incomplete", "malformed", "pending", "unknown",
+        "accepted", "rejected", "response_lost", "unanswered", "unprocessed", "incomplete", "malformed", "pending",
+        "unknown",
       ])
     case .decision: .word(["accepted", "rejected", "not_processed", "pending", "unknown"])
     case .ending:

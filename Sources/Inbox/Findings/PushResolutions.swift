@@ -43,7 +43,9 @@ struct PushResolutions: Sendable {
   /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced
   ///   it.
   mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
-    if !partial.isEmpty, let seq = partial.takeMatch(record.partialPush, arrivedAt: record.arrivedAt) { attempts[seq] = nil }
+    if !partial.isEmpty, let seq = partial.takeMatch(record.partialPush, arrivedAt: record.arrivedAt) {
+      attempts[seq] = nil
+    }
     if record.outcome == .unknown { unknown.insert(record.seq) }
     if wasPending, seqs[push] != record.seq {
       if record.accepted { remove(push) }
@@ -68,7 +70,9 @@ struct PushResolutions: Sendable {
       }
       return true
     }
-    if !arrived.isEmpty, let time = arrived[push], record.arrivedAt &- time < FindingThreshold.retryWindow { return true }
+    if !arrived.isEmpty, let time = arrived[push], record.arrivedAt &- time < FindingThreshold.retryWindow {
+      return true
+    }
     return record.isRejectedForGood
   }
 

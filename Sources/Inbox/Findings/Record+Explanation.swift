@@ -87,7 +87,8 @@ extension Record {
         "The stream was refused\(cause): the client knows that the push was not processed."
       }
     case .malformed: "The server reset the stream."
-    case .reset: "The server reset the stream with \(wireDetails?.reset ?? "an error code"): the client got no response."
+    case .reset:
+      "The server reset the stream with \(wireDetails?.reset ?? "an error code"): the client got no response."
     case .cancelled: "The client reset the stream before it had a response."
     case .incomplete: "The connection ended\(cause) before the request was complete."
     case .disconnected: "The connection ended\(cause) before the client had a response."

@@ -29,7 +29,8 @@ extension Record {
     return inbox?.evidence(by: self, rulebook).contains { predicate($0.kind) } == true
       || predicate(.nearLimit) && isNearLimit
       || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
-      || predicate(.notHTTP2) && isOverHTTP1 || predicate(.malformedRequest) && outcome == .malformed || predicate(.pastExpiration) && hasPastExpiration
+      || predicate(.notHTTP2) && isOverHTTP1 || predicate(.malformedRequest) && outcome == .malformed
+      || predicate(.pastExpiration) && hasPastExpiration
       || predicate(.notStored) && isNotStored || predicate(.channelRequestForm) && hasUndocumentedForm
       || predicate(.broadcastWithoutExpiration) && isBroadcastWithoutExpiration
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil

@@ -155,7 +155,9 @@ extension ImportedRecord {
         outcome: outcome, accepted: try required(accepted, "accepted"), status: served.status.map(Int.init),
         verdictStatus: verdict.map { $0.failed == nil ? 200 : $0.status }, reset: served.reset,
         isExcluded: served.goAway.map { $0.lastStream < connection.stream } ?? false, isClosed: served.closed != nil)
-      if let contradiction = former.contradiction { throw json.problem("members that contradict each other: \(contradiction)") }
+      if let contradiction = former.contradiction {
+        throw json.problem("members that contradict each other: \(contradiction)")
+      }
       return former.end
     case Self.newestFormat:
       let (decision, ending) = (try required(decision, "decision"), try required(ending, "ending"))

@@ -287,13 +287,20 @@ package struct StoredRecordReader {
     guard let ending = try row.value(.ending, Ending.init) else { throw row.damage(.ending, .missing) }
     guard AttemptEnd.isPossible(decision, ending) else { throw row.damage(.ending, .contradictory) }
     let status: Int16? = try row.number(.status)
-    return Record.Result(
+    let result = Record.Result(
       decision, ending,
       sentResponse: Record.SentResponse(
         status: status.map { Int($0) }, reason: try row.text(.reason).flatMap(Reason.init(text:)),
         latencyNanoseconds: try row.number(.latency)),
       wireDetails: wireDetails, finishedAt: try row.number(.finishedAt, in: Self.times),
       delivery: try row.value(.delivery, DeliveryState.init(text:)))
+    // Queries of the database rely on these two.
+    guard let outcome = try row.value(.outcome, Record.Outcome.init) else { throw row.damage(.outcome, .missing) }
+    guard outcome == result.outcome else { throw row.damage(.outcome, .contradictory) }
+    guard try row.required(.accepted, in: 0...1) == (result.accepted ? 1 : 0) else {
+      throw row.damage(.accepted, .contradictory)
+    }
+    return result
   }
 }
 
@@ -323,7 +330,8 @@ private struct StoredDetails {
     isRequestComplete = !isIncomplete
     var json = JSONReader(details)
     // Both have a member `violation`, of different types.
-    wireDetails = try? ImportedRecord(details, &json, isStored: true).wireDetails(violation: violation, endedAt: endedAt)
+    wireDetails = try? ImportedRecord(details, &json, isStored: true).wireDetails(
+      violation: violation, endedAt: endedAt)
   }
 }
 

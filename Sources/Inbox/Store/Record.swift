@@ -243,8 +243,10 @@ extension Record {
     self.init(
       seq: seq,
       content: RecordContent(
-        request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, isComplete: isRequestComplete, generatedID,
-        connection, receivedAt: receivedAt, arrivedAt: arrivedAt, injection: injection, importedFindings: names, in: arena),
+        request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, isComplete: isRequestComplete,
+        generatedID,
+        connection, receivedAt: receivedAt, arrivedAt: arrivedAt, injection: injection, importedFindings: names,
+        in: arena),
       storedDetails: injection == nil ? result.wireDetails.map { StoredDetails($0) } : nil,
       result: PackedResult(result),
       attempt: attempt,

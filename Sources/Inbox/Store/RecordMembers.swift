@@ -20,7 +20,8 @@ package struct RecordMembers: Sendable {
   /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
   /// shown as a whole.
   static let names = [
-    "seq", "accepted", "decision", "ending", "outcome", "violation", "delivery", "listener", "kind", "environment", "received_at", "finished_at",
+    "seq", "accepted", "decision", "ending", "outcome", "violation", "delivery", "listener", "kind", "environment",
+    "received_at", "finished_at",
     "push_key",
     "attempt",
     "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",

@@ -269,7 +269,8 @@ final class ConnectionHandler: ChannelInboundHandler {
           stream, stream.violation != nil ? .malformed : session.hasExcluded(stream) ? .refused : .cancelled)
       case .cancelled(let stream):
         processor.endAttempt(
-          on: stream.request.stream, session.hasExcluded(stream) ? .refused : stream.resetSent == nil ? .cancelled : .reset,
+          on: stream.request.stream,
+          session.hasExcluded(stream) ? .refused : stream.resetSent == nil ? .cancelled : .reset,
           reset: stream.resetSent)
         cancelDelayedPush(on: stream.request.stream)
       case .reset(let stream, let code):

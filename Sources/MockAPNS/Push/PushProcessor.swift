@@ -290,7 +290,9 @@ final class PushProcessor {
   ///
   /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
   func endAttempt(on id: Int32, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
-    if let push = delayedPushes[id], push.remainingParts == 0 || ending != .response { endDelayedPush(on: id, ending, reset) }
+    if let push = delayedPushes[id], push.remainingParts == 0 || ending != .response {
+      endDelayedPush(on: id, ending, reset)
+    }
     guard var push = unfinished.removeValue(forKey: id) else { return }
     let decision = push.result.end.decision
     let now = MachineTime.nanoseconds
@@ -300,8 +302,10 @@ final class PushProcessor {
     let isTold = ending == .response
     push.result = Record.Result(
       decision, ending, sentResponse: sentResponse,
-      wireDetails: isTold ? own : own?.merging(details(of: ending, own: own?.injections ?? [], index: nil, reset: reset))
-        ?? details(of: ending, own: [], index: nil, reset: reset),
+      wireDetails: isTold
+        ? own
+        : own?.merging(details(of: ending, own: own?.injections ?? [], index: nil, reset: reset))
+          ?? details(of: ending, own: [], index: nil, reset: reset),
       finishedAt: batch.serverTime)
     if !isTold, decision == .accepted { attempts.resume(push.attemptKey, after: push.attempt, now: batch.arrivedAt) }
     if let seq = push.seq {

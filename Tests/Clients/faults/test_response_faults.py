@@ -47,7 +47,8 @@ def test_respond_with_every_reason(mock, faults, device, status, reason):
     assert body.pop("reason") == reason
     assert list(body) == (["timestamp"] if status == 410 else [])
     record = mock.record(device)
-    assert FaultSummary.of(record) == FaultSummary("respond", status=status, reason=reason)
+    assert FaultSummary.of(record) == FaultSummary(
+        "respond", "unprocessed" if reason == "IdleTimeout" else "rejected", status=status, reason=reason)
     assert record["fault"]["rule"] == rule
     assert record["verdict"]["reason"] is None
     assert record["apns"]["id"] == response.header("apns-id")

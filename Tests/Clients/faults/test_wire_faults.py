@@ -250,7 +250,7 @@ def test_a_push_whose_response_is_overtaken_by_goaway_keeps_its_number(mock, dev
         wire.write(b"".join(each.serialize() for each in frames) + bytes([0, 0, 7, 6, 0, 0, 0, 0, 0]) + bytes(7))
         wire.read_to_end()
         assert not wire.responses[stream].headers
-    assert mock.record(device)["outcome"] == "aborted"
+    assert mock.record(device)["outcome"] == "response_lost"
     with widened(mock) as wire:
         assert wire.response(pushed(wire, mock, device)).status == 200
         assert wire.response(pushed(wire, mock, device)).status == 200
