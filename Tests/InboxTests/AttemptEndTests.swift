@@ -1,4 +1,6 @@
 import APNSRules
+import Foundation
+import TestSupport
 import Testing
 
 @testable import Inbox
@@ -108,5 +110,30 @@ import Testing
         former.replacing(#""accepted":false,"outcome":"faulted""#, with: #""accepted":false,"outcome":"accepted""#))
     }
     #expect(problem?.reason.contains("contradict each other: outcome is accepted, and accepted is false") == true)
+  }
+}
+
+/// Compares the table of outcomes in the documentation with the code.
+@Suite struct OutcomePageTests {
+  @Test func tableIsThatOfTheCode() throws {
+    var expected: [String: (decisions: Set<String>, endings: Set<String>)] = [:]
+    for decision in Decision.allCases {
+      for ending in Ending.allCases where AttemptEnd.isPossible(decision, ending) {
+        let outcome = Record.Outcome(decision, ending)
+        guard outcome != .unknown else { continue }
+        expected[outcome.rawValue, default: ([], [])].decisions.insert(decision.rawValue)
+        expected[outcome.rawValue, default: ([], [])].endings.insert(ending.rawValue)
+      }
+    }
+    func words(_ cell: String?) -> Set<String> {
+      Set((cell ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .init(charactersIn: " `")) })
+    }
+    let rows = try MarkdownPage("Inbox").table(under: "## Outcomes")
+    #expect(rows.count == expected.count)
+    for row in rows {
+      let outcome = try #require(words(row["outcome"]).first)
+      #expect(words(row["decision"]) == expected[outcome]?.decisions, "\(outcome)")
+      #expect(words(row["ending"]) == expected[outcome]?.endings, "\(outcome)")
+    }
   }
 }

@@ -48,7 +48,7 @@ def test_goaway_names_the_previous_stream_and_the_push_is_not_accepted(mock, fau
     record = mock.record(device)
     assert FaultSummary.of(record) == FaultSummary("goaway", goaway=goaway_member(last=stream - 2))
     assert record["fault"] == {
-        "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0}
+        "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0, "by": None}
 
 
 @pytest.mark.parametrize(("code", "number", "name"), [
