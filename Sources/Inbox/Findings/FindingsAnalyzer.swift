@@ -180,7 +180,7 @@ extension FindingsAnalyzer.State {
       if record.outcome == .pending {
         let push = record.pushKey
         pending.append((record.seq, push))
-        findingsState.addPending(record.seq, push)
+        findingsState.addPending(record.seq, push, accepted: record.accepted)
       } else {
         let isRetried = record.mayBeOvertaken && snapshot.hasAcceptedRetry(of: record)
         guard !record.mayBeOvertaken || snapshot.records.isReadable else { return false }

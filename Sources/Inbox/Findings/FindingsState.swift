@@ -40,9 +40,11 @@ struct FindingsState: Sendable {
   var isTruncated: Bool { churn.isTruncated || resends.isTruncated }
 
   /// Adds a pending record.
-  mutating func addPending(_ seq: Int, _ push: PushKey) {
+  ///
+  /// - Parameter accepted: Whether APNs has accepted the push already, so that it is not lost.
+  mutating func addPending(_ seq: Int, _ push: PushKey, accepted: Bool) {
     history.addPending(push)
-    resolutions.addPending(seq, push)
+    if !accepted { resolutions.addPending(seq, push) }
   }
 
   /// Undoes `addPending` in the push's attempts, for a record that has ended and will be added.
@@ -110,7 +112,9 @@ struct FindingsState: Sendable {
   /// - Parameter end: Returns how a connection has ended; nil for an open one.
   mutating func analyzeEndedConnections(_ end: (UInt64) -> ConnectionEnd.Closing?) {
     for (seq, evidence) in churn.analyzeEnded(end) { add(evidence, to: seq) }
-    for (seq, evidence) in resends.settle(end) { add(evidence, to: seq) }
+    for (seq, item) in resends.settle(end) where evidence[seq]?.contains(where: { $0.kind == item.kind }) != true {
+      add(item, to: seq)
+    }
   }
 
   /// Adds the evidence that a connection ended with an exhausted window, to its last push.

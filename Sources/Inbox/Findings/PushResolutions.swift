@@ -48,7 +48,10 @@ struct PushResolutions: Sendable {
     }
     if record.outcome == .unknown { unknown.insert(record.seq) }
     if wasPending, seqs[push] != record.seq {
-      if record.accepted { remove(push) }
+      if record.accepted {
+        _ = isResolved(record, push)
+        remove(push)
+      }
       return
     }
     if isResolved(record, push) || record.outcome == .unknown { return remove(push) }

@@ -46,7 +46,7 @@ extension ConnectionHandler {
     case .discard: return
     }
     input.lastActivity = .now()
-    input.lastReceivedAt = Int64(clamping: input.lastActivity.uptimeNanoseconds)
+    input.lastReceivedAt = MachineTime.nanoseconds
     input.bytesReceived += bytes.count
     transport.receive(bytes) { process(context) }
   }

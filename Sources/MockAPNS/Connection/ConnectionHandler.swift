@@ -75,7 +75,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var bytesReceived = 0
     /// When bytes were last received.
     var lastActivity = NIODeadline.now()
-    /// The same time in monotonic nanoseconds of machine time; 0 before.
+    /// The same time in monotonic nanoseconds of machine time, which findings compare with those of records; 0 before.
     var lastReceivedAt: Int64 = 0
     /// When `scheduleIdleCheck` last checked for overdue streams and a stalled client.
     var lastCheck = NIODeadline.now()

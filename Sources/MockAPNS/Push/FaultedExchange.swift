@@ -216,6 +216,6 @@ struct DelayedPush {
   var seq: Int?
   /// The number of parts of the response body not yet sent.
   var remainingParts = 0
-  /// Whether the push stays pending until the client gives up.
+  /// Whether the delay is over and nothing is said, so that the push stays pending until the client gives up.
   var isAbandoned = false
 }

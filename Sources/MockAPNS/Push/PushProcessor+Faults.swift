@@ -171,6 +171,7 @@ extension PushProcessor {
     beginBatch()
     if case .hang(_, .nothing) = push.exchange.decidingAction {
       // Nothing is said: the attempt ends when the client gives up.
+      release(push.exchange)
       push.isAbandoned = true
       delayedPushes[id] = push
       return
@@ -194,7 +195,7 @@ extension PushProcessor {
   /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
   func endDelayedPush(on id: Int32, _ ending: Ending, _ reset: HTTP2ErrorCode?) {
     guard let push = delayedPushes.removeValue(forKey: id), push.remainingParts == 0 else { return }
-    release(push.exchange)
+    if !push.isAbandoned { release(push.exchange) }
     complete(
       push,
       with: Record.Result(

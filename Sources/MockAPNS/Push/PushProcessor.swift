@@ -636,9 +636,10 @@ final class PushProcessor {
     counts.requests += 1
     let isExcluded = stream.id > processed.lastAccepted
     let delay = batch.arrivedAt - processed.loweredAt
-    let violation: WireDetails.ProtocolViolation? =
+    var violation: WireDetails.ProtocolViolation? =
       !isExcluded || delay < Self.goAwayGracePeriod
       ? nil : .afterGoAway(lastStream: processed.lastAccepted, nanoseconds: delay)
+    if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
     let ending: Ending = isExcluded ? .refused : .disconnected

@@ -23,7 +23,7 @@ FORMATS = ["ndjson", "json", "har", "csv"]
 ALL = "?kind=*&limit=1000"
 
 #: Findings that compare a push with others. With a file they are about the pushes since the start of the server.
-COMPARING = {"retried-permanent", "retried-410", "hot-retry"}
+COMPARING = {"retried-permanent", "retried-410", "hot-retry", "connection-churn"}
 
 QUERIES = [
     "", "kind:*", "kind:broadcast", "!kind:push", "kind:push kind:channel",
