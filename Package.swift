@@ -139,7 +139,7 @@ let package = Package(
     // The trait `.apns()` of Swift Testing.
     .target(
       name: "MockAPNSTesting",
-      dependencies: ["APNSRules", "MockAPNS", "Notation", .product(name: "Logging", package: "swift-log")],
+      dependencies: ["MockAPNS", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(

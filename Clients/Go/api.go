@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -155,7 +154,7 @@ func (c *Client) SetDevice(ctx context.Context, token string, state Object) erro
 func (c *Client) FreezeClock(ctx context.Context, at time.Time) error {
 	body := Object{"mode": "frozen"}
 	if !at.IsZero() {
-		body["now"] = at.UTC().Format(time.RFC3339Nano)
+		body["now"] = timestamp(at)
 	}
 	return c.call(ctx, request{method: http.MethodPut, path: "/api/v1/clock", body: body}, nil)
 }
@@ -169,6 +168,9 @@ func (c *Client) AdvanceClock(ctx context.Context, by time.Duration) error {
 func (c *Client) ResumeClock(ctx context.Context) error {
 	return c.call(ctx, request{method: http.MethodPut, path: "/api/v1/clock", body: Object{"mode": "real"}}, nil)
 }
+
+// timestamp returns a time as the server reads it.
+func timestamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // milliseconds returns a duration as the server reads it.
 func milliseconds(duration time.Duration) string {
@@ -185,11 +187,16 @@ func (c *Client) Pushes(ctx context.Context, filter Filter) ([]Push, error) {
 	var pushes []Push
 	for {
 		var page struct {
-			Items []Push `json:"items"`
-			Next  *int64 `json:"next"`
+			Items    []Push `json:"items"`
+			Next     *int64 `json:"next"`
+			Complete bool   `json:"complete"`
+			Evicted  int    `json:"evicted"`
 		}
 		if err := c.call(ctx, request{method: http.MethodGet, path: "/api/v1/pushes", query: values}, &page); err != nil {
 			return nil, err
+		}
+		if !page.Complete {
+			return nil, fmt.Errorf("%d pushes are missing because the inbox is full: start the server with a larger --max-records or --max-bytes.", page.Evicted)
 		}
 		pushes = append(pushes, page.Items...)
 		if page.Next == nil {
@@ -224,40 +231,23 @@ func (c Count) parameter() (string, error) {
 // WaitOption changes how [Client.Wait] waits: [Within], [Settle].
 type WaitOption func(*waitOptions)
 
-type waitOptions struct{ timeout, settle time.Duration }
+type waitOptions struct{ timeout, settle *time.Duration }
 
 // Within sets the maximum time of a wait: 10 seconds by default, at most 5 minutes.
-func Within(timeout time.Duration) WaitOption { return func(o *waitOptions) { o.timeout = timeout } }
+func Within(timeout time.Duration) WaitOption { return func(o *waitOptions) { o.timeout = &timeout } }
 
 // Settle sets the time for which the number of matching pushes must not change.
-func Settle(settle time.Duration) WaitOption { return func(o *waitOptions) { o.settle = settle } }
+func Settle(settle time.Duration) WaitOption { return func(o *waitOptions) { o.settle = &settle } }
 
 // WaitError reports that the pushes a test waited for did not arrive.
 type WaitError struct {
-	// Message is the expected and the actual number.
-	Message string
-	// Nearest are the pushes that nearly match.
-	Nearest []NearMiss
+	// Text is the expected and the actual number, and the nearest pushes with the expected and the actual values.
+	Text string
+	// Nearest are the seq of these pushes.
+	Nearest []int64
 }
 
-// NearMiss is a push that meets only some conditions of a filter.
-type NearMiss struct {
-	Seq    int64    `json:"seq"`
-	Met    []string `json:"met"`
-	Missed []string `json:"missed"`
-}
-
-func (e *WaitError) Error() string {
-	var text strings.Builder
-	text.WriteString(e.Message)
-	for _, near := range e.Nearest {
-		fmt.Fprintf(&text, "\n  nearest: push %d differs in %s", near.Seq, strings.Join(near.Missed, ", "))
-		if len(near.Met) > 0 {
-			fmt.Fprintf(&text, " and matches in %s", strings.Join(near.Met, ", "))
-		}
-	}
-	return text.String()
-}
+func (e *WaitError) Error() string { return e.Text }
 
 // Wait waits until the pushes since the last reset that a filter selects have a number, and returns them. It returns at
 // once if they already have it. After the timeout it returns a [*WaitError] with the nearest pushes.
@@ -270,30 +260,44 @@ func (c *Client) Wait(ctx context.Context, count Count, filter Filter, options .
 	if err != nil {
 		return nil, err
 	}
-	chosen := waitOptions{timeout: 10 * time.Second}
+	var chosen waitOptions
 	for _, option := range options {
 		option(&chosen)
 	}
 	values.Set("count", number)
-	values.Set("timeout", milliseconds(chosen.timeout))
-	values.Set("settle", milliseconds(chosen.settle))
-	var result struct {
-		Satisfied bool       `json:"satisfied"`
-		Items     []Push     `json:"items"`
-		Message   string     `json:"message"`
-		Nearest   []NearMiss `json:"nearest"`
+	if chosen.timeout != nil {
+		values.Set("timeout", milliseconds(*chosen.timeout))
 	}
-	call := request{method: http.MethodGet, path: "/api/v1/pushes/wait", query: values, timeout: chosen.timeout + requestTimeout}
+	if chosen.settle != nil {
+		values.Set("settle", milliseconds(*chosen.settle))
+	}
+	var result struct {
+		Satisfied bool   `json:"satisfied"`
+		Matched   int    `json:"matched"`
+		Items     []Push `json:"items"`
+		Text      string `json:"text"`
+		Nearest   []struct {
+			Seq int64 `json:"seq"`
+		} `json:"nearest"`
+	}
+	call := request{method: http.MethodGet, path: "/api/v1/pushes/wait", query: values, timeout: maxWait + requestTimeout}
 	if err := c.call(ctx, call, &result); err != nil {
 		return nil, err
 	}
 	if !result.Satisfied {
-		return nil, &WaitError{Message: result.Message, Nearest: result.Nearest}
+		failure := &WaitError{Text: result.Text}
+		for _, push := range result.Nearest {
+			failure.Nearest = append(failure.Nearest, push.Seq)
+		}
+		return nil, failure
+	}
+	if len(result.Items) < result.Matched {
+		return c.Pushes(ctx, filter)
 	}
 	return result.Items, nil
 }
 
-// VerifyError reports that expectations are not met.
+// VerifyError reports that expectations are not met, or that a check found something.
 type VerifyError struct {
 	// Text is the report of the server.
 	Text string `json:"text"`
@@ -311,11 +315,16 @@ func (c *Client) Verify(ctx context.Context, expectations ...Object) error {
 
 // VerifyDocument checks a whole document: "expect", "order", "no_others", "nothing_lost", "no_findings", "timeout".
 func (c *Client) VerifyDocument(ctx context.Context, document Object) error {
+	return c.expect(ctx, "/api/v1/verify", document)
+}
+
+// expect sends a request whose response says whether something passed, and returns a [*VerifyError] if it did not.
+func (c *Client) expect(ctx context.Context, path string, body Object) error {
 	var report struct {
 		Passed bool `json:"passed"`
 		VerifyError
 	}
-	call := request{method: http.MethodPost, path: "/api/v1/verify", body: c.withScope(document), timeout: maxWait + requestTimeout}
+	call := request{method: http.MethodPost, path: path, body: c.withScope(body), timeout: maxWait + requestTimeout}
 	if err := c.call(ctx, call, &report); err != nil {
 		return err
 	}
@@ -328,6 +337,49 @@ func (c *Client) VerifyDocument(ctx context.Context, document Object) error {
 // VerifyNothingLost checks that the last attempt of every push was accepted or permanently rejected.
 func (c *Client) VerifyNothingLost(ctx context.Context) error {
 	return c.VerifyDocument(ctx, Object{"nothing_lost": true})
+}
+
+// Checks are what [Client.Check] checks.
+type Checks struct {
+	// Findings is whether any finding is a failure.
+	Findings bool
+	// FindingNames are the findings that are a failure, if Findings is false.
+	FindingNames []string
+	// Rejected is whether a push that APNs' rules rejected is a failure.
+	Rejected bool
+}
+
+// Check checks the provider at the end of a test, when no further attempt of a push can follow: every push that could
+// still be retried counts as abandoned. It returns a [*VerifyError] with a line for each finding, and for each reason with
+// the correction.
+func (c *Client) Check(ctx context.Context, checks Checks) error {
+	body := Object{}
+	if checks.Findings {
+		body["fail_on_findings"] = true
+	} else if len(checks.FindingNames) > 0 {
+		body["fail_on_findings"] = checks.FindingNames
+	}
+	if checks.Rejected {
+		body["fail_on_rejected"] = true
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	return c.expect(ctx, "/api/v1/check", body)
+}
+
+// Report describes a failed test: the seed, the fault profile, the newest pushes, those that were not accepted first, and
+// the findings.
+func (c *Client) Report(ctx context.Context) (string, error) {
+	values, err := c.values(nil)
+	if err != nil {
+		return "", err
+	}
+	var report struct {
+		Text string `json:"text"`
+	}
+	err = c.call(ctx, request{method: http.MethodGet, path: "/api/v1/report", query: values}, &report)
+	return report.Text, err
 }
 
 // Finding is a kind of mistake that the provider made although APNs accepted its pushes.

@@ -227,16 +227,33 @@ type APIError struct {
 	// Detail says what is wrong, Hint how to correct it.
 	Detail string `json:"detail"`
 	Hint   string `json:"hint"`
+	// Problems are all problems, if the server found several.
+	Problems []Problem `json:"problems"`
 	// Request is the method and the path of the request.
 	Request string `json:"-"`
 }
 
+// Problem is one of several problems of a request.
+type Problem struct {
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
 func (e *APIError) Error() string {
-	message := fmt.Sprintf("%s: %s (status %d)", e.Request, e.Detail, e.Status)
-	if e.Hint != "" {
-		message += "; " + e.Hint
+	message := fmt.Sprintf("apns-mock responded with %d to %s: %s", e.Status, e.Request, sentence(e.Detail, e.Hint))
+	if len(e.Problems) > 1 {
+		for _, problem := range e.Problems {
+			message += "\n  " + sentence(problem.Message, problem.Hint)
+		}
 	}
 	return message
+}
+
+func sentence(message, hint string) string {
+	if hint == "" {
+		return message
+	}
+	return message + ". " + hint
 }
 
 // request is a call of the admin API.
@@ -290,10 +307,22 @@ func (c *Client) send(ctx context.Context, r request) ([]byte, error) {
 	}
 	problem := &APIError{Request: r.method + " " + r.path}
 	if json.Unmarshal(data, problem) != nil || problem.Detail == "" {
-		problem.Detail = "the response is not a problem document"
+		problem.Detail = excerpt(data)
 	}
 	problem.Status = status
 	return nil, problem
+}
+
+// excerpt returns the beginning of a response that is not a problem document.
+func excerpt(data []byte) string {
+	text := []rune(string(data))
+	if len(text) == 0 {
+		return "no explanation"
+	}
+	if len(text) > 200 {
+		text = text[:200]
+	}
+	return string(text)
 }
 
 func (c *Client) exchange(ctx context.Context, r request, body io.Reader, contentType string) (int, []byte, error) {

@@ -11,19 +11,16 @@ import (
 	"time"
 )
 
-// maxReportedPushes limits the inbox in the report of a failed test.
-const maxReportedPushes = 100
-
 // Option configures the server of a test.
 type Option func(*options)
 
 type options struct {
-	profile        string
-	seed           uint64
-	hasSeed        bool
-	scope          string
-	failOnFindings bool
-	arguments      []string
+	profile   string
+	seed      uint64
+	hasSeed   bool
+	scope     string
+	checks    Checks
+	arguments []string
 }
 
 // WithProfile activates a fault profile, such as "flaky-503?rate=0.3".
@@ -36,8 +33,14 @@ func WithSeed(seed uint64) Option { return func(o *options) { o.seed, o.hasSeed 
 // WithScope restricts the test to the pushes that a query matches, such as "topic:com.acme.w3".
 func WithScope(query string) Option { return func(o *options) { o.scope = query } }
 
-// FailOnFindings fails the test if the server reports findings about the provider.
-func FailOnFindings() Option { return func(o *options) { o.failOnFindings = true } }
+// FailOnFindings fails the test if the server has findings about the provider: those with these names, or any. At the end
+// of the test, every push that could still be retried counts as abandoned.
+func FailOnFindings(names ...string) Option {
+	return func(o *options) { o.checks.Findings, o.checks.FindingNames = len(names) == 0, names }
+}
+
+// FailOnRejected fails the test if APNs' rules rejected a push.
+func FailOnRejected() Option { return func(o *options) { o.checks.Rejected = true } }
 
 // WithArguments adds arguments of `apns-mock serve`, such as "--rules", "strict". With [Shared], only the arguments of
 // the first test are used; tests that need others call [Start].
@@ -81,7 +84,7 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 		client = client.Scoped(chosen.scope)
 	}
 	mock := &Mock{client: client, t: t}
-	t.Cleanup(func() { mock.finish(chosen.failOnFindings) })
+	t.Cleanup(func() { mock.finish(chosen.checks) })
 	if chosen.profile == "" && chosen.hasSeed {
 		chosen.profile = "healthy"
 	}
@@ -96,49 +99,22 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 	return mock
 }
 
-// finish fails the test because of findings, and logs the report of a failed test.
-func (m *Mock) finish(failOnFindings bool) {
-	if failOnFindings {
-		findings, err := m.client.Findings(context.Background(), nil)
-		if err != nil {
-			m.t.Errorf("cannot read the findings: %v", err)
-		}
-		for _, finding := range findings {
-			m.t.Errorf("finding %s", finding)
+// finish checks a test that has not failed, and logs the report of a failed one.
+func (m *Mock) finish(checks Checks) {
+	m.t.Helper()
+	if !m.t.Failed() {
+		if err := m.client.Check(context.Background(), checks); err != nil {
+			m.t.Errorf("%v", err)
 		}
 	}
-	if m.t.Failed() {
-		m.t.Log(Report(context.Background(), m.client))
+	if !m.t.Failed() {
+		return
 	}
-}
-
-// Report describes what the server received: its seed, fault profile, pushes and findings.
-func Report(ctx context.Context, client *Client) string {
-	active, err := client.ActiveProfile(ctx)
+	report, err := m.client.Report(context.Background())
 	if err != nil {
-		return "apns-mock: " + err.Error()
+		report = "apns-mock: " + err.Error()
 	}
-	pushes, err := client.Pushes(ctx, nil)
-	if err != nil {
-		return "apns-mock: " + err.Error()
-	}
-	findings, err := client.Findings(ctx, nil)
-	if err != nil {
-		return "apns-mock: " + err.Error()
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "apns-mock: seed %d, profile %s, pushes: %d\n", active.Seed, active.Reference, len(pushes))
-	if excess := len(pushes) - maxReportedPushes; excess > 0 {
-		fmt.Fprintf(&text, "  (the first %d are omitted)\n", excess)
-		pushes = pushes[excess:]
-	}
-	for _, push := range pushes {
-		fmt.Fprintf(&text, "  %s\n", push)
-	}
-	for _, finding := range findings {
-		fmt.Fprintf(&text, "  finding %s\n", finding)
-	}
-	return strings.TrimSuffix(text.String(), "\n")
+	m.t.Log(report)
 }
 
 // shared is the server of [Shared] and the tests that use it.
@@ -363,7 +339,7 @@ func (d Device) set(state string, since []time.Time) {
 	d.mock.t.Helper()
 	body := Object{"state": state}
 	if len(since) > 0 {
-		body["since"] = since[0].UTC().Format(time.RFC3339Nano)
+		body["since"] = timestamp(since[0])
 	}
 	d.mock.check(d.mock.client.SetDevice(context.Background(), d.token, body))
 }

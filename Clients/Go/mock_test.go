@@ -1,7 +1,6 @@
 package apnsmock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,14 +67,6 @@ func TestProfileAndSeedDetermineResponses(t *testing.T) {
 	}
 }
 
-func TestRuleInjectsFault(t *testing.T) {
-	mock := Shared(t)
-	mock.Rule(Object{"name": "down", "do": Object{"respond": Object{"status": 500, "reason": "InternalServerError"}}, "ttl": "30s"})
-	if status := send(t, mock, DeviceToken(), Topic, "One"); status != 500 {
-		t.Errorf("status %d", status)
-	}
-}
-
 func TestDeviceStates(t *testing.T) {
 	mock := Shared(t)
 	device := DeviceToken()
@@ -113,55 +104,10 @@ func TestClockExpiresProviderTokens(t *testing.T) {
 	}
 }
 
-func TestWaitReportsNearestPush(t *testing.T) {
-	mock := Shared(t)
-	device := DeviceToken()
-	send(t, mock, device, Topic, "One")
-	ctx := context.Background()
-
-	mock.Wait(Exactly(1), Filter{"device_token": device}, Settle(50*time.Millisecond))
-	mock.Wait(Exactly(0), Filter{"status": ">=400"}, Settle(50*time.Millisecond))
-
-	_, err := mock.Client().Wait(ctx, AtLeast(1), Filter{"device_token": device, "status": 410}, Within(50*time.Millisecond))
-	var failure *WaitError
-	if !errors.As(err, &failure) || len(failure.Nearest) != 1 || failure.Nearest[0].Missed[0] != "status" {
-		t.Fatalf("error %v", err)
-	}
-	if !strings.Contains(err.Error(), "differs in status") {
-		t.Errorf("error %q", err)
-	}
-	if _, err := mock.Client().Wait(ctx, AtLeast(0), nil); err == nil {
-		t.Error("AtLeast(0) is not an error")
-	}
-}
-
-func TestVerifyReportsText(t *testing.T) {
-	mock := Shared(t)
-	send(t, mock, DeviceToken(), Topic, "Welcome ")
-	err := mock.Client().Verify(context.Background(), Object{"name": "welcome push", "match": Object{"payload": Object{"/aps/alert/title": "Welcome"}}})
-	var failure *VerifyError
-	if !errors.As(err, &failure) || !strings.Contains(failure.Text, "✗ welcome push") || !strings.Contains(failure.Text, "trailing space") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestMisspeltNamesAreErrors(t *testing.T) {
-	mock := Shared(t)
-	ctx := context.Background()
-	client := mock.Client()
-	_, unknownField := client.Pushes(ctx, Filter{"device_tokn": "ab"})
-	_, unknownReason := client.Findings(ctx, Filter{"reason": "Unregisterd"})
-	for name, err := range map[string]error{
-		"field": unknownField, "reason": unknownReason,
-		"profile": client.Profile(ctx, "flaky-530"),
-		"rule":    client.Rule(ctx, Object{"doo": 1}),
-		"part":    client.Reset(ctx, "profil"),
-		"device":  client.SetDevice(ctx, "not/hex", Object{"state": "online"}),
-		"verify":  client.VerifyDocument(ctx, Object{"expct": []Object{}}),
-	} {
-		var problem *APIError
-		if !errors.As(err, &problem) || problem.Status < 400 || problem.Hint == "" {
-			t.Errorf("%s: error %v", name, err)
+func TestWaitWithoutRequest(t *testing.T) {
+	for _, count := range []Count{AtLeast(0), AtLeast(-1), Exactly(-1)} {
+		if _, err := (&Client{}).Wait(context.Background(), count, nil); err == nil || !strings.Contains(err.Error(), "AtLeast(1)") {
+			t.Errorf("%v: error %v", count, err)
 		}
 	}
 }
@@ -178,52 +124,6 @@ func TestFilterValues(t *testing.T) {
 			t.Errorf("%#v is not an error", value)
 		}
 	}
-}
-
-func TestPushesReadsAllPages(t *testing.T) {
-	mock := Shared(t)
-	send(t, mock, DeviceToken(), Topic, "One")
-	record := mock.Pushes(nil)[0]
-	var ndjson bytes.Buffer
-	for seq := 1; seq <= 1001; seq++ {
-		ndjson.WriteString(strings.Replace(string(record.Raw), fmt.Sprintf(`"seq":%d,`, record.Seq), fmt.Sprintf(`"seq":%d,`, seq), 1))
-		ndjson.WriteByte('\n')
-	}
-	mock.Reset()
-	mock.Import(&ndjson)
-	if pushes := mock.Pushes(nil); len(pushes) != 1001 {
-		t.Errorf("%d pushes", len(pushes))
-	}
-}
-
-func TestExportCanBeImported(t *testing.T) {
-	mock := Shared(t)
-	device := DeviceToken()
-	send(t, mock, device, Topic, "One")
-	exported := mock.Export(Filter{"device_token": device})
-	mock.Reset()
-	mock.Import(bytes.NewReader(exported))
-	if pushes := mock.Pushes(Filter{"device_token": device}); len(pushes) != 1 {
-		t.Errorf("%d pushes", len(pushes))
-	}
-}
-
-func TestScopeHidesOtherPushes(t *testing.T) {
-	mock := Shared(t)
-	first, second := mock.Scoped("topic:com.acme.one"), mock.Scoped("topic:com.acme.two")
-	send(t, mock, DeviceToken(), "com.acme.one", "One")
-	send(t, mock, DeviceToken(), "com.acme.two", "Two")
-
-	if pushes := first.Pushes(nil); len(pushes) != 1 || pushes[0].APNs.Topic != "com.acme.one" {
-		t.Errorf("pushes %v", pushes)
-	}
-	first.Verify(Object{"count": 1})
-	first.Wait(Exactly(1), nil)
-	first.Reset()
-	if len(first.Pushes(nil)) != 0 || len(second.Pushes(nil)) != 1 {
-		t.Error("a scoped reset removed other pushes")
-	}
-	second.AssertNothingLost()
 }
 
 func TestStartPassesArguments(t *testing.T) {
@@ -286,15 +186,12 @@ func TestFailedTestPrintsInbox(t *testing.T) {
 		t.Error("the test continues after a failed verification")
 	})
 	for _, wanted := range []string{
-		"✗ expectation 1", "seed 7, profile flaky-503?rate=1", "pushes: 1",
-		device[:4] + "…" + device[62:] + " com.example.app attempt 1: 503 ServiceUnavailable by rule flaky",
+		"✗ expectation 1", "apns-mock: seed 7, profile flaky-503?rate=1, 1 push\nnot accepted:\n  1  ",
+		device[:4] + "…" + device[62:] + "  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
 	} {
 		if !strings.Contains(output, wanted) {
 			t.Errorf("%q is missing in:\n%s", wanted, output)
 		}
-	}
-	if strings.Contains(output, device) {
-		t.Error("the report contains a whole device token")
 	}
 }
 
@@ -307,16 +204,27 @@ func TestPassedTestPrintsNothing(t *testing.T) {
 }
 
 func TestFindingsFailTest(t *testing.T) {
-	fake := &fakeTest{name: t.Name() + "/fake"}
-	output := fake.run(func() {
-		mock := Shared(fake, FailOnFindings())
-		device := DeviceToken()
-		mock.Device(device).Unregistered()
-		send(t, mock, device, Topic, "One")
-		send(t, mock, device, Topic, "One")
-	})
-	if !fake.failed || !strings.Contains(output, "finding retried-410 (1)") {
-		t.Errorf("failed %v, output %q", fake.failed, output)
+	for _, test := range []struct {
+		option Option
+		output string
+	}{
+		{FailOnFindings(), "finding retried-410, push "},
+		{FailOnFindings("hot-retry", "retried-410"), "finding retried-410, push "},
+		{FailOnFindings("hot-retry"), ""},
+		{FailOnRejected(), "rejected with 410 Unregistered, push "},
+		{FailOnFindings("hot-retri"), "Did you mean hot-retry?"},
+	} {
+		fake := &fakeTest{name: t.Name() + "/fake"}
+		output := fake.run(func() {
+			mock := Shared(fake, test.option)
+			device := DeviceToken()
+			mock.Device(device).Unregistered()
+			send(t, mock, device, Topic, "One")
+			send(t, mock, device, Topic, "One")
+		})
+		if fake.failed != (test.output != "") || !strings.Contains(output, test.output) {
+			t.Errorf("wanted %q, failed %v, output %q", test.output, fake.failed, output)
+		}
 	}
 }
 

@@ -213,7 +213,7 @@ func TestFromEnvironment(t *testing.T) {
 	t.Setenv("APNS_MOCK_PORT_FILE", "")
 	t.Setenv("APNS_MOCK_ADMIN", mock.Client().AdminURL())
 	_, err = FromEnvironment(context.Background())
-	wantError(t, err, "status 401")
+	wantError(t, err, "responded with 401")
 
 	t.Setenv("APNS_MOCK_ADMIN", "127.0.0.1")
 	_, err = FromEnvironment(context.Background())

@@ -2,7 +2,6 @@ package apnsmock
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -13,7 +12,7 @@ type Push struct {
 	Seq int64 `json:"seq"`
 	// Accepted is whether APNs accepted the push, regardless of the response that was sent.
 	Accepted bool `json:"accepted"`
-	// Outcome is accepted, rejected, faulted, pending or aborted.
+	// Outcome is accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending or unknown.
 	Outcome    string    `json:"outcome"`
 	ReceivedAt time.Time `json:"received_at"`
 	FinishedAt time.Time `json:"finished_at"`
@@ -41,7 +40,7 @@ type Push struct {
 		Priority   int    `json:"priority"`
 		CollapseID string `json:"collapse_id"`
 	} `json:"apns"`
-	// Fault is the rule that determined the outcome; nil without a fault.
+	// Fault is the rule that affected the push or ended its connection; nil without a fault.
 	Fault *struct {
 		Profile string `json:"profile"`
 		Rule    string `json:"rule"`
@@ -80,34 +79,4 @@ func (p Push) Header(name string) string {
 		}
 	}
 	return ""
-}
-
-// String returns the push in one line: seq, time, device token, topic, attempt, response, rule.
-func (p Push) String() string {
-	line := fmt.Sprintf("#%d %s %s %s attempt %d: %s", p.Seq, p.ReceivedAt.Format("15:04:05.000"),
-		shortened(p.Request.DeviceToken), p.APNs.Topic, p.Attempt, p.response())
-	if p.Fault != nil {
-		line += " by rule " + p.Fault.Rule
-	}
-	return line
-}
-
-func (p Push) response() string {
-	switch {
-	case p.Served.Status != 0:
-		return strings.TrimSpace(fmt.Sprintf("%d %s", p.Served.Status, p.Served.Reason))
-	case p.Served.Reset != "":
-		return "stream reset with " + p.Served.Reset
-	case p.Served.Closed != "":
-		return "connection closed with " + p.Served.Closed
-	default:
-		return p.Outcome
-	}
-}
-
-func shortened(token string) string {
-	if len(token) <= 8 {
-		return token
-	}
-	return token[:4] + "…" + token[len(token)-2:]
 }

@@ -20,18 +20,21 @@ public import Testing
 public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
   private var profile: String?
   private var seed: UInt64?
-  private var failOnFindings: Bool?
+  private var failOnFindings: FailingFindings?
+  private var failOnRejected: Bool?
   private var configure: [@Sendable (inout Configuration) -> Void]
 
   /// Whether the trait of a suite applies to each of the suite's tests; always true.
   public var isRecursive: Bool { true }
 
   fileprivate init(
-    profile: String?, seed: UInt64?, failOnFindings: Bool?, configure: @escaping @Sendable (inout Configuration) -> Void
+    profile: String?, seed: UInt64?, failOnFindings: FailingFindings?, failOnRejected: Bool?,
+    configure: @escaping @Sendable (inout Configuration) -> Void
   ) {
     self.profile = profile
     self.seed = seed
     self.failOnFindings = failOnFindings
+    self.failOnRejected = failOnRejected
     self.configure = [configure]
   }
 
@@ -41,6 +44,7 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     trait.profile = inner.profile ?? profile
     trait.seed = inner.seed ?? seed
     trait.failOnFindings = inner.failOnFindings ?? failOnFindings
+    trait.failOnRejected = inner.failOnRejected ?? failOnRejected
     trait.configure += inner.configure
     return trait
   }
@@ -62,6 +66,7 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
   ) async throws {
     var logger = Logger(label: "apns-mock")
     logger.logLevel = .warning
+    let findings = try (failOnFindings ?? false).validated()
     let server = try await MockServer.start(configuration(), logger: logger)
     let hasFailed = Atomic(false)
     let observer = IssueHandlingTrait.compactMapIssues { issue in
@@ -73,14 +78,14 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
       try await observer.provideScope(for: test, testCase: testCase) {
         try await MockServer.$taskLocal.withValue(server) {
           try await function()
-          if failOnFindings == true { recordFindings(of: server, in: test) }
+          if !hasFailed.load(ordering: .relaxed) { check(server, findings, in: test) }
         }
       }
     } catch {
       thrown = error
     }
     if thrown != nil || hasFailed.load(ordering: .relaxed) {
-      FailureReport(server).record(at: test.sourceLocation)
+      server.recordReport(at: test.sourceLocation)
     }
     await server.stop()
     if let thrown { throw thrown }
@@ -97,9 +102,11 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     return configuration
   }
 
-  private func recordFindings(of server: MockServer, in test: Test) {
-    for finding in server.findings() {
-      Issue.record("apns-mock finding \(finding)", sourceLocation: test.sourceLocation)
+  private func check(_ server: MockServer, _ findings: FailingFindings, in test: Test) {
+    do {
+      try server.check(failOnFindings: findings, failOnRejected: failOnRejected ?? false)
+    } catch {
+      Issue.record(Comment(rawValue: error.description), sourceLocation: test.sourceLocation)
     }
   }
 }
@@ -114,14 +121,19 @@ extension Trait where Self == APNSTrait {
   ///     by default `healthy`.
   ///   - seed: The seed of the draws, to repeat the faults of a test; by default a random one, which a failed
   ///     test reports.
-  ///   - failOnFindings: Whether each finding at the end of a test is an issue; by default false. A test that throws an
-  ///     error reports its findings only.
+  ///   - failOnFindings: Whether findings at the end of a test are an issue: `true` for any, or a list of names such as
+  ///     `["retried-410"]`; by default false. Every push that could still be retried counts as `abandoned`. A test that
+  ///     has failed already reports its findings only.
+  ///   - failOnRejected: Whether pushes that APNs' rules rejected are an issue at the end of a test; by default false. The
+  ///     issue names each reason with the correction.
   ///   - configure: Changes the server's configuration, which listens on a free port of the loopback address.
   public static func apns(
-    profile: String? = nil, seed: UInt64? = nil, failOnFindings: Bool? = nil,
+    profile: String? = nil, seed: UInt64? = nil, failOnFindings: FailingFindings? = nil, failOnRejected: Bool? = nil,
     configure: @escaping @Sendable (inout Configuration) -> Void = { _ in }
   ) -> Self {
-    APNSTrait(profile: profile, seed: seed, failOnFindings: failOnFindings, configure: configure)
+    APNSTrait(
+      profile: profile, seed: seed, failOnFindings: failOnFindings, failOnRejected: failOnRejected, configure: configure
+    )
   }
 }
 

@@ -6,27 +6,11 @@ import Testing
 @testable import MockAPNSTesting
 
 @Suite struct FailureReportTests {
-  @Test(.apns(profile: "unregistered-410?rate=1", seed: 7)) func textNamesPushesProfileSeedAndFindings() async throws {
-    let server = try MockServer.current
-    #expect(try await server.push() == 410)
-    #expect(try await server.push() == 410)
-
-    let lines = FailureReport(server).text.split(separator: "\n")
-    #expect(lines.count == 6)
-    #expect(lines[0] == "apns-mock: profile unregistered-410?rate=1, seed 7")
-    #expect(lines[1] == "inbox, 2 pushes:")
-    #expect(lines[2].hasPrefix("  1  "))
-    #expect(lines[2].hasSuffix("  ab12  com.example.app  attempt 1  410 Unregistered  rule gone"))
-    #expect(lines[4] == "findings:")
-    #expect(lines[5].hasPrefix("  retried-410, push 2: "))
-  }
-
   @Test(.apns()) func textListsTheMostRecentPushes() async throws {
     let server = try MockServer.current
-    #expect(FailureReport(server).text.hasSuffix("inbox: empty\nfindings: none"))
     for _ in 0...FailureReport.pushLimit { _ = try await server.push() }
-    let text = FailureReport(server).text
-    #expect(text.contains("inbox, the last 50 of 51 pushes:\n  2  "))
+    let text = server.report()
+    #expect(text.contains("51 pushes\naccepted, the last 50 of 51:\n  2  "))
     #expect(text.contains("\n  51  "))
   }
 
@@ -34,7 +18,7 @@ import Testing
     let server = try MockServer.current
     _ = try await server.push(to: "ab12")
     _ = try await server.push(to: "cd34")
-    let lines = FailureReport(server).inbox.split(separator: "\n")
+    let lines = server.exportedInbox.split(separator: "\n")
     #expect(lines.count == 2)
     #expect(lines[1].contains(#""seq":2"#))
   }
@@ -45,23 +29,26 @@ import Testing
 struct FailedTestTests {
   @Test func failedTestsReportTheServerOthersDoNot() async throws {
     let output = try await TestProgram.runFailingTests()
-    let reports = output.components(separatedBy: "apns-mock: profile").count - 1
+    let reports = output.components(separatedBy: "apns-mock: seed").count - 1
 
     #expect(output.contains("Test failedExpectation() failed"))
-    #expect(output.contains("profile flaky-503?rate=1, seed 11"))
+    #expect(output.contains("seed 11, profile flaky-503?rate=1, 1 push"))
     #expect(output.contains("  ab12  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky"))
-    #expect(output.contains("inbox, 1 push:"))
+    #expect(output.contains("not accepted:"))
     #expect(output.contains("Attached 'inbox.ndjson' to failedExpectation()"))
     #expect(output.contains("Test thrownError() failed"))
     #expect(output.contains("seed 12"))
     #expect(output.contains("Test findings() failed"))
-    #expect(output.contains("apns-mock finding retried-410, push 2: "))
+    #expect(output.contains("finding retried-410, push 2: "))
+    #expect(output.contains("Test rejectedPush() failed"))
+    #expect(output.contains("rejected with 410 Unregistered, push 1, 2: "))
     #expect(output.contains("seed 13"))
     #expect(output.contains("Test ignoredFindings() passed"))
     #expect(output.contains("Test knownIssue() passed"))
     #expect(output.contains("Test unknownProfile() failed"))
     #expect(output.contains("flaky-504"))
-    #expect(reports == 3)
+    #expect(output.contains("failOnFindings cannot have \"retried-411\". Did you mean retried-410?"))
+    #expect(reports == 4)
   }
 }
 
@@ -80,9 +67,15 @@ struct FailingTests {
     try await pushTwiceToAnUnregisteredDevice()
   }
 
-  @Test(.apns(profile: "healthy", seed: 14)) func ignoredFindings() async throws {
+  @Test(.apns(profile: "healthy", seed: 14, failOnFindings: ["jwt-churn"])) func ignoredFindings() async throws {
     try await pushTwiceToAnUnregisteredDevice()
   }
+
+  @Test(.apns(profile: "healthy", seed: 17, failOnRejected: true)) func rejectedPush() async throws {
+    try await pushTwiceToAnUnregisteredDevice()
+  }
+
+  @Test(.apns(failOnFindings: ["retried-411"])) func unknownFinding() {}
 
   @Test(.apns(seed: 15)) func knownIssue() {
     withKnownIssue { Issue.record("A known issue.") }

@@ -4,13 +4,18 @@ import MockAPNS
 
 extension MockServer {
   /// Sends an alert with the provider certificate and returns the status of the response.
-  func push(to deviceToken: String = "ab12") async throws -> Int? {
+  @discardableResult
+  func push(
+    to deviceToken: String = "ab12", headers: [(String, String)] = [], alert: String = "Hello"
+  ) async throws -> Int? {
     let client = PushClient(
       endpoint: addresses[0], authorities: [settings.caPath],
       certificate: (chain: settings.certificatePath, key: settings.certificateKeyPath))
     let push = PushClient.Push(
-      deviceToken: deviceToken, headers: [("apns-topic", settings.topic), ("apns-push-type", "alert")],
-      payload: Array(#"{"aps":{"alert":"Hello"}}"#.utf8))
+      deviceToken: deviceToken,
+      headers: [("apns-topic", settings.topic), ("apns-push-type", "alert"), ("user-agent", "a provider")]
+        + headers,
+      payload: Array(#"{"aps":{"alert":"\#(alert)"}}"#.utf8))
     guard case .response(let response)? = try await client.send([push]).first else { return nil }
     return response.status
   }

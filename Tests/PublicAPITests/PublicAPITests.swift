@@ -41,7 +41,7 @@ import Testing
         try await server.wait(for: 1, matching: "topic:com.example.app status:410", timeout: .milliseconds(10))
       }
       #expect(error?.kind == .timedOut)
-      #expect(error?.description.contains("does not match: status") == true)
+      #expect(error?.description.contains("status: wanted") == true)
     }
   }
 

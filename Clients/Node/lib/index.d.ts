@@ -88,7 +88,8 @@ export interface PushRecord {
   seq: number;
   /** Whether APNs accepted the push, regardless of the response. */
   accepted: boolean;
-  outcome: 'accepted' | 'rejected' | 'faulted' | 'pending' | 'aborted';
+  outcome:
+    | 'accepted' | 'rejected' | 'response_lost' | 'unanswered' | 'unprocessed' | 'incomplete' | 'malformed' | 'pending' | 'unknown';
   listener: number;
   received_at: string;
   finished_at: string | null;
@@ -128,7 +129,7 @@ export interface PushRecord {
     reason: string | null;
     checks: { check: string; ok: boolean; detail?: string | null }[];
   } | null;
-  /** The rule that determined the outcome. */
+  /** The rule that affected the push or ended its connection. */
   fault: {
     profile: string | null;
     rule: string;
@@ -263,13 +264,18 @@ export interface ApnsMock {
   verify(expectations: Expectation[] | Verification): Promise<VerificationReport>;
   /** Verifies that the last attempt of every push was accepted or permanently rejected. */
   assertNothingLost(options?: { timeout?: Duration; settle?: Duration }): Promise<void>;
+  /**
+   * Checks the provider at the end of a test, when no further attempt of a push can follow: every push that could still
+   * be retried counts as `abandoned`. Rejects with `ApnsMockExpectationError`.
+   */
+  check(options: { failOnFindings?: boolean | string[]; failOnRejected?: boolean }): Promise<void>;
   findings(filter?: Filter): Promise<Finding[]>;
   /** Returns the matching records, one JSON object per line. */
   export(filter?: Filter): Promise<string>;
   /** Adds the records of an exported file to the inbox. */
   import(file: string): Promise<{ [member: string]: unknown }>;
   status(): Promise<Status>;
-  /** Returns the inbox, the seed, the active profile and the findings as text. */
+  /** Returns the seed, the active profile, the pushes, those that were not accepted first, and the findings as text. */
   report(): Promise<string>;
 }
 

@@ -8,6 +8,8 @@ export interface TestOptions {
   seed?: number;
   /** Fails a test that causes findings: all of them, or those with these names. Default: false. */
   failOnFindings?: boolean | string[];
+  /** Fails a test in which APNs' rules rejected a push. Default: false. */
+  failOnRejected?: boolean;
   /** Further arguments of `apns-mock serve`. */
   args?: string[];
   /** Uses a running server: `true` for that of `apns-mock exec`, or its addresses. */

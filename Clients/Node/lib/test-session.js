@@ -4,7 +4,7 @@ const { ApnsMock } = require('./apns-mock.js');
 const { ApnsMockError } = require('./errors.js');
 const { connectToServer, startServer } = require('./start.js');
 
-const optionNames = ['profile', 'seed', 'failOnFindings', 'connect', 'args', 'scope'];
+const optionNames = ['profile', 'seed', 'failOnFindings', 'failOnRejected', 'connect', 'args', 'scope'];
 
 /** The servers of this test process by their arguments, each with the number of sessions that use it. */
 const sharedServers = new Map();
@@ -47,8 +47,8 @@ class TestSession {
 
   /** Fails a test that caused findings, if the options say so. */
   async check() {
-    const { failOnFindings = false } = this.#options;
-    if (failOnFindings) await this.apns.verify({ no_findings: failOnFindings });
+    const { failOnFindings, failOnRejected } = this.#options;
+    await this.apns.check({ failOnFindings, failOnRejected });
   }
 
   /** Prints the report of a failed test. It never throws, so that it cannot hide the failure. */

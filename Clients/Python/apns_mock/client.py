@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Optional, Union, cast
@@ -145,8 +145,9 @@ class Client:
     def scoped(self, scope: str) -> Client:
         """Returns this client restricted to the pushes that the query `scope` matches, such as "topic:com.acme.w3".
 
-        `reset`, `pushes`, `wait`, `verify`, `findings`, `assert_nothing_lost`, `assert_no_findings` and `export` then
-        neither count nor remove other pushes. Profile, rules, devices and clock belong to the whole server.
+        `reset`, `pushes`, `wait`, `verify`, `check`, `findings`, `assert_nothing_lost`, `assert_no_findings`, `report`
+        and `export` then neither count nor remove other pushes. Profile, rules, devices and clock belong to the whole
+        server.
         """
         scoped = copy.copy(self)
         scoped.scope = self._scope(scope)
@@ -220,7 +221,7 @@ class Client:
             parameters.append((cursor, str(page["next"])))
 
     def wait(
-        self, query: Optional[str] = None, *, count: Union[int, str] = 1, timeout: Duration = 10.0,
+        self, query: Optional[str] = None, *, count: Union[int, str] = 1, timeout: Optional[Duration] = None,
         settle: Optional[Duration] = None, scope: Optional[str] = None, **filters: FilterValue,
     ) -> list[Push]:
         """Waits until `count` or more pushes match; returns all that match. For filters see `pushes`.
@@ -229,16 +230,17 @@ class Client:
         responds as soon as the last push is in the inbox. The method blocks: in asyncio, call it with
         `asyncio.to_thread`.
 
-        Raises WaitError after `timeout`, at most five minutes.
+        Raises WaitError after `timeout`, by default 10 seconds, at most five minutes. The error names the nearest
+        pushes with the wanted and the found values.
         """
         __tracebackhide__ = True
         parameters = self._filter(query, scope, filters)
-        waiting = [("count", str(count)), ("timeout", _duration(timeout))]
-        if settle is not None:
-            waiting.append(("settle", _duration(settle)))
+        waiting = [("count", str(count))]
+        waiting += [(name, _duration(each)) for name, each in (("timeout", timeout), ("settle", settle))
+                    if each is not None]
         result = self.request("GET", "/pushes/wait", query=parameters + waiting, timeout=WAITING_REQUEST_TIMEOUT)
         if not result["satisfied"]:
-            raise WaitError(_describe_wait(result))
+            raise WaitError(result["text"])
         if len(result["items"]) < result["matched"]:
             return self.pushes(query, scope=scope, **filters)
         return cast("list[Push]", result["items"])
@@ -255,7 +257,7 @@ class Client:
         report = self.request(
             "POST", "/verify", self._with_scope(document, scope), timeout=WAITING_REQUEST_TIMEOUT, accepted=(200, 412))
         if not report["passed"]:
-            raise VerificationError(report["text"].strip())
+            raise VerificationError(report["text"])
         return cast("dict[str, Any]", report)
 
     def assert_nothing_lost(self, *, scope: Optional[str] = None) -> None:
@@ -267,6 +269,35 @@ class Client:
         """Raises VerificationError if the server has findings about the provider: those with these names, or any."""
         __tracebackhide__ = True
         self.verify({"no_findings": list(names) or True}, scope=scope)
+
+    def check(
+        self, *, fail_on_findings: Union[bool, Sequence[str]] = False, fail_on_rejected: bool = False,
+        scope: Optional[str] = None,
+    ) -> None:
+        """Checks the provider at the end of a test, when no further attempt of a push can follow.
+
+        `fail_on_findings` is True for any finding, or a list of names; every push that could still be retried counts as
+        `abandoned`. `fail_on_rejected` fails for pushes that APNs' rules rejected.
+
+        Raises VerificationError with a line for each finding, and for each reason with the correction.
+        """
+        __tracebackhide__ = True
+        names = fail_on_findings if isinstance(fail_on_findings, bool) else list(fail_on_findings)
+        body: dict[str, Any] = {"fail_on_findings": names} if names else {}
+        if fail_on_rejected:
+            body["fail_on_rejected"] = True
+        if not body:
+            return
+        result = self.request("POST", "/check", self._with_scope(body, scope), accepted=(200, 412))
+        if not result["passed"]:
+            raise VerificationError(result["text"])
+
+    def report(self, *, scope: Optional[str] = None) -> str:
+        """Returns the text that describes a failed test.
+
+        It has the seed, the profile, the newest pushes, those that were not accepted first, and the findings.
+        """
+        return str(self.request("GET", "/report", query=self._filter(None, scope, {}))["text"])
 
     def findings(
         self, query: Optional[str] = None, *, scope: Optional[str] = None, **filters: FilterValue,
@@ -464,11 +495,13 @@ def _duration(value: Duration) -> str:
     if isinstance(value, str):
         return value
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+    return f"{seconds * 1000:.3f}".rstrip("0").rstrip(".") + "ms"
 
 
 def _time(value: Union[str, datetime]) -> str:
-    return value if isinstance(value, str) else value.astimezone().isoformat(timespec="milliseconds")
+    if isinstance(value, str):
+        return value
+    return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _text(value: object) -> str:
@@ -481,19 +514,13 @@ def _describe_problem(method: str, path: str, status: int, content: bytes) -> st
     """Returns the message for a problem document (RFC 9457), or for any other response."""
     try:
         problem = json.loads(content)
-        message = f"{problem['detail']}. {problem['hint']}"
-        details = [f"{each['message']}. {each['hint'] or ''}".rstrip() for each in problem.get("problems") or []]
+        message = _sentence(problem["detail"], problem.get("hint"))
+        details = [_sentence(each["message"], each.get("hint")) for each in problem.get("problems") or []]
     except (ValueError, KeyError, TypeError):
         message, details = content.decode(errors="replace")[:200] or "no explanation", []
-    lines = [f"The server responded with {status} to {method} {path}: {message}"]
+    lines = [f"apns-mock responded with {status} to {method} /api/v1{path}: {message}"]
     return "\n  ".join(lines + (details if len(details) > 1 else []))
 
 
-def _describe_wait(result: Mapping[str, Any]) -> str:
-    lines = [result["message"]]
-    for near in result["nearest"]:
-        met = f" (met: {', '.join(near['met'])})" if near["met"] else ""
-        lines.append(f"nearest: push {near['seq']} does not meet {', '.join(near['missed'])}{met}")
-    if not result["complete"]:
-        lines.append("inconclusive: pushes that could match were evicted because the inbox is full")
-    return "\n  ".join(lines)
+def _sentence(message: str, hint: Optional[str]) -> str:
+    return f"{message}. {hint}" if hint else message

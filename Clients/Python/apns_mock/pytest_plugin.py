@@ -16,9 +16,8 @@ import pytest
 from . import client as clients
 from .client import Client
 from .errors import APNsMockError, VerificationError
-from .report import describe
 
-MARKER = "apns(profile=None, seed=None, fail_on_findings=False)"
+MARKER = "apns(profile=None, seed=None, fail_on_findings=False, fail_on_rejected=False)"
 _client_key = pytest.StashKey[Client]()
 
 
@@ -36,6 +35,7 @@ class MarkerOptions:
     profile: Optional[str] = None
     seed: Optional[int] = None
     fail_on_findings: Union[bool, list[str]] = False
+    fail_on_rejected: bool = False
 
     @classmethod
     def of(cls, item: pytest.Item) -> MarkerOptions:
@@ -65,6 +65,8 @@ class MarkerOptions:
         is_list = isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names)
         if not isinstance(names, bool) and not is_list:
             raise MarkerError(f"needs True, False or a list of names of findings as fail_on_findings, not {names!r}")
+        if not isinstance(self.fail_on_rejected, bool):
+            raise MarkerError(f"needs True or False as fail_on_rejected, not {self.fail_on_rejected!r}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}: use the fixture `apns`; activate the fault profile with the seed; fail if the server has findings "
-        "about the provider (True for any, or a list of names)")
+        "about the provider (True for any, or a list of names), or if APNs' rules rejected a push")
 
 
 @pytest.fixture(scope="session")
@@ -123,10 +125,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     client = item.stash.get(_client_key, None)
     if client is not None:
-        names = MarkerOptions.of(item).fail_on_findings
-        if names:
-            with _errors_without_traceback():
-                client.assert_no_findings(*([] if names is True else names))
+        options = MarkerOptions.of(item)
+        with _errors_without_traceback():
+            client.check(fail_on_findings=options.fail_on_findings, fail_on_rejected=options.fail_on_rejected)
     return result
 
 
@@ -139,8 +140,16 @@ def pytest_runtest_makereport(
     if client is not None and report.failed:
         folder = item.config.getoption("--apns-mock-export")
         exported = _export(client, Path(folder), item.nodeid) if folder and report.when == "call" else ""
-        report.sections.append(("apns-mock", describe(client) + exported))
+        report.sections.append(("apns-mock", _describe(client) + exported))
     return report
+
+
+def _describe(client: Client) -> str:
+    """Returns the report of the server, or why it cannot be read."""
+    try:
+        return client.report()
+    except APNsMockError as error:
+        return str(error)
 
 
 @contextmanager

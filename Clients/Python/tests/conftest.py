@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import httpx
 import jwt
@@ -40,7 +41,10 @@ def send() -> Iterator[Send]:
     """`send(settings, token)` sends one push; returns the response."""
     clients: dict[str, httpx.Client] = {}
 
-    def send(settings: apns_mock.Settings, token: str, topic: str = "com.example.app", **aps: object) -> httpx.Response:
+    def send(
+        settings: apns_mock.Settings, token: str, topic: str = "com.example.app",
+        headers: Mapping[str, str] = MappingProxyType({}), **aps: object,
+    ) -> httpx.Response:
         if settings.url not in clients:
             with open(settings.key) as key:
                 provider_token = jwt.encode(
@@ -50,7 +54,7 @@ def send() -> Iterator[Send]:
                 base_url=settings.url, http2=True, verify=ssl.create_default_context(cafile=settings.ca),
                 trust_env=False, headers={"authorization": f"bearer {provider_token}", "apns-push-type": "alert"})
         return clients[settings.url].post(
-            f"/3/device/{token}", json={"aps": aps or {"alert": "Hello"}}, headers={"apns-topic": topic})
+            f"/3/device/{token}", json={"aps": aps or {"alert": "Hello"}}, headers={"apns-topic": topic, **headers})
 
     yield send
     for client in clients.values():

@@ -144,14 +144,18 @@ def test_failed_test_shows_the_inbox(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines([
         ">       apns.wait(count=3, accepted=True, timeout=0.2)",
         "E       apns_mock.errors.WaitError: wanted at least 3, and 2 pushes match after 200ms",
+        "E         nearest: push 3, * with 503 ServiceUnavailable",
+        "E           accepted: wanted true, found false",
         "*- apns-mock -*",
-        "seed 7, profile flaky-503?rate=1, 4 pushes in the inbox",
-        "  1  ??:??:??.???  ab12ab…b12  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
-        "  2  ??:??:??.???  ab12ab…b12  com.example.app  attempt 2  200",
-        "  3  ??:??:??.???  cd34cd…d34  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
-        "  4  ??:??:??.???  cd34cd…d34  com.example.app  attempt 2  200",
+        "apns-mock: seed 7, profile flaky-503?rate=1, 4 pushes",
+        "not accepted:",
+        "  1  ??:??:??.???  ab12…12  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
+        "  3  ??:??:??.???  cd34…34  com.example.app  attempt 1  503 ServiceUnavailable  rule flaky",
+        "accepted:",
+        "  2  ??:??:??.???  ab12…12  com.example.app  attempt 2  200",
+        "  4  ??:??:??.???  cd34…34  com.example.app  attempt 2  200",
         "findings:",
-        "  hot-retry (push 4): *",
+        "  hot-retry, push 4: *",
         "To inspect the pushes: apns-mock view exported/test_failed_test_shows_the_inbox.py_test_gives_up.ndjson",
     ], consecutive=False)
     (exported,) = (pytester.path / "exported").iterdir()
@@ -165,7 +169,7 @@ def test_long_inbox_is_shortened(pytester: pytest.Pytester) -> None:
             assert not apns.pushes()
         """)
     result.stdout.fnmatch_lines(
-        ["seed *, profile healthy, 60 pushes in the inbox", "the newest 50:", "  11 *", "  60 *"])
+        ["apns-mock: seed *, profile healthy, 60 pushes", "accepted, the last 50 of 60:", "  11 *", "  60 *"])
     result.stdout.no_fnmatch_line("  10 *")
 
 
@@ -181,19 +185,47 @@ def test_findings_fail_a_test(pytester: pytest.Pytester, value: str, fails: bool
         """)
     result.assert_outcomes(failed=int(fails), passed=int(not fails))
     if fails:
-        result.stdout.fnmatch_lines(["*✗ no_findings: wanted no*, found 1", "*- apns-mock -*", "findings:"])
+        result.stdout.fnmatch_lines(["*finding retried-410, push 2: *", "*- apns-mock -*", "findings:"])
         result.stdout.no_fnmatch_line("*Traceback*")
 
 
+def test_abandoned_push_fails_a_test_at_once(pytester: pytest.Pytester) -> None:
+    result = run(pytester, """
+        import pytest
+
+        @pytest.mark.apns(profile="flaky-503?rate=1", fail_on_findings=["abandoned"])
+        def test_gives_up(apns, provider):
+            provider.send(apns.settings, tokens=["ab12" * 16], retries=0)
+        """)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*finding abandoned, push 1: *"])
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_rejected_push_fails_a_test(pytester: pytest.Pytester, value: bool) -> None:
+    result = run(pytester, f"""
+        import pytest
+
+        @pytest.mark.apns(fail_on_rejected={value})
+        def test_rejected(apns, provider):
+            apns.device("ab12" * 16).unregistered()
+            provider.send(apns.settings, tokens=["ab12" * 16])
+        """)
+    result.assert_outcomes(failed=int(value), passed=int(not value))
+    if value:
+        result.stdout.fnmatch_lines(["*rejected with 410 Unregistered, push 1: device token ab12…12 has been unregistered*"])
+
+
 @pytest.mark.parametrize("arguments, message", [
+    ("fail_on_rejected='all'", "needs True or False as fail_on_rejected, not 'all'"),
     ("profil='healthy'", "has no argument 'profil', did you mean 'profile'?"),
     ("colour=1", "has no argument 'colour'"),
     ("'healthy'", "has only keyword arguments, and 'healthy' has no name"),
     ("profile=7", "needs a string such as 'flaky-503?rate=0.3' as profile, not 7"),
     ("seed='7'", "needs a number of at least 0 as seed, not '7'"),
     ("fail_on_findings='hot-retry'", "needs True, False or a list of names of findings as fail_on_findings, *"),
-    ("profile='flaky-504'", 'The server responded with 422 * unknown profile "flaky-504". Did you mean flaky-503?*'),
-    ("profile='flaky-503?rat=1'", "The server responded with 422 *rat*"),
+    ("profile='flaky-504'", 'apns-mock responded with 422 * unknown profile "flaky-504". Did you mean flaky-503?*'),
+    ("profile='flaky-503?rat=1'", "apns-mock responded with 422 *rat*"),
 ])
 def test_wrong_marker_is_an_error(pytester: pytest.Pytester, arguments: str, message: str) -> None:
     result = run(pytester, f"""
@@ -247,7 +279,7 @@ def test_report_of_a_failed_test_in_an_xdist_worker(pytester: pytest.Pytester) -
         """, "-n", "2")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*- apns-mock -*", "seed *, profile healthy, 1 push in the inbox", "  1 * 200", "no findings"])
+        ["*- apns-mock -*", "apns-mock: seed *, profile healthy, 1 push", "  1 * 200", "findings: none"])
 
 
 def test_server_killed_during_a_test(pytester: pytest.Pytester) -> None:

@@ -89,6 +89,11 @@ struct JSONBody {
     }
   }
 
+  /// Whether the member `name` is true or false.
+  func isFlag(_ name: String) -> Bool {
+    if case .flag? = members[name] { true } else { false }
+  }
+
   /// Returns the member `name`, an array of strings; nil if it is absent or null.
   func texts(_ name: String) throws(Problem) -> [String]? {
     switch members[name] ?? .null {

@@ -15,26 +15,34 @@ struct WaitRoutes: Sendable {
     var parameters = try QueryParameters(request)
     let isStrict = try parameters.removeFlag("strict")
     // A condition on findings analyzes the whole inbox.
-    var query = try await QueryExecutor.step { try WaitQuery(parameters.all, in: source.filterContext(nil)) }
+    let conditions = parameters.all
+    var query = try await QueryExecutor.step { try WaitQuery(conditions, in: source.filterContext(nil)) }
     if !source.receivesPushes {
       query.timeout = .zero
       query.settle = .zero
     }
     guard query.timeout > .zero || query.settle > .zero else {
-      return try await QueryExecutor.runLimited { [query] in try await response(to: query, isStrict: isStrict) }
+      return try await QueryExecutor.runLimited { [query] in
+        try await response(to: query, conditions, isStrict: isStrict)
+      }
     }
     let slot = try waits.enter()
     defer { withExtendedLifetime(slot) {} }
-    return try await QueryExecutor.run { [query] in try await response(to: query, isStrict: isStrict) }
+    return try await QueryExecutor.run { [query] in try await response(to: query, conditions, isStrict: isStrict) }
   }
 
-  private func response(to query: WaitQuery, isStrict: Bool) async throws -> Response {
+  private func response(
+    to query: WaitQuery, _ parameters: [(name: String, value: String)], isStrict: Bool
+  ) async throws -> Response {
     let result = try await source.inbox.wait(for: query, maxBytes: RecordList.maxBytes)
     if result.isAbandoned {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops; \(result.message)",
         hint: "Start it again, and wait while it runs.")
     }
+    let report = await WaitReport(
+      result, of: query, parameters: parameters, in: source.inbox,
+      context: source.filterContext(source.inbox.snapshot()))
     let list = RecordList(result.items, unread: result.unread, rulebook: source.rulebook, inbox: source.inbox)
     return try list.response(status: isStrict && !result.isSatisfied ? .preconditionFailed : .ok) { writer in
       writer.member("satisfied", result.isSatisfied)
@@ -43,19 +51,33 @@ struct WaitRoutes: Sendable {
       writer.member("seq", result.seq)
       writer.member("message", result.message)
       writer.arrayMember("nearest") { writer in
-        for miss in result.nearest { writer.object { miss.write(to: &$0) } }
+        for push in report.nearest { writer.object { push.write(to: &$0) } }
       }
       writer.member("evicted", result.evicted)
       writer.member("complete", result.isComplete)
+      writer.member("text", report.text)
     }
   }
 }
 
-extension NearMiss {
+extension WaitReport.NearestPush {
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("seq", record.seq)
-    writer.member("met", met)
-    writer.member("missed", missed)
+    writer.arrayMember("criteria") { writer in
+      for criterion in criteria { writer.object(criterion.write) }
+    }
+    writer.member("advice", advice)
+  }
+}
+
+extension VerificationReport.Criterion {
+  /// Writes the criterion as members of an object, like those in the report of a verification.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("criterion", name)
+    writer.member("wanted", wanted)
+    writer.member("found", found)
+    writer.member("passed", isMet)
+    writer.member("hint", hint)
   }
 }
 

@@ -107,7 +107,7 @@ package struct AdminRoutes: Sendable {
     let profiles = ProfileRoutes(faults: state.faults).routes
     let api =
       profiles.map { $0.shared($0.path.hasSuffix("/reload") ? .once : .lasting) } + reading.map(\.onStore)
-      + shared.map { $0.shared() }
+      + TestRoutes(state: state).routes.map(\.onStore) + shared.map { $0.shared() }
       + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
       + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes

@@ -45,10 +45,10 @@ extension MockServer {
     for count: Int = 1, matching query: String = "", timeout: Duration = .seconds(10)
   ) async throws(MockServerError) -> [ReceivedPush] {
     let wait: WaitQuery
+    let parameters = [("count", "\(count)"), ("timeout", DurationFormat.text(timeout)), ("q", query)]
+      .map { (name: $0.0, value: $0.1) }
     do {
-      wait = try WaitQuery(
-        [("count", "\(count)"), ("timeout", DurationFormat.text(timeout)), ("q", query)],
-        in: state.filterContext(nil))
+      wait = try WaitQuery(parameters, in: state.filterContext(nil))
     } catch {
       throw MockServerError(error)
     }
@@ -59,12 +59,12 @@ extension MockServer {
       throw MockServerError(.inconclusive, error.problem)
     }
     guard result.isSatisfied else {
-      let nearest = result.nearest.map { miss in
-        "\n  \(received([miss.record])[0]); does not match: \(miss.missed.joined(separator: ", "))"
-      }
+      let report = await WaitReport(
+        result, of: wait, parameters: parameters, in: state.inbox,
+        context: state.filterContext(state.inbox.snapshot()))
       throw MockServerError(
         result.isAbandoned ? .cancelled : result.isComplete ? .timedOut : .inconclusive,
-        result.message + nearest.joined())
+        report.text)
     }
     return received(result.items)
   }

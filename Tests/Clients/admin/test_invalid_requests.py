@@ -293,7 +293,20 @@ VERIFY = each("POST", "/verify", (
     "[]", 400, "an object", ""), (
     "{", 400, "not JSON", ""))
 
-ROWS = [*CLOCK, *JSON_BODIES, *CONNECTIONS, *DEVICES, *FAULTS, *KEYS, *LISTS, *PROFILE, *PROFILES, *PUSHES, *RESET, *RULES,
+CHECK = each("POST", "/check", (
+    "{}", 400, "nothing is to be checked", "fail_on_rejected"), (
+    '{"fail_on_findings":false,"fail_on_rejected":false}', 400, "nothing is to be checked", ""), (
+    '{"fail_on_findings":"hot-retry"}', 400, "fail_on_findings must be a list of strings", ""), (
+    '{"fail_on_findings":[1]}', 400, "fail_on_findings must be a list of strings", ""), (
+    '{"fail_on_findings":["hot-retri"]}', 400, 'fail_on_findings cannot have "hot-retri"', "Did you mean hot-retry?"), (
+    '{"fail_on_rejected":1}', 400, "fail_on_rejected must be true or false", ""), (
+    '{"fail_on_rejected":true,"scope":"topik:a"}', 400, "topik", "topic"), (
+    '{"fail_on_finding":true}', 400, "fail_on_finding", "fail_on_findings"), (
+    "[]", 400, "no object", ""))
+
+REPORT = queries("GET", "/report", ("topik=a", "topik", "did you mean topic?"), ("scope=topik:a", "topik", "topic"))
+
+ROWS = [*CHECK, *CLOCK, *JSON_BODIES, *CONNECTIONS, *DEVICES, *FAULTS, *KEYS, *LISTS, *PROFILE, *PROFILES, *PUSHES, *REPORT, *RESET, *RULES,
         *SEND, *VERIFY]
 
 
@@ -360,6 +373,7 @@ def test_an_invalid_request_is_explained(mock, unchanged, problem, method, path,
     ("PUT", "/profiles/Mine", YAML, "rules: []", 400, "lower-case letters"),
     ("PUT", "/profiles/" + "m" * 65, YAML, "rules: []", 400, "at most 64"),
     ("POST", "/verify", "text/plain", '{"expect": []}', 415, "text/plain"),
+    ("POST", "/check", "text/plain", '{"fail_on_rejected": true}', 415, "text/plain"),
     ("POST", "/verify", YAML, '{"expect": []}', 415, "yaml"),
     ("POST", "/reset", "text/plain", "{}", 415, "application/json"),
 ])
@@ -388,6 +402,7 @@ def test_an_unknown_path_gets_a_suggestion(mock, problem, path, hint):
 @pytest.mark.parametrize(("method", "path", "allowed"), [
     ("POST", "/api/v1/pushes", "GET, DELETE, HEAD"), ("PATCH", "/api/v1/pushes", "GET, DELETE, HEAD"),
     ("DELETE", "/api/v1/clock", "GET, PUT, HEAD"), ("GET", "/api/v1/reset", "POST"), ("GET", "/api/v1/verify", "POST"),
+    ("GET", "/api/v1/check", "POST"), ("POST", "/api/v1/report", "GET, HEAD"),
     ("PATCH", "/api/v1/devices/ab", "GET, PUT, DELETE, HEAD"), ("PURGE", "/livez", "GET, HEAD"),
     ("OPTIONS", "/api/v1/status", "GET, HEAD"), ("PUT", "/api/v1/profiles/lint", "POST"),
     ("GET", "/api/v1/connections/goaway", "POST"), ("POST", "/api/v1/profile/params", "PATCH"),

@@ -150,7 +150,7 @@ def test_flags_of_serve_are_flags_of_exec(ex, place):
     assert done.returncode == 0, done.stderr
     # `send` exits with 1 if a push is not accepted, and the shell continues.
     assert "503 ServiceUnavailable" in done.stdout
-    assert done.stderr.endswith("apns-mock: 1 push: 1 faulted; profile flaky-503?rate=1, seed 7\n")
+    assert done.stderr.endswith("apns-mock: 1 push: 1 rejected; 1 faulted by profile flaky-503?rate=1, seed 7\n")
     facts = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"pid"'))
     assert len(facts["apns"]) == 2 and facts["admin_token"] and facts["seed"] == 7
     assert f"APNS_MOCK_ADMIN_TOKEN={facts['admin_token']}\n" in done.stdout
@@ -407,6 +407,23 @@ def test_findings_can_fail_a_run(ex, script, names, code, words):
     assert summary == "apns-mock: 1 push: 1 accepted" + ("; findings: 1 would-not-show" if BARE in script else "")
 
 
+BAD = '"$MOCK" send $("$MOCK" token device) --topic com.example.app --priority 7 || true'
+
+
+@pytest.mark.parametrize(("script", "code"), [(PUSH, 0), (f"{BAD}; {PUSH}; {BAD}", 1), (f"{BAD}; exit 3", 3)])
+def test_rejected_pushes_can_fail_a_run(ex, script, code):
+    done = ex("--fail-on-rejected", program=["sh", "-c", script])
+    assert done.returncode == code, done.stderr
+    seqs = "1, 3" if code == 1 else "1"
+    words = f'apns-mock: rejected with 400 BadPriority, push {seqs}: apns-priority "7" is not one of 10, 5 and 1\n'
+    assert (words in done.stderr) == bool(code)
+
+
+def test_the_response_of_a_fault_is_no_rejection(ex):
+    done = ex("--fail-on-rejected", "--profile", "flaky-503?rate=1", program=["sh", "-c", f"{PUSH} || true"])
+    assert done.returncode == 0, done.stderr
+
+
 # A provider that abandons a push after as many attempts as its argument says.
 PROVIDER = """
 import os, subprocess, sys
@@ -499,6 +516,7 @@ def test_help_shows_the_defaults_of_exec(binary):
     (["--fail-on-findings", "all"], "true", 1), (["--fail-on-findings", "hot-retry"], "true", 1),
     (["--fail-on-findings", "all", "--allow-no-pushes"], "true", 0), (["--fail-on-findings", "all"], "exit 3", 3),
     (["--fail-on-findings", "all", "--allow-no-pushes"], f"{PUSH}", 0), (["--allow-no-pushes"], "true", 2),
+    (["--fail-on-rejected"], "true", 1), (["--fail-on-rejected", "--allow-no-pushes"], "true", 0),
 ])
 def test_a_run_without_pushes_is_inconclusive(ex, flags, script, code):
     done = ex(*flags, program=["sh", "-c", script])

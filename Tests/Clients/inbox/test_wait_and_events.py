@@ -155,8 +155,31 @@ def test_a_timeout_names_the_nearest_pushes(server, device):
     push(server, device)
     response = wait(server, device_token=device, status="410", timeout="0s").json
     assert not response["satisfied"]
-    assert response["nearest"][0]["met"] == ["device_token"]
-    assert response["nearest"][0]["missed"] == ["status"]
+    nearest = response["nearest"][0]
+    assert [(each["criterion"], each["wanted"], each["found"], each["passed"]) for each in nearest["criteria"]] == [
+        ("device_token", f'"{device}"', device, True), ("status", "410", "200", False)]
+    assert nearest["advice"] is None
+
+
+def test_a_single_condition_names_the_nearest_pushes(server, device):
+    push(server, device)
+    response = wait(server, device_token=f"{device}ff", timeout="0s").json
+    assert [len(each["criteria"]) for each in response["nearest"]] == [1] * len(response["nearest"]) != []
+    assert f"device_token: wanted \"{device}ff\"" in response["text"]
+
+
+@pytest.mark.parametrize("name", ["search", "seqs"])
+def test_conditions_that_verify_lacks_name_no_push(server, device, name):
+    push(server, device)
+    response = wait(server, timeout="0s", count="1000000", **{name: "1"}).json
+    assert response["nearest"] == [] and response["text"] == response["message"]
+
+
+def test_nearest_pushes_with_several_values_of_a_condition(server, device):
+    push(server, device)
+    response = server.api("GET", f"/pushes/wait?device_token={device}&status=410&status=429&timeout=0s&q=!topic:a")
+    assert [each["criterion"] for each in response["nearest"][0]["criteria"] if not each["passed"]] == ["status"]
+    assert "status: wanted 410 or 429, found 200" in response["text"]
 
 
 def test_a_delayed_push_counts_with_its_final_outcome(start, device):

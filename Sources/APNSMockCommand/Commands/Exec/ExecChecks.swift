@@ -4,13 +4,13 @@ import Inbox
 import MockAPNS
 import Notation
 
-/// The checks after a program has run: expectations about its pushes, and findings.
+/// The checks after a program has run: expectations about its pushes, findings and rejected pushes.
 struct ExecChecks: Sendable {
   /// The expectations; nil if none are specified.
   var expectations: VerificationFile?
-  /// The findings that fail the run.
-  var failingFindings: Set<Finding.Kind> = []
-  /// Whether the check of findings passes if no push arrived.
+  /// The checks for findings and rejected pushes.
+  var checks = FinalChecks()
+  /// Whether these checks pass if no push arrived.
   var allowsNoPushes = false
 
   /// The result of one of the two checks.
@@ -20,9 +20,6 @@ struct ExecChecks: Sendable {
     /// The lines to report.
     var lines: [String] = []
   }
-
-  /// The maximum number of findings to report.
-  private static let maxReported = 20
 
   /// Parses names of findings separated by commas, or `all`.
   static func kinds(_ text: String) throws(InvalidSettingValue) -> Set<Finding.Kind> {
@@ -67,36 +64,22 @@ struct ExecChecks: Sendable {
     return Outcome(status: report.isInconclusive ? .inconclusive : .failed, lines: lines)
   }
 
-  /// Checks for findings after the server has stopped.
-  func findings(_ state: ServerState) -> Outcome {
-    guard !failingFindings.isEmpty else { return Outcome() }
+  /// Checks for findings and rejected pushes after the server has stopped.
+  ///
+  /// - Throws: `StoreUnavailable`.
+  func final(_ state: ServerState) throws -> Outcome {
+    guard !checks.isEmpty else { return Outcome() }
     state.inbox.writer?.flush()
     let inbox = state.inbox.snapshot()
     guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
+      let flag = checks.failingFindings.isEmpty ? "--fail-on-rejected" : "--fail-on-findings"
       return Outcome(
         status: .failed,
-        lines: [
-          "--fail-on-findings: no push arrived, so nothing was checked; to accept this: --allow-no-pushes"
-        ])
+        lines: ["\(flag): no push arrived, so nothing was checked; to accept this: --allow-no-pushes"])
     }
-    // No further attempt can follow, so the check need not wait for one.
-    var rulebook = state.rulebook
-    rulebook.settings.abandonedAfter = .zero
-    let report = state.inbox.findings(by: rulebook, in: .allKinds)
-    let found = report.findings.filter { failingFindings.contains($0.kind) }
-    guard !found.isEmpty else {
-      if report.isComplete { return Outcome() }
-      return Outcome(
-        status: .inconclusive,
-        lines: [
-          "findings are inconclusive: \(report.evicted) pushes were evicted; raise --max-records, or use --record all"
-        ])
-    }
-    var lines = found.prefix(Self.maxReported).map { finding in
-      "finding \(finding.kind.rawValue), push \(finding.seq): \(finding.explanation)".onOneLine
-    }
-    if found.count > Self.maxReported { lines.append("\(found.count - Self.maxReported) more findings") }
-    return Outcome(status: .failed, lines: lines)
+    let result = try checks.result(in: state)
+    let status: ExitStatus = result.hasFailed ? .failed : result.isInconclusive ? .inconclusive : .done
+    return Outcome(status: status, lines: result.lines.map(\.onOneLine))
   }
 
   private func verification(

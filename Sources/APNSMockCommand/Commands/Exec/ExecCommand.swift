@@ -27,7 +27,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
       Signals are forwarded to the program; a second one kills it. The exit code is the program's, 128 plus the number \
       of the signal that killed it, 127 if the program does not exist, 126 if it cannot be run. If the program exits \
-      with 0: 1 if --verify or --fail-on-findings fails, 5 if the result is unknown because pushes were evicted.
+      with 0: 1 if --verify, --fail-on-findings or --fail-on-rejected fails, 5 if the result is unknown because pushes were evicted.
 
       Addresses, the port file and the store (--store, --durable, --store-failure, --retain) are set by flags only. All \
       other settings are those of serve.
@@ -49,7 +49,10 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   @Option(help: "Fail on these findings: names separated by commas, or all.")
   var failOnFindings: String?
 
-  @Flag(help: "Succeed with --fail-on-findings even if no push arrived.")
+  @Flag(help: "Fail if APNs' rules rejected a push; names each reason with the correction.")
+  var failOnRejected = false
+
+  @Flag(help: "Succeed with --fail-on-findings or --fail-on-rejected even if no push arrived.")
   var allowNoPushes = false
 
   @Argument(parsing: .postTerminator, help: "The program, searched in PATH, and its arguments.")
@@ -62,8 +65,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     guard export == nil || flags.exportOnExit == nil else {
       throw ValidationError("--export and --export-on-exit exclude each other: specify one of them")
     }
-    guard !allowNoPushes || failOnFindings != nil else {
-      throw ValidationError("--allow-no-pushes requires --fail-on-findings")
+    guard !allowNoPushes || failOnFindings != nil || failOnRejected else {
+      throw ValidationError("--allow-no-pushes requires --fail-on-findings or --fail-on-rejected")
     }
     guard verify != "-" else {
       throw ValidationError("--verify: standard input belongs to the program; write the expectations to a file")
@@ -85,8 +88,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   private func checks() throws -> ExecChecks {
     var checks = ExecChecks(expectations: try verify.map(VerificationFile.init(path:)))
     checks.allowsNoPushes = allowNoPushes
+    checks.checks.failsOnRejected = failOnRejected
     do throws(InvalidSettingValue) {
-      if let failOnFindings { checks.failingFindings = try ExecChecks.kinds(failOnFindings) }
+      if let failOnFindings { checks.checks.failingFindings = try ExecChecks.kinds(failOnFindings) }
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: "--fail-on-findings").description)
     }

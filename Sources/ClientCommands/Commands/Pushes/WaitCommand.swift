@@ -34,14 +34,8 @@ struct WaitCommand: AsyncParsableCommand {
     var items: [Push]
     var matched: Int
     var message: String
-    var nearest: [Miss]
+    var text: String
     var complete: Bool
-
-    struct Miss: Decodable {
-      var seq: Int
-      var met: [String]
-      var missed: [String]
-    }
   }
 
   func validate() throws {
@@ -65,15 +59,8 @@ struct WaitCommand: AsyncParsableCommand {
     let result = try response.decoded(Response.self)
     flags.output.print(Push.table(result.items), objects: [response.body])
     guard result.satisfied else {
-      throw CommandFailure(result.complete ? .timedOut : .inconclusive, message(of: result))
+      throw CommandFailure(result.complete ? .timedOut : .inconclusive, result.text)
     }
     StandardStream.error.line(result.message)
-  }
-
-  private func message(of response: Response) -> String {
-    let nearest = response.nearest.map { miss in
-      "nearest: seq \(miss.seq) has \(miss.met.joined(separator: ", ")), but not \(miss.missed.joined(separator: ", "))"
-    }
-    return ([response.message] + nearest).joined(separator: "\n")
   }
 }

@@ -52,7 +52,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(profile = "healthy", failOnFindings = true)
+  @ApnsMock(profile = "healthy", failOnFindings = "all")
   void healthy() throws Exception {
     assertEquals(Collections.nCopies(10, 200), send(register(10), 1, "Welcome"));
 
@@ -63,7 +63,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(profile = "flaky-503?rate=0.3&streak=2", seed = 7, failOnFindings = true)
+  @ApnsMock(profile = "flaky-503?rate=0.3&streak=2", seed = 7, failOnFindings = "all")
   void unavailableServiceIsRetriedWithBackoff() throws Exception {
     assertEquals(Collections.nCopies(20, 200), send(register(20), 4, "News"));
 
@@ -74,7 +74,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(profile = "unregistered-410?rate=1", failOnFindings = true)
+  @ApnsMock(profile = "unregistered-410?rate=1", failOnFindings = "all")
   void unregisteredDevicesAreRemoved() throws Exception {
     // They were registered before the time in the response, which is 24 hours ago.
     provider.setClock(Clock.offset(MACHINE, Duration.ofHours(-25)));
@@ -97,7 +97,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(failOnFindings = true)
+  @ApnsMock(failOnFindings = "all")
   void badDeviceTokenIsRemoved() throws Exception {
     provider.register("not-a-token");
     assertEquals(List.of(400), send(List.of("not-a-token"), 1, "One"));
@@ -106,7 +106,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(profile = "expired-jwt-403?max_age=30s", failOnFindings = true)
+  @ApnsMock(profile = "expired-jwt-403?max_age=30s", failOnFindings = "all")
   void expiredProviderTokenIsReplaced() throws Exception {
     List<String> devices = register(1);
     send(devices, 1, "One");
@@ -121,7 +121,7 @@ final class ProviderTest {
   }
 
   @Test
-  @ApnsMock(failOnFindings = true)
+  @ApnsMock(failOnFindings = "all")
   void providerTokenIsRenewedBeforeItExpires() throws Exception {
     List<String> devices = register(3);
     send(devices, 1, "One");

@@ -103,21 +103,31 @@ final class AdminApi {
     if (response.statusCode() < 300 || response.statusCode() == 412) {
       return response.body();
     }
-    throw problem(method + " " + path, response);
+    throw problem(method + " " + path.split("\\?", 2)[0], response);
   }
 
   private static ApnsMockException problem(String request, HttpResponse<String> response) {
-    Values problem;
+    String text = response.body();
+    String explanation = text.isEmpty() ? "no explanation" : text.substring(0, Math.min(text.length(), 200));
     try {
-      problem = new Values(Json.parse(response.body()));
+      Values problem = new Values(Json.parse(text));
+      if (!problem.string("detail").isEmpty()) {
+        List<String> lines = new ArrayList<>(List.of(sentence(problem, "detail")));
+        if (problem.list("problems").size() > 1) {
+          problem.list("problems").forEach(item -> lines.add(sentence(new Values(item), "message")));
+        }
+        explanation = String.join("\n  ", lines);
+      }
     } catch (IllegalArgumentException notJson) {
-      problem = new Values(null);
+      // The text is the explanation.
     }
-    String detail = problem.string("detail");
+    String message = "apns-mock responded with %d to %s: %s".formatted(response.statusCode(), request, explanation);
+    return new ApnsMockException(message, response.statusCode(), null);
+  }
+
+  private static String sentence(Values problem, String member) {
     String hint = problem.string("hint");
-    String message = "%s: %s (status %d)".formatted(
-        request, detail.isEmpty() ? "the response is not a problem document" : detail, response.statusCode());
-    return new ApnsMockException(hint.isEmpty() ? message : message + "; " + hint, response.statusCode(), null);
+    return hint.isEmpty() ? problem.string(member) : problem.string(member) + ". " + hint;
   }
 
   private static String query(Map<String, ?> parameters) {

@@ -242,6 +242,10 @@ public final class ApnsMockServer implements AutoCloseable {
     List<Push> pushes = new ArrayList<>();
     while (true) {
       Values page = api.get("/api/v1/pushes", parameters, AdminApi.REQUEST_TIMEOUT);
+      if (!page.isTrue("complete")) {
+        throw new ApnsMockException(page.number("evicted") + " pushes are missing because the inbox is full: start the"
+            + " server with a larger --max-records or --max-bytes.");
+      }
       page.list("items").forEach(item -> pushes.add(Push.of(item)));
       if (!(page.members().get("next") instanceof Number next)) {
         return pushes;
@@ -258,25 +262,24 @@ public final class ApnsMockServer implements AutoCloseable {
   /**
    * Waits until the pushes since the last reset that match a filter have a number, and returns them.
    *
-   * @throws AssertionError after the timeout, with the nearest pushes
+   * @throws AssertionError after the timeout, with the nearest pushes and the expected and the actual values
    */
   public List<Push> waitFor(Wait wait, Map<String, ?> filter) {
     Map<String, Object> parameters = withScope(filter);
     parameters.put("count", wait.count());
-    parameters.put("timeout", milliseconds(wait.timeout()));
-    parameters.put("settle", milliseconds(wait.settle()));
+    if (wait.timeout() != null) {
+      parameters.put("timeout", milliseconds(wait.timeout()));
+    }
+    if (wait.settle() != null) {
+      parameters.put("settle", milliseconds(wait.settle()));
+    }
     Values result =
-        api.get("/api/v1/pushes/wait", parameters, wait.timeout().plus(AdminApi.REQUEST_TIMEOUT));
+        api.get("/api/v1/pushes/wait", parameters, AdminApi.MAX_WAIT.plus(AdminApi.REQUEST_TIMEOUT));
     if (!result.isTrue("satisfied")) {
-      StringBuilder text = new StringBuilder(result.string("message"));
-      for (Object item : result.list("nearest")) {
-        Values nearest = new Values(item);
-        text.append("\n  nearest: push %d differs in %s".formatted(nearest.number("seq"), nearest.list("missed")));
-        if (!nearest.list("met").isEmpty()) {
-          text.append(" and matches in ").append(nearest.list("met"));
-        }
-      }
-      throw new AssertionError(text.toString());
+      throw new AssertionError(result.string("text"));
+    }
+    if (result.list("items").size() < result.number("matched")) {
+      return pushes(filter);
     }
     return result.list("items").stream().map(Push::of).toList();
   }
@@ -297,10 +300,35 @@ public final class ApnsMockServer implements AutoCloseable {
    * @throws AssertionError with the server's report if an expectation is not met
    */
   public void verify(Map<String, ?> document) {
-    Values report = api.send(
-        "POST", "/api/v1/verify", withScope(document), AdminApi.MAX_WAIT.plus(AdminApi.REQUEST_TIMEOUT));
+    expect("/api/v1/verify", document);
+  }
+
+  /** Sends a request whose response says whether something passed. */
+  private void expect(String path, Map<String, ?> body) {
+    Values report = api.send("POST", path, withScope(body), AdminApi.MAX_WAIT.plus(AdminApi.REQUEST_TIMEOUT));
     if (!report.isTrue("passed")) {
       throw new AssertionError(report.string("text"));
+    }
+  }
+
+  /**
+   * Checks the provider at the end of a test, when no further attempt of a push can follow: every push that could still
+   * be retried counts as {@code abandoned}.
+   *
+   * @param failOnFindings the names of findings, {@code all} for any, or nothing
+   * @param failOnRejected whether a push that APNs' rules rejected is a failure
+   * @throws AssertionError with a line for each finding, and for each reason with the correction
+   */
+  public void check(List<String> failOnFindings, boolean failOnRejected) {
+    Map<String, Object> body = new HashMap<>();
+    if (!failOnFindings.isEmpty()) {
+      body.put("fail_on_findings", failOnFindings.contains("all") ? true : failOnFindings);
+    }
+    if (failOnRejected) {
+      body.put("fail_on_rejected", true);
+    }
+    if (!body.isEmpty()) {
+      expect("/api/v1/check", body);
     }
   }
 
@@ -334,25 +362,17 @@ public final class ApnsMockServer implements AutoCloseable {
     api.sendLines("/api/v1/import", ndjson);
   }
 
-  /** Returns a description of what the server received: seed, fault profile, pushes and findings. */
+  /**
+   * Returns a description of what the server received: the seed, the fault profile, the newest pushes, those that were
+   * not accepted first, and the findings.
+   */
   public String report() {
-    Values profile = api.get("/api/v1/profile", Map.of(), AdminApi.REQUEST_TIMEOUT);
-    List<Push> pushes = pushes();
-    int omitted = Math.max(0, pushes.size() - 100);
-    StringBuilder text = new StringBuilder("apns-mock: seed %s, profile %s, pushes: %d".formatted(
-        profile.members().get("seed"), profile.string("reference"), pushes.size()));
-    if (omitted > 0) {
-      text.append("\n  (the first ").append(omitted).append(" are omitted)");
-    }
-    pushes.stream().skip(omitted).forEach(push -> text.append("\n  ").append(push.summary()));
-    findings().forEach(finding -> text.append("\n  finding ").append(finding.text()));
-    return text.toString();
+    return api.get("/api/v1/report", withScope(Map.of()), AdminApi.REQUEST_TIMEOUT).string("text");
   }
 
   Values send(String method, String path, Map<String, ?> body) {
     return api.send(method, "/api/v1" + path, body, AdminApi.REQUEST_TIMEOUT);
   }
-
 
   private Map<String, Object> withScope(Map<String, ?> members) {
     Map<String, Object> scoped = new HashMap<>(members);

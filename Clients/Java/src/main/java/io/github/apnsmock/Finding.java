@@ -29,11 +29,4 @@ public record Finding(String name, int count, String summary, String advice, Lis
     return new Finding(
         all.string("finding"), (int) all.number("count"), all.string("summary"), all.string("advice"), records);
   }
-
-  /** Returns the finding in one line. */
-  public String text() {
-    String line = "%s (%d): %s".formatted(name, count, summary);
-    return records.isEmpty()
-        ? line : line + " Push %d: %s.".formatted(records.get(0).seq(), records.get(0).explanation());
-  }
 }

@@ -1,8 +1,6 @@
 package io.github.apnsmock;
 
 import java.time.Instant;
-import java.time.ZoneOffset;
-import java.time.format.DateTimeFormatter;
 import java.util.List;
 import java.util.Map;
 
@@ -11,7 +9,8 @@ import java.util.Map;
  *
  * @param seq the key of the record, in the order of arrival
  * @param accepted whether APNs accepted the push, regardless of the response that was sent
- * @param outcome {@code accepted}, {@code rejected}, {@code faulted}, {@code pending} or {@code aborted}
+ * @param outcome {@code accepted}, {@code rejected}, {@code response_lost}, {@code unanswered}, {@code unprocessed},
+ *     {@code incomplete}, {@code malformed}, {@code pending} or {@code unknown}
  * @param receivedAt the time of arrival by the server's clock
  * @param pushKey the same for all attempts of a push
  * @param attempt 1 for the first attempt of a push
@@ -22,7 +21,7 @@ import java.util.Map;
  * @param connection the id of the connection, such as {@code c17}
  * @param status the status of the response that was sent; 0 without a response
  * @param reason the reason of the response that was sent
- * @param rule the fault rule that determined the outcome
+ * @param rule the fault rule that affected the push or ended its connection
  * @param findings the names of the findings about the provider
  * @param json the whole record
  */
@@ -30,8 +29,6 @@ public record Push(
     long seq, boolean accepted, String outcome, Instant receivedAt, String pushKey, int attempt, String deviceToken,
     String apnsId, String topic, String pushType, String connection, int status, String reason, String rule,
     List<String> findings, Map<String, Object> json) {
-
-  private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
 
   static Push of(Object record) {
     Values all = new Values(record);
@@ -59,28 +56,5 @@ public record Push(
       }
     }
     return "";
-  }
-
-  /** Returns the push in one line: seq, time, device token, topic, attempt, response, rule. */
-  public String summary() {
-    String line = "#%d %s %s %s attempt %d: %s".formatted(
-        seq, TIME.format(receivedAt), shortened(deviceToken), topic, attempt, response());
-    return rule.isEmpty() ? line : line + " by rule " + rule;
-  }
-
-  private String response() {
-    Values served = new Values(json).object("served");
-    if (status != 0) {
-      return (status + " " + reason).strip();
-    } else if (!served.string("reset").isEmpty()) {
-      return "stream reset with " + served.string("reset");
-    } else if (!served.string("closed").isEmpty()) {
-      return "connection closed with " + served.string("closed");
-    }
-    return outcome;
-  }
-
-  private static String shortened(String token) {
-    return token.length() <= 8 ? token : token.substring(0, 4) + "…" + token.substring(token.length() - 2);
   }
 }

@@ -7,19 +7,17 @@ import java.time.Duration;
  *
  * @param count the condition as the server reads it: {@code 3} is three or more, {@code =3} exactly three, {@code 0}
  *     none
- * @param timeout the maximum time to wait, up to 5 minutes; 10 seconds by default
- * @param settle the time for which the number must not change
+ * @param timeout the maximum time to wait, up to 5 minutes; null for 10 seconds
+ * @param settle the time for which the number must not change; null for none
  */
 public record Wait(String count, Duration timeout, Duration settle) {
-  private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(10);
-
   /** Returns a wait for {@code count} or more pushes; at least 1. To wait for silence, use {@code exactly(0)}. */
   public static Wait atLeast(int count) {
     if (count < 1) {
       throw new IllegalArgumentException(
           "Cannot wait for at least " + count + " pushes; use atLeast(1) or more, or exactly(0) for none.");
     }
-    return new Wait(Integer.toString(count), DEFAULT_TIMEOUT, Duration.ZERO);
+    return new Wait(Integer.toString(count), null, null);
   }
 
   /**
@@ -29,7 +27,7 @@ public record Wait(String count, Duration timeout, Duration settle) {
     if (count < 0) {
       throw new IllegalArgumentException("Cannot wait for " + count + " pushes; use a number that is not negative.");
     }
-    return new Wait(count == 0 ? "0" : "=" + count, DEFAULT_TIMEOUT, Duration.ZERO);
+    return new Wait(count == 0 ? "0" : "=" + count, null, null);
   }
 
   /** Returns this wait with a maximum time. */

@@ -218,7 +218,7 @@ final class ServerProcessTest {
       same.close();
       assertTrue(server.isRunning());
       String admin = server.adminUrl().getAuthority();
-      assertError(() -> ApnsMockServer.fromEnvironment(Map.of("APNS_MOCK_ADMIN", admin)), "status 401");
+      assertError(() -> ApnsMockServer.fromEnvironment(Map.of("APNS_MOCK_ADMIN", admin)), "responded with 401");
       ApnsMockServer.fromEnvironment(Map.of("APNS_MOCK_ADMIN", admin, "APNS_MOCK_ADMIN_TOKEN", "secret")).reset();
       exec.put("APNS_MOCK_APNS", "[::1]:7,127.0.0.1:8");
       assertEquals("https://[::1]:7", ApnsMockServer.fromEnvironment(exec).settings().url().toString());

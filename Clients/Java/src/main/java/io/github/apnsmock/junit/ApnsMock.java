@@ -31,8 +31,14 @@ public @interface ApnsMock {
    */
   long seed() default -1;
 
-  /** Whether findings about the provider fail the test. */
-  boolean failOnFindings() default false;
+  /**
+   * The findings about the provider that fail the test: their names, or {@code "all"} for any; by default none. At the
+   * end of the test, every push that could still be retried counts as {@code abandoned}.
+   */
+  String[] failOnFindings() default {};
+
+  /** Whether a push that APNs' rules rejected fails the test. */
+  boolean failOnRejected() default false;
 
   /** Further arguments of {@code apns-mock serve}. Each list of arguments has a server of its own. */
   String[] arguments() default {};

@@ -2,9 +2,7 @@ package io.github.apnsmock.junit;
 
 import io.github.apnsmock.ApnsMockException;
 import io.github.apnsmock.ApnsMockServer;
-import io.github.apnsmock.Finding;
 import java.util.List;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -42,14 +40,21 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
     if (server == null) {
       return; // It could not be started, which has failed the test.
     }
-    List<Finding> findings = !hasFailed && options(context).failOnFindings() ? server.findings() : List.of();
-    if (hasFailed || !findings.isEmpty()) {
-      System.err.println(context.getDisplayName() + " failed. " + report(server));
+    if (hasFailed) {
+      printReport(context, server);
+      return;
     }
-    if (!findings.isEmpty()) {
-      throw new AssertionError(
-          findings.stream().map(finding -> "finding " + finding.text()).collect(Collectors.joining("\n")));
+    ApnsMock options = options(context);
+    try {
+      server.check(List.of(options.failOnFindings()), options.failOnRejected());
+    } catch (AssertionError | ApnsMockException error) {
+      printReport(context, server);
+      throw error;
     }
+  }
+
+  private static void printReport(ExtensionContext context, ApnsMockServer server) {
+    System.err.println(context.getDisplayName() + " failed. " + report(server));
   }
 
   private static String report(ApnsMockServer server) {

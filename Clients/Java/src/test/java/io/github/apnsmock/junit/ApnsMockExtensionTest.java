@@ -75,15 +75,29 @@ final class ApnsMockExtensionTest {
   void failedTestPrintsInbox() {
     Run run = run(method("verification"));
     assertTrue(run.failure().contains("✗ expectation 1"), run.failure());
-    assertTrue(run.stderr().contains("seed 7, profile flaky-503?rate=1, pushes: 1\n"), run.stderr());
-    assertTrue(run.stderr().contains(" attempt 1: 503 ServiceUnavailable by rule flaky"), run.stderr());
+    assertTrue(run.stderr().contains("failed. apns-mock: seed 7, profile flaky-503?rate=1, 1 push\n"), run.stderr());
+    assertTrue(run.stderr().contains("  attempt 1  503 ServiceUnavailable  rule flaky"), run.stderr());
   }
 
   @Test
   void findingsFailTest() {
     Run run = run(method("findings"));
-    assertTrue(run.failure().startsWith("finding retried-410 (1): "), run.failure());
-    assertTrue(run.stderr().contains("pushes: 2"), run.stderr());
+    assertTrue(run.failure().startsWith("finding retried-410, push "), run.failure());
+    assertTrue(run.stderr().contains("2 pushes"), run.stderr());
+    assertTrue(run(method("namedFindings")).failure().startsWith("finding retried-410, push "));
+    assertEquals(1, run(method("otherFindings")).summary().getTestsSucceededCount());
+  }
+
+  @Test
+  void rejectedPushFailsTest() {
+    String message = run(method("rejected")).failure();
+    assertTrue(message.startsWith("rejected with 410 Unregistered, push "), message);
+  }
+
+  @Test
+  void unknownFindingFailsTest() {
+    String message = run(method("unknownFinding")).failure();
+    assertTrue(message.contains("Did you mean hot-retry?"), message);
   }
 
   @Test
@@ -156,7 +170,7 @@ final class ApnsMockExtensionTest {
     @Test
     @ApnsMock(seed = 7)
     void seed(ApnsMockServer server) {
-      assertTrue(server.report().startsWith("apns-mock: seed 7, profile healthy, pushes: 0"));
+      assertTrue(server.report().startsWith("apns-mock: seed 7, profile healthy, 0 pushes"));
     }
   }
 
@@ -169,8 +183,34 @@ final class ApnsMockExtensionTest {
     }
 
     @Test
-    @ApnsMock(failOnFindings = true)
+    @ApnsMock(failOnFindings = "all")
     void findings(ApnsMockServer server) throws Exception {
+      sendTwiceToUnregistered(server);
+    }
+
+    @Test
+    @ApnsMock(failOnFindings = {"hot-retry", "retried-410"})
+    void namedFindings(ApnsMockServer server) throws Exception {
+      sendTwiceToUnregistered(server);
+    }
+
+    @Test
+    @ApnsMock(failOnFindings = "hot-retry")
+    void otherFindings(ApnsMockServer server) throws Exception {
+      sendTwiceToUnregistered(server);
+    }
+
+    @Test
+    @ApnsMock(failOnRejected = true)
+    void rejected(ApnsMockServer server) throws Exception {
+      sendTwiceToUnregistered(server);
+    }
+
+    @Test
+    @ApnsMock(failOnFindings = "hot-retri")
+    void unknownFinding(ApnsMockServer server) {}
+
+    private static void sendTwiceToUnregistered(ApnsMockServer server) throws Exception {
       String device = deviceToken();
       server.device(device).unregistered();
       TestProvider.send(server, device, TOPIC, "One");
@@ -186,7 +226,7 @@ final class ApnsMockExtensionTest {
     void unknownArgument(ApnsMockServer server) {}
 
     @Test
-    @ApnsMock(failOnFindings = true)
+    @ApnsMock(failOnFindings = "all")
     void stopped(ApnsMockServer server) {
       server.close();
     }

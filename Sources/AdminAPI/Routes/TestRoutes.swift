@@ -1,0 +1,114 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// Routes for the end of a test: the checks of the provider, and the report of a failed test.
+struct TestRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.post("/check", check), .get("/report", report).onQueryExecutor] }
+
+  private func check(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["fail_on_findings", "fail_on_rejected", "scope"])
+    let checks = FinalChecks(
+      failingFindings: try body.findingKinds("fail_on_findings"),
+      failsOnRejected: try body.flag("fail_on_rejected") ?? false)
+    guard !checks.isEmpty else {
+      throw Problem.badRequest(
+        "nothing is to be checked",
+        hint: "Set fail_on_findings to true or a list of names, or fail_on_rejected to true."
+      )
+    }
+    let scope = try body.text("scope").map { [(name: "scope", value: $0)] } ?? []
+    return try await QueryExecutor.runLimited {
+      let result = try await StoreUnavailable.repeatingAfterReset {
+        try await state.inbox.readCompletely {
+          var result = try checks.result(in: state, of: try await selection(scope))
+          result.isAnalyzed = checks.failingFindings.isEmpty ? true : try await isAnalyzed(scope)
+          return result
+        }
+      }
+      return .json(status: result.isPassed ? .ok : .preconditionFailed) { result.write(to: &$0) }
+    }
+  }
+
+  private func report(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let report = FailureReport(state, of: try await selection(QueryParameters(request).all))
+    return .json { $0.member("text", report.text) }
+  }
+
+  /// Returns whether all pushes of a scope were analyzed for findings. Without a store, none is from before the start.
+  private func isAnalyzed(_ scope: [(name: String, value: String)]) async throws -> Bool {
+    guard state.inbox.writer != nil else { return true }
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("no_findings", true)
+      if let scope = scope.first { writer.member("scope", scope.value) }
+    }
+    let context = state.filterContext(state.inbox.snapshot())
+    return try await state.verify(Verification(searching: writer.bytes, in: context))?.isAnalyzed ?? false
+  }
+
+  /// Returns the selection that parameters describe. It has records of all kinds, as the checks of `exec`.
+  private func selection(_ parameters: [(name: String, value: String)]) async throws -> Selection {
+    var selection = try await Selection(
+      searching: parameters, in: state.filterContext(state.inbox.snapshot()))
+    selection.includesAllKinds = true
+    return selection
+  }
+}
+
+extension JSONBody {
+  /// Returns the kinds of findings that the member `name` specifies: `true` for all, or a list of names.
+  ///
+  /// - Throws: `Problem` (400) for an unknown name.
+  fileprivate func findingKinds(_ name: String) throws(Problem) -> Set<Finding.Kind> {
+    if isFlag(name) { return try flag(name) == true ? Set(Finding.Kind.allCases) : [] }
+    var kinds: Set<Finding.Kind> = []
+    for text in try texts(name) ?? [] {
+      guard let kind = Finding.Kind(rawValue: text) else {
+        let names = Finding.Kind.allCases.map(\.rawValue)
+        throw .badRequest(
+          "\(name) cannot have \"\(text.prefix(80))\"",
+          hint:
+            "\(Spelling.suggestion(for: text, among: names))Use true, or a list of \(names.joined(separator: ", ")).")
+      }
+      kinds.insert(kind)
+    }
+    return kinds
+  }
+}
+
+extension FinalChecks.Result {
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("passed", isPassed)
+    writer.member("inconclusive", isInconclusive)
+    writer.arrayMember("findings") { writer in
+      for finding in findings.prefix(FinalChecks.maxReported) {
+        writer.object { writer in
+          writer.member("finding", finding.kind.rawValue)
+          writer.member("seq", finding.seq)
+          writer.member("explanation", finding.explanation)
+        }
+      }
+    }
+    writer.arrayMember("rejected") { writer in
+      for rejection in rejections {
+        writer.object { writer in
+          writer.member("status", rejection.status)
+          writer.member("reason", rejection.reason)
+          writer.member("count", rejection.count)
+          writer.arrayMember("seqs") { writer in
+            for seq in rejection.seqs { writer.integer(seq) }
+          }
+          writer.member("advice", rejection.advice)
+        }
+      }
+    }
+    writer.member("evicted", evicted)
+    writer.member("complete", isComplete)
+    writer.member("analyzed", isAnalyzed)
+    writer.member("text", lines.joined(separator: "\n"))
+  }
+}
