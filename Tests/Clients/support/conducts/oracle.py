@@ -1,0 +1,465 @@
+"""What happened to each push, from the frames between the clients and the server: pure functions.
+
+The frames are recorded between the two, so their order in opposite directions is not certain, nor are times that are close to a
+limit. Where that matters, a result is a set of possible values, or a pair of sets (`Expected`).
+"""
+
+import collections
+import dataclasses
+import json
+
+from support.conducts.relay import CLIENT, FIN, RESET, SERVER
+
+RACE = 0.1  # seconds in which frames of opposite directions may have crossed
+NEAR = 0.06  # seconds around a limit in which both results are possible
+READ_TIME = 0.1  # seconds after a response from which on a frame shows that the client has read it
+HOT_TIME = 0.1  # seconds in which a retry is immediate
+CROSSING_TIME = 0.5  # seconds after a GOAWAY in which a new stream may have crossed it
+RESEND_TIME = 60  # seconds after the end of a connection in which its pushes count as sent again
+CHURN = 4  # further connections with one push
+REFUSED_STREAM = 7
+
+
+@dataclasses.dataclass
+class Connection:
+    """A connection. `ended_by`: the side that ended it first; `is_orderly`: by a close, not by a reset."""
+
+    number: int
+    opened_at: float
+    ended_by: str | None = None
+    is_orderly: bool = False
+    ended_at: float | None = None
+    left_at: float | None = None  # when the client sent GOAWAY
+    goaways: list = dataclasses.field(default_factory=list)  # (at, last stream)
+    client_frames: list = dataclasses.field(default_factory=list)  # times
+    pings: dict = dataclasses.field(default_factory=dict)  # data of the server's PINGs: when they were sent
+    ping_acks: list = dataclasses.field(default_factory=list)  # (when the PING was sent, when it was acknowledged)
+
+
+@dataclasses.dataclass
+class Attempt:
+    """A stream. Times are None for what did not happen."""
+
+    connection: Connection
+    stream: int
+    headers: dict
+    opened_at: float
+    n: int | None = None  # the number of the push
+    complete_at: float | None = None  # the request
+    status: int | None = None
+    body: bytes = b""
+    responded_at: float | None = None  # END_STREAM of the response
+    reset_at: float | None = None  # by the server
+    reset_code: int | None = None
+    canceled_at: float | None = None
+
+    @property
+    def key(self):
+        return self.connection.number, self.stream
+
+    @property
+    def apns_id(self):
+        return self.headers.get("apns-id")
+
+    @property
+    def target(self):
+        return self.headers[":path"], self.headers.get("apns-topic")
+
+    @property
+    def token(self):
+        return self.headers.get("authorization")
+
+    @property
+    def reason(self):
+        try:
+            return json.loads(self.body).get("reason")
+        except (ValueError, AttributeError):
+            return None
+
+    @property
+    def is_answered(self):
+        return self.responded_at is not None
+
+
+@dataclasses.dataclass
+class Expected:
+    """The keys that a verdict must name, and those that it may name besides."""
+
+    must: set = dataclasses.field(default_factory=set)
+    may: set = dataclasses.field(default_factory=set)
+    least: int = 0  # how many there must be
+    most: float = float("inf")
+
+    def add(self, key, certainty):
+        """`certainty`: True, False, or None if both are possible."""
+        if certainty is not False:
+            (self.must if certainty else self.may).add(key)
+
+    def difference(self, found):
+        """Returns the keys that are missing, and those that are too many."""
+        return self.must - found, found - self.must - self.may
+
+
+def read(events, numbers):
+    """Returns the connections and the attempts, in the order in which they were opened. `numbers`: {apns-id: n}."""
+    connections, attempts = {}, {}
+    for event in events:
+        connection = connections.setdefault(event.connection, Connection(event.connection, event.at))
+        if event.kind in (FIN, RESET):
+            if connection.ended_by is None:
+                connection.ended_by, connection.ended_at = event.side, event.at
+                connection.is_orderly = event.kind == FIN
+        elif event.side == CLIENT:
+            connection.client_frames.append(event.at)
+            if event.kind == "GOAWAY" and connection.ended_by is None:
+                connection.left_at = event.at
+            _read_client_frame(event, connection, attempts, numbers)
+        else:
+            _read_server_frame(event, connection, attempts)
+    return list(connections.values()), sorted(attempts.values(), key=lambda attempt: attempt.opened_at)
+
+
+def _read_client_frame(event, connection, attempts, numbers):
+    key = event.connection, event.stream
+    if event.kind == "HEADERS":
+        attempts[key] = Attempt(connection, event.stream, event.headers, event.at, numbers.get(event.headers.get("apns-id")))
+    attempt = attempts.get(key)
+    if attempt is not None and event.ends_stream:
+        attempt.complete_at = event.at
+    elif attempt is not None and event.kind == "RST_STREAM":
+        attempt.canceled_at = event.at
+    elif event.kind == "PING" and event.is_ack and event.data in connection.pings:
+        connection.ping_acks.append((connection.pings[event.data], event.at))
+
+
+def _read_server_frame(event, connection, attempts):
+    attempt = attempts.get((event.connection, event.stream))
+    if event.kind == "GOAWAY":
+        connection.goaways.append((event.at, event.last_stream))
+    elif event.kind == "PING" and not event.is_ack:
+        connection.pings[event.data] = event.at
+    elif attempt is None:
+        return
+    elif event.kind == "RST_STREAM":
+        attempt.reset_at, attempt.reset_code = event.at, event.code
+    elif event.kind == "HEADERS":
+        attempt.status = int(event.headers[":status"])
+    elif event.kind == "DATA":
+        attempt.body += event.data
+    if attempt is not None and event.ends_stream:
+        attempt.responded_at = event.at
+
+
+# One attempt
+
+def endings(attempt):
+    """Returns the possible endings."""
+    if attempt.is_answered:
+        return {"response"}
+    server, client = _server_ending(attempt), _client_ending(attempt)
+    if server is None and client is None:
+        return {"pending"}
+    if client is None or server is not None and server[0] <= client[0]:
+        # What the relay received first from the server was sent before the server received the client's end.
+        return {server[1]}
+    possible = {client[1]}
+    if server is not None and server[0] - client[0] <= RACE:
+        possible.add(server[1])
+    if attempt.connection.ended_by == CLIENT and attempt.complete_at is not None:
+        # The relay reads nothing after the client's close; the server may have sent the response.
+        possible.add("response")
+    return possible
+
+
+def _server_ending(attempt):
+    found = []
+    if attempt.reset_at is not None:
+        found.append((attempt.reset_at, "refused" if attempt.reset_code == REFUSED_STREAM else "reset"))
+    found += [(max(at, attempt.opened_at), "refused") for at, last in attempt.connection.goaways if last < attempt.stream][:1]
+    if attempt.connection.ended_by == SERVER:
+        found.append((attempt.connection.ended_at, _closed(attempt)))
+    return min(found, key=lambda end: end[0], default=None)
+
+
+def _client_ending(attempt):
+    found = []
+    if attempt.canceled_at is not None:
+        found.append((attempt.canceled_at, "cancelled"))
+    if attempt.connection.ended_by == CLIENT:
+        found.append((attempt.connection.ended_at, _closed(attempt)))
+    return min(found, key=lambda end: end[0], default=None)
+
+
+def _closed(attempt):
+    return "disconnected" if attempt.complete_at is not None else "incomplete"
+
+
+def decisions(attempt, ending):
+    """Returns what APNs may have done with an attempt that ended so. Without a response the frames do not show it."""
+    if attempt.is_answered:
+        return {"accepted" if attempt.status < 300 else "rejected"}
+    if ending in ("refused", "incomplete") or attempt.complete_at is None:
+        return {"not_processed"}
+    if attempt.status is not None:
+        return {"accepted" if attempt.status < 300 else "rejected"}
+    return {"accepted", "rejected", "not_processed"}
+
+
+def outcome(decision, ending):
+    """Returns the outcome, one word."""
+    if ending == "pending":
+        return "pending"
+    if ending in ("incomplete", "malformed"):
+        return ending
+    if ending == "refused":
+        return "unprocessed"
+    if ending == "response":
+        return decision
+    return "unanswered" if decision == "not_processed" else "response_lost"
+
+
+def is_permanent(attempt):
+    """Whether the response says that the push must not be sent again as it is."""
+    return (attempt.is_answered and 400 <= attempt.status < 500 and attempt.status not in (408, 425, 429)
+            and attempt.reason not in ("ExpiredProviderToken", "IdleTimeout"))
+
+
+def is_temporary(attempt):
+    return attempt.is_answered and (attempt.status in (408, 425, 429) or attempt.status >= 500)
+
+
+def has_shown_reading(attempt):
+    """Whether the client has shown that it read the response; None if that is not certain."""
+    connection, at = attempt.connection, attempt.responded_at
+    if connection.ended_by == CLIENT and connection.is_orderly:
+        return True
+    if any(sent > at for sent, _ in connection.ping_acks):
+        return True
+    if connection.left_at is not None and connection.left_at > at:
+        return None
+    return certainty(max(connection.client_frames, default=at) - at, READ_TIME)
+
+
+def certainty(length, limit):
+    """Returns whether a time is at least `limit`; None if it is close to it."""
+    return None if abs(length - limit) < NEAR else length >= limit
+
+
+def both(*certainties):
+    """Returns whether all are true; None if that is not certain."""
+    return False if False in certainties else None if None in certainties else True
+
+
+def negated(one):
+    return None if one is None else not one
+
+
+# All attempts of one push
+
+@dataclasses.dataclass
+class Known:
+    """An attempt whose decision and ending are known."""
+
+    attempt: Attempt
+    decision: str
+    ending: str
+
+    @property
+    def outcome(self):
+        return outcome(self.decision, self.ending)
+
+    @property
+    def is_accepted(self):
+        return self.decision == "accepted"
+
+
+def by_push(known):
+    groups = collections.defaultdict(list)
+    for one in known:
+        groups[one.attempt.n].append(one)
+    return dict(groups)
+
+
+def sequences(attempts):
+    """Returns the sequences of a push's attempts: a new one begins after an accepted attempt."""
+    found = [[]]
+    for one in attempts:
+        if found[-1] and found[-1][-1].is_accepted:
+            found.append([])
+        found[-1].append(one)
+    return found
+
+
+def attempt_numbers(attempts):
+    """Returns {key: number}. An unprocessed attempt, of which the client was told, has the same number as the next one. An
+    attempt that may have overlapped with the one before it on another connection is left out.
+    """
+    numbers = {}
+    for sequence in sequences(attempts):
+        number, former = 1, None
+        for one in sequence:
+            if former is None or not _may_overlap(former.attempt, one.attempt):
+                numbers[one.attempt.key] = number
+            number += one.outcome != "unprocessed"
+            former = one
+    return numbers
+
+
+def _may_overlap(former, later):
+    ends = [former.responded_at, former.reset_at, former.canceled_at, former.connection.ended_at]
+    ends += [at for at, last in former.connection.goaways if last < former.stream]
+    ends = [at for at in ends if at is not None]
+    return former.connection is not later.connection and (not ends or later.opened_at - min(ends) < RACE)
+
+
+def is_lost(attempts):
+    """Whether a push is unresolved."""
+    last = attempts[-1]
+    groups = sequences(attempts)
+    return not (last.is_accepted or is_permanent(last.attempt) and last.ending == "response"
+                or len(groups) > 1 and groups[-2][-1].outcome == "response_lost")
+
+
+def is_never_accepted(attempts):
+    """Whether users miss the push although no response said that it cannot be delivered."""
+    return not any(one.is_accepted for one in attempts) and not is_permanent(attempts[-1].attempt)
+
+
+def accepted_ids(attempts):
+    """Returns the notifications that APNs accepted for a push: more than one is shown more than once."""
+    return {one.attempt.headers.get("apns-collapse-id") or one.attempt.apns_id for one in attempts if one.is_accepted}
+
+
+def is_duplicate(attempts):
+    """Whether a push was accepted again under another id after an acceptance that the client may not know."""
+    results = [False]
+    for index, first in enumerate(attempts):
+        for later in attempts[index + 1:]:
+            if first.is_accepted and later.is_accepted and first.attempt.apns_id != later.attempt.apns_id:
+                results.append(_may_not_know(first))
+    return True if True in results else None if None in results else False
+
+
+def _may_not_know(one):
+    connection = one.attempt.connection
+    if one.outcome == "response_lost":
+        return True
+    if connection.ended_by == SERVER or connection.ended_by == CLIENT and not connection.is_orderly:
+        return negated(has_shown_reading(one.attempt))
+    return False
+
+
+def is_blind_resend(attempts):
+    """Whether a push was sent again although its provider had read that it was accepted."""
+    results = [False]
+    for index, first in enumerate(attempts):
+        for later in attempts[index + 1:]:
+            if first.is_accepted and first.ending == "response" and later.attempt.opened_at > first.attempt.responded_at:
+                results.append(both(has_shown_reading(first.attempt), _is_resent(first.attempt, later.attempt)))
+    return True if True in results else None if None in results else False
+
+
+def _is_resent(first, later):
+    connection = first.connection
+    if first.apns_id == later.apns_id:
+        return True
+    if connection.ended_by != SERVER:
+        return False
+    since = later.opened_at - connection.ended_at
+    return None if abs(since) < RACE else 0 < since < RESEND_TIME
+
+
+# Findings about single attempts
+
+def retried_permanent(attempts):
+    """Returns the attempts that repeat a push after a permanent response whose cause has not changed."""
+    expected = Expected()
+    for former, later in zip(attempts, attempts[1:]):
+        first, second = former.attempt, later.attempt
+        is_refused_token = first.status == 403
+        if (is_permanent(first) or first.reason == "ExpiredProviderToken") and first.status != 410:
+            if not (is_refused_token and first.token != second.token):
+                expected.add(second.key, _if_processed(later))
+    return expected
+
+
+def hot_retries(attempts):
+    expected = Expected()
+    for former, later in zip(attempts, attempts[1:]):
+        first, second = former.attempt, later.attempt
+        moves = first.reason in ("Shutdown", "TooManyProviderTokenUpdates") and first.connection is not second.connection
+        if is_temporary(first) and not moves:
+            is_hot = negated(certainty(second.opened_at - first.responded_at, HOT_TIME))
+            expected.add(second.key, both(is_hot, _if_processed(later)))
+    return expected
+
+
+def _if_processed(one):
+    """Of an attempt that APNs did not process, a finding is possible and not required."""
+    return None if one.decision == "not_processed" else True
+
+
+def after_refusal(known, is_refusal, subject):
+    """Returns the attempts of a device token (or provider token, by `subject`) after its first refusal: the same push at
+    once, others from `READ_TIME` on. Those after an accepted one are not reported.
+    """
+    expected, refusals = Expected(), {}
+    for one in sorted(known, key=lambda one: one.attempt.opened_at):
+        attempt, first = one.attempt, refusals.get(subject(one.attempt))
+        if first is not None and attempt.opened_at > first.responded_at:
+            is_late = True if attempt.n == first.n else certainty(attempt.opened_at - first.responded_at, READ_TIME)
+            expected.add(attempt.key, both(is_late, _if_processed(one)))
+        if first is None and attempt.is_answered and is_refusal(attempt):
+            refusals[subject(attempt)] = attempt
+        elif first is not None and one.is_accepted and attempt.is_answered:
+            del refusals[subject(attempt)]
+    return expected
+
+
+def retried_410(known):
+    return after_refusal(known, lambda attempt: attempt.status == 410, lambda attempt: attempt.target)
+
+
+def stale_tokens(known):
+    return after_refusal(known, lambda attempt: attempt.reason == "ExpiredProviderToken", lambda attempt: attempt.token)
+
+
+def streams_after_goaway(attempts):
+    expected = Expected()
+    for attempt in attempts:
+        for at, last in attempt.connection.goaways:
+            if attempt.stream > last:
+                expected.add(attempt.key, certainty(attempt.opened_at - at, CROSSING_TIME))
+    return expected
+
+
+def churn(connections, attempts):
+    """Returns the attempts that are the only ones of a connection that the client closed, after four others. A run is shorter
+    than the minute in which they count.
+    """
+    on = collections.defaultdict(list)
+    for attempt in attempts:
+        on[attempt.connection.number].append(attempt)
+    singles = [  # (when it was opened, the attempt, whether it certainly counts)
+        (connection.opened_at, *on[connection.number], _is_plain(on[connection.number][0]))
+        for connection in connections if len(on[connection.number]) == 1 and _is_left(connection)
+    ]
+    expected = Expected()
+    for opened_at, attempt, is_plain in singles:
+        sure = sum(other < opened_at - RACE and plain for other, _, plain in singles)
+        possible = sum(other < opened_at + RACE for other, _, _ in singles) - 1
+        if possible >= CHURN:
+            expected.add(attempt.key, True if is_plain and sure >= CHURN else None)
+    expected.least = max(0, sum(plain for _, _, plain in singles) - CHURN)
+    expected.most = max(0, len(singles) - CHURN)
+    return expected
+
+
+def _is_left(connection):
+    """Whether the client may have ended a connection: a GOAWAY of the client makes the server close it."""
+    return connection.ended_by == CLIENT or connection.left_at is not None
+
+
+def _is_plain(attempt):
+    connection = attempt.connection
+    return connection.ended_by == CLIENT and connection.is_orderly and not connection.goaways and attempt.is_answered
