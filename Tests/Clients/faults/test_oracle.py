@@ -10,7 +10,7 @@ def frames(text):
     """Returns the events of lines such as `0.5 c2 > 3 push a1` or `0.6 c2 < goaway 1`, separated by `;`.
 
     `push a1` is a whole request of push `a` with the apns-id `a1`, to the device `a`; `open` is one without its DATA.
-    `token=x` and `device=x` change it.
+    `token=x`, `device=x` and `length=1`, of `content-length`, change it.
     """
     events = []
     for line in text.split(";"):
@@ -37,9 +37,11 @@ def add_stream_frames(add, stream, what, *more):
         changed = {"device": apns_id[0], "token": "t", **dict(change.split("=") for change in changes)}
         headers = {":path": f"/3/device/{changed['device']}", "apns-topic": "app", "apns-id": apns_id,
                    "authorization": f"bearer {changed['token']}"}
+        if "length" in changed:
+            headers["content-length"] = changed["length"]
         add("HEADERS", stream, headers=headers)
         if what == "push":
-            add("DATA", stream, data=b"{}", ends_stream=True)
+            add("DATA", stream, data=b'{"n":"%s"}' % apns_id[0].encode(), ends_stream=True)
     elif what == "reset":
         add("RST_STREAM", stream, code=int(more[0]))
     elif what == "header":
@@ -80,22 +82,26 @@ A = "0 c1 > 1 push a1"  # at 0 s
     (f"{A}; .1 c1 < 1 200; .2 c1 < goaway 0; .3 c1 < fin", "response", "accepted"),
     (f"{A}; .1 c1 < 1 reset 7", "refused", "not_processed"),
     (f"{A}; .1 c1 < goaway 0; .1 c1 < fin", "refused", "not_processed"),
-    (f"{A}; .1 c1 < goaway 1; .1 c1 < fin", "disconnected", "accepted not_processed rejected"),
+    (f"{A}; .1 c1 < goaway 1; .5 c1 < fin", "disconnected", "accepted not_processed rejected"),
     ("0 c1 < goaway 0; 1 c1 > 1 push a1; 2 c1 < fin", "refused", "not_processed"),
     (f"{A}; .1 c1 < 1 reset 2", "reset", "accepted not_processed rejected"),
     (f"{A}; .1 c1 < 1 header 200; .2 c1 < 1 reset 2", "reset", "accepted"),
-    (f"{A}; .1 c1 < 1 header 500; .2 c1 < rst", "disconnected", "rejected"),
-    (f"{A}; .1 c1 > 1 reset 8; .5 c1 > fin", "cancelled response", "accepted not_processed rejected"),
+    (f"{A}; .1 c1 < 1 header 500; .5 c1 < rst", "disconnected response", "rejected"),
+    (f"{A}; .1 c1 > 1 reset 8; .5 c1 > fin", "cancelled", "accepted not_processed rejected"),
     (f"{A}; .1 c1 > 1 reset 8; .5 c1 < fin", "cancelled", "accepted not_processed rejected"),
     (f"{A}; .1 c1 > 1 reset 8; .15 c1 < goaway 0; .5 c1 < fin", "cancelled refused", "not_processed"),
     (f"{A}; .1 c1 < goaway 0; .11 c1 > 1 reset 8; .5 c1 < fin", "refused", "not_processed"),
-    (f"{A}; .1 c1 < rst", "disconnected", "accepted not_processed rejected"),
+    (f"{A}; .5 c1 < rst", "disconnected response", "accepted not_processed rejected"),
     (f"{A}; .1 c1 > fin", "disconnected response", "accepted not_processed rejected"),
     ("0 c1 > 1 open a1; .1 c1 < fin", "incomplete", "not_processed"),
     ("0 c1 > 1 open a1; .1 c1 > fin", "incomplete", "not_processed"),
     ("0 c1 > 1 open a1; .1 c1 > 1 reset 8; 1 c1 > fin", "cancelled", "not_processed"),
     ("0 c1 > 1 open a1; .1 c1 < goaway 1; 1 c1 < fin", "incomplete", "not_processed"),
     ("0 c1 > 1 open a1; .1 c1 < 1 413 PayloadTooLarge", "response", "rejected"),
+    ("0 c1 > 1 push a1 length=999; .1 c1 < 1 reset 1", "malformed", "not_processed"),
+    ("0 c1 > 1 push a1 length=999; .1 c1 > 1 reset 8", "malformed", "not_processed"),
+    ("0 c1 > 1 push a1 length=999; .01 c1 < goaway 0; .1 c1 < fin", "refused", "not_processed"),
+    (f"{A}; .05 c1 < fin", "disconnected incomplete", "not_processed"),
     (A, "pending", "accepted not_processed rejected"),
 ])
 def test_one_attempt(text, endings, decisions):
@@ -129,15 +135,18 @@ UNREAD = f"{A}; .1 c1 < 1 200; .11 c1 < rst"
     (f"{A}; .1 c1 < 1 400 BadDeviceToken", [], [1], ["rejected"], False, False, False),
     (f"{A}; .1 c1 < 1 403 ExpiredProviderToken", [], [1], ["rejected"], True, False, False),
     (f"{A}; .1 c1 < 1 503 X; 1 c1 > 3 push a1; 1.1 c1 < 3 200; 2 c1 > window", [], [1, 2], ["accepted"], False, False, False),
-    # An incomplete attempt counts, an unprocessed one does not.
+    # Attempts that were incomplete or not processed count.
     ("0 c1 > 1 open a1; .1 c1 < fin; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X", [], [1, 2], ["rejected"], True, False, False),
-    (f"{A}; .1 c1 < goaway 0; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X", [], [1, 1], ["rejected"], True, False, False),
+    (f"{A}; .1 c1 < goaway 0; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X", [], [1, 2], ["rejected"], True, False, False),
+    # An incomplete attempt arrives when it ends: here it is the second of a sequence, and the first of another one.
+    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X; 2 c1 < fin", [], [1, 2], ["incomplete"], True, False, False),
+    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 200; 2 c1 < fin; 3 c2 > fin", [], [1, 1], ["accepted", "incomplete"], False, False, False),
     (LOST, ["not_processed"], [1], ["unanswered"], True, False, False),
     (LOST, ["accepted"], [1], ["response_lost"], False, False, False),
     # A retry of what had arrived: the same notification, another one, and one that failed.
-    (f"{LOST}; 1 c1 > 3 push a1; 1.1 c1 < 3 200", ["accepted"], [1, 1], ["accepted", "response_lost"], False, False, False),
-    (f"{LOST}; 1 c1 > 3 push a2; 1.1 c1 < 3 200", ["accepted"], [1, 1], ["accepted", "response_lost"], False, True, False),
-    (f"{LOST}; 1 c1 > 3 push a2; 1.1 c1 < 3 503 X", ["accepted"], [1, 1], ["rejected", "response_lost"], False, False, False),
+    (f"{LOST}; 1 c1 > 3 push a1; 1.1 c1 < 3 200", ["accepted"], [1, 2], ["accepted"], False, False, False),
+    (f"{LOST}; 1 c1 > 3 push a2; 1.1 c1 < 3 200", ["accepted"], [1, 2], ["accepted"], False, True, False),
+    (f"{LOST}; 1 c1 > 3 push a2; 1.1 c1 < 3 503 X", ["accepted"], [1, 2], ["rejected"], False, False, False),
     # A response that may not have been read.
     (f"{UNREAD}; 1 c2 > 1 push a1; 1.1 c2 < 1 200", [], [1, 1], ["accepted"], False, False, False),
     (f"{UNREAD}; 1 c2 > 1 push a2; 1.1 c2 < 1 200", [], [1, 1], ["accepted"], False, True, False),

@@ -87,8 +87,7 @@ class Httpx:
             await asyncio.sleep(request.apart)
             yield request.body
 
-        headers = {**request.headers, "content-length": str(len(request.body))}
-        post = client.post(self._url + request.path, headers=headers, content=body() if request.apart else request.body)
+        post = client.post(self._url + request.path, headers=request.headers, content=body() if request.apart else request.body)
         try:
             response = await asyncio.wait_for(post, request.cancel_after or 2 * DEADLINE)
         except httpx.ConnectError as error:

@@ -44,7 +44,8 @@ class Attempt:
     stream: int
     headers: dict
     opened_at: float
-    n: int | None = None  # the number of the push
+    push: object = None  # what identifies the push
+    content: bytes = b""  # the body of the request
     complete_at: float | None = None  # the request
     status: int | None = None
     body: bytes = b""
@@ -77,6 +78,12 @@ class Attempt:
             return None
 
     @property
+    def is_malformed(self):
+        """Whether `content-length` differs from the length of the body (RFC 9113, section 8.1.1)."""
+        length = self.headers.get("content-length")
+        return self.complete_at is not None and length is not None and int(length) != len(self.content)
+
+    @property
     def is_answered(self):
         return self.responded_at is not None
 
@@ -101,7 +108,11 @@ class Expected:
 
 
 def read(events, numbers):
-    """Returns the connections and the attempts, in the order in which they were opened. `numbers`: {apns-id: n}."""
+    """Returns the connections and the attempts, in the order in which they were opened. `numbers`: {apns-id: n}.
+
+    A push is identified by `n` in its payload, or, if a request was incomplete or malformed, by its `apns-id`. A complete
+    request with another payload, such as the empty one of a client that cancels, is another push.
+    """
     connections, attempts = {}, {}
     for event in events:
         connection = connections.setdefault(event.connection, Connection(event.connection, event.at))
@@ -113,17 +124,30 @@ def read(events, numbers):
             connection.client_frames.append(event.at)
             if event.kind == "GOAWAY" and connection.ended_by is None:
                 connection.left_at = event.at
-            _read_client_frame(event, connection, attempts, numbers)
+            _read_client_frame(event, connection, attempts)
         else:
             _read_server_frame(event, connection, attempts)
+    for attempt in attempts.values():
+        attempt.push = numbers.get(attempt.apns_id)
+        if attempt.complete_at is not None and not attempt.is_malformed and attempt.push != _number(attempt.content):
+            attempt.push = f"{attempt.content} to {attempt.target}"
     return list(connections.values()), sorted(attempts.values(), key=lambda attempt: attempt.opened_at)
 
 
-def _read_client_frame(event, connection, attempts, numbers):
+def _number(content):
+    try:
+        return json.loads(content)["n"]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_client_frame(event, connection, attempts):
     key = event.connection, event.stream
     if event.kind == "HEADERS":
-        attempts[key] = Attempt(connection, event.stream, event.headers, event.at, numbers.get(event.headers.get("apns-id")))
+        attempts[key] = Attempt(connection, event.stream, event.headers, event.at)
     attempt = attempts.get(key)
+    if attempt is not None and event.kind == "DATA":
+        attempt.content += event.data
     if attempt is not None and event.ends_stream:
         attempt.complete_at = event.at
     elif attempt is not None and event.kind == "RST_STREAM":
@@ -140,7 +164,7 @@ def _read_server_frame(event, connection, attempts):
         connection.pings[event.data] = event.at
     elif attempt is None:
         return
-    elif event.kind == "RST_STREAM":
+    elif event.kind == "RST_STREAM" and attempt.reset_at is None:
         attempt.reset_at, attempt.reset_code = event.at, event.code
     elif event.kind == "HEADERS":
         attempt.status = int(event.headers[":status"])
@@ -157,18 +181,31 @@ def endings(attempt):
     if attempt.is_answered:
         return {"response"}
     server, client = _server_ending(attempt), _client_ending(attempt)
+    if attempt.is_malformed and (server is None or server[1] != "refused" or server[0] > attempt.complete_at + RACE):
+        return {"malformed"}
     if server is None and client is None:
         return {"pending"}
     if client is None or server is not None and server[0] <= client[0]:
         # What the relay received first from the server was sent before the server received the client's end.
-        return {server[1]}
-    possible = {client[1]}
-    if server is not None and server[0] - client[0] <= RACE:
-        possible.add(server[1])
-    if attempt.connection.ended_by == CLIENT and attempt.complete_at is not None:
-        # The relay reads nothing after the client's close; the server may have sent the response.
-        possible.add("response")
-    return possible
+        possible = {server[1]}
+    else:
+        possible = {client[1]}
+        if server is not None and server[0] - client[0] <= RACE:
+            possible.add(server[1])
+    return possible | (_lost_on_the_way(attempt) if possible == {"disconnected"} else set())
+
+
+def _lost_on_the_way(attempt):
+    """Returns what may have happened instead of `disconnected` without reaching the relay. It reads nothing after the client's
+    close, a reset destroys what was sent before it, and the server reads nothing after its own close.
+    """
+    connection = attempt.connection
+    found = set()
+    if connection.ended_by == CLIENT or not connection.is_orderly:
+        found.add("response")
+    if connection.ended_by == SERVER and connection.ended_at - attempt.complete_at <= RACE:
+        found.add("incomplete")
+    return found
 
 
 def _server_ending(attempt):
@@ -198,8 +235,10 @@ def decisions(attempt, ending):
     """Returns what APNs may have done with an attempt that ended so. Without a response the frames do not show it."""
     if attempt.is_answered:
         return {"accepted" if attempt.status < 300 else "rejected"}
-    if ending in ("refused", "incomplete") or attempt.complete_at is None:
+    if ending in ("refused", "incomplete", "malformed") or attempt.complete_at is None:
         return {"not_processed"}
+    if ending == "response":
+        return {"accepted", "rejected"}
     if attempt.status is not None:
         return {"accepted" if attempt.status < 300 else "rejected"}
     return {"accepted", "rejected", "not_processed"}
@@ -231,6 +270,8 @@ def is_temporary(attempt):
 def has_shown_reading(attempt):
     """Whether the client has shown that it read the response; None if that is not certain."""
     connection, at = attempt.connection, attempt.responded_at
+    if at is None:
+        return False
     if connection.ended_by == CLIENT and connection.is_orderly:
         return True
     if any(sent > at for sent, _ in connection.ping_acks):
@@ -276,48 +317,62 @@ class Known:
 def by_push(known):
     groups = collections.defaultdict(list)
     for one in known:
-        groups[one.attempt.n].append(one)
+        groups[one.attempt.push].append(one)
     return dict(groups)
 
 
 def sequences(attempts):
-    """Returns the sequences of a push's attempts: a new one begins after an accepted attempt."""
+    """Returns the sequences of a push's attempts, in the order in which they arrived: a new one begins after an attempt that was
+    accepted and answered.
+    """
     found = [[]]
-    for one in attempts:
-        if found[-1] and found[-1][-1].is_accepted:
+    for one in sorted(attempts, key=lambda one: _arrived_at(one.attempt)):
+        if found[-1] and found[-1][-1].outcome == "accepted":
             found.append([])
         found[-1].append(one)
     return found
 
 
 def attempt_numbers(attempts):
-    """Returns {key: number}. An unprocessed attempt, of which the client was told, has the same number as the next one. An
-    attempt that may have overlapped with the one before it on another connection is left out.
+    """Returns {key: number}: one more than the attempts of the sequence that had ended. Attempts are left out that may have
+    overlapped with others of the push.
     """
     numbers = {}
     for sequence in sequences(attempts):
-        number, former = 1, None
-        for one in sequence:
-            if former is None or not _may_overlap(former.attempt, one.attempt):
-                numbers[one.attempt.key] = number
-            number += one.outcome != "unprocessed"
-            former = one
+        for index, one in enumerate(sequence):
+            before = [_has_ended_before(other.attempt, one.attempt) for other in sequence[:index]]
+            if None not in before:
+                numbers[one.attempt.key] = 1 + len(before)
     return numbers
 
 
-def _may_overlap(former, later):
-    ends = [former.responded_at, former.reset_at, former.canceled_at, former.connection.ended_at]
-    ends += [at for at, last in former.connection.goaways if last < former.stream]
-    ends = [at for at in ends if at is not None]
-    return former.connection is not later.connection and (not ends or later.opened_at - min(ends) < RACE)
+def _arrived_at(attempt):
+    """Returns when the attempt was opened, or, if it never became complete, when it ended."""
+    return attempt.opened_at if attempt.complete_at is not None else end_of(attempt) or float("inf")
+
+
+def _has_ended_before(other, attempt):
+    """Returns True, or None if two attempts may have overlapped."""
+    ended_at, arrived_at = end_of(other), _arrived_at(attempt)
+    is_ordered = ended_at is not None and ended_at <= arrived_at
+    return True if is_ordered and (other.connection is attempt.connection or arrived_at - ended_at > RACE) else None
+
+
+def end_of(attempt):
+    """Returns when the attempt ended; None if it did not."""
+    ends = [attempt.responded_at, attempt.reset_at, attempt.canceled_at, attempt.connection.ended_at]
+    ends += [max(at, attempt.opened_at) for at, last in attempt.connection.goaways if last < attempt.stream]
+    return min((at for at in ends if at is not None), default=None)
 
 
 def is_lost(attempts):
-    """Whether a push is unresolved."""
+    """Whether a push is unresolved: its last attempt was neither accepted nor rejected for good, and no accepted attempt before
+    lost its response, so that this one repeats what had arrived.
+    """
     last = attempts[-1]
-    groups = sequences(attempts)
+    accepted = [one for one in attempts if one.is_accepted]
     return not (last.is_accepted or is_permanent(last.attempt) and last.ending == "response"
-                or len(groups) > 1 and groups[-2][-1].outcome == "response_lost")
+                or accepted and accepted[-1].outcome == "response_lost")
 
 
 def is_never_accepted(attempts):
@@ -354,7 +409,7 @@ def is_blind_resend(attempts):
     results = [False]
     for index, first in enumerate(attempts):
         for later in attempts[index + 1:]:
-            if first.is_accepted and first.ending == "response" and later.attempt.opened_at > first.attempt.responded_at:
+            if first.is_accepted and first.attempt.is_answered and later.attempt.opened_at > first.attempt.responded_at:
                 results.append(both(has_shown_reading(first.attempt), _is_resent(first.attempt, later.attempt)))
     return True if True in results else None if None in results else False
 
@@ -407,7 +462,7 @@ def after_refusal(known, is_refusal, subject):
     for one in sorted(known, key=lambda one: one.attempt.opened_at):
         attempt, first = one.attempt, refusals.get(subject(one.attempt))
         if first is not None and attempt.opened_at > first.responded_at:
-            is_late = True if attempt.n == first.n else certainty(attempt.opened_at - first.responded_at, READ_TIME)
+            is_late = True if attempt.push == first.push else certainty(attempt.opened_at - first.responded_at, READ_TIME)
             expected.add(attempt.key, both(is_late, _if_processed(one)))
         if first is None and attempt.is_answered and is_refusal(attempt):
             refusals[subject(attempt)] = attempt

@@ -69,14 +69,14 @@ def device(number):
 
 @dataclasses.dataclass(frozen=True)
 class Push:
-    """A push with the number `n` in its payload."""
+    """A push with the number `n` in its payload. Pushes to the same device have texts of different lengths."""
 
     n: int
     device: str
 
     @property
     def body(self):
-        return b'{"aps":{"alert":"hello"},"n":%d}' % self.n
+        return b'{"aps":{"alert":"hello%s"},"n":%d}' % (b"!" * self.n, self.n)
 
 
 def pushes(count, devices):
@@ -161,7 +161,8 @@ class Provider:
         token = self._current_token()
         request = Request(
             f"/3/device/{push.device}",
-            {"authorization": f"bearer {token}", "apns-topic": TOPIC, "apns-push-type": "alert", "apns-id": entry.apns_id},
+            {"authorization": f"bearer {token}", "apns-topic": TOPIC, "apns-push-type": "alert",
+             "apns-id": entry.apns_id, "content-length": str(len(push.body))},
             push.body, self._authority, own_connection=self.conduct.own_connections,
             apart=APART if self.conduct.apart else None)
         if self.conduct.cancels and attempt < 2 and (push.n + attempt) % 3 == 0:

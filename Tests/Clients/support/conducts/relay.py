@@ -6,6 +6,7 @@ import datetime
 import socket
 import ssl
 import struct
+import threading
 import time
 
 import hpack
@@ -188,14 +189,26 @@ class Relay:
         self._sides = []
         self._connections = 0
 
-    async def __aenter__(self):
-        self._listener = await asyncio.get_running_loop().create_server(lambda: Raw(self), "127.0.0.1", 0)
-        self.port = self._listener.sockets[0].getsockname()[1]
+    def __enter__(self):
+        """Starts the relay in a thread of its own, so that nothing but the frames determines when they are recorded."""
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run(ready)))
+        self._thread.start()
+        ready.wait()
         return self
 
-    async def __aexit__(self, *_):
+    def __exit__(self, *_):
         """Waits until the clients have closed their connections, or closes them."""
-        self._listener.close()
+        self._loop.call_soon_threadsafe(self._is_over.set)
+        self._thread.join()
+
+    async def _run(self, ready):
+        self._loop, self._is_over = asyncio.get_running_loop(), asyncio.Event()
+        listener = await self._loop.create_server(lambda: Raw(self), "127.0.0.1", 0)
+        self.port = listener.sockets[0].getsockname()[1]
+        ready.set()
+        await self._is_over.wait()
+        listener.close()
         for task in self._tasks:
             task.cancel()
         deadline = time.monotonic() + CLOSE_TIME
@@ -205,10 +218,7 @@ class Relay:
             if not side.is_over and side.reader.side == CLIENT:
                 side.reader.note(FIN)
             side.end(None)
-
-    @property
-    def url(self):
-        return f"https://localhost:{self.port}"
+        await asyncio.sleep(0.01)
 
     def begin(self, transport, raw):
         self._connections += 1
