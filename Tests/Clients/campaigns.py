@@ -3,11 +3,12 @@ two: `make campaigns`. Exits with 1 if a verdict was wrong.
 """
 
 import argparse
-import atexit
 import collections
 import itertools
 import multiprocessing
+import multiprocessing.util
 import pathlib
+import signal
 import sys
 import tempfile
 import traceback
@@ -23,10 +24,12 @@ server = None  # of a worker process
 
 
 def begin(binary, folder):
-    """Starts the server of a worker process, which the end of the process ends."""
+    """Starts the server of a worker process, which ends with it."""
     global server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends its workers
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     server = Server(binary, pathlib.Path(folder) / "certs")
-    atexit.register(server.kill)
+    multiprocessing.util.Finalize(None, server.kill, exitpriority=1)
 
 
 def work(run):

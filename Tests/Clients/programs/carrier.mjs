@@ -5,6 +5,7 @@ import http2 from "node:http2";
 import { createInterface } from "node:readline";
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM } = http2.constants;
+const CLOSE_MS = 100; // after which a canceled stream that has not closed counts as lost
 const sessions = new Set();
 let server;
 let current;
@@ -13,7 +14,7 @@ function connect() {
   const session = http2.connect(server.url, { ca: readFileSync(server.ca) });
   sessions.add(session);
   const forget = () => (current = current === session ? undefined : current);
-  session.on("error", (error) => (session.failure ??= error));
+  session.on("error", forget);
   session.on("connect", () => (session.isConnected = true));
   session.on("goaway", (code, lastStream) => {
     session.lastStream = lastStream;
@@ -26,10 +27,9 @@ function connect() {
   return session;
 }
 
-function failure(session, stream) {
+function failure(session, stream, error) {
   if (!session.isConnected) {
-    const code = session.failure?.code ?? "";
-    return /CERT|SELF_SIGNED|UNABLE_TO/.test(code) ? "untrusted" : "unconnected";
+    return /CERT|SELF_SIGNED/.test(error?.cause?.code) ? "untrusted" : "unconnected";
   }
   const isAbove = session.lastStream !== undefined && stream.id > session.lastStream;
   return isAbove || stream.rstCode === NGHTTP2_REFUSED_STREAM ? "refused" : "lost";
@@ -37,7 +37,12 @@ function failure(session, stream) {
 
 function send(request) {
   const session = request.own_connection ? connect() : (current ??= connect());
+  let hasEnded = false;
   const end = (result) => {
+    if (hasEnded) {
+      return;
+    }
+    hasEnded = true;
     if (request.own_connection) {
       session.close();
     }
@@ -58,11 +63,24 @@ function send(request) {
   stream.on("data", (text) => (body += text));
   stream.on("end", () => (isComplete = status !== undefined && !stream.rstCode));
   stream.on("error", (cause) => (error = cause));
-  const cancel = () => (session.isConnected ? stream.close(NGHTTP2_CANCEL) : session.destroy());
+  const cancel = () => {
+    if (session.isConnected) {
+      stream.close(NGHTTP2_CANCEL);
+    } else {
+      session.destroy();
+    }
+    // Node does not always notice that a socket was reset: then its session and streams stay open.
+    setTimeout(() => {
+      if (!hasEnded) {
+        session.destroy();
+        end({ error: "lost", detail: "canceled" });
+      }
+    }, CLOSE_MS);
+  };
   const timer = setTimeout(cancel, request.cancel_ms || server.deadline_ms);
   stream.on("close", () => {
     clearTimeout(timer);
-    end(isComplete ? { status, body } : { error: failure(session, stream), detail: error?.code ?? `${stream.rstCode}` });
+    end(isComplete ? { status, body } : { error: failure(session, stream, error), detail: error?.code ?? `${stream.rstCode}` });
   });
   if (request.apart_ms) {
     setTimeout(() => stream.end(request.body), request.apart_ms);
