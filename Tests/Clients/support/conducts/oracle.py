@@ -35,6 +35,11 @@ class Connection:
     pings: dict = dataclasses.field(default_factory=dict)  # data of the server's PINGs: when they were sent
     ping_acks: list = dataclasses.field(default_factory=list)  # (when the PING was sent, when it was acknowledged)
 
+    @property
+    def is_ended_by_server(self):
+        """Whether the server closed the connection, or the client did after a GOAWAY."""
+        return self.ended_by == SERVER or self.ended_by == CLIENT and bool(self.goaways)
+
 
 @dataclasses.dataclass
 class Attempt:
@@ -267,18 +272,24 @@ def is_temporary(attempt):
     return attempt.is_answered and (attempt.status in (408, 425, 429) or attempt.status >= 500)
 
 
-def has_shown_reading(attempt):
-    """Whether the client has shown that it read the response; None if that is not certain."""
+def has_shown_reading(attempt, later):
+    """Whether the client had shown that it read the response when a later attempt arrived; None if that is not certain."""
     connection, at = attempt.connection, attempt.responded_at
     if at is None:
         return False
+
+    def came_first(time):
+        if later.connection is connection:
+            return time <= later.opened_at
+        return None if abs(later.opened_at - time) < RACE else time < later.opened_at
+
+    signs = [came_first(acknowledged) for sent, acknowledged in connection.ping_acks if sent > at]
+    signs += [both(certainty(frame - at, READ_TIME), came_first(frame)) for frame in connection.client_frames]
     if connection.ended_by == CLIENT and connection.is_orderly:
-        return True
-    if any(sent > at for sent, _ in connection.ping_acks):
-        return True
-    if connection.left_at is not None and connection.left_at > at:
-        return None
-    return certainty(max(connection.client_frames, default=at) - at, READ_TIME)
+        signs.append(came_first(connection.ended_at))
+    if connection.left_at is not None and at < connection.left_at < later.opened_at:
+        signs.append(None)  # the server closes after the client's GOAWAY, perhaps before the client does
+    return True if True in signs else None if None in signs else False
 
 
 def certainty(length, limit):
@@ -391,16 +402,16 @@ def is_duplicate(attempts):
     for index, first in enumerate(attempts):
         for later in attempts[index + 1:]:
             if first.is_accepted and later.is_accepted and first.attempt.apns_id != later.attempt.apns_id:
-                results.append(_may_not_know(first))
+                results.append(_may_not_know(first, later.attempt))
     return True if True in results else None if None in results else False
 
 
-def _may_not_know(one):
+def _may_not_know(one, later):
     connection = one.attempt.connection
     if one.outcome == "response_lost":
         return True
-    if connection.ended_by == SERVER or connection.ended_by == CLIENT and not connection.is_orderly:
-        return negated(has_shown_reading(one.attempt))
+    if connection.is_ended_by_server or connection.ended_by == CLIENT and not connection.is_orderly:
+        return negated(has_shown_reading(one.attempt, later))
     return False
 
 
@@ -410,7 +421,8 @@ def is_blind_resend(attempts):
     for index, first in enumerate(attempts):
         for later in attempts[index + 1:]:
             if first.is_accepted and first.attempt.is_answered and later.attempt.opened_at > first.attempt.responded_at:
-                results.append(both(has_shown_reading(first.attempt), _is_resent(first.attempt, later.attempt)))
+                shown = has_shown_reading(first.attempt, later.attempt)
+                results.append(both(shown, _is_resent(first.attempt, later.attempt)))
     return True if True in results else None if None in results else False
 
 
@@ -418,7 +430,7 @@ def _is_resent(first, later):
     connection = first.connection
     if first.apns_id == later.apns_id:
         return True
-    if connection.ended_by != SERVER:
+    if not connection.is_ended_by_server:
         return False
     since = later.opened_at - connection.ended_at
     return None if abs(since) < RACE else 0 < since < RESEND_TIME
@@ -428,24 +440,33 @@ def _is_resent(first, later):
 
 def retried_permanent(attempts):
     """Returns the attempts that repeat a push after a permanent response whose cause has not changed."""
-    expected = Expected()
-    for former, later in zip(attempts, attempts[1:]):
-        first, second = former.attempt, later.attempt
-        is_refused_token = first.status == 403
-        if (is_permanent(first) or first.reason == "ExpiredProviderToken") and first.status != 410:
-            if not (is_refused_token and first.token != second.token):
-                expected.add(second.key, _if_processed(later))
-    return expected
+
+    def repeats(first, second):
+        is_corrected = first.status == 403 and first.token != second.token
+        return (is_permanent(first) or first.reason == "ExpiredProviderToken") and first.status != 410 and not is_corrected
+
+    return _after_responses(attempts, repeats)
 
 
 def hot_retries(attempts):
-    expected = Expected()
-    for former, later in zip(attempts, attempts[1:]):
-        first, second = former.attempt, later.attempt
+    """Returns the attempts less than `HOT_TIME` after a temporary response to the same push."""
+
+    def is_hot(first, second):
         moves = first.reason in ("Shutdown", "TooManyProviderTokenUpdates") and first.connection is not second.connection
-        if is_temporary(first) and not moves:
-            is_hot = negated(certainty(second.opened_at - first.responded_at, HOT_TIME))
-            expected.add(second.key, both(is_hot, _if_processed(later)))
+        return is_temporary(first) and not moves and negated(certainty(second.opened_at - first.responded_at, HOT_TIME))
+
+    return _after_responses(attempts, is_hot)
+
+
+def _after_responses(attempts, is_found):
+    """Returns the attempts for which `is_found(former, later)`. If there was another attempt in between, or the later one was
+    not processed, a finding is possible and not required.
+    """
+    expected = Expected()
+    for index, later in enumerate(attempts):
+        for former in attempts[:index]:
+            is_next = True if former is attempts[index - 1] else None
+            expected.add(later.attempt.key, both(is_found(former.attempt, later.attempt), is_next, _if_processed(later)))
     return expected
 
 

@@ -87,13 +87,13 @@ class Report:
     attempts: int
     unseen: int  # attempts that the server cannot have read
     choices: int  # attempts of which the frames leave open what APNs did with them
-    unread: list  # pushes with `blind-resend` whose provider had canceled the request before it read the response
+    limits: list  # pushes whose verdict is right by the rules and wrong for users
     timelines: str
 
     @property
     def totals(self):
         return {"attempts": self.attempts, "not seen by the server": self.unseen, "decided only by the server": self.choices,
-                "pushes lost": len(self.lost), "accepted twice": len(self.twice), "resent after they were canceled": len(self.unread), "disagreements": len(self.disagreements)}
+                "pushes lost": len(self.lost), "accepted twice": len(self.twice), "verdicts beyond the rules": len(self.limits), "disagreements": len(self.disagreements)}
 
 
 def perform(server, run, folder):
@@ -144,11 +144,11 @@ def compare(server, run, provider, relay):
     compare_numbers(groups, records, wrong)
     compare_verification(server, groups, records, wrong)
     compare_findings(server, relay, connections, known, groups, wrong)
-    unread = compare_users(provider, groups, records_by_key(server, relay), wrong)
+    limits = compare_users(provider, groups, records_by_key(server, relay), wrong)
     return Report(
         run, wrong, [n for n, group in groups.items() if oracle.is_never_accepted(group)],
         [n for n, group in groups.items() if len(oracle.accepted_ids(group)) > 1], len(known), len(unseen),
-        sum(len(oracle.decisions(one.attempt, one.ending)) > 1 for one in known), unread,
+        sum(len(oracle.decisions(one.attempt, one.ending)) > 1 for one in known), limits,
         timelines(relay.events, records))
 
 
@@ -271,24 +271,27 @@ def compare_findings(server, relay, connections, known, groups, wrong):
 
 
 def compare_users(provider, groups, records, wrong):
-    """Compares the verdicts with what users see, without the rules of each verdict. Returns the pushes with `blind-resend` whose
-    provider had not read the response although its connection went on: it had canceled the request. The frames do not show that.
+    """Compares the verdicts with what users see, without the rules of each verdict. Returns the pushes whose verdict is right by
+    the rules and wrong for users: they were delivered and sent again in vain, or their provider had not read a response although
+    its connection went on, because it had canceled the request or its library dropped the response. The frames do not show that.
     """
-    unread = []
+    limits = []
     for n, group in groups.items():
         log = [entry for entry in provider.log if entry.n == n]
         found = set().union(*(records[one.attempt.key]["findings"] for one in group))
-        is_missed = oracle.is_never_accepted(group)
-        if is_missed != ("abandoned" in found):
-            wrong.append(f"push {n} is {'lost without' if is_missed else 'delivered or rejected, with'} the finding abandoned")
+        if oracle.is_never_accepted(group) and "abandoned" not in found:
+            wrong.append(f"push {n} is lost without the finding abandoned")
         is_shown_twice = len(oracle.accepted_ids(group)) > 1
-        if is_shown_twice and not found & {"duplicate", "blind-resend"}:
+        has_read = any(getattr(entry.result, "status", None) == 200 for entry in log[:-1])
+        if is_shown_twice and has_read and not found & {"duplicate", "blind-resend"}:
             wrong.append(f"push {n} is shown twice without a finding")
         if "duplicate" in found and not is_shown_twice:
             wrong.append(f"push {n} has the finding duplicate and is not shown twice")
-        if "blind-resend" in found and not any(getattr(entry.result, "status", None) == 200 for entry in log[:-1]):
-            unread.append(n)
-    return unread
+        is_hidden = is_shown_twice and not found & {"duplicate", "blind-resend"}
+        is_lost_again = any(one.is_accepted for one in group) and "abandoned" in found
+        if is_lost_again or not has_read and (is_hidden or "blind-resend" in found):
+            limits.append(n)
+    return limits
 
 
 # What is printed about a run
