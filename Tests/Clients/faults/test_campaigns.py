@@ -1,5 +1,7 @@
 """Verdicts compared with what happened between provider and server: a sample of `make campaigns`."""
 
+import json
+
 import pytest
 
 from support import ROOT
@@ -36,3 +38,55 @@ def test_verdicts_are_true(mock, text):
     report = perform(mock, run, ROOT / ".build/campaigns")
     wrong = "\n".join(report.disagreements)
     assert not wrong, f"{wrong}\n\n{report.timelines}\n\nrepeat: make campaigns CAMPAIGN_ARGS={run}"
+
+
+class Lying:
+    """A server whose answers `change(records, report)` alters: the records, and the report of `POST /verify` or None."""
+
+    def __init__(self, server, change):
+        self._server, self._change = server, change
+
+    def __getattr__(self, name):
+        return getattr(self._server, name)
+
+    def pushes(self, **query):
+        records = self._server.pushes(**query)
+        self._change(records, None)
+        return records
+
+    def request(self, method, path, body=None):
+        response = self._server.request(method, path, body)
+        if path.endswith("/verify"):
+            report = response.json
+            self._change([], report)
+            response.body = json.dumps(report)
+        return response
+
+
+def alter(**members):
+    """Returns a change of the first record."""
+    return lambda records, report: records and records[0].update(members)
+
+
+def alter_report(change):
+    return lambda records, report: report and change(report)
+
+
+@pytest.mark.parametrize("change, message", [
+    (alter(ending="reset", outcome="response_lost"), "ending reset, but it is response"),
+    (alter(decision="not_processed", accepted=False), "decision not_processed, but it is accepted"),
+    (alter(outcome="unanswered"), "outcome unanswered, but it is accepted"),
+    (alter(accepted=False), "accepted False, but decision accepted"),
+    (alter(attempt=2), "attempt 2, but it is 1"),
+    (alter(findings=["retried-410"]), "retried-410 is wrong"),
+    (alter(findings=["abandoned"]), "abandoned is wrong: push 0"),
+    (alter(findings=["duplicate"]), "push 0 has the finding duplicate and is not shown twice"),
+    (lambda records, report: [record["findings"].clear() for record in records], "abandoned is missing: push"),
+    (lambda records, report: records[:] and records.pop(), "no record"),
+    (alter_report(lambda report: report["nothing_lost"].update(passed=True, found="none", seqs=[])), "nothing_lost names 0 pushes"),
+    (alter_report(lambda report: report["expectations"][0]["criteria"].append(
+        {"criterion": "retries.finally", "passed": False, "found": "x", "wanted": "y"})), "retries.finally found x, but it is y"),
+])
+def test_a_wrong_verdict_is_found(mock, change, message):
+    report = perform(Lying(mock, change), Run.of("flaky-503/gives-up-at-503/hand/1"), None)
+    assert any(message in line for line in report.disagreements), report.disagreements

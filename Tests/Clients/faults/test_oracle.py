@@ -24,6 +24,8 @@ def frames(text):
             add_stream_frames(add, int(words[0]), *words[1:])
         elif words[0] == "goaway":
             add("GOAWAY", last_stream=int(words[1]), code=0)
+        elif words[0] == "settings":
+            add("SETTINGS", is_ack=words[1] == "ack", settings={} if words[1] == "ack" else {3: int(words[1])})
         elif words[0] == "ping":
             add("PING", data=b"12345678", is_ack=words[1:] == ["ack"])
         else:
@@ -205,6 +207,28 @@ def test_streams_after_goaway():
     _, attempts = read("0 c1 < goaway 1; .1 c1 > 3 push a1; .5 c1 > 5 push b1; 1 c1 > 7 push c1")
     expected = oracle.streams_after_goaway(attempts)
     assert (expected.must, expected.may) == ({(1, 7)}, {(1, 5)})
+
+
+@pytest.mark.parametrize("text, may", [
+    ("0 c1 < settings 1; .1 c1 > settings ack; 1 c1 > 1 push a1; 1.1 c1 > 3 push b1; 2 c1 > fin", {3}),
+    ("0 c1 < settings 1; 1 c1 > 1 push a1; 1.1 c1 > 3 push b1; 1.2 c1 > settings ack; 2 c1 > fin", set()),
+    ("0 c1 < settings 1; .1 c1 > settings ack; 1 c1 > 1 push a1; 1.1 c1 < 1 200; 1.2 c1 > 3 push b1; 2 c1 > fin", set()),
+])
+def test_excess_streams(text, may):
+    _, attempts = read(text)
+    expected = oracle.excess_streams(attempts)
+    assert (expected.must, {stream for _, stream in expected.may}) == (set(), may)
+
+
+@pytest.mark.parametrize("text, may, least", [
+    (f"{A}; .1 c1 < 1 200; .2 c1 > 3 push b1; .3 c1 < 3 200", set(), 0),
+    (f"{A}; .1 c1 < 1 200; .2 c1 > 3 push b1 token=u; .3 c1 < 3 200", {1, 3}, 1),
+    (f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .2 c1 > 3 push b1 token=u; .3 c1 < 3 200", {1, 3}, 0),
+])
+def test_token_changes(text, may, least):
+    _, attempts = known(text)
+    expected = oracle.token_changes(attempts)
+    assert (expected.must, {stream for _, stream in expected.may}, expected.least) == (set(), may, least)
 
 
 def one_push_each(count, end):

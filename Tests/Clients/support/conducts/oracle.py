@@ -18,6 +18,7 @@ CROSSING_TIME = 0.5  # seconds after a GOAWAY in which a new stream may have cro
 RESEND_TIME = 60  # seconds after the end of a connection in which its pushes count as sent again
 CHURN = 4  # further connections with one push
 REFUSED_STREAM = 7
+MAX_CONCURRENT_STREAMS = 3
 
 
 @dataclasses.dataclass
@@ -31,6 +32,8 @@ class Connection:
     ended_at: float | None = None
     left_at: float | None = None  # when the client sent GOAWAY
     goaways: list = dataclasses.field(default_factory=list)  # (at, last stream)
+    settings: list = dataclasses.field(default_factory=list)  # MAX_CONCURRENT_STREAMS of each SETTINGS of the server, or None
+    limits: list = dataclasses.field(default_factory=list)  # (when the client acknowledged the limit, the limit)
     client_frames: list = dataclasses.field(default_factory=list)  # times
     pings: dict = dataclasses.field(default_factory=dict)  # data of the server's PINGs: when they were sent
     ping_acks: list = dataclasses.field(default_factory=list)  # (when the PING was sent, when it was acknowledged)
@@ -157,6 +160,9 @@ def _read_client_frame(event, connection, attempts):
         attempt.complete_at = event.at
     elif attempt is not None and event.kind == "RST_STREAM":
         attempt.canceled_at = event.at
+    elif event.kind == "SETTINGS" and event.is_ack and connection.settings:
+        if (limit := connection.settings.pop(0)) is not None:
+            connection.limits.append((event.at, limit))
     elif event.kind == "PING" and event.is_ack and event.data in connection.pings:
         connection.ping_acks.append((connection.pings[event.data], event.at))
 
@@ -165,6 +171,8 @@ def _read_server_frame(event, connection, attempts):
     attempt = attempts.get((event.connection, event.stream))
     if event.kind == "GOAWAY":
         connection.goaways.append((event.at, event.last_stream))
+    elif event.kind == "SETTINGS" and not event.is_ack:
+        connection.settings.append((event.settings or {}).get(MAX_CONCURRENT_STREAMS))
     elif event.kind == "PING" and not event.is_ack:
         connection.pings[event.data] = event.at
     elif attempt is None:
@@ -506,6 +514,39 @@ def streams_after_goaway(attempts):
         for at, last in attempt.connection.goaways:
             if attempt.stream > last:
                 expected.add(attempt.key, certainty(attempt.opened_at - at, CROSSING_TIME))
+    return expected
+
+
+def excess_streams(attempts):
+    """Returns the attempts that may exceed the limit of streams that the client had acknowledged."""
+    expected = Expected()
+    for attempt in attempts:
+        limits = [limit for at, limit in attempt.connection.limits if at <= attempt.opened_at]
+        ends = [end_of(other) or float("inf") for other in attempts
+                if other.connection is attempt.connection and other.opened_at < attempt.opened_at]
+        if limits and sum(end > attempt.opened_at for end in ends) >= min(limits[-2:]):
+            expected.add(attempt.key, None)
+    return expected
+
+
+def token_changes(known):
+    """Returns the attempts that may bring another provider token to their connection, and how many must: one for each connection
+    with several tokens of which none was refused; after the first APNs examines no more. Five connections with one push and a token
+    of their own count too.
+    """
+    on = collections.defaultdict(list)
+    for one in known:
+        on[one.attempt.connection.number].append(one)
+    singles = [group[0].attempt for group in on.values() if len(group) == 1]
+    expected = Expected()
+    if len({attempt.token for attempt in singles}) > CHURN:
+        expected.may |= {attempt.key for attempt in singles}
+    for group in on.values():
+        judged = {one.attempt.token for one in group if one.attempt.is_answered}
+        if len({one.attempt.token for one in group}) > 1:
+            expected.may |= {one.attempt.key for one in group}
+        if not any(one.attempt.status == 403 for one in group):
+            expected.least += len(judged) > 1
     return expected
 
 

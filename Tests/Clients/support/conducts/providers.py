@@ -90,7 +90,6 @@ class Entry:
 
     n: int
     apns_id: str
-    sent_at: float
     result: object = None
 
 
@@ -156,7 +155,7 @@ class Provider:
     async def _attempt(self, push, attempt):
         """Returns the result of one attempt and its provider token."""
         number = attempt if self.conduct.new_ids else 0
-        entry = Entry(push.n, str(uuid.UUID(int=(self.seed << 64) + (push.n << 16) + number)), time.monotonic())
+        entry = Entry(push.n, str(uuid.UUID(int=(self.seed << 64) + (push.n << 16) + number)))
         self.log.append(entry)
         token = self._current_token()
         request = Request(

@@ -9,6 +9,7 @@ from support.conducts import oracle
 from support.conducts.carriers import carrier
 from support.conducts.providers import CONDUCTS, Provider, pushes
 from support.conducts.relay import CLIENT, SERVER, Relay
+from support.conducts.results import Reply
 from support.server import wait_until
 
 COUNT, DEVICES = 24, 12  # pushes, and the devices to which they go in turn
@@ -42,6 +43,13 @@ PROFILES = {
     "chaos-mix": "chaos-mix?intensity=0.3",
     "channel-limit": "channel-limit",
     "broadcast-flaky": "broadcast-flaky",
+}
+
+#: What APNs did, under a profile, with a complete push that had no response for a while: a rule delays or drops all responses at
+#: `response`, where APNs has decided, or at `request`. Under the other profiles a response is never late.
+DECISIONS = {
+    **dict.fromkeys(("brownout", "single-stream", "stream-throttle", "ack-lost"), {"accepted", "rejected"}),
+    **dict.fromkeys(("half-open", "chaos-mix"), {"not_processed"}),
 }
 
 
@@ -136,7 +144,7 @@ def compare(server, run, provider, relay):
     known = []
     for attempt in attempts:
         if record := records.get(attempt.key):
-            known.append(resolve(attempt, record, wrong))
+            known.append(resolve(attempt, record, run.profile, wrong))
         else:
             wrong.append(f"{name(attempt)}: no record")
     compare_provider(provider, known, wrong)
@@ -148,8 +156,8 @@ def compare(server, run, provider, relay):
     return Report(
         run, wrong, [n for n, group in groups.items() if oracle.is_never_accepted(group)],
         [n for n, group in groups.items() if len(oracle.accepted_ids(group)) > 1], len(known), len(unseen),
-        sum(len(oracle.decisions(one.attempt, one.ending)) > 1 for one in known), limits,
-        timelines(relay.events, records))
+        sum(len(possible_decisions(one.attempt, one.ending, run.profile) - {"rejected"}) > 1 for one in known), limits,
+        f"{timelines(relay.events, records)}\n{provider_log(provider)}")
 
 
 def records_by_key(server, relay):
@@ -173,14 +181,23 @@ def may_be_unseen(attempt, attempts):
         and (other.status is not None or other.reset_at is not None) for other in attempts)
 
 
-def resolve(attempt, record, wrong):
+def possible_decisions(attempt, ending, profile):
+    """Returns what the frames and the profile allow."""
+    possible = oracle.decisions(attempt, ending)
+    waited = attempt.complete_at is not None and (oracle.end_of(attempt) or float("inf")) - attempt.complete_at > oracle.RACE
+    # The push on which a rule resets the connection may have been accepted.
+    is_reset = attempt.connection.ended_by == SERVER and not attempt.connection.is_orderly
+    return possible & DECISIONS.get(profile, possible) or possible if waited and not is_reset else possible
+
+
+def resolve(attempt, record, profile, wrong):
     """Returns the attempt with the server's decision and ending, where the truth leaves a choice, and notes contradictions."""
     possible = oracle.endings(attempt)
     ending = record["ending"]
     if ending not in possible:
         wrong.append(f"{name(attempt)}: ending {ending}, but it is {' or '.join(sorted(possible))}")
         ending = min(possible)
-    choice = oracle.decisions(attempt, ending)
+    choice = possible_decisions(attempt, ending, profile)
     decision = record["decision"]
     if decision not in choice:
         wrong.append(f"{name(attempt)}: decision {decision}, but it is {' or '.join(sorted(choice))}")
@@ -249,6 +266,8 @@ def compare_findings(server, relay, connections, known, groups, wrong):
     expected["retried-410"] = oracle.retried_410(known)
     expected["jwt-stale"] = oracle.stale_tokens(known)
     expected["after-goaway"] = oracle.streams_after_goaway(attempts)
+    expected["excess-streams"] = oracle.excess_streams(attempts)
+    expected["jwt-churn"] = oracle.token_changes(known)
     expected["connection-churn"] = oracle.churn(connections, attempts)
     for kind, function in (("retried-permanent", oracle.retried_permanent), ("hot-retry", oracle.hot_retries)):
         parts = [function(group) for group in groups.values()]
@@ -308,6 +327,15 @@ def timelines(events, records):
         record = records.get((event.connection, event.stream)) if event.side == CLIENT and event.kind == "HEADERS" else None
         lines.append(f"{left:110} | {summary(record)}" if record else left)
     return "\n".join(lines)
+
+
+def provider_log(provider):
+    """Returns what the provider knows of each push."""
+    results = collections.defaultdict(list)
+    for entry in provider.log:
+        results[entry.n].append(str(entry.result) if isinstance(entry.result, Reply) else repr(entry.result))
+    return "\n".join(
+        f"  push {n}: {', '.join(found)}; {provider.ends.get(n, 'not finished')}" for n, found in sorted(results.items()))
 
 
 def summary(record):
