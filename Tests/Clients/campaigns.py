@@ -4,6 +4,7 @@ two: `make campaigns`. Exits with 1 if a verdict was wrong.
 
 import argparse
 import collections
+import functools
 import itertools
 import multiprocessing
 import multiprocessing.util
@@ -14,26 +15,27 @@ import tempfile
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from support.conducts.carriers import go_program  # noqa: E402
+from support.conducts.carriers import go_program, missing  # noqa: E402
 from support.conducts.runner import Run, all_runs, perform  # noqa: E402
 from support.server import Server  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".build/campaigns"
-server = None  # of a worker process
+start = server = None  # of a worker process: how its server is started, and that server
 
 
 def begin(binary, folder):
     """Starts the server of a worker process, which ends with it."""
-    global server
+    global start, server
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends its workers
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    server = Server(binary, pathlib.Path(folder) / "certs")
-    multiprocessing.util.Finalize(None, server.kill, exitpriority=1)
+    start = functools.partial(Server, binary, pathlib.Path(folder) / "certs")
+    server = start()
+    multiprocessing.util.Finalize(None, lambda: server.kill(), exitpriority=1)
 
 
 def work(run):
-    """Returns a run's report, or the text of an error that is not the server's."""
+    """Returns a run and its report, or the text of the error that prevented one."""
     global server
     try:
         return run, perform(server, run, FOLDER)
@@ -41,6 +43,7 @@ def work(run):
         error = traceback.format_exc()
         if server.process.poll() is not None:
             error += f"\nThe server has ended:\n{server.log()[-4000:]}"
+            server = start()
         return run, error
 
 
@@ -55,12 +58,20 @@ def main():
     parser.add_argument("--list", action="store_true", help="only list the runs")
     parser.add_argument("run", nargs="*", help="PROFILE/CONDUCT/CARRIER/SEED: only these, with their time lines")
     arguments = parser.parse_args()
-    runs = [Run.of(text) for text in arguments.run] or list(itertools.islice(
-        all_runs(arguments.only), arguments.skip, arguments.skip + arguments.runs))
+    try:
+        runs = [Run.of(text) for text in arguments.run] or list(itertools.islice(
+            all_runs(arguments.only, missing()), arguments.skip, arguments.skip + arguments.runs))
+    except ValueError as error:
+        parser.error(str(error))
+    if not runs:
+        parser.error(f"no run's name contains {arguments.only}; --list lists the runs")
     if arguments.list:
         print(*runs, sep="\n")
         return 0
-    go_program(FOLDER)
+    if not arguments.run and missing():
+        print(f"without {', '.join(missing())}, which this machine does not have")
+    if any(run.carrier == "go" for run in runs):
+        go_program(FOLDER)
     totals, failed = collections.Counter(), []
     with tempfile.TemporaryDirectory(prefix="apns-mock-campaigns-") as folder:
         Server(arguments.binary, pathlib.Path(folder) / "certs").stop()  # makes the certificates

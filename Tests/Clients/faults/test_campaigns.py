@@ -5,8 +5,8 @@ import json
 import pytest
 
 from support import ROOT
+from support.conducts.carriers import missing
 from support.conducts.runner import Run, perform
-from support.drivers import tool
 from support.faults import mock  # noqa: F401 (a fixture)
 
 SAMPLE = """
@@ -33,8 +33,8 @@ SAMPLE = """
 @pytest.mark.parametrize("text", SAMPLE)
 def test_verdicts_are_true(mock, text):
     run = Run.of(text)
-    if run.carrier in ("node", "go", "curl"):
-        tool(run.carrier)
+    if run.carrier in missing():
+        pytest.skip(f"{run.carrier} is not on this machine and `.ci/packages test` could not install it")
     report = perform(mock, run, ROOT / ".build/campaigns")
     wrong = "\n".join(report.disagreements)
     assert not wrong, f"{wrong}\n\n{report.timelines}\n\nrepeat: make campaigns CAMPAIGN_ARGS={run}"

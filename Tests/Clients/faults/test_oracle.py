@@ -142,7 +142,8 @@ UNREAD = f"{A}; .1 c1 < 1 200; .11 c1 < rst"
     (f"{A}; .1 c1 < goaway 0; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X", [], [1, 2], ["rejected"], True, False, False),
     # An incomplete attempt arrives when it ends: here it is the second of a sequence, and the first of another one.
     ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X; 2 c1 < fin", [], [1, 2], ["incomplete"], True, False, False),
-    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 200; 2 c1 < fin; 3 c2 > fin", [], [1, 1], ["accepted", "incomplete"], False, False, False),
+    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 200; 2 c1 < fin; 3 c2 > fin", [], [1, 1], ["accepted", "incomplete"], False,
+     False, False),
     (LOST, ["not_processed"], [1], ["unanswered"], True, False, False),
     (LOST, ["accepted"], [1], ["response_lost"], False, False, False),
     # A retry of what had arrived: the same notification, another one, and one that failed.
@@ -191,8 +192,8 @@ def test_one_push(text, decisions, numbers, finals, is_lost, is_duplicate, is_bl
     (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .11 c1 > 3 push b1 device=a; .2 c1 < 3 410 X", set(), set()),
     (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1 device=a; .6 c1 < 3 410 X", {3}, set()),
     (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1; .6 c1 < 3 200", set(), set()),
-    (oracle.retried_410, f"{A}; .1 c1 < 1 410 X; .5 c1 > 3 push b1 device=a; .6 c1 < 3 200; 1 c1 > 5 push c1 device=a; 1.1 c1 < 5 200",
-     {3}, set()),
+    (oracle.retried_410,
+     f"{A}; .1 c1 < 1 410 X; .5 c1 > 3 push b1 device=a; .6 c1 < 3 200; 1 c1 > 5 push c1 device=a; 1.1 c1 < 5 200", {3}, set()),
     (oracle.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1; .6 c1 < 3 403 X", {3}, set()),
     (oracle.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1 token=u; .6 c1 < 3 200", set(), set()),
 ])

@@ -230,10 +230,13 @@ class Curl:
         self._folder.cleanup()
 
 
+def missing():
+    """Returns the carriers whose program this machine does not have."""
+    return [name for name in ("node", "go", "curl") if shutil.which(name) is None]
+
+
 def go_program(folder):
-    """Compiles the program in Go, unless that was done before; returns its path, or None without Go."""
-    if shutil.which("go") is None:
-        return None
+    """Compiles the program in Go, unless that was done before; returns its path."""
     source, target = PROGRAMS / "carrier.go", pathlib.Path(folder) / "go-carrier"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         target.parent.mkdir(parents=True, exist_ok=True)
