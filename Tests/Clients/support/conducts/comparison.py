@@ -46,7 +46,7 @@ class Report:
 def compare(server, run, provider, relay):
     """Compares the server's verdicts about a run with the provider's log and the frames of the relay; returns the report."""
     numbers = {entry.apns_id: entry.n for entry in provider.log}
-    connections, attempts = oracle.read(relay.events, numbers)
+    connections, attempts = oracle.read(relay.events, numbers, 2 * relay.lag)
     records = records_by_key(server, relay)
     wrong = []
     unseen = [attempt for attempt in attempts if attempt.key not in records and may_be_unseen(attempt, attempts)]
@@ -88,7 +88,7 @@ def may_be_unseen(attempt, attempts):
     """Whether the connection ended before the server may have read this stream, without a sign that it had."""
     connection = attempt.connection
     is_cut = connection.ended_by == SERVER or connection.ended_by == CLIENT and not connection.is_orderly
-    return is_cut and attempt.opened_at > connection.ended_at - oracle.RACE and not any(
+    return is_cut and attempt.opened_at > connection.ended_at - connection.race and not any(
         other.connection is connection and other.stream >= attempt.stream
         and (other.status is not None or other.reset_at is not None) for other in attempts)
 
@@ -96,7 +96,8 @@ def may_be_unseen(attempt, attempts):
 def possible_decisions(attempt, ending, profile):
     """Returns what the frames and the profile allow."""
     possible = oracle.decisions(attempt, ending)
-    waited = attempt.complete_at is not None and (oracle.end_of(attempt) or float("inf")) - attempt.complete_at > oracle.RACE
+    ended_at = oracle.end_of(attempt) or float("inf")
+    waited = attempt.complete_at is not None and ended_at - attempt.complete_at > attempt.connection.race
     # The push on which a rule resets the connection may have been accepted.
     is_reset = attempt.connection.ended_by == SERVER and not attempt.connection.is_orderly
     return possible & DECISIONS.get(profile, possible) or possible if waited and not is_reset else possible

@@ -23,10 +23,13 @@ MAX_CONCURRENT_STREAMS = 3
 
 @dataclasses.dataclass
 class Connection:
-    """A connection. `ended_by`: the side that ended it first; `is_orderly`: by a close, not by a reset."""
+    """A connection. `ended_by`: the side that ended it first; `is_orderly`: by a close, not by a reset; `lag`: the seconds by which
+    the relay, and the server, may have received frames late, because the machine was busy.
+    """
 
     number: int
     opened_at: float
+    lag: float = 0
     ended_by: str | None = None
     is_orderly: bool = False
     ended_at: float | None = None
@@ -37,6 +40,10 @@ class Connection:
     client_frames: list = dataclasses.field(default_factory=list)  # times
     pings: dict = dataclasses.field(default_factory=dict)  # data of the server's PINGs: when they were sent
     ping_acks: list = dataclasses.field(default_factory=list)  # (when the PING was sent, when it was acknowledged)
+
+    @property
+    def race(self):
+        return RACE + self.lag
 
     @property
     def is_ended_by_server(self):
@@ -115,15 +122,16 @@ class Expected:
         return self.must - found, found - self.must - self.may
 
 
-def read(events, numbers):
-    """Returns the connections and the attempts, in the order in which they were opened. `numbers`: {apns-id: n}.
+def read(events, numbers, lag=0):
+    """Returns the connections and the attempts, in the order in which they were opened. `numbers`: {apns-id: n}; `lag` as in
+    `Connection`.
 
     A push is identified by `n` in its payload, or, if a request was incomplete or malformed, by its `apns-id`. A complete
     request with another payload, such as the empty one of a client that cancels, is another push.
     """
     connections, attempts = {}, {}
     for event in events:
-        connection = connections.setdefault(event.connection, Connection(event.connection, event.at))
+        connection = connections.setdefault(event.connection, Connection(event.connection, event.at, lag))
         if event.kind in (FIN, RESET):
             if connection.ended_by is None:
                 connection.ended_by, connection.ended_at = event.side, event.at
@@ -194,7 +202,7 @@ def endings(attempt):
     if attempt.is_answered:
         return {"response"}
     server, client = _server_ending(attempt), _client_ending(attempt)
-    if attempt.is_malformed and (server is None or server[1] != "refused" or server[0] > attempt.complete_at + RACE):
+    if attempt.is_malformed and (server is None or server[1] != "refused" or server[0] > attempt.complete_at + attempt.connection.race):
         return {"malformed"}
     if server is None and client is None:
         return {"pending"}
@@ -203,7 +211,7 @@ def endings(attempt):
         possible = {server[1]}
     else:
         possible = {client[1]}
-        if server is not None and server[0] - client[0] <= RACE:
+        if server is not None and server[0] - client[0] <= attempt.connection.race:
             possible.add(server[1])
     return possible | (_lost_on_the_way(attempt) if possible == {"disconnected"} else set())
 
@@ -216,7 +224,7 @@ def _lost_on_the_way(attempt):
     found = set()
     if connection.ended_by == CLIENT or not connection.is_orderly:
         found.add("response")
-    if connection.ended_by == SERVER and connection.ended_at - attempt.complete_at <= RACE:
+    if connection.ended_by == SERVER and connection.ended_at - attempt.complete_at <= connection.race:
         found.add("incomplete")
     return found
 
@@ -289,10 +297,10 @@ def has_shown_reading(attempt, later):
     def came_first(time):
         if later.connection is connection:
             return time <= later.opened_at
-        return None if abs(later.opened_at - time) < RACE else time < later.opened_at
+        return None if abs(later.opened_at - time) < connection.race else time < later.opened_at
 
     signs = [came_first(acknowledged) for sent, acknowledged in connection.ping_acks if sent > at]
-    signs += [both(certainty(frame - at, READ_TIME), came_first(frame)) for frame in connection.client_frames]
+    signs += [both(certainty(frame - at, READ_TIME, connection.lag), came_first(frame)) for frame in connection.client_frames]
     if connection.ended_by == CLIENT and connection.is_orderly:
         signs.append(came_first(connection.ended_at))
     if connection.left_at is not None and at < connection.left_at < later.opened_at:
@@ -300,9 +308,9 @@ def has_shown_reading(attempt, later):
     return True if True in signs else None if None in signs else False
 
 
-def certainty(length, limit):
+def certainty(length, limit, lag):
     """Returns whether a time is at least `limit`; None if it is close to it."""
-    return None if abs(length - limit) < NEAR else length >= limit
+    return None if abs(length - limit) < NEAR + lag else length >= limit
 
 
 def both(*certainties):
@@ -374,7 +382,7 @@ def _has_ended_before(other, attempt):
     """Returns True, or None if two attempts may have overlapped."""
     ended_at, arrived_at = end_of(other), _arrived_at(attempt)
     is_ordered = ended_at is not None and ended_at <= arrived_at
-    return True if is_ordered and (other.connection is attempt.connection or arrived_at - ended_at > RACE) else None
+    return True if is_ordered and (other.connection is attempt.connection or arrived_at - ended_at > other.connection.race) else None
 
 
 def end_of(attempt):
@@ -441,7 +449,7 @@ def _is_resent(first, later):
     if not connection.is_ended_by_server:
         return False
     since = later.opened_at - connection.ended_at
-    return None if abs(since) < RACE else 0 < since < RESEND_TIME
+    return None if abs(since) < connection.race else 0 < since < RESEND_TIME
 
 
 # Findings about single attempts
@@ -461,7 +469,9 @@ def hot_retries(attempts):
 
     def is_hot(first, second):
         moves = first.reason in ("Shutdown", "TooManyProviderTokenUpdates") and first.connection is not second.connection
-        return is_temporary(first) and not moves and negated(certainty(second.opened_at - first.responded_at, HOT_TIME))
+        if not is_temporary(first) or moves:
+            return False
+        return negated(certainty(second.opened_at - first.responded_at, HOT_TIME, first.connection.lag))
 
     return _after_responses(attempts, is_hot)
 
@@ -491,7 +501,8 @@ def after_refusal(known, is_refusal, subject):
     for one in sorted(known, key=lambda one: one.attempt.opened_at):
         attempt, first = one.attempt, refusals.get(subject(one.attempt))
         if first is not None and attempt.opened_at > first.responded_at:
-            is_late = True if attempt.push == first.push else certainty(attempt.opened_at - first.responded_at, READ_TIME)
+            is_late = attempt.push == first.push or certainty(
+                attempt.opened_at - first.responded_at, READ_TIME, attempt.connection.lag)
             expected.add(attempt.key, both(is_late, _if_processed(one)))
         if first is None and attempt.is_answered and is_refusal(attempt):
             refusals[subject(attempt)] = attempt
@@ -513,7 +524,7 @@ def streams_after_goaway(attempts):
     for attempt in attempts:
         for at, last in attempt.connection.goaways:
             if attempt.stream > last:
-                expected.add(attempt.key, certainty(attempt.opened_at - at, CROSSING_TIME))
+                expected.add(attempt.key, certainty(attempt.opened_at - at, CROSSING_TIME, attempt.connection.lag))
     return expected
 
 
@@ -557,14 +568,14 @@ def churn(connections, attempts):
     on = collections.defaultdict(list)
     for attempt in attempts:
         on[attempt.connection.number].append(attempt)
-    singles = [  # (when it was opened, the attempt, whether it certainly counts)
-        (connection.opened_at, *on[connection.number], _is_plain(on[connection.number][0]))
+    singles = [  # (connection, attempt, whether it certainly counts)
+        (connection, *on[connection.number], _is_plain(on[connection.number][0]))
         for connection in connections if len(on[connection.number]) == 1 and _is_left(connection)
     ]
     expected = Expected()
-    for opened_at, attempt, is_plain in singles:
-        sure = sum(other < opened_at - RACE and plain for other, _, plain in singles)
-        possible = sum(other < opened_at + RACE for other, _, _ in singles) - 1
+    for connection, attempt, is_plain in singles:
+        sure = sum(other.opened_at < connection.opened_at - other.race and plain for other, _, plain in singles)
+        possible = sum(other.opened_at < connection.opened_at + other.race for other, _, _ in singles) - 1
         if possible >= CHURN:
             expected.add(attempt.key, True if is_plain and sure >= CHURN else None)
     expected.least = max(0, sum(plain for _, _, plain in singles) - CHURN)

@@ -22,6 +22,7 @@ from support.wire import PREFACE, client_context
 
 CLIENT, SERVER = "client", "server"
 FIN, RESET = "FIN", "RESET"  # how a connection ends, besides the frames
+HEARTBEAT = 0.02  # seconds
 CLOSE_TIME = 3  # seconds that clients have at the end of a run to close their connections
 HELD_TIME = 5  # seconds after which a close that the other side does not answer becomes a reset
 
@@ -181,6 +182,7 @@ class Relay:
     def __init__(self, server):
         self.server = server
         self.events = []
+        self.lag = 0  # the longest time in seconds by which frames may have been recorded late
         self.ports = {}  # the client's port that the server sees: the number of the connection
         self._valid = self._context(f"{server.certs}/server.pem", f"{server.certs}/server-key.pem")
         self._invalid = self._context(*untrusted_certificate(server.directory))
@@ -207,7 +209,9 @@ class Relay:
         listener = await self._loop.create_server(lambda: Raw(self), "127.0.0.1", 0)
         self.port = listener.sockets[0].getsockname()[1]
         ready.set()
+        measuring = asyncio.ensure_future(self._measure_lag())
         await self._is_over.wait()
+        measuring.cancel()
         listener.close()
         for task in self._tasks:
             task.cancel()
@@ -219,6 +223,13 @@ class Relay:
                 side.reader.note(FIN)
             side.end(None)
         await asyncio.sleep(0.01)
+
+    async def _measure_lag(self):
+        """Measures how late this thread runs on a busy machine."""
+        while True:
+            due = time.monotonic() + HEARTBEAT
+            await asyncio.sleep(HEARTBEAT)
+            self.lag = max(self.lag, time.monotonic() - due)
 
     def begin(self, transport, raw):
         self._connections += 1
