@@ -121,7 +121,7 @@ class Program:
 
     async def send(self, request):
         async with self._starting:
-            if self._process is None:
+            if self._process is None or self._reading.done():
                 self._process = await asyncio.create_subprocess_exec(
                     *self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=clean_environment(NO_PROXY="*"))
                 self._reading = asyncio.ensure_future(self._read())
