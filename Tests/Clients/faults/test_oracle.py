@@ -102,7 +102,9 @@ A = "0 c1 > 1 push a1"  # at 0 s
     ("0 c1 > 1 open a1; .1 c1 < 1 413 PayloadTooLarge", "response", "rejected"),
     ("0 c1 > 1 push a1 length=999; .1 c1 < 1 reset 1", "malformed", "not_processed"),
     ("0 c1 > 1 push a1 length=999; .1 c1 > 1 reset 8", "malformed", "not_processed"),
-    ("0 c1 > 1 push a1 length=999; .01 c1 < goaway 0; .1 c1 < fin", "refused", "not_processed"),
+    ("0 c1 > 1 push a1 length=999; .01 c1 < goaway 0; .1 c1 < fin", "malformed refused", "not_processed"),
+    ("0 c1 > 1 push a1 length=999; .1 c1 < rst", "malformed incomplete", "not_processed"),
+    ("0 c1 > 1 push a1 length=999; .5 c1 < rst", "malformed", "not_processed"),
     (f"{A}; .05 c1 < fin", "disconnected incomplete", "not_processed"),
     (A, "pending", "accepted not_processed rejected"),
 ])

@@ -36,6 +36,9 @@ function failure(session, stream, error) {
 }
 
 function send(request) {
+  if (current?.destroyed) {
+    current = undefined;
+  }
   const session = request.own_connection ? connect() : (current ??= connect());
   let hasEnded = false;
   const end = (result) => {

@@ -202,8 +202,8 @@ def endings(attempt):
     if attempt.is_answered:
         return {"response"}
     server, client = _server_ending(attempt), _client_ending(attempt)
-    if attempt.is_malformed and (server is None or server[1] != "refused" or server[0] > attempt.complete_at + attempt.connection.race):
-        return {"malformed"}
+    if attempt.is_malformed:
+        return {"malformed"} | _before_malformed(attempt, server)
     if server is None and client is None:
         return {"pending"}
     if client is None or server is not None and server[0] <= client[0]:
@@ -214,6 +214,13 @@ def endings(attempt):
         if server is not None and server[0] - client[0] <= attempt.connection.race:
             possible.add(server[1])
     return possible | (_lost_on_the_way(attempt) if possible == {"disconnected"} else set())
+
+
+def _before_malformed(attempt, server):
+    """Returns what may have happened before the server read the end of a malformed request."""
+    if server is None or server[0] - attempt.complete_at > attempt.connection.race:
+        return set()
+    return {"refused"} if server[1] == "refused" else {"incomplete"} if server[1] == "disconnected" else set()
 
 
 def _lost_on_the_way(attempt):
@@ -436,7 +443,11 @@ def is_blind_resend(attempts):
     results = [False]
     for index, first in enumerate(attempts):
         for later in attempts[index + 1:]:
-            if first.is_accepted and first.attempt.is_answered and later.attempt.opened_at > first.attempt.responded_at:
+            if not first.is_accepted or first.ending != "response":
+                continue
+            if not first.attempt.is_answered:
+                results.append(None)  # the response was written and did not reach the relay
+            elif later.attempt.opened_at > first.attempt.responded_at:
                 shown = has_shown_reading(first.attempt, later.attempt)
                 results.append(both(shown, _is_resent(first.attempt, later.attempt)))
     return True if True in results else None if None in results else False
@@ -484,7 +495,9 @@ def _after_responses(attempts, is_found):
     for index, later in enumerate(attempts):
         for former in attempts[:index]:
             is_next = True if former is attempts[index - 1] else None
-            expected.add(later.attempt.key, both(is_found(former.attempt, later.attempt), is_next, _if_processed(later)))
+            is_destroyed = former.ending == "response" and not former.attempt.is_answered
+            found = None if is_destroyed else is_found(former.attempt, later.attempt)
+            expected.add(later.attempt.key, both(found, is_next, _if_processed(later)))
     return expected
 
 
