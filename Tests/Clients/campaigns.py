@@ -72,6 +72,7 @@ def main():
         print(f"without {', '.join(missing())}, which this machine does not have")
     if any(run.carrier == "go" for run in runs):
         go_program(FOLDER)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends the workers
     totals, failed = collections.Counter(), []
     with tempfile.TemporaryDirectory(prefix="apns-mock-campaigns-") as folder:
         Server(arguments.binary, pathlib.Path(folder) / "certs").stop()  # makes the certificates
