@@ -320,6 +320,16 @@ def certainty(length, limit, lag):
     return None if abs(length - limit) < NEAR + lag else length >= limit
 
 
+def has_passed(former, later, limit):
+    """Whether an attempt arrived at least `limit` after the response to another. The response was sent between the end of its
+    request and its arrival at the relay, the later attempt was read between its start and its own response.
+    """
+    least = later.opened_at - former.responded_at
+    most = (later.responded_at or later.opened_at + NEAR) - (former.complete_at or former.opened_at)
+    lag = later.connection.lag
+    return True if least >= limit + lag else False if most + lag < limit else None
+
+
 def both(*certainties):
     """Returns whether all are true; None if that is not certain."""
     return False if False in certainties else None if None in certainties else True
@@ -401,12 +411,16 @@ def end_of(attempt):
 
 def is_lost(attempts):
     """Whether a push is unresolved: its last attempt was neither accepted nor rejected for good, and no accepted attempt before
-    lost its response, so that this one repeats what had arrived.
+    lost its response, so that this one repeats what had arrived. None if one was accepted and answered before: by the rules the
+    push is lost, and its user has it.
     """
     last = attempts[-1]
     accepted = [one for one in attempts if one.is_accepted]
-    return not (last.is_accepted or is_permanent(last.attempt) and last.ending == "response"
-                or accepted and accepted[-1].outcome == "response_lost")
+    if last.is_accepted or is_permanent(last.attempt) and last.ending == "response":
+        return False
+    if accepted:
+        return False if accepted[-1].outcome == "response_lost" else None
+    return True
 
 
 def is_never_accepted(attempts):
@@ -482,7 +496,7 @@ def hot_retries(attempts):
         moves = first.reason in ("Shutdown", "TooManyProviderTokenUpdates") and first.connection is not second.connection
         if not is_temporary(first) or moves:
             return False
-        return negated(certainty(second.opened_at - first.responded_at, HOT_TIME, first.connection.lag))
+        return negated(has_passed(first, second, HOT_TIME))
 
     return _after_responses(attempts, is_hot)
 
@@ -514,8 +528,7 @@ def after_refusal(known, is_refusal, subject):
     for one in sorted(known, key=lambda one: one.attempt.opened_at):
         attempt, first = one.attempt, refusals.get(subject(one.attempt))
         if first is not None and attempt.opened_at > first.responded_at:
-            is_late = attempt.push == first.push or certainty(
-                attempt.opened_at - first.responded_at, READ_TIME, attempt.connection.lag)
+            is_late = attempt.push == first.push or has_passed(first, attempt, READ_TIME)
             expected.add(attempt.key, both(is_late, _if_processed(one)))
         if first is None and attempt.is_answered and is_refusal(attempt):
             refusals[subject(attempt)] = attempt
