@@ -10,6 +10,7 @@ SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
 ATTACK_ARGS ?=
+CAMPAIGN_ARGS ?=
 DIST_ARGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -45,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-libraries examples \
-  example-swift soak attacks screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
+  example-swift campaigns soak attacks screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
   install uninstall
 
 help:
@@ -61,6 +62,7 @@ help:
 	@echo 'make test-store     a third of the client tests of the inbox on each database; make test-stores runs all client tests on both'
 	@echo 'make test-libraries the client libraries in Clients with their own tests'
 	@echo 'make examples       the example providers in Examples with their suites; make example-swift the one in Swift'
+	@echo 'make campaigns      providers of known conduct against every fault profile: no verdict may be wrong (CAMPAIGN_ARGS="--runs 100")'
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
 	@echo 'make attacks        attack the admin API: memory, and the time of health checks, beside each attack (ATTACK_ARGS="--only sorts")'
 	@echo 'make screenshots    take the screenshots in Images again'
@@ -112,7 +114,7 @@ test-all:
 	@.ci/packages test
 	@.ci/timed lint lint-distribution build-tests
 	@BUILT=1 .ci/timed test-swift test-libraries examples example-swift test-clients test-stores asan tsan asan-clients tsan-clients fuzz dist \
-	  test-dist test-image soak
+	  test-dist test-image campaigns soak
 
 lint:
 	$(SWIFT) format lint --strict --parallel --recursive Package.swift Examples/swift/Package.swift Examples/swift/Sources Examples/swift/Tests Fuzz Sources Tests
@@ -152,6 +154,9 @@ examples: $(built)
 
 example-swift:
 	.ci/test-each - Examples/swift/test
+
+campaigns: $(built) $(clients)/ready
+	$(clients)/bin/python Tests/Clients/campaigns.py --binary $(program) $(CAMPAIGN_ARGS)
 
 soak: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
