@@ -46,6 +46,23 @@ struct ConnectionFaults {
     case delayedPush(stream: Int32)
   }
 
+  /// An effect of several actions that may overlap. It ends when the last of them ends.
+  struct OverlappingEffect: Equatable {
+    private var active = 0
+
+    /// Begins with one more action.
+    mutating func begin() { active += 1 }
+
+    /// Ends one action and returns whether it was the last.
+    mutating func end() -> Bool {
+      active -= 1
+      return active == 0
+    }
+  }
+
+  private var windowStarvation = OverlappingEffect()
+  private var ignoredPings = OverlappingEffect()
+
   /// Begins an action.
   ///
   /// - Parameters:
@@ -72,8 +89,10 @@ struct ConnectionFaults {
       stateMachine.faultEndsConnection()
       return [.flush, .reset]
     case .starveWindow(let time):
+      windowStarvation.begin()
       return [.withholdWindow(true)] + Self.wait(time, .windowStarvation)
     case .ignorePings(let time):
+      ignoredPings.begin()
       return [.ignorePings(true)] + Self.wait(time, .ignoredPings)
     // No rule is evaluated on a silenced connection, so silence does not overlap.
     case .silence(let time): return [.flush, .silence] + Self.wait(time, .silence)
@@ -91,8 +110,8 @@ struct ConnectionFaults {
     switch timer {
     case .closeAfterGoAway: [.close(afterGoAway: true)]
     case .shutdown: [.sendGoAwayAndClose(.shutdown)]
-    case .windowStarvation: [.withholdWindow(false), .flush]
-    case .ignoredPings: [.ignorePings(false)]
+    case .windowStarvation: windowStarvation.end() ? [.withholdWindow(false), .flush] : []
+    case .ignoredPings: ignoredPings.end() ? [.ignorePings(false)] : []
     case .silence: [.closeSilenced]
     case .announcement(let parameters): [.announce(parameters)]
     case .delayedPush(let stream): [.continuePush(stream: stream)]
