@@ -26,7 +26,8 @@ extension FaultedExchange {
     hasResponseRules: Bool, attempt: () -> Int, now: MonotonicTime
   ) -> CandidateRules? {
     let remaining = plan.remainingRules(at: .request, for: summary, attempt: attempt, now: now)
-    guard remaining.isEmpty, !(verdict.isAccepted && isMagic(request, verdict, in: plan)) else {
+    guard remaining.isEmpty, !(plan.areMagicTokensActive && verdict.isAccepted && hasMagicToken(request, verdict))
+    else {
       return CandidateRules(request: remaining, response: nil)
     }
     guard hasResponseRules else { return nil }
@@ -34,9 +35,9 @@ extension FaultedExchange {
     return response.isEmpty ? nil : CandidateRules(request: remaining, response: response)
   }
 
-  /// Returns whether the device token is an active magic one.
-  static func isMagic(_ request: HTTPRequest, _ verdict: borrowing Verdict, in plan: FaultPlan) -> Bool {
-    guard plan.areMagicTokensActive, let token = verdict.facts.deviceToken else { return false }
+  /// Returns whether the device token may be a magic one.
+  static func hasMagicToken(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
+    guard let token = verdict.facts.deviceToken else { return false }
     return request.headers.bytes.withUnsafeBytes { packed in
       MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: packed[token.indices]))
     }

@@ -12,7 +12,7 @@ extension PushProcessor {
     switch faultScope.pushes {
     case .none: return false
     case .all: return true
-    case .magicTokens: return FaultedExchange.isMagic(request, verdict, in: activePolicy.plan)
+    case .magicTokens: return FaultedExchange.hasMagicToken(request, verdict)
     }
   }
 

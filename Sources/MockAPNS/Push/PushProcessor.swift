@@ -61,7 +61,6 @@ final class PushProcessor {
     }
 
     var pushes = Pushes.none
-    var areMagicTokensActive = false
     /// Whether there are active rules for the injection point `response`.
     var hasResponseRules = false
     /// Whether there are active rules for the injection point `connection`.
@@ -112,7 +111,6 @@ final class PushProcessor {
     let plan = activePolicy.plan
     faultScope.hasConnectionRules = plan.mayInject(at: .connection)
     faultScope.hasResponseRules = plan.mayInject(at: .response)
-    faultScope.areMagicTokensActive = plan.areMagicTokensActive
     if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.hasRules(at: .request) {
       faultScope.pushes = .all
     } else {
