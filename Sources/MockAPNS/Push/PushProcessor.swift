@@ -143,6 +143,7 @@ final class PushProcessor {
     batch.arrivedAt = MachineTime.nanoseconds
     var rulebook = activePolicy.rulebooks[connection.environment]
     rulebook.apps = readers.apps.value
+    rulebook.clockOffset = state.clock.machineOffset
     return BatchPolicy(
       rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value,
       refusesPushes: state.inbox.writer?.refusesPushes ?? false)
