@@ -1,5 +1,6 @@
 // The top bar: the active profile, the connection state, theme and keyboard shortcuts; and the banner about active faults.
 import { post } from "./api.js";
+import { tokenWarning } from "./clock.js";
 import { showMessage, showError } from "./copy.js";
 import { countdown } from "./countdown.js";
 import { button, h, replace } from "./dom.js";
@@ -49,8 +50,11 @@ export class Bar {
   }
 
   setClock(clock) {
-    this.clock.hidden = clock.mode === "real";
-    this.clock.textContent = clock.mode === "real" ? "" : `clock ${clock.mode}: ${clock.now}`;
+    // A clock that runs is within a second of the machine's unless it was moved.
+    const isMoved = clock.mode === "frozen" || Math.abs(clock.offset_ms) >= 1000;
+    this.clock.hidden = !isMoved;
+    this.clock.textContent = !isMoved ? "" : `clock ${clock.mode === "frozen" ? "frozen" : "moved"}: ${clock.now}${clock.rejects_new_tokens ? ", new provider tokens get 403" : ""}`;
+    this.clock.title = tokenWarning(clock);
   }
 
   pauseFaults() {

@@ -9,6 +9,13 @@ export function serverNow() {
   return frozenAt ?? Date.now() + offset;
 }
 
+/** What a clock that was moved too far does to provider tokens; empty for another one. */
+export function tokenWarning(clock) {
+  return clock.rejects_new_tokens
+    ? "A provider that signs a token now gets 403 ExpiredProviderToken until the clock shows the real time. To test the renewal of tokens, use the profile expired-jwt-403 instead."
+    : "";
+}
+
 /** Reads the clock; returns the response of the API. */
 export async function readClock() {
   const clock = await get("/clock");

@@ -33,6 +33,12 @@ package struct Rulebook: Sendable {
     var unregisteredDelay: Int64 = 0
   }
 
+  /// How far the clock by which pushes are validated is ahead of the provider's, in milliseconds. For explanations only.
+  package var clockOffset: Int64 = 0
+
+  /// Whether every provider token that is signed now, by a clock that is not moved, is 403 `ExpiredProviderToken`.
+  package var rejectsNewTokens: Bool { clockOffset > times.maxAge || clockOffset < -times.maxIssuedAhead }
+
   /// The time in milliseconds between the first accepted push after an app's removal and the first 410.
   package var unregisteredDelay: Int64 { times.unregisteredDelay }
 

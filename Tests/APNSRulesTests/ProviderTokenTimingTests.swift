@@ -23,6 +23,26 @@ struct ProviderTokenTimingTests {
     (-86_400_000 * 365, .expiredProviderToken),
   ]
 
+  /// A clock that was moved beyond the limits is named in the explanation, also of the next push on the connection.
+  @Test(
+    arguments: [
+      (3_600_000, 3_601_000, nil), (3_601_000, 3_601_000, "60 min 1 s ahead of"),
+      (-3_601_000, -3_601_000, "60 min 1 s behind"),
+      (86_400_000 * 9, 3_601_000, "9 days ahead of"),
+    ] as [(Int64, Int64, String?)])
+  func explanationNamesAMovedClock(offset: Int64, age: Int64, words: String?) {
+    var push = TestPush()
+    push.clockOffset = offset
+    push.now += age
+    for _ in 1...2 {
+      let explanation = push.explanation(of: push.validate())
+      #expect(explanation.contains("apns-mock clock real") == (words != nil))
+      #expect(explanation.contains("expired-jwt-403") == (words != nil))
+      if let words { #expect(explanation.contains(words)) }
+    }
+    #expect(push.rulebook.rejectsNewTokens == (words != nil))
+  }
+
   /// An accepted token expires on its connection, which then accepts no other token (Protocol.md, section 3.2,
   /// observed).
   @Test func tokenExpiresOnAnOpenConnection() {

@@ -35,6 +35,8 @@ struct TestPush {
   var channels = [storingChannel: StoragePolicy.newest, otherChannel: .none]
   /// The server's time in milliseconds since 1970.
   var now = nowSeconds * 1000
+  /// How far `now` is ahead of the provider's clock, in milliseconds.
+  var clockOffset: Int64 = 0
   var authentication = ConnectionAuthentication()
   var headersTooLarge = false
 
@@ -116,6 +118,7 @@ struct TestPush {
     var rulebook = Rulebook(
       mode: mode, environment: environment, settings: settings, requiresKnownTopics: requiresKnownTopics)
     rulebook.apps = apps
+    rulebook.clockOffset = clockOffset
     return rulebook
   }
 

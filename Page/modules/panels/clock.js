@@ -1,5 +1,6 @@
 // The server's clock: its time, and controls to freeze, advance and reset it.
 import { get, post, put } from "../api.js";
+import { tokenWarning } from "../clock.js";
 import { showError, showMessage } from "../copy.js";
 import { button, h, replace } from "../dom.js";
 import { milliseconds } from "../format.js";
@@ -14,8 +15,9 @@ export class ClockCard {
     this.mode = h("div", { class: "panel-actions" });
     this.by = h("input", { id: "clock-by", class: "mono", autocomplete: "off", spellcheck: "false", placeholder: "1h30m" });
     this.problem = h("p", { class: "no", role: "status", hidden: true });
+    this.warning = h("p", { class: "no clock-warning", role: "status", hidden: true });
     this.element = h("section", { class: "card clock", "aria-label": "Clock" },
-      h("div", { class: "device-title" }, h("h3", {}, "Clock"), this.time), this.mode,
+      h("div", { class: "device-title" }, h("h3", {}, "Clock"), this.time), this.mode, this.warning,
       h("form", { class: "field-row", on: { submit: (event) => { event.preventDefault(); this.advance(this.by.value.trim()); } } },
         h("label", { for: "clock-by" }, "Advance by"), this.by, h("button", { type: "submit", class: "small" }, "Advance"),
         STEPS.map((step) => button(step.startsWith("-") ? step.replace("-", "−") : `+${step}`, () => this.advance(step), { class: "small plain-button", "aria-label": `Advance the clock by ${step}` }))), this.problem,
@@ -35,6 +37,8 @@ export class ClockCard {
     replace(this.mode, h("span", { class: `chip ${this.isMoved ? "is-finding" : "is-online"}` }, clock.mode === "frozen" ? "frozen" : this.isMoved ? "running, not at the real time" : "real time"),
       clock.mode !== "frozen" && button("Freeze", () => this.set({ mode: "frozen" }, "Clock frozen"), { class: "small" }),
       this.isMoved && button("Real time", () => this.set({ mode: "real" }, "The clock shows the real time"), { class: "small" }));
+    this.warning.textContent = tokenWarning(clock);
+    this.warning.hidden = !clock.rejects_new_tokens;
     if (hadFocus) this.mode.querySelector("button")?.focus();
     this.tick();
     this.onChange(clock);

@@ -34,7 +34,7 @@ extension Rulebook {
     if authentication.hasExpiredToken, closesOnExpiredToken {
       // Applies also to a token accepted on other connections: its own age does not matter here.
       verdict.token = ProviderTokenVerification.unverified(authorization)
-      throw Self.connectionHasExpiredToken
+      throw rejectsNewTokens ? Self.connectionHasExpiredToken(movedClock) : Self.connectionHasExpiredToken
     }
     // A token that passed all checks before on this connection can only fail by its age.
     if let token = verdict.token, token === authentication.known.current, let issuedAt = token.issuedAt {
@@ -54,9 +54,13 @@ extension Rulebook {
   private static let noCredential = Rejection(.credential, .missingProviderToken) { _, _ in
     "the request has neither a client certificate nor a provider token: send authorization: bearer <JWT>"
   }
-  private static let connectionHasExpiredToken = Rejection(.providerTokenAge, .expiredProviderToken) { _, _ in
-    "an earlier provider token on this connection had expired, and APNs then accepts no other token on it: open a new "
-      + "connection (setting expired_token_closes)"
+  private static let connectionHasExpiredToken = connectionHasExpiredToken("")
+
+  private static func connectionHasExpiredToken(_ clock: String) -> Rejection {
+    Rejection(.providerTokenAge, .expiredProviderToken) { _, _ in
+      "an earlier provider token on this connection had expired, and APNs then accepts no other token on it: open a new "
+        + "connection (setting expired_token_closes)\(clock)"
+    }
   }
   private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { _, _ in
     "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is not a provider "
@@ -82,18 +86,28 @@ extension Rulebook {
     // `iat` has a resolution of seconds: a token made at 12:00:00.9 has 12:00:00 and is valid until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
-      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _, _ in
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge, clock = movedClock] _, _ in
         "iat is \(Explanation.time(age)) old (\(Explanation.timestamp(issuedAt))), at most "
-          + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
+          + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes\(clock)"
       }
     }
     if age < -times.maxIssuedAhead {
-      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxIssuedAhead] _, _ in
+      throw Rejection(.providerTokenAge, .expiredProviderToken) {
+        [limit = times.maxIssuedAhead, clock = movedClock] _, _ in
         let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
         return "iat is \(Explanation.time(age)) in the future (\(Explanation.timestamp(issuedAt))), at most "
-          + "\(Explanation.time(limit)) are allowed: \(hint)"
+          + "\(Explanation.time(limit)) are allowed: \(hint)\(clock)"
       }
     }
+  }
+
+  /// The advice if the server's clock was moved so far that no new provider token is valid; else empty.
+  private var movedClock: String {
+    guard rejectsNewTokens else { return "" }
+    let direction = clockOffset > 0 ? "ahead of" : "behind"
+    return ". The server's clock was moved and is \(Explanation.time(abs(clockOffset))) \(direction) the machine's, so "
+      + "that a provider token signed now is 403, too: run apns-mock clock real; to test the renewal of tokens without "
+      + "moving the clock, use the profile expired-jwt-403"
   }
 
   /// Row 10: a key is not limited to the other environment (section 3.3).

@@ -48,9 +48,12 @@ struct ClockRoutes: Sendable {
 
   private var shown: Response {
     let (mode, now) = (clock.mode, clock.now)
+    let (offset, rejectsNewTokens) = (clock.machineOffset, state.rejectsNewTokens)
     return .json { writer in
       writer.member("mode", mode.rawValue)
       writer.member("now", TimestampFormat.text(now))
+      writer.member("offset_ms", offset)
+      writer.member("rejects_new_tokens", rejectsNewTokens)
     }
   }
 }

@@ -22,7 +22,7 @@ extension ConnectionHandler {
     logFault(injection)
     switch injection.action {
     case .refuse: reset(context)
-    case .silence(let time): silenceConnection(for: time, thenCloses: true, context)
+    case .silence(let time): silenceHandshake(for: time, context)
     default: break
     }
   }
@@ -45,7 +45,7 @@ extension ConnectionHandler {
         delayHandshake(time, badCertificate, context)
         return false
       case .stall(let time, let ending):
-        silenceConnection(for: time, thenCloses: ending == .close, context)
+        silenceHandshake(for: ending == .close ? time : nil, context)
         return false
       case .alert(let code):
         stateMachine.closedAbruptly()
@@ -68,7 +68,7 @@ extension ConnectionHandler {
   private func delayHandshake(
     _ time: Duration?, _ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext
   ) {
-    guard let time else { return silenceConnection(for: nil, thenCloses: false, context) }
+    guard let time else { return silenceHandshake(for: nil, context) }
     stateMachine.faultDelaysHandshake()
     cancelTimer(through: .handshakeTimeout)
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
@@ -91,27 +91,13 @@ extension ConnectionHandler {
   {
     let plan = plan
     guard plan.mayInject(at: .settings) else { return nil }
-    var first: Action.SettingsParameters?
-    var delay = Duration.zero
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
-    for injection in decision.additions {
-      guard case .settings(let parameters) = injection.action else { continue }
-      logFault(injection)
-      delay = max(delay, parameters.delay)
-      if parameters.after > .zero {
-        // `after` counts from the first SETTINGS frame, which this rule may delay.
-        runLater(parameters.after + parameters.delay, context) { handler, context in
-          handler.announce(parameters, context)
-        }
-      } else {
-        first = parameters
-      }
+    for injection in decision.additions { logFault(injection) }
+    let settings = FaultedSettings(decision)
+    for (parameters, time) in settings.later {
+      runLater(time, context) { handler, context in handler.announce(parameters, context) }
     }
-    if delay > .zero {
-      first = first ?? Action.SettingsParameters()
-      first?.delay = delay
-    }
-    return first
+    return settings.first
   }
 
   /// Delays the first SETTINGS frame, and with it everything else the server sends.
@@ -188,77 +174,66 @@ extension ConnectionHandler {
   }
 
   private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
-    switch action {
+    let steps = faultTasks.faults.begin(
+      action, on: &stateMachine, lastReceivedStream: session?.lastReceivedStream ?? 0, now: MachineTime.nanoseconds)
+    perform(steps, context)
+  }
+
+  private func perform(_ steps: [ConnectionFaults.Step], _ context: ChannelHandlerContext) {
+    for step in steps { perform(step, context) }
+  }
+
+  private func perform(_ step: ConnectionFaults.Step, _ context: ChannelHandlerContext) {
+    switch step {
+    case .flush: flush(context)
+    case .sendGoAway(let parameters, let lastStream, let sendsNotice):
+      sendGoAway(parameters, lastStream: lastStream, sendsNotice: sendsNotice)
     case .sendGoAwayAndClose(let closeReason): sendGoAwayAndClose(context, closeReason)
-    case .goAway(let parameters, let lastStream): sendGoAway(parameters, lastStream: lastStream, context)
-    case .close:
-      log.add(.fault, "closed without GOAWAY", at: state.clock.now)
-      stateMachine.faultEndsConnection()
-      flush(context)
+    case .close(let afterGoAway):
+      if !afterGoAway { log.add(.fault, "closed without GOAWAY", at: state.clock.now) }
       close(context)
-    case .reset:
-      stateMachine.faultEndsConnection()
-      flush(context)
-      reset(context)
-    case .starveWindow(let time):
-      session?.withholdsWindow = true
-      guard let time else { return }
-      runLater(time, context) { handler, context in
-        handler.session?.withholdsWindow = false
-        handler.flush(context)
-      }
-    case .ignorePings(let time):
-      session?.acknowledgesPings = false
-      guard let time else { return }
-      runLater(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
-    case .silence(let time):
-      flush(context)
+    case .reset: reset(context)
+    case .withholdWindow(let isWithheld): session?.withholdsWindow = isWithheld
+    case .ignorePings(let isIgnoring): session?.acknowledgesPings = !isIgnoring
+    case .silence:
       guard stateMachine.isOpen else { return }
       transport.releaseBuffers()
-      silenceConnection(for: time, thenCloses: true, context)
-    case .announce(let parameters):
-      if parameters.after > .zero {
-        runLater(parameters.after, context) { handler, context in handler.announce(parameters, context) }
-      } else {
-        announce(parameters, context)
+      silenceConnection(context)
+    case .closeSilenced:
+      guard stateMachine.state == .silenced else { return }
+      hasClosedSocket = true
+      context.close(promise: nil)
+    case .announce(let parameters): announce(parameters, context)
+    case .respondUntilShutdown(let injection): processor?.responseUntilShutdown = injection
+    case .continuePush(let stream): continueDelayedPush(on: stream, context)
+    case .wait(let time, let timer):
+      let number = runLater(time, context) { handler, context in
+        handler.perform(handler.faultTasks.faults.elapsed(timer), context)
       }
-    case .respondThenShutDown(let injection, let time):
-      processor?.responseUntilShutdown = injection
-      runLater(time, context) { handler, context in handler.sendGoAwayAndClose(context, .shutdown) }
-    case .continuePush(let stream, let time):
-      faultTasks.delayedPushTasks[stream] = runLater(time, context) { handler, context in
-        handler.faultTasks.delayedPushTasks[stream] = nil
-        guard handler.stateMachine.isOpen, let session = handler.session, let processor = handler.processor else {
-          return
-        }
-        processor.continueDelayedPush(on: stream, handler.stateMachine.processedStreams, session: session)
-        handler.performPendingActions(context)
-        handler.flush(context)
-      }
+      if case .delayedPush(let stream) = timer { faultTasks.delayedPushTasks[stream] = number }
     }
   }
 
-  private func sendGoAway(
-    _ parameters: Action.GoAwayParameters, lastStream: Int32?, _ context: ChannelHandlerContext
-  ) {
+  private func continueDelayedPush(on stream: Int32, _ context: ChannelHandlerContext) {
+    faultTasks.delayedPushTasks[stream] = nil
+    guard stateMachine.isOpen, let session, let processor else { return }
+    processor.continueDelayedPush(on: stream, stateMachine.processedStreams, session: session)
+    performPendingActions(context)
+    flush(context)
+  }
+
+  private func sendGoAway(_ parameters: Action.GoAwayParameters, lastStream: Int32, sendsNotice: Bool) {
     guard let session else { return }
-    let lastStream =
-      lastStream
-      ?? stateMachine.processedStreams.lastStream(
-        of: parameters, causedBy: .connection(lastReceivedStream: session.lastReceivedStream))
     let debugData = Array(parameters.debugData.utf8)
-    if parameters.twice, lastStream != .max, stateMachine.processedStreams.lastAccepted == .max {
+    if sendsNotice {
       session.sendUntrackedGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)
     }
     session.sendUntrackedGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
-    stateMachine.faultSentGoAway(lastStream: lastStream, now: MachineTime.nanoseconds)
     processor?.goAway = WireDetails.GoAway(
       code: HTTP2ErrorCode.name(of: parameters.code), lastStream: lastStream, debugData: parameters.debugData)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: parameters.code)) last_stream=\(lastStream) \(parameters.debugData)",
       at: state.clock.now)
-    guard let time = parameters.closeAfter else { return }
-    runLater(time, context) { handler, context in handler.close(context) }
   }
 
   private func announce(_ parameters: Action.SettingsParameters, _ context: ChannelHandlerContext) {
@@ -285,16 +260,20 @@ extension ConnectionHandler {
     context.close(promise: nil)
   }
 
-  /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
-  private func silenceConnection(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
+  /// Silences the connection: nothing is sent and received bytes are discarded.
+  private func silenceConnection(_ context: ChannelHandlerContext) {
     stateMachine.faultSilences()
     // A shutdown in progress still ends the connection.
     cancelTimer(through: .idleCheck)
-    guard let time, closes else { return }
-    runLater(time, context) { handler, context in
-      handler.hasClosedSocket = true
-      context.close(promise: nil)
-    }
+  }
+
+  /// Silences a connection before HTTP/2.
+  ///
+  /// - Parameter time: The time after which the connection is closed; nil for never.
+  private func silenceHandshake(for time: Duration?, _ context: ChannelHandlerContext) {
+    silenceConnection(context)
+    guard let time else { return }
+    perform(.wait(time, .silence), context)
   }
 
   /// Adds to the connection's timeline and to the log that a rule affected the connection.

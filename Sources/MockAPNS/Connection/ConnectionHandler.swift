@@ -94,8 +94,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     var held = HeldOutput()
   }
 
-  /// The tasks that faults have scheduled on the connection.
+  /// The faults of the connection, and the tasks that they have scheduled.
   struct FaultTasks {
+    /// The actions that the tasks end.
+    var faults = ConnectionFaults()
     /// The tasks by the number that `runLater` assigns.
     var scheduled: [Int: Scheduled<Void>] = [:]
     var nextNumber = 0

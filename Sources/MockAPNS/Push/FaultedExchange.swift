@@ -177,11 +177,7 @@ extension FaultedExchange {
 
   /// Returns the name of the RST_STREAM error code that ends the stream; nil without RST_STREAM.
   func resetName(on stream: Int32, _ processed: ProcessedStreams) -> String? {
-    switch decidingAction {
-    case .resetStream(let code): HTTP2ErrorCode.name(of: code)
-    case .hang(_, .resetStream), .loseResponse(.resetStream): HTTP2ErrorCode.internalError.name
-    default: isRefused(on: stream, processed) ? HTTP2ErrorCode.refusedStream.name : nil
-    }
+    resetCode(on: stream, processed).map(HTTP2ErrorCode.name(of:))
   }
 
   /// The way the connection ends; nil if the push does not end it.

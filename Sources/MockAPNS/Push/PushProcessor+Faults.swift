@@ -12,14 +12,7 @@ extension PushProcessor {
     switch faultScope.pushes {
     case .none: return false
     case .all: return true
-    case .magicTokens: return isMagic(request, verdict)
-    }
-  }
-
-  private func isMagic(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
-    guard faultScope.areMagicTokensActive, let token = verdict.facts.deviceToken else { return false }
-    return request.headers.bytes.withUnsafeBytes { packed in
-      MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: packed[token.indices]))
+    case .magicTokens: return FaultedExchange.hasMagicToken(request, verdict)
     }
   }
 
@@ -50,17 +43,13 @@ extension PushProcessor {
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.attemptKey)))
     }
     let hasResponseRules = faultScope.hasResponseRules
-    let requestRules = plan.remainingRules(at: .request, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-    var responseRules: RemainingRules?
-    if requestRules.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
-      // Nearly all pushes return here, before anything is allocated.
-      if !hasResponseRules { return false }
-      let remaining = plan.remainingRules(at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt)
-      if remaining.isEmpty { return false }
-      responseRules = remaining
-    }
+    guard
+      let candidates = FaultedExchange.candidateRules(
+        for: summary, request, verdict, in: plan, hasResponseRules: hasResponseRules, attempt: attemptNumber,
+        now: batch.arrivedAt)
+    else { return false }
     attempts.prefetchForRejected(identity.attemptKey)
-    if !hasResponseRules, let fault = plan.fireConstantResponse(requestRules) {
+    if !hasResponseRules, let fault = plan.fireConstantResponse(candidates.request) {
       // An accepted provider token raises the stream limit before any response but a 403.
       if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
       respond(
@@ -69,43 +58,14 @@ extension PushProcessor {
       return true
     }
     var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
-    if responseRules == nil {
-      evaluateRules(requestRules, at: .request, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
-    }
-    if hasResponseRules, exchange.sendsResponse {
-      let remaining =
-        responseRules
-        ?? plan.remainingRules(
-          at: .response, for: summary, attempt: attemptNumber, now: batch.arrivedAt,
-          additionsOnly: exchange.isFaulted)
-      if !remaining.isEmpty {
-        evaluateRules(remaining, at: .response, for: &exchange, request, verdict, identity.key, attempt: attemptNumber)
-      }
-    }
+    exchange.apply(
+      candidates, in: plan, hasResponseRules: hasResponseRules,
+      to: FaultedExchange.EvaluatedPush(
+        request: request, summary: summary, now: batch.arrivedAt, serverTime: batch.serverTime),
+      verdict, connection: { connectionTraffic }, defaultTopic: connection.defaultTopic, attempt: attemptNumber)
     if exchange.injections.isEmpty { return false }
     perform(exchange, request, on: stream, verdict, identity, attempt: attempt, processed, session)
     return true
-  }
-
-  /// Evaluates the remaining rules of an injection point and merges their actions into `exchange`.
-  private func evaluateRules(
-    _ remaining: RemainingRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, _ key: PushKey, attempt: () -> Int
-  ) {
-    let plan = activePolicy.plan
-    if let injection = plan.fire(remaining) {
-      return exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime)
-    }
-    let push = Traffic.Push(
-      request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
-      attempt: attempt(), receivedAt: batch.serverTime)
-    var traffic = Traffic(connection: connectionTraffic, push: push)
-    if injectionPoint == .response {
-      traffic.response = Traffic.Response(status: exchange.response.status, reason: exchange.response.reasonText)
-    }
-    let injections = plan.decide(
-      traffic, at: injectionPoint, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, among: remaining)
-    for injection in injections { exchange.merge(injection, at: injectionPoint, serverTime: batch.serverTime) }
   }
 
   // MARK: - Execution
@@ -220,18 +180,8 @@ extension PushProcessor {
   ) {
     release(exchange)
     if exchange.sendsResponse { sendResponse(of: exchange, template, on: stream, session) }
-    switch exchange.decidingAction {
-    case .hang(_, .resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
-    case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
-    case .resetStream(let code): session.reset(stream, rawCode: code)
-    case .resetConnection: connectionActions.append(.reset)
-    case .goAway where exchange.isRefused(on: stream.id, processed): session.reset(stream, code: .refusedStream)
-    default: break
-    }
-    if let goAway = exchange.goAway {
-      connectionActions.append(
-        .goAway(goAway, lastStream: processed.lastStream(of: goAway, causedBy: .push(stream.id))))
-    }
+    if let code = exchange.resetCode(on: stream.id, processed) { session.reset(stream, rawCode: code) }
+    connectionActions += exchange.endingActions(on: stream.id, processed)
   }
 
   /// Releases the rules that were delaying the push.

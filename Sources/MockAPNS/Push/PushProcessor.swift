@@ -50,7 +50,8 @@ final class PushProcessor {
   @exclusivity(unchecked) private(set) var device: DeviceRegistry.Match?
   /// The accepted broadcast or request of channel management that is being processed; nil once it is recorded.
   @exclusivity(unchecked) var channelExchange: ChannelExchange?
-  @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
+  @exclusivity(unchecked) private var requestCount = 0
+  @exclusivity(unchecked) private var rejections = RejectionCounter()
   /// Whether the record of a delayed push was completed in the inbox since the last `commit`.
   @exclusivity(unchecked) private var hasCompletedRecord = false
   /// Whether a change of channels was announced to other servers, and its response does not wait for them yet.
@@ -66,7 +67,6 @@ final class PushProcessor {
     }
 
     var pushes = Pushes.none
-    var areMagicTokensActive = false
     /// Whether there are active rules for the injection point `response`.
     var hasResponseRules = false
     /// Whether there are active rules for the injection point `connection`.
@@ -150,7 +150,6 @@ final class PushProcessor {
     let plan = activePolicy.plan
     faultScope.hasConnectionRules = plan.mayInject(at: .connection)
     faultScope.hasResponseRules = plan.mayInject(at: .response)
-    faultScope.areMagicTokensActive = plan.areMagicTokensActive
     if responseUntilShutdown != nil || faultScope.hasResponseRules || plan.hasRules(at: .request) {
       faultScope.pushes = .all
     } else {
@@ -183,6 +182,7 @@ final class PushProcessor {
     batch.arrivedAt = MachineTime.nanoseconds
     var rulebook = activePolicy.rulebooks[connection.environment]
     rulebook.apps = readers.apps.value
+    rulebook.clockOffset = state.clock.machineOffset
     return BatchPolicy(
       rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value,
       refusesPushes: state.inbox.writer?.refusesPushes ?? false)
@@ -193,7 +193,7 @@ final class PushProcessor {
     _ stream: RequestStream, under policy: borrowing BatchPolicy, _ processed: ProcessedStreams,
     session: HTTP2ServerSession
   ) {
-    counts.requests += 1
+    requestCount += 1
     let request = stream.takeRequest()
     if policy.refusesPushes {
       refuse(request, of: stream, session)
@@ -565,14 +565,11 @@ final class PushProcessor {
     verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
   }
 
-  /// Counts a rejection toward the setting `errors_before_goaway`. 410 concerns the device, not the provider, and
-  /// does not count (Protocol.md, section 7.2, documented); 431 does not count either.
+  /// Counts a rejection toward the setting `errors_before_goaway`.
   func countRejection(_ status: Int) {
-    guard let limit = activePolicy.settings.errorsBeforeGoaway, !HTTPStatus.isSuccess(status), status != 410,
-      status != 431
-    else { return }
-    counts.rejections += 1
-    if counts.rejections >= limit { connectionActions.append(.sendGoAwayAndClose(.tooManyErrors)) }
+    if rejections.endsConnection(after: status, limit: activePolicy.settings.errorsBeforeGoaway) {
+      connectionActions.append(.sendGoAwayAndClose(.tooManyErrors))
+    }
   }
 
   /// Returns the header fields of a response with a status and the ids for a request.
@@ -622,7 +619,7 @@ final class PushProcessor {
     Traffic.Connection(
       number: log.number, client: log.clientAddress, listener: connection.listener,
       environment: connection.environment, serverName: connection.sni,
-      certificateUID: connection.certificate?.subjectUID, streamsOpened: counts.requests)
+      certificateUID: connection.certificate?.subjectUID, streamsOpened: requestCount)
   }
 
   /// The time in nanoseconds after a GOAWAY within which a new stream is not reported as a client error: it may have
@@ -633,7 +630,7 @@ final class PushProcessor {
   /// Buffers a record of a complete request that is not processed: a GOAWAY excluded its stream, or the connection was
   /// ended before it.
   func recordUnprocessed(_ stream: RequestStream, _ processed: ProcessedStreams) {
-    counts.requests += 1
+    requestCount += 1
     let isExcluded = stream.id > processed.lastAccepted
     let delay = batch.arrivedAt - processed.loweredAt
     var violation: WireDetails.ProtocolViolation? =

@@ -30,6 +30,13 @@ package final class ServerClock: Sendable {
     return frozen == Self.running ? Self.adding(Self.machineNow, offset.load(ordering: .relaxed)) : frozen
   }
 
+  /// How far the clock is ahead of the machine's, in milliseconds; negative behind it. Changes while the clock is
+  /// frozen.
+  package var machineOffset: Int64 {
+    let frozen = frozenAt.load(ordering: .relaxed)
+    return frozen == Self.running ? offset.load(ordering: .relaxed) : frozen - Self.machineNow
+  }
+
   /// The clock's current mode.
   package var mode: Mode {
     frozenAt.load(ordering: .relaxed) == Self.running ? .real : .frozen

@@ -4,6 +4,13 @@ internal import HTTP2Session
 package import HTTPMessage
 
 extension ServerState {
+  /// Whether the clock was moved so far that provider tokens signed now, by the machine's clock, are expired.
+  package var rejectsNewTokens: Bool {
+    var rulebook = activePolicy.load().rulebooks[configuration.environment]
+    rulebook.clockOffset = clock.machineOffset
+    return rulebook.rejectsNewTokens
+  }
+
   /// Returns a request as the server receives it. Of a header list that is too large it has the first fields only,
   /// because the size is the first check.
   package static func receivedRequest(_ fields: [(String, String)], body: [UInt8]) -> HTTPRequest {
@@ -20,6 +27,7 @@ extension ServerState {
     let environment = listeners.first(where: \.kind.isAPNs)?.environment ?? configuration.environment
     var rulebook = activePolicy.load().rulebooks[environment]
     rulebook.apps = apps.load()
+    rulebook.clockOffset = clock.machineOffset
     let now = clock.now
     var authentication = ConnectionAuthentication()
     var verdict = rulebook.validate(

@@ -1,10 +1,12 @@
 """The server's clock and its devices: the 20- and 60-minute rules within milliseconds, and 410 on demand."""
 
 import datetime
+import re
 import secrets
 
 import pytest
 
+from support import tokens
 from support.wire import connect, push_headers
 
 NOON = "2030-01-01T12:00:00.000Z"
@@ -109,12 +111,60 @@ def test_the_clock_over_the_api(start):
     assert frozen["mode"] == "frozen"
     assert server.api("GET", "/clock")["now"] == frozen["now"], "the clock does not advance"
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
-    assert advance(server, "1h30m") == {"mode": "frozen", "now": "2030-01-01T13:30:00.000Z"}
+    moved = advance(server, "1h30m")
+    assert (moved["mode"], moved["now"]) == ("frozen", "2030-01-01T13:30:00.000Z")
     assert advance(server, "-1.5s")["now"] == "2030-01-01T13:29:58.500Z"
     assert server.api("PUT", "/clock", {"mode": "frozen"})["now"] == "2030-01-01T13:29:58.500Z"
     assert server.api("PUT", "/clock", {"mode": "real"})["mode"] == "real"
     now = datetime.datetime.fromisoformat(server.api("GET", "/clock")["now"].replace("Z", "+00:00"))
     assert abs(now - datetime.datetime.now(datetime.timezone.utc)) < datetime.timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(("flags", "by", "rejects"), [
+    ((), "0s", False), ((), "1h", False), ((), "1h1s", True), ((), "-1h", False), ((), "-1h1s", True),
+    (("--rules", "strict"), "-5m1s", True), (("--rules", "strict"), "-5m", False),
+    (("--rules", "lenient"), "-50h", False),
+])
+def test_the_clock_says_whether_new_provider_tokens_are_expired(start, flags, by, rejects):
+    server = start(*flags)
+    moved = advance(server, by)
+    assert moved["rejects_new_tokens"] is rejects
+    assert moved == {**server.api("GET", "/clock"), "now": moved["now"]}
+    # The offset is exact while the clock runs.
+    assert f"{moved['offset_ms'] // 1000} s" == f"{seconds(by)} s"
+    real = server.api("PUT", "/clock", {"mode": "real"})
+    assert (real["offset_ms"], real["rejects_new_tokens"]) == (0, False)
+
+
+def seconds(duration):
+    sign = -1 if duration.startswith("-") else 1
+    return sign * sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in re.findall(r"(\d+)([hms])", duration))
+
+
+@pytest.mark.parametrize(("by", "words"), [("61m", "61 min ahead of the machine's"), ("-61m", "61 min behind the machine's")])
+def test_a_new_provider_token_under_a_moved_clock_is_explained(start, device, by, words):
+    server = start()
+    advance(server, by)
+    with connect(server) as wire:
+        for _ in range(2):
+            assert status_and_reason(wire.push(push_headers(server, device))) == (403, "ExpiredProviderToken")
+    for record in server.pushes(device_token=device):
+        detail = next(check["detail"] for check in record["verdict"]["checks"] if not check["ok"])
+        assert words in detail and "apns-mock clock real" in detail and "profile expired-jwt-403" in detail
+        assert detail in server.api("GET", f"/pushes/{record['seq']}/explain")["text"]
+    server.api("PUT", "/clock", {"mode": "real"})
+    with connect(server) as wire:
+        assert status_and_reason(wire.push(push_headers(server, device))) == (200, "")
+
+
+def test_an_expired_token_under_a_clock_that_is_moved_a_little_is_explained_without_it(start, device):
+    server = start()
+    advance(server, "30m")
+    old = "bearer " + server.token(issued_at=tokens.now() - 31 * 60)
+    with connect(server) as wire:
+        assert status_and_reason(wire.push(push_headers(server, device, authorization=old))) == (403, "ExpiredProviderToken")
+    checks = server.record(device)["verdict"]["checks"]
+    assert "clock real" not in next(check["detail"] for check in checks if not check["ok"])
 
 
 def push_once(server, device, **changes):

@@ -214,7 +214,73 @@ def test_send_reports_a_rejection(server, device):
         "send", device, "--topic", "com.example.app", "--push-type", "background", "--priority", "7")
     assert done.returncode == UNEXPECTED
     assert "400" in done.stdout and "BadPriority" in done.stdout
-    assert server.record(device)["served"]["reason"] == "BadPriority"
+    record = server.record(device)
+    assert record["served"]["reason"] == "BadPriority"
+    failed = next(check for check in record["verdict"]["checks"] if not check["ok"])
+    assert done.stderr == f"{failed['detail']}\nto see all checks and rules: apns-mock get {record['seq']} --explain\n"
+
+
+def test_send_as_json_has_the_cause_and_the_number(server, device):
+    done = server.command("send", device, "--topic", "com.example.app", "--priority", "7", "--json")
+    record = server.record(device)
+    result = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (UNEXPECTED, "")
+    assert (result["reason"], result["seq"]) == ("BadPriority", record["seq"]) and "priority" in result["detail"]
+    accepted = json.loads(server.command("send", device, "--topic", "com.example.app", "--json").stdout)
+    assert (accepted["status"], accepted["seq"], accepted["detail"]) == (200, record["seq"] + 1, None)
+
+
+def test_send_explains_a_push_that_a_rule_affects(start, device):
+    server = start()
+    server.api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}, "trigger": {"first": 1}})
+    server.api("POST", "/rules", {"name": "reset", "do": {"reset_stream": {}}, "trigger": {"after": 1}})
+    done = server.command("send", device, "--topic", "com.example.app")
+    assert done.returncode == UNEXPECTED and "Rule reset fired" not in done.stderr
+    assert "Rule down fired" in done.stderr and "apns-mock get 1 --explain" in done.stderr, done.stderr
+    done = server.command("send", device, "--topic", "com.example.app")
+    assert done.returncode == UNEXPECTED and done.stderr.endswith("apns-mock get 2 --explain\n"), done.stderr
+
+
+def test_send_to_a_server_without_admin_api_reports_the_response_alone(server, device, tmp_path):
+    done = run(
+        server.binary, "send", device, "--topic", "com.example.app", "--priority", "7", "--apns", server.authority,
+        "--certs", server.certs, "--admin", "127.0.0.1:1")
+    assert done.returncode == UNEXPECTED and "BadPriority" in done.stdout
+    assert done.stderr == ""
+
+
+def test_get_is_text_for_people_and_json_on_request(server, device):
+    with connect(server) as wire:
+        wire.push(push_headers(server, device, apns_priority="7"), b'{"aps":{"alert":"hi"},"n":{"a":[1,2]}}')
+    seq = server.record(device)["seq"]
+    shown = server.command("get", seq).stdout
+    lines = [line.split() for line in shown.splitlines()]
+    assert shown.startswith(f"push {seq}, attempt 1: rejected\nAPNs would respond with 400 BadPriority: ")
+    assert ["path", f"/3/device/{device}"] in lines and ["apns-priority", "7"] in lines
+    assert ["method", "ok"] in lines and any(line[:2] == ["priority", "failed:"] for line in lines)
+    assert '"alert": "hi"' in shown and "null" not in shown
+    assert json.loads(server.command("get", seq, "--json").stdout) == server.api("GET", f"/pushes/{seq}")
+
+    shown = server.command("get", seq, "--explain").stdout
+    paragraphs = shown.split("\n\n")
+    assert [paragraph.split("\n")[0].split(",")[0] for paragraph in paragraphs] == [f"push {seq}", "checks", "advice"]
+    explained = server.api("GET", f"/pushes/{seq}/explain")
+    assert explained["text"] in paragraphs[0] and explained["advice"] in paragraphs[-1]
+    for check in explained["verdict"]["checks"]:
+        assert f"  {check['check']} " in paragraphs[1]
+    assert json.loads(server.command("get", seq, "--explain", "--json").stdout) == explained
+
+
+def test_get_explain_shows_rules_and_findings(start, device):
+    server = start()
+    server.api("POST", "/rules", {"name": "missed", "when": {"topic": "com.other"}, "do": {"respond": {"status": 503}}})
+    server.api("POST", "/rules", {"name": "gone", "do": {"respond": {"status": 410}}})
+    for _ in range(2):
+        server.command("send", device, "--topic", "com.example.app")
+    shown = server.command("get", 2, "--explain").stdout
+    paragraphs = {paragraph.split("\n")[0]: paragraph for paragraph in shown.split("\n\n")}
+    assert "  gone: fired. Rule gone fired (action respond)." in paragraphs["rules"]
+    assert "findings" in paragraphs and "retried-410: " in paragraphs["findings"]
 
 
 def sent(server, device, count):
@@ -251,6 +317,19 @@ def test_clock_by_command(start):
     assert server.command("clock", "advance", "soon").returncode == USAGE
     assert server.command("clock", "real").returncode == DONE
     assert server.api("GET", "/clock")["mode"] == "real"
+
+
+def test_clock_says_that_new_provider_tokens_are_expired(start):
+    server = start()
+    done = server.command("clock", "advance", "59m")
+    assert (done.returncode, done.stderr) == (DONE, "")
+    done = server.command("clock", "advance", "2m")
+    assert done.returncode == DONE
+    assert "403 ExpiredProviderToken" in done.stderr and "apns-mock clock real" in done.stderr
+    assert "apns-mock profile use expired-jwt-403" in done.stderr
+    shown = json.loads(server.command("clock", "show", "--json").stdout)
+    assert (shown["offset_ms"], shown["rejects_new_tokens"]) == (61 * 60_000, True)
+    assert server.command("clock", "real").stderr == ""
 
 
 def test_healthcheck_and_version(server, binary):
@@ -450,7 +529,8 @@ def test_a_terminal_gets_no_control_characters(start, device, command):
     if command[0] != "ls" or "--json" in command:
         if "--explain" not in command:
             assert "\\u202E" in shown and "\u202e" in piped
-        for line in [shown] if command[0] == "get" else shown.splitlines():
+    if "--json" in command or command == ["export"]:
+        for line in shown.splitlines():
             json.loads(line)
     if command[-1] in ("--payload", "--json"):
         assert json.loads(shown) == json.loads(piped)

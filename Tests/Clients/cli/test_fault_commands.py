@@ -417,7 +417,7 @@ def test_simulate_is_repeatable(binary, written):
     command = ["profile", "simulate", "chaos-mix", "--pushes", "2000", "--seed", "7"]
     first, second, other = run(binary, *command), run(binary, *command), run(binary, *command[:-1], "8")
     assert first.returncode == DONE and first.stdout == second.stdout != other.stdout
-    assert first.stdout.startswith("profile chaos-mix, seed 7: 2000 pushes\n")
+    assert re.match(r"profile chaos-mix, seed 7: 2000 pushes, \d+ connections\n", first.stdout)
     result = json.loads(run(binary, *command, "--json").stdout)
     assert sum(result["outcomes"].values()) == result["pushes"] == 2000
     certain = run(binary, "profile", "simulate", written("mine.yaml", ALWAYS_503), "--pushes", "10", "--json")

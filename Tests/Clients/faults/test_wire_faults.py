@@ -753,6 +753,27 @@ def test_pings_are_ignored_for_a_time_only(mock, faults):
         assert sent > 1 and answered[0] != b"%8d" % 1, "what was ignored is not made up for"
 
 
+def outlast(mock, faults, wire, short):
+    """Returns when an action that lasts for less than half a second has ended."""
+    slow = new_device()
+    faults.add({"delay": {"fixed": "1s"}}, when={"device_token": slow}, name="slow")
+    began = [detail for _, detail in timeline(mock, wire)[0]].count(f"rule short: {short}")
+    assert began == 1
+    assert wire.response(pushed(wire, mock, slow)).status == 200
+
+
+def test_pings_are_ignored_until_the_last_of_two_rules_ends(mock, faults):
+    with widened(mock) as wire:
+        faults.add({"ignore_pings": {}}, at="connection", name="forever")
+        faults.add({"ignore_pings": {"for": "400ms"}}, at="connection", name="short")
+        wait_until(lambda: sum("ignore_pings" in detail for _, detail in timeline(mock, wire)[0]) == 2, "both rules")
+        outlast(mock, faults, wire, "ignore_pings")
+        wire.send(PingFrame(opaque_data=b"hello???"))
+        assert is_silent(wire, 1)
+        assert not [frame for frame in wire.frames if isinstance(frame, PingFrame)]
+        faults.clear()
+
+
 def test_pings_are_ignored_and_pushes_served(mock, faults, device):
     faults.add({"ignore_pings": {}}, at="connection")
     with line(mock) as wire:
@@ -927,6 +948,19 @@ def test_a_window_withheld_without_end(mock, faults):
         wire.ping()
         assert is_silent(wire, 1)
         assert not [frame for frame in wire.frames if isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0]
+
+
+def test_a_window_is_withheld_until_the_last_of_two_rules_ends(mock, faults):
+    with widened(mock) as wire:
+        faults.add({"starve_window": {}}, at="connection", name="forever")
+        faults.add({"starve_window": {"for": "400ms"}}, at="connection", name="short")
+        wait_until(lambda: sum("starve_window" in detail for _, detail in timeline(mock, wire)[0]) == 2, "both rules")
+        for _ in range(10):
+            assert wire.response(pushed(wire, mock, new_device(), body=BIG)).status == 200
+        outlast(mock, faults, wire, "starve_window")
+        assert is_silent(wire, 1)
+        assert not [frame for frame in wire.frames if isinstance(frame, WindowUpdateFrame) and frame.stream_id == 0]
+        faults.clear()
 
 
 # Draining

@@ -453,10 +453,10 @@ def test_the_commands(scene):
     silent = scene.command("findings", "status:200")
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "no findings for these pushes\n")
     assert scene.command("findings", "nonsense:1").returncode == 2
+    assert json.loads(scene.command("get", second, "--json").stdout)["findings"] == ["retried-permanent"]
     one = scene.command("get", second)
-    assert json.loads(one.stdout)["findings"] == ["retried-permanent"]
     assert one.stderr.startswith(f"retried-permanent: push {first} was answered 400 BadPriority")
-    fault_summary = json.loads(scene.command("get", second, "--explain").stdout)
+    fault_summary = json.loads(scene.command("get", second, "--explain", "--json").stdout)
     assert fault_summary == scene.api("GET", f"/pushes/{second}/explain")
 
 

@@ -391,6 +391,25 @@ def test_the_clock_is_frozen_advanced_and_reset(start, open_page):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
+def test_the_clock_says_that_new_provider_tokens_are_expired(start, open_page):
+    server = start()
+    view = open_page(server, "/?view=faults").live()
+    clock = view.page.get_by_role("region", name="Clock")
+    clock.get_by_text("real time", exact=True).wait_for()
+    bar = view.page.locator(".bar-clock")
+    assert not bar.is_visible() and not clock.get_by_text("ExpiredProviderToken").is_visible()
+    clock.get_by_role("button", name="Advance the clock by 20m").click()
+    bar.get_by_text("clock moved: ").wait_for()
+    assert "403" not in bar.text_content()
+    clock.get_by_role("button", name="Advance the clock by 61m").click()
+    bar.get_by_text("new provider tokens get 403").wait_for()
+    assert "expired-jwt-403" in bar.get_attribute("title")
+    clock.get_by_text("gets 403 ExpiredProviderToken until the clock shows the real time").wait_for()
+    clock.get_by_role("button", name="Real time").click()
+    bar.wait_for(state="hidden")
+    clock.get_by_text("gets 403 ExpiredProviderToken").wait_for(state="hidden")
+
+
 # Hostile data
 
 @pytest.mark.parametrize("path", ["overview", "findings", "connections", "devices", "faults"])

@@ -20,7 +20,13 @@ struct ClockFlags: ParsableArguments {
     flags.output.print(text: "\(state.now) \(state.mode)") { writer in
       writer.member("mode", state.mode)
       writer.member("now", state.now)
+      writer.member("offset_ms", state.offsetMs)
+      writer.member("rejects_new_tokens", state.rejectsNewTokens)
     }
+    guard state.rejectsNewTokens, !flags.output.json else { return }
+    StandardStream.error.line(
+      "a provider token signed now gets 403 ExpiredProviderToken, until apns-mock clock real; to test the renewal of "
+        + "tokens without moving the clock: apns-mock profile use expired-jwt-403")
   }
 
   /// Returns a JSON object with string members.
@@ -67,7 +73,11 @@ struct ClockFreeze: AsyncParsableCommand {
 struct ClockAdvance: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "advance", abstract: "Advance the server's clock; a negative duration sets it back.",
-    usage: "apns-mock clock advance <duration> [<options>]")
+    usage: "apns-mock clock advance <duration> [<options>]",
+    discussion: """
+      After more than an hour, a provider that signs a new token gets 403 ExpiredProviderToken, until apns-mock clock \
+      real. To test that it renews its token: apns-mock profile use expired-jwt-403
+      """)
 
   // An array, because the parser does not accept a single argument that begins with a dash, such as `-5m`.
   @Argument(

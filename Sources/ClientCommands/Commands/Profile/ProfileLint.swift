@@ -1,6 +1,7 @@
 import ArgumentParser
 import FaultModel
 import Faults
+import MockAPNS
 import Notation
 
 /// `apns-mock profile lint`
@@ -89,7 +90,11 @@ struct ProfileSimulate: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
     abstract: "Simulate pushes against a profile, without a network, and count the results.",
-    discussion: "For example: apns-mock profile simulate 'chaos-mix?intensity=0.3' --pushes 10000 --seed 7")
+    discussion: """
+      Push n is sent after n/RATE seconds of a simulated clock, on connection n modulo the number of connections. \
+      Connections that end are opened again; nothing is sent twice. A real run with the same seed and order has the \
+      same numbers. For example: apns-mock profile simulate 'chaos-mix?intensity=0.3' --pushes 10000 --seed 7
+      """)
 
   @Argument(help: "A profile's name with parameters, or a file.")
   var profile: String

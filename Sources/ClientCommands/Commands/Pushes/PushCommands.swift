@@ -68,68 +68,6 @@ extension ListCommand {
   }
 }
 
-/// `apns-mock get`
-struct GetCommand: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "get", abstract: "Show one push: the request, its validation and the response.",
-    discussion: "Findings are described on standard error; --explain prints all details.")
-
-  @Argument(help: "The push's seq, or an apns-id for its newest attempt.")
-  var id: String
-
-  @Flag(name: .long, help: "Print only the body, byte for byte.")
-  var payload = false
-
-  @Flag(name: .long, help: "Print a curl command that repeats the push, with $TOKEN for the provider token.")
-  var curl = false
-
-  @Flag(name: .long, help: "Print the push as a file for xcrun simctl push.")
-  var apns = false
-
-  @Flag(
-    name: .long,
-    help: "Print how the result was determined: checks, rules with their draws, findings, evidence, advice.")
-  var explain = false
-
-  @OptionGroup var flags: AdminFlags
-
-  func validate() throws {
-    guard forms.count <= 1 else {
-      throw ValidationError("Specify only one of --payload, --curl, --apns and --explain")
-    }
-  }
-
-  /// The requested representations, by their names in the admin API.
-  private var forms: [String] {
-    [(payload, "payload"), (curl, "curl"), (apns, "apns"), (explain, "explain")].filter(\.0).map(\.1)
-  }
-
-  func run() async throws {
-    let path = (["/pushes", id.percentEncoded] + forms).joined(separator: "/")
-    let body = try await flags.request(.GET, path).succeeded()
-    guard forms.isEmpty || explain else {
-      StandardStream.output.write(body)
-      return
-    }
-    flags.output.print(json: flags.output.json ? body : JSONLayout.indented(body))
-    guard !flags.output.json, !explain else { return }
-    let explanation = try await flags.request(.GET, path + "/explain").decoded(Explanation.self)
-    for finding in explanation.findings {
-      StandardStream.error.line("\(finding.finding): \(finding.explanation.onOneLine). \(finding.advice.onOneLine)")
-    }
-  }
-
-  private struct Explanation: Decodable {
-    var findings: [Finding]
-
-    struct Finding: Decodable {
-      var finding: String
-      var explanation: String
-      var advice: String
-    }
-  }
-}
-
 /// `apns-mock rm`
 struct RemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -3,6 +3,7 @@ import ArgumentParser
 import HTTP2Session
 import HTTPMessage
 import MockAPNS
+import NIOHTTP1
 import Notation
 import TLSEngine
 
@@ -16,7 +17,10 @@ import TLSEngine
 struct SendCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "send", abstract: "Send a push to a device token over HTTP/2, as a provider does.",
-    discussion: "Prints status, reason and apns-id. Exit code 0 if the push was accepted, 1 if it was not.")
+    discussion: """
+      Prints status, reason and apns-id; for a push that was not accepted also the cause and the command that explains \
+      it, on standard error. Exit code 0 if the push was accepted, 1 if it was not.
+      """)
 
   @Argument(help: "The device token.")
   var token: String
@@ -63,7 +67,8 @@ struct SendCommand: AsyncParsableCommand {
       headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
-    try report(await outcome(of: push, at: target.endpoint, files, certificate))
+    let outcome = try await outcome(of: push, at: target.endpoint, files, certificate)
+    try report(outcome, await explanation(of: outcome, by: running))
   }
 
   private var knownType: PushType? { PushType.allCases.first { $0.text == pushType } }
@@ -120,32 +125,70 @@ extension SendCommand {
     var timestamp: Int64?
   }
 
-  /// Prints the result of the push.
-  ///
-  /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
-  func report(_ outcome: PushClient.Outcome) throws {
-    switch outcome {
-    case .response(let response): try report(response)
-    case .reset(let code):
-      throw CommandFailure(
-        .failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
-    case .disconnected(let reason):
-      throw CommandFailure(.failed, "the server closed the connection without a response: \(reason)")
+  private struct Records: Decodable {
+    var items: [Record]
+
+    struct Record: Decodable {
+      var seq: Int
     }
   }
 
-  private func report(_ response: HTTPResponse) throws {
+  /// Returns the explanation of the sent push; nil if the admin API does not have it, for example because the push went
+  /// to another server.
+  private func explanation(of outcome: PushClient.Outcome, by server: ServerLocation) async -> PushExplanation? {
+    let path = "/api/v1/pushes"
+    do {
+      var name = id
+      if case .response(let response) = outcome { name = response.headers["apns-id"] ?? name }
+      if name == nil {
+        // Without a response, only the newest push to the device token can be the one that was sent.
+        let newest = try await server.client.request(
+          .GET, "\(path)?device_token=\(token.percentEncoded)&order=desc&limit=1")
+        name = try newest.decoded(Records.self).items.last.map { String($0.seq) }
+      }
+      guard let name else { return nil }
+      return try await server.client.request(.GET, "\(path)/\(name.percentEncoded)/explain").decoded(
+        PushExplanation.self)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Prints the result of the push.
+  ///
+  /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
+  func report(_ outcome: PushClient.Outcome, _ explanation: PushExplanation?) throws {
+    let hint = explanation.map { "to see all checks and rules: \($0.command)" }
+    let suffix = hint.map { "; \($0)" } ?? ""
+    switch outcome {
+    case .response(let response): try report(response, explanation, hint)
+    case .reset(let code):
+      let code = HTTP2ErrorCode.description(of: code)
+      throw CommandFailure(.failed, "the server reset the stream without a response: \(code)\(suffix)")
+    case .disconnected(let reason):
+      throw CommandFailure(.failed, "the server closed the connection without a response: \(reason)\(suffix)")
+    }
+  }
+
+  private func report(_ response: HTTPResponse, _ explanation: PushExplanation?, _ hint: String?) throws {
     let id = response.headers["apns-id"]
     let uniqueID = response.headers["apns-unique-id"]
     let rejection = try? JSONDecoder().decode(Rejection.self, from: Data(response.body))
     let text = ["\(response.status)", rejection?.reason, id.map { "apns-id \($0)" }].compactMap(\.self)
+    let isAccepted = response.status == 200
     flags.output.print(text: text.joined(separator: " ").onOneLine) { writer in
       writer.member("status", response.status)
       writer.member("apns_id", id)
       writer.member("apns_unique_id", uniqueID)
       writer.member("reason", rejection?.reason)
       if let timestamp = rejection?.timestamp { writer.member("timestamp", timestamp) }
+      writer.member("seq", explanation?.seq)
+      writer.member("detail", isAccepted ? nil : explanation?.cause)
     }
-    guard response.status == 200 else { throw ExitCode(ExitStatus.failed.rawValue) }
+    guard !isAccepted else { return }
+    if !flags.output.json {
+      for line in [explanation?.cause, hint].compactMap(\.self) { StandardStream.error.line(line) }
+    }
+    throw ExitCode(ExitStatus.failed.rawValue)
   }
 }

@@ -39,6 +39,10 @@ struct ServerStatus: Decodable {
 struct ClockState: Decodable {
   var mode: String
   var now: String
+  /// How far the clock is ahead of the machine's, in milliseconds.
+  var offsetMs: Int
+  /// Whether provider tokens that are signed now are expired by this clock.
+  var rejectsNewTokens: Bool
 
   /// The time in milliseconds since 1970.
   var milliseconds: Int64? { TimestampFormat.milliseconds(now) }
