@@ -54,7 +54,7 @@ private struct Conversation {
       case .aborted(let stream), .reset(let stream, _): inspect(stream.request)
       case .cancelled(let stream), .responseDropped(let stream): held.removeAll { $0 == stream.id }
       case .excessStreams: session.submitGoAway(code: .refusedStream)
-      case .goAway: break
+      case .responseSent, .goAway: break
       }
     }
     if let first = held.first, !release(first) { held.removeFirst() }

@@ -29,7 +29,7 @@ struct QueriesTarget: FuzzTarget {
         request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []),
         now: Self.now)
       let result = Record.Result(
-        outcome: .rejected, accepted: false,
+        .rejected, .response,
         sentResponse: Record.SentResponse(status: verdict.status, reason: verdict.reason),
         finishedAt: Self.now)
       inbox.append(

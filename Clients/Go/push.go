@@ -12,7 +12,7 @@ type Push struct {
 	Seq int64 `json:"seq"`
 	// Accepted is whether APNs accepted the push, regardless of the response that was sent.
 	Accepted bool `json:"accepted"`
-	// Outcome is accepted, rejected, faulted, pending or aborted.
+	// Outcome is accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending or unknown.
 	Outcome    string    `json:"outcome"`
 	ReceivedAt time.Time `json:"received_at"`
 	FinishedAt time.Time `json:"finished_at"`
@@ -40,7 +40,7 @@ type Push struct {
 		Priority   int    `json:"priority"`
 		CollapseID string `json:"collapse_id"`
 	} `json:"apns"`
-	// Fault is the rule that determined the outcome; nil without a fault.
+	// Fault is the rule that affected the push or ended its connection; nil without a fault.
 	Fault *struct {
 		Profile string `json:"profile"`
 		Rule    string `json:"rule"`

@@ -43,7 +43,7 @@ export class Bar {
     this.banner.hidden = !isActive && !profile.halted;
     this.banner.className = profile.halted ? "banner is-paused" : "banner";
     const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
-    replace(this.banner, icon("faulted"), profile.halted
+    replace(this.banner, icon("warning"), profile.halted
       ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.send("/faults/resume", "Faults resumed"), { class: "small" })]
       : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
   }

@@ -3,13 +3,14 @@ import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count, tail } from "./format.js";
 import { newest } from "./newest.js";
+import { OUTCOMES } from "./outcomes.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
 /** The fields of the query language, each with its meaning. */
 export const FIELDS = [
   ["status", "the response status: 503, >=500, 5*"], ["reason", "the response reason"],
-  ["outcome", "accepted, rejected, faulted, pending, aborted"], ["topic", "the topic; * matches any text"],
+  ["outcome", "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending"], ["topic", "the topic; * matches any text"],
   ["type", "the push type"], ["token", "the device token"], ["text", "anywhere in the push"],
   ["payload./", "a JSON pointer into the payload"], ["header.", "a request header"], ["larger", "the payload size"],
   ["smaller", "the payload size"], ["is", "retry, first, pending, duplicate"], ["finding", "a finding; * for any"],
@@ -21,7 +22,9 @@ export const FIELDS = [
   ["until", "a time, or an age such as -5m"],
 ];
 const WORDS = {
-  outcome: ["accepted", "rejected", "faulted", "pending", "aborted"], is: ["retry", "first", "pending", "duplicate"],
+  outcome: OUTCOMES, is: ["retry", "first", "pending", "duplicate", "faulted"],
+  decision: ["accepted", "rejected", "not_processed", "pending"],
+  ending: ["response", "refused", "malformed", "reset", "cancelled", "incomplete", "disconnected", "pending"],
   kind: ["push", "broadcast", "channel", "*"], accepted: ["true", "false"], environment: ["sandbox", "production"], priority: ["10", "5", "1"],
   since: ["-1m", "-5m", "-1h", "-24h"], until: ["-1m", "-5m", "-1h", "-24h"], larger: ["1K", "3.5K", "4K"], smaller: ["1K", "3.5K", "4K"],
   "payload./": ["aps/alert/title", "aps/alert/body", "aps/badge", "aps/sound", "aps/category", "aps/event"],

@@ -28,18 +28,27 @@ export const CHECK_NAMES = {
   channel_limit: "the app has fewer than 10,000 channels",
 };
 
+/** What the client was told, if it was no response. */
+const ENDINGS = {
+  refused: "The client knows that it was not processed", malformed: "The request is malformed", reset: "The server reset the stream",
+  cancelled: "The client reset the stream", incomplete: "The request never became complete", disconnected: "The connection ended without a response",
+  pending: "No response yet", unknown: "The end is not recorded",
+};
+
 /** Describes the response and its cause in one sentence, from the record. */
 export function story(record) {
   const { verdict, fault, served = {} } = record;
-  const went = record.outcome === "pending" ? "No response yet" : `Responded ${`${responseText(record)} ${served.reason ?? ""}`.trim()}`;
+  const went = ENDINGS[record.ending] ?? `Responded ${`${responseText(record)} ${served.reason ?? ""}`.trim()}`;
   if (fault) {
     const draw = typeof fault.draw === "number" && typeof fault.p === "number"
       ? ` (random draw ${fault.draw.toFixed(3)} below ${fault.p})` : "";
+    const push = fault.by ? ` for push ${fault.by}` : "";
     const by = fault.profile ? `rule ${fault.rule} of ${fault.profile}` : `rule ${fault.rule}`;
     const without = verdict ? `Without it: ${verdict.status}${verdict.reason ? ` ${verdict.reason}` : ""}.` : "";
-    return `${went}, by ${by}, action ${fault.action}${draw}. ${without}`;
+    return `${went}, by ${by}, action ${fault.action}${push}${draw}. ${without}`;
   }
+  if (record.violation) return `${went}: ${record.violation}.`;
   const failed = verdict?.checks?.find((check) => !check.ok);
   if (failed) return `${went}: ${failed.detail ?? CHECK_NAMES[failed.check] ?? failed.check}.`;
-  return `${went}: all checks passed.`;
+  return verdict ? `${went}: all checks passed.` : `${went}.`;
 }

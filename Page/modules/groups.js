@@ -4,11 +4,11 @@ import { h, replace, settled } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { counted, newest } from "./newest.js";
+import { OUTCOMES, outcomeText } from "./outcomes.js";
 import { go, onChange, shown } from "./route.js";
 import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
-const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
 const VIEWS = [["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
 // The search field, the label, and the member of the statistics; findings have their own endpoint.
 const FACETS = [
@@ -66,7 +66,7 @@ export class Groups {
     replace(this.element,
       h("ul", { class: "group-list" },
         this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
-        OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
+        OUTCOMES.filter((name) => this.counts[name] || name === "accepted" || name === "rejected" || outcome === name).map((name) => this.line(name, outcomeText(name)[0].toUpperCase() + outcomeText(name).slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
         this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
       this.counted && h("p", { class: "group-note quiet" }, `Below “All”: only ${this.counted}.`),

@@ -22,7 +22,7 @@ export class Reachability {
     }
     this.timer ??= setTimeout(() => {
       this.banner.hidden = false;
-      this.banner.append(icon("faulted"), h("span", {}, "Server is not reachable. The page shows what it last received and connects again when the server is back."));
+      this.banner.append(icon("warning"), h("span", {}, "Server is not reachable. The page shows what it last received and connects again when the server is back."));
     }, PATIENCE);
   }
 }

@@ -2,6 +2,7 @@
 import { h } from "./dom.js";
 import { ago, fullTime, latency, size, tail } from "./format.js";
 import { icon } from "./icons.js";
+import { outcomeText } from "./outcomes.js";
 import { responseText, headline } from "./summary.js";
 import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
@@ -22,11 +23,11 @@ const CELLS = {
   attempt: (row, last, attempts) => attemptChip(row, attempts, { isShort: true }),
   flags: (row) => flags(row),
   priority: (row) => row.apns?.priority ?? "",
-  size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-faulted" : "" }, size(row.request.size.bytes)) : ""),
+  size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-warning" : "" }, size(row.request.size.bytes)) : ""),
   latency: (row, last) => (last.served?.latency ? latency(last.served.latency) : ""),
   connection: (row) => row.connection?.id && term("connection", row.connection.id, row.connection.id),
   collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
-  outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, last.outcome),
+  outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)),
   seq: (row) => `#${row.seq}`,
   time: (row) => time(row),
 };
@@ -38,7 +39,7 @@ export function rowLines(row, attempts = null) {
   return [
     outcome(last), title(row), time(row),
     h("span", { class: "row-facts" },
-      h("span", { class: `word is-${last.outcome}` }, last.outcome), chip, row.findings?.length > 0 && flags(row), reason(last), topic(row), token(row),
+      h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)), chip, row.findings?.length > 0 && flags(row), reason(last), topic(row), token(row),
       isNearLimit(row) && h("span", { class: "chip is-finding" }, size(row.request.size.bytes))),
   ];
 }

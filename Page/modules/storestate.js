@@ -39,6 +39,6 @@ export class StoreState {
     if (text === this.text) return;
     this.text = text;
     this.banner.hidden = !text;
-    replace(this.banner, text && icon("faulted"), text && h("span", {}, visible(text)));
+    replace(this.banner, text && icon("warning"), text && h("span", {}, visible(text)));
   }
 }

@@ -38,6 +38,16 @@ package struct PushKey: Hashable, Sendable {
     mix(id, or: .lowercaseBits)
   }
 
+  /// Computes a key of device token, topic, push type and collapse id, for a push whose body is not known.
+  ///
+  /// - Parameters:
+  ///   - packed: The header fields that `facts` were read from.
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
+  package init(withoutBodyOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
+    self.init(number: Self.beginning)
+    mix(headers: packed, facts, defaultTopic: defaultTopic, usesID: false)
+  }
+
   /// Computes a key of the device token and the topic only.
   ///
   /// - Parameters:

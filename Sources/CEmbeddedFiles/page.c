@@ -172,6 +172,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/newest.js", (const char[]) {
 #embed "../../Page/modules/newest.js" suffix(, 0)
   }},
+  {"modules/outcomes.js", (const char[]) {
+#embed "../../Page/modules/outcomes.js" suffix(, 0)
+  }},
   {"modules/panels/clock.js", (const char[]) {
 #embed "../../Page/modules/panels/clock.js" suffix(, 0)
   }},

@@ -85,9 +85,15 @@ extension HTTP2ServerSession {
       guard stream.violation == nil else { return }
       let violation = stream.state.validator.validateField(name, value, isTrailer: stream.state.hasHeaders)
       guard let violation else { return isValid = true }
+      stream.state.violationField = Self.shown(name)
       reset(stream, for: violation)
     }
     return isValid
+  }
+
+  /// Returns the name of a header field for a message: printable characters only, at most 64.
+  private static func shown(_ name: UnsafeRawBufferPointer) -> String {
+    String(decoding: name.prefix(64).map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
   }
 
   /// Resets the stream of a malformed request as soon as the error is detected (RFC 9113 section 8.1.1).
@@ -204,6 +210,7 @@ extension HTTP2ServerSession {
   private func validateBody(of stream: RequestStream, size: Int, isComplete: Bool) -> Bool {
     guard stream.violation == nil else { return false }
     guard let violation = stream.state.validator.validateBody(size: size, isComplete: isComplete) else { return true }
+    stream.state.violationField = "content-length"
     reset(stream, for: violation)
     return false
   }
@@ -222,6 +229,11 @@ extension HTTP2ServerSession {
       hasSentFields = true
       guard header.flags & APNS_FLAG_END_STREAM != 0 else { return }
       withStream(header.stream_id) { stream in
+        stream.state.isResponseSent = true
+        if stream.state.reportsEnd {
+          stream.state.reportsEnd = false
+          events.append(.responseSent(stream: header.stream_id))
+        }
         // The request is still incomplete: RST_STREAM NO_ERROR asks the client to stop sending it (RFC 9113 section
         // 8.1).
         if !stream.isComplete { pending.resets.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
@@ -248,7 +260,7 @@ extension HTTP2ServerSession {
     let isReusable = object._withUnsafeGuaranteedRef { stream in
       // A stream whose response waits for a release is not reused: its owner may still release a part without knowing
       // that it is closed.
-      if stream.isEndedByServer, !stream.isAwaitingRelease { return true }
+      if stream.isEndedByServer, !stream.isAwaitingRelease, !stream.state.reportsEnd { return true }
       // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {
         events.append(.cancelled(stream))

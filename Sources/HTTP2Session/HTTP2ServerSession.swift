@@ -22,6 +22,8 @@ package final class HTTP2ServerSession {
     /// it, while the response was not yet submitted or a part of it waited for a release. Nothing can be sent on the
     /// stream any more.
     case cancelled(RequestStream)
+    /// The last frame of a response, whose end `reportsEnd(on:)` was asked to report, was appended to the output.
+    case responseSent(stream: Int32)
     /// The submitted response is not sent: the peer violated the protocol after the request, and no response
     /// follows the GOAWAY that reports the violation.
     case responseDropped(RequestStream)
@@ -204,7 +206,11 @@ package final class HTTP2ServerSession {
   package func nextEvent() -> Event? {
     while let event = events.removeFirst() {
       // Skip the event if the request was answered before the cancellation was noticed.
-      if case .cancelled(let stream) = event, stream.isEndedByServer, !stream.isAwaitingRelease { continue }
+      if case .cancelled(let stream) = event, stream.isEndedByServer, !stream.isAwaitingRelease,
+        !stream.state.reportsEnd
+      {
+        continue
+      }
       return event
     }
     return nil
@@ -295,6 +301,14 @@ package final class HTTP2ServerSession {
   package func stream(withID id: Int32) -> RequestStream? {
     guard let pointer = nghttp2_session_get_stream_user_data(session, id) else { return nil }
     return Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  /// Returns whether a response was submitted on a stream of which not everything was appended to the output. If so, an event
+  /// reports the end: `responseSent`, or `cancelled` or `responseDropped` if it is never sent completely.
+  package func reportsEnd(on id: Int32) -> Bool {
+    guard let stream = stream(withID: id), stream.isResponseUnfinished else { return false }
+    stream.state.reportsEnd = true
+    return true
   }
 
   /// The open streams without a submitted response.

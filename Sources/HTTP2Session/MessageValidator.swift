@@ -32,6 +32,22 @@ package enum MessageViolation: UInt8, Sendable, CaseIterable, CustomStringConver
     case .endlessTrailers: "its trailers do not end the stream"
     }
   }
+
+  /// What to change, in one sentence.
+  package var remedy: String {
+    switch self {
+    case .fieldName: "Write the names of fields in lower case, with the characters of a token"
+    case .fieldValue: "Remove control characters, and space at the beginning and the end"
+    case .connectionField: "Remove the field"
+    case .unknownPseudoField: "Send :method, :scheme, :authority and :path only"
+    case .latePseudoField: "Send the pseudo-header fields first"
+    case .repeatedPseudoField: "Send the field once"
+    case .controlData: "Correct the value"
+    case .missingControlData: "Send :method, :scheme, :authority and :path"
+    case .contentLength: "Send the number of bytes of the body, not of its characters, or omit the field"
+    case .endlessTrailers: "End the stream with the trailers"
+    }
+  }
 }
 
 /// Validates the HTTP/2 rules of a request while its parts are received.
@@ -116,7 +132,8 @@ struct MessageValidator {
     guard let first = value.first else { return .controlData }
     switch mark {
     case .path:
-      guard value.isText(from: 0x21) || nghttp2_check_path(value.text, value.count) != 0 else { return .controlData }
+      // APNs does not check the characters of the path: a device token with spaces is a bad one.
+      guard value.isText(from: 0x20) || nghttp2_check_path(value.text, value.count) != 0 else { return .controlData }
       if first == UInt8(ascii: "/") { marks.insert(.isRooted) }
       if value.equals("*") { marks.insert(.isAsterisk) }
     case .method:

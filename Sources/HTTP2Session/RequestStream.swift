@@ -31,6 +31,12 @@ package final class RequestStream {
     /// The number of `endOverdueStreams` calls at which the client had not completed its request or opened its window.
     var overdueChecks: UInt8 = 0
     var violation: MessageViolation?
+    /// The name of the header field that violates the rules.
+    var violationField: String?
+    /// Whether END_STREAM of the response was appended to the output.
+    var isResponseSent = false
+    /// Whether the end of the response is reported as an event.
+    var reportsEnd = false
     /// The error code of the RST_STREAM that was sent on this stream.
     var resetSent: HTTP2ErrorCode?
     /// The validation of the request.
@@ -55,6 +61,19 @@ package final class RequestStream {
   package var isReported: Bool { state.isReported }
   /// The violation of HTTP/2 for which the stream was reset.
   package var violation: MessageViolation? { state.violation }
+
+  /// The violation in words, with the header field and what to change; nil without a violation.
+  package var violationText: String? {
+    state.violation.map { violation in
+      let field = state.violationField.map { " (header field \($0))" } ?? ""
+      return "\(violation.description)\(field). \(violation.remedy)"
+    }
+  }
+  /// The error code of the RST_STREAM that was sent on this stream; nil without one.
+  package var resetSent: HTTP2ErrorCode? { state.resetSent }
+
+  /// Whether a response was submitted of which not everything was appended to the output.
+  var isResponseUnfinished: Bool { isEndedByServer && !state.isResponseSent && state.resetSent == nil }
 
   /// Whether a part of the response waits for `HTTP2ServerSession.releasePart`.
   var isAwaitingRelease: Bool { state.responseBody?.isAwaitingRelease == true }

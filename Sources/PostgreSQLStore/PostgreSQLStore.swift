@@ -418,7 +418,13 @@ package final class PostgreSQLStore: RecordStore {
       for index in records.indices {
         rows.beginRow(seq: first + index)
         let ids = ids[index]
-        records[index].write(to: &rows, connection: ids.connection, token: ids.token, checks: ids.checks)
+        if records[index].faultedBy != nil {
+          // What is written refers to an earlier record by its distance.
+          records[index].numbered(first + index)
+            .write(to: &rows, connection: ids.connection, token: ids.token, checks: ids.checks)
+        } else {
+          records[index].write(to: &rows, connection: ids.connection, token: ids.token, checks: ids.checks)
+        }
         guard rows.bytes.count >= 1 << 18 else { continue }
         try send(rows.bytes)
         progress()
@@ -584,7 +590,7 @@ package final class PostgreSQLStore: RecordStore {
       waitingForOthers(false)
       let ended = try connection.query(
         """
-        UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE seq IN (SELECT seq FROM push \
+        UPDATE push SET \(FormerResult.disconnection) WHERE seq IN (SELECT seq FROM push \
         WHERE outcome = 'pending' AND server <> $1 AND \(isOfDead) LIMIT \(StoreBatch.removalLimit)) RETURNING seq
         """, [String(server)])
       // The next batch continues.

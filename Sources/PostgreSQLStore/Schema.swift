@@ -3,7 +3,7 @@ internal import Inbox
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 3
+  static let version = 4
 
   /// Creates the tables in an empty schema, or checks those that are there and changes those of an older version. One
   /// server at a time.
@@ -56,14 +56,18 @@ enum Schema {
         "changing the tables of the schema \(address.schema) to the format of this version, which can take minutes: "
           + "other servers cannot write until it is done"
       )
-      // Servers of older versions may continue.
+      // Servers of older versions have to end: what they write has no decision and no ending.
       try connection.withPatience(changeTime) {
         try connection.run("SET LOCAL lock_timeout TO '60s'")
         // A server that waits for the row of `contents` has locks of these two tables, so they are changed before that row is
         // locked.
-        try connection.run(identities)
+        if version < 3 { try connection.run(identities) }
         try connection.run("SELECT version FROM contents FOR UPDATE")
+        try connection.run(
+          "ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
         if version < 2 { try connection.run(indexes) }
+        try connection.run(
+          FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })
         try connection.run("UPDATE contents SET version = \(Self.version)")
       }
     }

@@ -77,6 +77,9 @@ extension QueryField {
     case .word(let words, let foldsCase):
       let pattern = TextPattern(pieces: value.pieces, foldsCase: foldsCase)
       if words.contains(where: pattern.matches) { return .text(pattern) }
+      if self == .outcome, let replacement = Self.formerWords[value.text] {
+        throw FilterError(field: term.name, value: value.text, hint: replacement)
+      }
       let guess = Spelling.suggestion(for: value.text, among: words)
       throw FilterError(field: term.name, value: value.text, hint: "\(guess)Use \(validValues).")
     case .number: return value.digitsPattern.map { .text($0) } ?? value.wholeNumbers().map { .number($0) }

@@ -9,6 +9,9 @@ package enum QueryField: String, CaseIterable, Sendable {
   case status
   case reason
   case outcome
+  case decision
+  case ending
+  case violation
   case accepted
   case delivery
   case pushType = "push_type"
@@ -59,8 +62,18 @@ package enum QueryField: String, CaseIterable, Sendable {
     case .deviceToken, .apnsID, .pushKey: .text(foldsCase: true)
     case .topic, .reason, .pushType, .collapseID, .rule, .profile, .finding, .connection, .keyID, .teamID:
       .text(foldsCase: false)
+    case .violation: .text(foldsCase: true)
     case .text: .anywhere
-    case .outcome: .word(["accepted", "rejected", "faulted", "pending", "aborted"])
+    case .outcome:
+      .word([
+        "accepted", "rejected", "response_lost", "unanswered", "unprocessed", "incomplete", "malformed", "pending",
+        "unknown",
+      ])
+    case .decision: .word(["accepted", "rejected", "not_processed", "pending", "unknown"])
+    case .ending:
+      .word([
+        "response", "refused", "malformed", "reset", "cancelled", "incomplete", "disconnected", "pending", "unknown",
+      ])
     case .delivery: .word(DeliveryState.allCases.map(\.text), foldsCase: true)
     case .environment: .word(PushEnvironment.allCases.map(\.rawValue))
     case .requestKind: .word(RequestKind.allCases.map(\.rawValue))
@@ -85,6 +98,12 @@ package enum QueryField: String, CaseIterable, Sendable {
     case .size: QueryValue.sizeForms + (self == .size ? QueryValue.sizeBounds : "")
     }
   }
+
+  /// Values of a word field that exist no more, with what replaces them.
+  package static let formerWords: [String: String] = [
+    "faulted": "Use is:faulted for the pushes that a rule affected.",
+    "aborted": "Use response_lost, unanswered or incomplete.",
+  ]
 
   /// Short names for use in queries.
   package static let aliases: [(name: String, field: QueryField)] = [
@@ -120,6 +139,8 @@ package enum PushState: String, CaseIterable, Sendable {
   case pending
   /// The push was accepted again after an earlier attempt of the same push was accepted.
   case duplicate
+  /// A fault rule affected the push, or ended its connection.
+  case faulted
 }
 
 /// The part of a push that a condition refers to.

@@ -70,7 +70,7 @@ package final class SQLiteStore: RecordStore {
       try Self.migrate(pool, path: path, report)
       initialContents = try pool.writeWithoutTransaction { db in
         // These pushes were waiting for their response when the server ended.
-        try db.execute(sql: "UPDATE push SET outcome = 'aborted', finished_at = received_at WHERE outcome = 'pending'")
+        try db.execute(sql: "UPDATE push SET \(FormerResult.disconnection) WHERE outcome = 'pending'")
         return try Self.contents(db)
       }
       files = StoreFiles(path)
@@ -122,7 +122,7 @@ package final class SQLiteStore: RecordStore {
       }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
       if version > 0,
-        !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq", "last_connection"])
+        !columns.isSuperset(of: Schema.columns(version: version) + ["reserved_seq", "last_connection"])
       {
         throw SQLiteStoreError.foreign(path: path)
       }

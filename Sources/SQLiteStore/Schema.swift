@@ -4,7 +4,7 @@ internal import Inbox
 /// The tables of the database, and how older versions of them are changed.
 enum Schema {
   /// The version of this program, in `PRAGMA user_version`.
-  static let version = 3
+  static let version = 4
 
   /// Changes the database to the current version.
   ///
@@ -13,7 +13,13 @@ enum Schema {
     if version < 1 { try createFirstVersion(db) }
     if version < 2 { try db.execute(sql: indexes) }
     if version < 3 { try db.execute(sql: identities) }
+    if (1..<4).contains(version) { try db.execute(sql: ends) }
     try db.execute(sql: "PRAGMA user_version = \(Self.version)")
+  }
+
+  /// The names of the columns of the table `push` in a version.
+  static func columns(version: Int) -> [String] {
+    RecordColumn.allCases.filter { version >= 4 || $0 != .decision && $0 != .ending }.map(\.name)
   }
 
   private static func createFirstVersion(_ db: Database) throws {
@@ -53,6 +59,13 @@ enum Schema {
   private static let identities = """
     ALTER TABLE connection ADD COLUMN identity INTEGER;
     ALTER TABLE provider_token ADD COLUMN identity INTEGER;
+    """
+
+  /// The decision and the ending of each attempt, from which its outcome follows.
+  private static let ends = """
+    ALTER TABLE push ADD COLUMN decision TEXT;
+    ALTER TABLE push ADD COLUMN ending TEXT;
+    \(FormerResult.migration { names in "json_extract(details, '$.\(names.joined(separator: "."))')" })
     """
 
   /// The documented view, whose columns stay the same in later versions.

@@ -73,7 +73,7 @@ def furnish(server):
     three = browser.Provider(server)
     threading.Thread(target=lambda: held(three), daemon=True).start()
     server.api("GET", "/pushes/wait", q="is:pending", timeout="10s")
-    faulted = server.pushes(outcome="faulted", attempt=2, order="desc", limit=1)
+    faulted = server.pushes(q="is:faulted", attempt=2, order="desc", limit=1)
     seqs["faulted"] = faulted[0]["seq"] if faulted else 1
     return seqs
 

@@ -11,15 +11,21 @@ import Testing
   /// A record in a chunk is one cache line; see `PackedResult`.
   @Test func aRecordHasTheSizeOfACacheLine() { #expect(MemoryLayout<Record>.size == 64) }
 
-  @Test(arguments: Record.Outcome.allCases, [true, false])
-  func aResultKeepsItsStates(outcome: Record.Outcome, accepted: Bool) {
+  @Test(arguments: Decision.allCases, Ending.allCases)
+  func aResultKeepsItsStates(decision: Decision, ending: Ending) {
     for delivery in DeliveryState.allCases + [nil] {
-      let record = PushFixture {
-        ($0.outcome, $0.accepted, $0.delivery) = (outcome, accepted, delivery)
-      }.record
-      #expect(record.outcome == outcome)
-      #expect(record.accepted == accepted)
-      #expect(record.delivery == delivery)
+      for response in [
+        Record.SentResponse(), Record.SentResponse(status: 1023, reason: .idleTimeout, latencyNanoseconds: 7),
+      ] {
+        var record = PushFixture().record
+        let result = Record.Result(
+          decision, ending, sentResponse: response, finishedAt: PushFixture.noon, delivery: delivery)
+        record.finish(with: result)
+        #expect(record.end == AttemptEnd(decision, ending))
+        #expect(record.outcome == result.outcome)
+        #expect(record.sentResponse == response)
+        #expect(record.delivery == delivery)
+      }
     }
   }
 
@@ -61,7 +67,7 @@ import Testing
     inbox.setDelivery(seq, .received)
     inbox.finish(seq, with: WaitingTests.end(.accepted))
     #expect(inbox.record(seq: seq)?.delivery == .received)
-    var end = WaitingTests.end(.faulted)
+    var end = WaitingTests.end(.rejected)
     end.delivery = .delivered
     inbox.finish(seq, with: end)
     #expect(inbox.record(seq: seq)?.delivery == .delivered)

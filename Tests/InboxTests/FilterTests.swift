@@ -46,13 +46,15 @@ import Testing
   @Test(arguments: [
     ("rule=flaky", true), ("rule=fla*", true), ("rule=Flaky", false), ("rule=long-tail", true),
     ("profile=flaky-503", true), ("profile=healthy", false), ("reason=Sideways", true),
-    ("status=503", true), ("outcome=faulted", true),
+    ("status=503", true), ("outcome=rejected", true), ("is=faulted", true), ("decision=rejected", true),
+    ("ending=response", true),
+    ("violation=*", false), ("decision=accepted", false), ("ending=refused", false),
   ])
   func selectsByFault(query: String, expected: Bool) throws {
     let record = PushFixture {
-      $0.outcome = .faulted
+      $0.outcome = .rejected
       $0.sentResponse = Record.SentResponse(status: 503)
-      $0.wireOutcome = WireOutcome(
+      $0.wireDetails = WireDetails(
         injections: [
           Injection(
             profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: "Sideways")),
@@ -113,7 +115,7 @@ import Testing
       $0.headers = [("apns-topic", "com.acme.app"), ("apns-priority", "7")]
       $0.authorization = []
       $0.connection = ConnectionFacts(id: "c1", listener: 0, client: "", sni: nil, tls: "")
-      $0.outcome = .aborted
+      $0.outcome = .incomplete
       $0.isComplete = false
     }.record
     if let expected {
@@ -173,7 +175,12 @@ import Testing
       ("status=", "status", "", "status cannot be \"\"", "!status=*"),
       ("status=!", "status", "", "status cannot be \"\"", "Specify a value"),
       ("outcome=acepted", "outcome", "acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
-      ("outcome=x", "outcome", "x", "outcome cannot be", "accepted, rejected, faulted, pending, aborted"),
+      (
+        "outcome=x", "outcome", "x", "outcome cannot be",
+        "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending, unknown"
+      ),
+      ("outcome=faulted", "outcome", "faulted", "outcome cannot be", "Use is:faulted"),
+      ("outcome=aborted", "outcome", "aborted", "outcome cannot be", "response_lost, unanswered or incomplete"),
       ("is=duplicat", "is", "duplicat", "is cannot be", "retry, first, pending"),
       ("accepted=yes", "accepted", "yes", "accepted cannot be \"yes\"", "true or false"),
       ("since=yesterday", "since", "yesterday", "since cannot be \"yesterday\"", "RFC 3339"),

@@ -38,7 +38,7 @@ import Testing
           $0.connection = number % 11 == 0 ? certified : connections[number % 2]
           $0.generatedID = number % 13 == 0 ? "" : "9D3220FE-444B-633E-D1F1-5D0DCB4F5\(100 + number % 800)"
           $0.body = Array(#"{"aps":{"badge":\#(number % 50)}}"#.utf8)
-          $0.outcome = number % 10 == 0 ? .faulted : number % 17 == 0 ? .pending : .accepted
+          $0.outcome = number % 10 == 0 ? .rejected : number % 17 == 0 ? .pending : .accepted
           $0.accepted = number % 3 != 0
           $0.delivery = number % 3 == 0 ? nil : DeliveryState(rawValue: UInt8(number % 10 + 1))
           $0.sentResponse =
@@ -47,7 +47,7 @@ import Testing
           $0.attempt = number % 6 == 0 ? 2 : 1
           $0.now += Int64(number) * 1000
           guard number % 10 == 0 else { return }
-          $0.wireOutcome = WireOutcome(injections: [
+          $0.wireDetails = WireDetails(injections: [
             Injection(
               profile: number % 20 == 0 ? "flaky" : nil, rule: "r\(number % 30)", action: .delay(.fixed(.seconds(1))),
               continues: true),
@@ -88,13 +88,15 @@ import Testing
     ("!team_id=*", { !hasToken($0) }), ("listener=2", { $0 % 11 != 0 && $0 % 2 == 1 }),
     ("status=503", { $0 % 10 == 0 }), ("status=2*&!status=>=500", { $0 % 10 != 0 }), ("!status=2*", { $0 % 10 == 0 }),
     ("reason=Service*", { $0 % 10 == 0 }), ("!reason=*", { $0 % 10 != 0 }),
-    ("outcome=faulted&outcome=pending", { $0 % 10 == 0 || $0 % 17 == 0 }), ("!outcome=f*", { $0 % 10 != 0 }),
+    ("outcome=rejected&outcome=pending", { $0 % 10 == 0 || $0 % 17 == 0 }), ("!outcome=r*", { $0 % 10 != 0 }),
     ("delivery=received by apns", { $0 % 3 != 0 && $0 % 10 == 0 }), ("!delivery=*", { $0 % 3 == 0 }),
     ("delivery=Discarded*", { $0 % 3 != 0 && $0 % 10 >= 5 }),
     ("delivery=*&!delivery=*(from storage)", { $0 % 3 != 0 && ![2, 6, 9].contains($0 % 10) }),
     ("environment=production", { $0 % 11 != 0 && $0 % 2 == 1 }), ("kind=push", { _ in true }),
     ("!kind=push", { _ in false }),
-    ("accepted=true", { $0 % 3 != 0 }), ("!accepted=true", { $0 % 3 == 0 }), ("priority=5", { $0 % 5 == 0 }),
+    ("accepted=true", { $0 % 10 != 0 && $0 % 17 != 0 }), ("!accepted=true", { $0 % 10 == 0 || $0 % 17 == 0 }),
+    ("decision=rejected", { $0 % 10 == 0 }), ("ending=response", { $0 % 10 == 0 || $0 % 17 != 0 }),
+    ("is=faulted", { $0 % 10 == 0 }), ("priority=5", { $0 % 5 == 0 }),
     ("rule=r0", { $0 % 30 == 0 }), ("rule=last&!rule=r0", { $0 % 10 == 0 && $0 % 30 != 0 }),
     ("!rule=*", { $0 % 10 != 0 }), ("profile=flaky", { $0 % 20 == 0 }), ("!profile=flaky", { $0 % 20 != 0 }),
     ("attempt=2", { $0 % 6 == 0 }), ("attempt=1..1", { $0 % 6 != 0 }), ("is=retry", { $0 % 6 == 0 }),

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 @testable import FaultModel
@@ -10,7 +11,7 @@ struct Step: Sendable {
   /// The time at which the push arrives, in milliseconds on both clocks.
   var at: Int64
   /// The result for the client: `400 BadTopic`, `200`; `lost` for no response, `taken` for no response to an accepted
-  /// push, `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that excludes the stream, `excluded` for a
+  /// push, `refused` for RST_STREAM REFUSED_STREAM, `incomplete` and `malformed` for such requests, `goaway` for a GOAWAY that excludes the stream, `excluded` for a
   /// stream that arrives after such a GOAWAY, `pending`.
   var answer = "200"
   /// Whether the response comes from the rules of APNs and not from a fault.
@@ -63,7 +64,13 @@ final class FindingsScenario {
   func add(_ step: Step) -> Int {
     let connection = connection(of: step)
     let record = fixture(of: step, on: connection).record
-    if let initiator = step.closing { inbox.recordClose(of: connection, by: initiator) }
+    let ended = opened + (step.at + step.latency) * 1_000_000
+    if let initiator = step.closing {
+      inbox.recordClose(
+        of: connection,
+        ConnectionEnd.Closing(
+          by: initiator, at: ended, lastReceivedAt: opened + step.at * 1_000_000, isOrderly: initiator == .client))
+    }
     return inbox.append(record)
   }
 
@@ -73,15 +80,21 @@ final class FindingsScenario {
     inbox.finish(
       seq,
       with: Record.Result(
-        outcome: fixture.outcome ?? .accepted, accepted: fixture.accepted ?? true,
+        outcome: fixture.outcome ?? .accepted, accepted: fixture.accepted,
         sentResponse: fixture.sentResponse ?? .init(),
-        wireOutcome: fixture.wireOutcome, finishedAt: fixture.now))
+        wireDetails: fixture.wireDetails, finishedAt: fixture.now))
   }
 
   /// Closes a connection from the client's side.
-  func end(connection id: String) {
-    if let connection = connections[id] { inbox.recordClose(of: connection, by: .client) }
+  func end(connection id: String) { end(connection: id, ConnectionEnd.Closing(by: .client, at: 0, lastReceivedAt: 0)) }
+
+  /// Closes a connection.
+  func end(connection id: String, _ closing: ConnectionEnd.Closing) {
+    if let connection = connections[id] { inbox.recordClose(of: connection, closing) }
   }
+
+  /// The monotonic time of a step at these milliseconds.
+  func time(_ milliseconds: Int64) -> Int64 { opened + milliseconds * 1_000_000 }
 
   private func connection(of step: Step) -> ConnectionFacts {
     if let known = connections[step.connection] { return known }
@@ -118,29 +131,34 @@ final class FindingsScenario {
     case "200": (push.outcome, push.accepted) = (.accepted, true)
     case "pending": (push.outcome, push.accepted) = (.pending, false)
     case "lost", "taken":
-      (push.outcome, push.accepted) = (.faulted, step.answer == "taken")
+      (push.outcome, push.accepted) = step.answer == "taken" ? (.responseLost, true) : (.unanswered, false)
       push.sentResponse = Record.SentResponse()
-      push.wireOutcome = WireOutcome(closed: .fin, endedAt: ended)
+      push.wireDetails = WireDetails(closed: .fin, endedAt: ended)
     case "refused":
-      (push.outcome, push.accepted) = (.faulted, false)
+      (push.outcome, push.accepted) = (.unprocessed, false)
       push.sentResponse = Record.SentResponse()
-      push.wireOutcome = WireOutcome(reset: "REFUSED_STREAM", endedAt: ended)
+      push.wireDetails = WireDetails(reset: "REFUSED_STREAM", endedAt: ended)
     case "goaway":
-      (push.outcome, push.accepted) = (.faulted, false)
+      (push.outcome, push.accepted) = (.unprocessed, false)
       push.sentResponse = Record.SentResponse()
-      push.wireOutcome = WireOutcome(
-        goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 1, debugData: ""), endedAt: ended)
+      push.wireDetails = WireDetails(
+        goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 1, debugData: ""), endedAt: ended)
+    case "incomplete", "malformed":
+      push.outcome = step.answer == "malformed" ? .malformed : .incomplete
+      push.isComplete = false
+      push.sentResponse = Record.SentResponse()
+      push.body = []
     case "excluded":
-      (push.outcome, push.accepted, push.isComplete) = (.faulted, false, false)
+      (push.outcome, push.accepted, push.isComplete) = (.unprocessed, false, false)
       push.sentResponse = Record.SentResponse()
     default:
       let parts = step.answer.split(separator: " ").map(String.init)
-      (push.outcome, push.accepted) = (step.byRules ? .rejected : .faulted, false)
+      (push.outcome, push.accepted) = (.rejected, false)
       push.sentResponse = Record.SentResponse(
         status: Int(parts[0]), reason: parts.count > 1 ? Reason(text: parts[1]) : nil,
         latencyNanoseconds: step.latency * 1_000_000)
       guard let asked = step.retryAfter else { return }
-      push.wireOutcome = WireOutcome(injections: [injection(retryAfter: asked)])
+      push.wireDetails = WireDetails(injections: [injection(retryAfter: asked)])
     }
     if push.sentResponse == nil, step.answer == "200" {
       push.sentResponse = Record.SentResponse(status: 200, latencyNanoseconds: step.latency * 1_000_000)

@@ -1,6 +1,7 @@
 import APNSRules
 import HTTPMessage
 import Notation
+import TestSupport
 import Testing
 
 @testable import FaultModel
@@ -28,21 +29,20 @@ import Testing
     ),
     ("pending", PushFixture { $0.outcome = .pending }.record),
     (
-      "aborted, not whole",
+      "incomplete",
       PushFixture {
         $0.isComplete = false
-        $0.outcome = .aborted
+        $0.outcome = .incomplete
         $0.generatedID = ""
       }.record
     ),
     (
       "faulted by two rules",
       PushFixture {
-        $0.outcome = .faulted
-        $0.accepted = true
+        $0.outcome = .rejected
         $0.sentResponse = Record.SentResponse(
           status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_234_567_891)
-        $0.wireOutcome = WireOutcome(
+        $0.wireDetails = WireDetails(
           injections: [
             Injection(
               profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: nil)),
@@ -50,15 +50,15 @@ import Testing
             Injection(
               profile: "chaos", rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true, draw: 1e-9,
               probability: 1),
-          ], goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: Int32.max, debugData: #"{"reason":"x\u0000"}"#))
+          ], goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: Int32.max, debugData: #"{"reason":"x\u0000"}"#))
       }.record
     ),
     (
       "reset",
       PushFixture {
-        $0.outcome = .faulted
+        $0.outcome = .responseLost
         $0.sentResponse = Record.SentResponse()
-        $0.wireOutcome = WireOutcome(
+        $0.wireDetails = WireDetails(
           injections: [
             Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: true), continues: false)
           ], reset: "CANCEL", closed: .reset)
@@ -67,10 +67,10 @@ import Testing
     (
       "closed after a GOAWAY with an answer APNs does not know",
       PushFixture {
-        $0.outcome = .faulted
+        $0.outcome = .rejected
         $0.sentResponse = Record.SentResponse(status: 418, latencyNanoseconds: 999)
-        $0.wireOutcome = WireOutcome(
-          unusualReason: "Teapot\u{202E}", goAway: WireOutcome.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
+        $0.wireDetails = WireDetails(
+          unusualReason: "Teapot\u{202E}", goAway: WireDetails.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
           closed: .fin)
       }.record
     ),
@@ -146,7 +146,7 @@ import Testing
         $0.headers = []
         $0.connection = connection(topics: ["com.acme.app"])
         $0.isComplete = false
-        $0.outcome = .aborted
+        $0.outcome = .incomplete
       }.record
     ),
     (
@@ -276,7 +276,8 @@ import Testing
     for (_, record) in Self.records { inbox.append(record) }
     let back = try Self.read(Self.export(inbox))
     for query in [
-      "status:200", "outcome:faulted", "rule:flaky", "rule:long-tail profile:chaos", "key_id:MOCKKEY001", "is:retry",
+      "status:200", "outcome:rejected", "is:faulted", "ending:response", "rule:flaky", "rule:long-tail profile:chaos",
+      "key_id:MOCKKEY001", "is:retry",
       "text:😀", "payload./a:é*", "finding:would-not-show", "header.x-a:2", "!topic:com.acme.app", "reason:Teapot*",
       "attempt:>2", "larger:10K", "connection:c3", "since:2026-01-31T11:00:00Z",
     ] {
@@ -334,7 +335,11 @@ import Testing
     (#""seq":1"#, #""seq":-1"#, "seq cannot be -1"), (#""seq":1"#, #""seq":9223372036854775807"#, "seq cannot be"),
     (#""seq":1"#, #""seq":92233720368547758070"#, "not a whole number"),
     (#""accepted":true"#, #""accepted":1"#, "neither true"),
-    (#""outcome":"accepted""#, #""outcome":"lost""#, "outcome cannot be \"lost\""),
+    (#""decision":"accepted""#, #""decision":"lost""#, "decision cannot be \"lost\""),
+    (#""ending":"response""#, #""ending":"refused""#, "decision accepted contradicts ending refused"),
+    (#""accepted":true"#, #""accepted":false"#, "decision accepted contradicts accepted false"),
+    (#""format":2"#, #""format":3"#, "format 3 is unknown"),
+    (#""decision":"accepted","#, "", "decision is missing"),
     (#""received_at":"2026"#, #""received_at":"20x6"#, "received_at cannot be"),
     (#""stream":39"#, #""stream":3000000000"#, "not a whole number"),
     (#"{"check":"method""#, #"{"check":"luck""#, "luck"),

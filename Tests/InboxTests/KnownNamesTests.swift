@@ -13,9 +13,9 @@ import Testing
     let inbox = Inbox(maxRecords: 10, maxBytes: 1 << 20)
     inbox.append(
       PushFixture {
-        $0.outcome = .faulted
+        $0.outcome = .rejected
         $0.sentResponse = Record.SentResponse(status: 503)
-        $0.wireOutcome = WireOutcome(
+        $0.wireDetails = WireDetails(
           injections: [
             Injection(
               profile: "gone-profile", rule: "gone-rule",

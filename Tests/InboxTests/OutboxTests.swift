@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 @testable import Inbox

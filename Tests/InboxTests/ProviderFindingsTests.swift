@@ -29,7 +29,8 @@ import Testing
       ),
       ("400 is for retried-permanent", [Step(at: 0, answer: "400 BadDeviceToken"), Step(at: 5000, push: "b")], []),
       ("it had left before the answer", [Step(at: 0, answer: "410 Unregistered", latency: 50), Step(at: 20)], []),
-      ("one at a time", [Step(at: 0, answer: "410 Unregistered"), Step(at: 5, push: "b")], [2]),
+      ("another push at once", [Step(at: 0, answer: "410 Unregistered"), Step(at: 5, push: "b")], []),
+      ("another push in time", [Step(at: 0, answer: "410 Unregistered"), Step(at: 101, push: "b")], [2]),
       (
         "several under way",
         [
@@ -75,10 +76,11 @@ import Testing
     arguments: [
       ("heard of it", [Step(at: 0, answer: "403 ExpiredProviderToken")], []),
       ("used on", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20)], [2]),
-      ("used on for another push", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, push: "b")], [2]),
+      ("another push at once", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, push: "b")], []),
+      ("used on for another push", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 120, push: "b")], [2]),
       (
         "used on elsewhere",
-        [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, push: "b", connection: "c2")], [2]
+        [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 120, push: "b", connection: "c2")], [2]
       ),
       ("renewed", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, issued: -1)], []),
       ("another reason", [Step(at: 0, answer: "403 InvalidProviderToken"), Step(at: 20, push: "b")], []),
@@ -178,7 +180,7 @@ import Testing
       ("seven", singles(every: 10, count: 7), [5, 6, 7]), ("in a minute", singles(every: 15_000), [5]),
       ("in more than a minute", singles(every: 15_001), []), ("still open", singles(every: 10, closing: nil), []),
       ("closed by the server", singles(every: 10, closing: .server), []),
-      ("after a fault", singles(every: 10) { $0.answer = "503 ServiceUnavailable" }, []),
+      ("after a fault", singles(every: 10) { $0.answer = "503 ServiceUnavailable" }, [5]),
       ("rejected by the rules", singles(every: 10) { ($0.answer, $0.byRules) = ("400 BadDeviceToken", true) }, [5]),
       ("two pushes each", singles(every: 10) + singles(every: 10) { ($0.at, $0.push) = ($0.at + 1, "x") }, []),
       ("of our own command", singles(every: 10) { $0.headers = [("user-agent", "apns-mock")] }, []),
@@ -203,15 +205,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (WireOutcome.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
+    (WireDetails.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func violations(_ violation: WireOutcome.ProtocolViolation, _ kind: Finding.Kind) {
+  ]) func violations(_ violation: WireDetails.ProtocolViolation, _ kind: Finding.Kind) {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
         $0.isComplete = false
-        $0.outcome = .aborted
-        $0.wireOutcome = WireOutcome(violation: violation)
+        $0.outcome = .unprocessed
+        $0.wireDetails = WireDetails(violation: violation)
       }.record)
     inbox.append(PushFixture().record)
     let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings

@@ -28,7 +28,7 @@ struct PushFixture: Sendable {
   /// Nil for the verdict of `rulebook`.
   var verdict: (@Sendable (PushFacts) -> Verdict)?
   var sentResponse: Record.SentResponse?
-  var wireOutcome: WireOutcome?
+  var wireDetails: WireDetails?
   var attempt: Int32 = 1
   var isComplete = true
   var now = PushFixture.noon
@@ -74,16 +74,17 @@ struct PushFixture: Sendable {
       ?? Self.rulebook.validate(
         request, authentication: &authentication, keys: Self.keys, now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
-    let hasResponse = outcome != .pending && outcome != .aborted
+    let hasResponse = outcome.end().ending == .response
     let result = Record.Result(
-      outcome: outcome, accepted: accepted ?? (outcome == .accepted),
+      outcome: outcome, accepted: accepted,
       sentResponse: sentResponse
         ?? (hasResponse
           ? Record.SentResponse(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
           : Record.SentResponse()),
-      wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2, delivery: delivery)
+      wireDetails: wireDetails, finishedAt: outcome == .pending ? nil : now + 2, delivery: delivery)
     return Record(
       request: request, verdict: verdict, hasVerdict: isComplete,
+      isRequestComplete: outcome != .incomplete && outcome != .malformed,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
       arrivedAt: arrivedAt, result: result)
   }

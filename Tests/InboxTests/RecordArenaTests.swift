@@ -2,6 +2,7 @@ import APNSRules
 import FaultModel
 import Faults
 import HTTPMessage
+import TestSupport
 import Testing
 
 @testable import Inbox
@@ -81,27 +82,27 @@ struct RecordArenaTests {
   /// The wire outcome with which a record begins, and the one with which it ends.
   @Test(
     arguments: [
-      (nil, nil), (nil, WireOutcome(injections: [busy])), (nil, WireOutcome(reset: "CANCEL")),
-      (WireOutcome(injections: [busy]), nil), (WireOutcome(injections: [busy]), WireOutcome(injections: [busy])),
-      (WireOutcome(injections: [busy]), WireOutcome(injections: [late])),
-      (WireOutcome(injections: [busy]), WireOutcome(injections: [busy, late])),
-      (WireOutcome(injections: [busy]), WireOutcome(injections: [busy], reset: "CANCEL", endedAt: 7)),
-      (WireOutcome(injections: [busy, late]), WireOutcome(injections: [busy])), (WireOutcome(reset: "CANCEL"), nil),
-    ] as [(WireOutcome?, WireOutcome?)])
-  func lastWireOutcomeReplacesTheFirst(first: WireOutcome?, last: WireOutcome?) {
+      (nil, nil), (nil, WireDetails(injections: [busy])), (nil, WireDetails(reset: "CANCEL")),
+      (WireDetails(injections: [busy]), nil), (WireDetails(injections: [busy]), WireDetails(injections: [busy])),
+      (WireDetails(injections: [busy]), WireDetails(injections: [late])),
+      (WireDetails(injections: [busy]), WireDetails(injections: [busy, late])),
+      (WireDetails(injections: [busy]), WireDetails(injections: [busy], reset: "CANCEL", endedAt: 7)),
+      (WireDetails(injections: [busy, late]), WireDetails(injections: [busy])), (WireDetails(reset: "CANCEL"), nil),
+    ] as [(WireDetails?, WireDetails?)])
+  func lastWireDetailsReplacesTheFirst(first: WireDetails?, last: WireDetails?) {
     let arena = RecordArena()
-    let push = PushFixture { $0.wireOutcome = first }
+    let push = PushFixture { $0.wireDetails = first }
     var record = Record(
       request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       result: Record.Result(
-        outcome: .pending, accepted: false, sentResponse: Record.SentResponse(), wireOutcome: first, finishedAt: nil),
+        outcome: .pending, accepted: false, sentResponse: Record.SentResponse(), wireDetails: first, finishedAt: nil),
       in: arena)
     expect(record, tells: first)
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
     record.finish(
       with: Record.Result(
-        outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(), wireOutcome: last, finishedAt: 1)
+        outcome: .unanswered, accepted: false, sentResponse: Record.SentResponse(), wireDetails: last, finishedAt: 1)
     )
     expect(record, tells: last)
     record.move(to: RecordArena())
@@ -109,11 +110,11 @@ struct RecordArenaTests {
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
   }
 
-  private func expect(_ record: Record, tells wireOutcome: WireOutcome?) {
-    let told = record.wireOutcome
-    #expect((told == nil) == (wireOutcome == nil))
-    #expect(told.map { Array($0.injections) } == wireOutcome.map { Array($0.injections) })
-    #expect(told?.reset == wireOutcome?.reset && told?.endedAt == wireOutcome?.endedAt)
+  private func expect(_ record: Record, tells wireDetails: WireDetails?) {
+    let told = record.wireDetails
+    #expect((told == nil) == (wireDetails == nil))
+    #expect(told.map { Array($0.injections) } == wireDetails.map { Array($0.injections) })
+    #expect(told?.reset == wireDetails?.reset && told?.endedAt == wireDetails?.endedAt)
   }
 
   /// The injections of a rule that does the same to each push share their contents; no record takes memory of its own
@@ -127,11 +128,11 @@ struct RecordArenaTests {
         request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
         connection: push.connection, receivedAt: 0,
         result: Record.Result(
-          outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(status: 503),
-          wireOutcome: WireOutcome(injections: [Self.busy]), finishedAt: 0), in: arena)
+          outcome: .rejected, accepted: false, sentResponse: Record.SentResponse(status: 503),
+          wireDetails: WireDetails(injections: [Self.busy]), finishedAt: 0), in: arena)
     }
     #expect(slab.referents.count == 2)
-    #expect(records.allSatisfy { $0.wireOutcome?.injections.first == Self.busy })
+    #expect(records.allSatisfy { $0.wireDetails?.injections.first == Self.busy })
   }
 
   @Test func slabKeepsReferencesOfItsRecordsOnly() throws {

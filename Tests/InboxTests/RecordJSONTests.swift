@@ -1,6 +1,7 @@
 import APNSRules
 import Foundation
 import HTTPMessage
+import TestSupport
 import Testing
 
 @testable import FaultModel
@@ -24,14 +25,15 @@ import Testing
     #expect(
       PushFixture.json(record)
         == [
-          #"{"seq":1,"accepted":true,"outcome":"accepted","delivery":null,"listener":0,"kind":"push","#,
+          #"{"seq":1,"accepted":true,"decision":"accepted","ending":"response","outcome":"accepted","violation":null,"#,
+          #""delivery":null,"listener":0,"kind":"push","#,
           #""environment":"sandbox","received_at":"2026-01-31T12:12:03.000Z","#,
           #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey.text)","attempt":1,"#,
           #""connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3","http":"h2"},"#,
           #""request":{"method":"POST","path":"/3/device/AB12","device_token":"ab12","headers":[[":scheme","https"],"#,
           #"["authorization","\#(authorization)…"],["apns-topic","com.acme.app"],["apns-push-type","alert"],"#,
           #"["apns-expiration","1769864400"],["apns-collapse-id","score"]],"payload":{"aps":{"alert":"hi"}},"#,
-          #""payload_error":null,"size":{"bytes":22,"limit":4096}},"#,
+          #""payload_error":null,"size":{"bytes":22,"limit":4096},"complete":true},"#,
           #""apns":{"id":"9D3220FE-444B-633E-D1F1-5D0DCB4F537A","id_origin":"server","topic":"com.acme.app","#,
           #""push_type":"alert","priority":10,"expiration":"2026-01-31T13:00:00.000Z","collapse_id":"score"},"#,
           #""auth":{"kind":"token","team_id":"MOCKTEAM01","key_id":"MOCKKEY001","issued_at":"2026-01-31T12:00:00.000Z","#,
@@ -130,7 +132,7 @@ import Testing
       },
       AttemptTests.Change("incomplete") {
         $0.isComplete = false
-        $0.outcome = .aborted
+        $0.outcome = .incomplete
       },
     ])
   func neverKeepsNorShowsASignature(change: AttemptTests.Change) {
@@ -149,27 +151,27 @@ import Testing
       request: request, verdict: Verdict(facts: PushFixture().record.facts), hasVerdict: false,
       generatedID: [], connection: PushFixture().connection,
       receivedAt: 0,
-      result: Record.Result(outcome: .aborted, accepted: false, sentResponse: Record.SentResponse(), finishedAt: 0))
+      result: Record.Result(outcome: .incomplete, accepted: false, sentResponse: Record.SentResponse(), finishedAt: 0))
     let shown = try #require(try Self.member("request.headers", of: record) as? [[String]])
     #expect(shown.last == ["x-bad", "a\u{FFFD}b"])
   }
 
   @Test func injectionIsShown() throws {
     let record = PushFixture {
-      $0.outcome = .faulted
+      $0.outcome = .rejected
       $0.sentResponse = Record.SentResponse(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
-      $0.wireOutcome = WireOutcome(
+      $0.wireDetails = WireDetails(
         injections: [
           Injection(
             profile: "flaky-503", rule: "flaky", action: .respond(Action.Response(status: 503, reason: nil)),
             continues: false, draw: 0.125, probability: 0.2, ordinal: 2),
           Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
-        ], goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))
+        ], goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))
     }.record
     let json = PushFixture.json(record)
     #expect(
       json.contains(
-        #""fault":{"profile":"flaky-503","rule":"flaky","action":"respond","draw":0.125,"p":0.2,"ordinal":2,"#
+        #""fault":{"profile":"flaky-503","rule":"flaky","action":"respond","draw":0.125,"p":0.2,"ordinal":2,"by":null,"#
           + #""also":[{"profile":null,"rule":"long-tail","action":"delay","draw":null,"p":null,"ordinal":0}]},"served":{"status":503,"reason":"ServiceUnavailable","#
           + #""reset":null,"goaway":{"code":"NO_ERROR","last_stream":37,"debug":"bye"},"closed":null,"latency":"1.8ms"}"#
       ))
@@ -177,9 +179,9 @@ import Testing
 
   @Test func endWithoutResponseIsShown() throws {
     let record = PushFixture {
-      $0.outcome = .faulted
+      $0.outcome = .unanswered
       $0.sentResponse = Record.SentResponse()
-      $0.wireOutcome = WireOutcome(
+      $0.wireDetails = WireDetails(
         injections: [
           Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: false), continues: false)
         ], reset: "CANCEL", closed: .reset)
@@ -187,7 +189,8 @@ import Testing
     let json = PushFixture.json(record)
     #expect(
       json.contains(
-        #""fault":{"profile":null,"rule":"magic-0903","action":"reset_connection","draw":null,"p":null,"ordinal":0}"#))
+        #""fault":{"profile":null,"rule":"magic-0903","action":"reset_connection","draw":null,"p":null,"ordinal":0,"by":null}"#
+      ))
     #expect(
       json.contains(
         #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency":null}"#))
@@ -201,10 +204,10 @@ import Testing
     #expect(try Self.member("accepted", of: record) as? Bool == false)
   }
 
-  @Test func abortedRequestIsShown() throws {
+  @Test func incompleteRequestIsShown() throws {
     let record = PushFixture {
       $0.isComplete = false
-      $0.outcome = .aborted
+      $0.outcome = .incomplete
       $0.generatedID = ""
     }.record
     for path in ["verdict", "apns.id", "apns.id_origin", "served.status", "fault"] {

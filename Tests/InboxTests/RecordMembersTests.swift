@@ -56,14 +56,14 @@ import Testing
   @Test func everyMemberIsAField() throws {
     let records = [
       PushFixture {
-        $0.outcome = .faulted
-        $0.wireOutcome = WireOutcome(
+        $0.outcome = .rejected
+        $0.wireDetails = WireDetails(
           injections: Injections(
             (1...2).map {
               Injection(
                 profile: "p", rule: "r\($0)", action: .respond(Action.Response(status: 503, reason: "x")),
                 continues: false)
-            }), goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
+            }), goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,
       PushFixture { $0.body = [0xFF] }.record,
       InboxImportTests.record(adding: [("x-bad", [0xFF])]),

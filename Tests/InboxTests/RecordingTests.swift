@@ -1,5 +1,6 @@
 import APNSRules
 import Notation
+import TestSupport
 import Testing
 
 @testable import Inbox

@@ -116,7 +116,7 @@ import Testing
     let inbox = Self.inbox()
     inbox.append(
       PushFixture.broadcast {
-        ($0.outcome, $0.accepted) = (.faulted, false)
+        ($0.outcome, $0.accepted) = (.rejected, false)
         $0.sentResponse = Record.SentResponse(status: 503, reason: .serviceUnavailable)
       })
     let report = try await Fixture.report("{'nothing_lost':true\(scope)}", in: inbox)

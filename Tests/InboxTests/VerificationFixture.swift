@@ -41,7 +41,7 @@ enum VerificationFixture {
         $0.deviceToken = device
         $0.now = PushFixture.noon + time
         $0.attempt = Int32(index + 1)
-        $0.outcome = index == times.count - 1 ? last : .faulted
+        $0.outcome = index == times.count - 1 ? last : .rejected
         $0.sentResponse = Record.SentResponse(status: $0.outcome == .accepted ? 200 : 503)
       }
     }

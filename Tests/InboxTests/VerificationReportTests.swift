@@ -33,7 +33,7 @@ import Testing
 
   @Test func everyCriterionHasExpectedAndActualValue() async throws {
     let inbox = Inbox()
-    var attempts = Fixture.attempts([0, 10, 16], finally: .faulted)
+    var attempts = Fixture.attempts([0, 10, 16], finally: .rejected)
     inbox.append(&attempts)
     inbox.append(Fixture.push("no JSON", topic: "com.other"))
     let policy =
@@ -48,7 +48,7 @@ import Testing
       "  retries.max              ✓ wanted at most 3 retries, found 2 retries",
       "  retries.min_first_delay  ✗ wanted at least 1s, found 10ms   ← seq 2 after seq 1",
       "  retries.growing          ✗ wanted each delay a tenth longer than the one before, found 10ms, 6ms   ← seq 1, 2, 3",
-      "  retries.finally          ✗ wanted accepted, found faulted   ← seq 3",
+      "  retries.finally          ✗ wanted accepted, found rejected   ← seq 3",
       "✗ few: expected at most 2, found 4", "  found: seq 1, 2, 3, 4",
       "✓ no_others: wanted none, found none", "✗ no_findings: wanted no would-not-show, found 1",
     ] { #expect(lines.contains(line), "\(line)\n\(report.text)") }
@@ -125,7 +125,7 @@ import Testing
       ("'status':'400..499'", "status", "400..499", "200", nil), ("'status':410", "status", "410", "200", nil),
       ("'reason':'Unregistered'", "reason", "\"Unregistered\"", "nothing", nil),
       ("'rule':'*'", "rule", "something", "nothing", nil), ("'accepted':false", "accepted", "false", "true", nil),
-      ("'is':'retry'", "is", "retry", "first", nil), ("'outcome':'faulted'", "outcome", "faulted", "accepted", nil),
+      ("'is':'retry'", "is", "retry", "first", nil), ("'outcome':'rejected'", "outcome", "rejected", "accepted", nil),
       (
         "'headers':{'apns-push-type':'Alert'}", "header.apns-push-type", "\"Alert\"", "\"alert\"",
         "upper and lower case"

@@ -33,7 +33,7 @@ import Testing
     ("{'match':{'topic':'c'},'count':0}", "none", 0, true), ("{'match':{'topic':'a'},'count':0}", "none", 2, false),
     ("{'match':{'topic':'c'}}", "at least 1", 0, false),
     ("{'match':{'topic':'a'},'outcome':'accepted'}", "at least 1 accepted", 1, true),
-    ("{'outcome':['rejected','faulted'],'count':1}", "exactly 1 rejected or faulted", 1, true),
+    ("{'outcome':['rejected','unprocessed'],'count':1}", "exactly 1 rejected or unprocessed", 1, true),
     ("{'outcome':'!accepted','count':1}", "exactly 1 not accepted", 1, true),
     ("{'status':410,'count':1}", "exactly 1 status 410", 1, true), ("{'status':'4*'}", "at least 1 status 4*", 1, true),
     ("{'accepted':true,'count':2}", "exactly 2 accepted true", 2, true),
@@ -90,8 +90,8 @@ import Testing
       ("'growing':true", [0, 1000, 2050], "1s, 1.05s", false), ("'growing':true", [0, 1000, 2100], "1s, 1.1s", true),
       ("'growing':true", [0, 0, 0], "0s, 0s", false), ("'growing':true", [0, 1000], "1s", true),
       ("'growing':true", [0], "no retry", true),
-      ("'finally':'accepted'", [0, 1000], "accepted", true), ("'finally':'faulted'", [0, 1000], "accepted", false),
-      ("'finally':['faulted','accepted']", [0, 1000], "accepted", true),
+      ("'finally':'accepted'", [0, 1000], "accepted", true), ("'finally':'rejected'", [0, 1000], "accepted", false),
+      ("'finally':['rejected','accepted']", [0, 1000], "accepted", true),
     ] as [(String, [Int64], String, Bool)])
   func retryPolicyIsChecked(policy: String, times: [Int64], found: String, isMet: Bool) async throws {
     let inbox = Inbox()
@@ -110,17 +110,17 @@ import Testing
     let inbox = Inbox()
     let (one, two) = (String(repeating: "1", count: 64), String(repeating: "2", count: 64))
     let (first, second) = (
-      Fixture.attempts([0, 1002], to: one), Fixture.attempts([1, 500, 999], to: two, finally: .faulted)
+      Fixture.attempts([0, 1002], to: one), Fixture.attempts([1, 500, 999], to: two, finally: .rejected)
     )
     for record in [first[0], second[0], second[1], second[2], first[1]] { inbox.append(record) }
     // The same push again, after it was accepted, starts a new series of attempts.
     for record in Fixture.attempts([5000, 6002], to: one) { inbox.append(record) }
-    let expect = "{'match':{'outcome':'faulted','device_token':'\(one)'},'retries':{'max':1,'finally':'accepted'}}"
+    let expect = "{'match':{'outcome':'rejected','device_token':'\(one)'},'retries':{'max':1,'finally':'accepted'}}"
     let report = try await Fixture.report("{'expect':[\(expect)]}", in: inbox)
     #expect(report.isPassed, "\(report.text)")
     let both = try await Fixture.report("{'expect':[{'retries':{'max':1,'finally':'accepted'}}]}", in: inbox)
     let criteria = try #require(both.expectations.first?.criteria)
-    #expect(criteria.map(\.found) == ["2 retries", "faulted"])
+    #expect(criteria.map(\.found) == ["2 retries", "rejected"])
     #expect(criteria.map(\.hint) == ["seq 2, 3, 4", "seq 4"])
   }
 

@@ -253,7 +253,7 @@ import Testing
           for number in 0..<each {
             if number % 3 == 0 {
               let seq = inbox.append(Self.record(outcome: .pending))
-              inbox.finish(seq, with: Self.end(writer % 2 == 0 ? .accepted : .aborted))
+              inbox.finish(seq, with: Self.end(writer % 2 == 0 ? .accepted : .unanswered))
             } else {
               var batch = [Self.record()]
               inbox.append(&batch)

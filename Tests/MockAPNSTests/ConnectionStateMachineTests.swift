@@ -8,8 +8,7 @@ import Testing
 
   static let states: [State] = [
     .awaitingFirstByte, .handshaking, .handshakeDelayed, .settingsDelayed, .open(.serving), .open(.draining),
-    .open(.ending(byFault: false)), .open(.ending(byFault: true)), .silenced, .closing(byFault: false),
-    .closing(byFault: true),
+    .open(.ending), .silenced, .closing,
   ]
 
   /// Returns, for each state, the action of an event and the state after it.
@@ -40,7 +39,7 @@ import Testing
   func receivingPlainText(first: UInt8) {
     var machine = Machine()
     #expect(value(machine.receivedBytes(startingWith: first)) == .refusePlainText)
-    #expect(machine.state == .closing(byFault: false))
+    #expect(machine.state == .closing)
     #expect(value(machine.receivedBytes(startingWith: first)) == .discard)
   }
 
@@ -58,8 +57,7 @@ import Testing
         (.awaitingFirstByte, .startHandshake, .handshaking), (.handshaking, .process, .handshaking),
         (.settingsDelayed, .store, .settingsDelayed), (.open(.serving), .process, .open(.serving)),
         (.open(.draining), .process, .open(.draining)),
-        (.open(.ending(byFault: false)), .process, .open(.ending(byFault: false))),
-        (.open(.ending(byFault: true)), .process, .open(.ending(byFault: true))),
+        (.open(.ending), .process, .open(.ending)),
       ]
     ) { $0.receivedBytes(startingWith: 22) }
   }
@@ -80,12 +78,10 @@ import Testing
       otherwise: .recordAsUnprocessed,
       [
         (.open(.serving), .process, .open(.serving)), (.open(.draining), .process, .open(.draining)),
-        (.open(.ending(byFault: true)), .recordAsExcluded, .open(.ending(byFault: true))),
-        (.closing(byFault: true), .recordAsExcluded, .closing(byFault: true)),
       ]
     ) { $0.requestReceived(on: 1) }
     // After a GOAWAY that excludes the stream.
-    Self.check(otherwise: .recordAsExcluded, []) { machine -> Machine.RequestAction in
+    Self.check(otherwise: .recordAsUnprocessed, []) { machine -> Machine.RequestAction in
       machine.faultSentGoAway(lastStream: 3, now: 7)
       return machine.requestReceived(on: 5)
     }
@@ -94,7 +90,7 @@ import Testing
   @Test func flushing() {
     Self.check(
       otherwise: false,
-      [.serving, .draining, .ending(byFault: false), .ending(byFault: true)].map { (.open($0), true, .open($0)) }
+      [.serving, .draining, .ending].map { (.open($0), true, .open($0)) }
     ) { $0.flushStarted() }
     Self.check(
       otherwise: .none,
@@ -119,8 +115,7 @@ import Testing
       [
         (.open(.serving), .announceShutdown(sendsGoAway: true), .open(.serving)),
         (.open(.draining), .none, .open(.draining)),
-        (.open(.ending(byFault: false)), .none, .open(.ending(byFault: false))),
-        (.open(.ending(byFault: true)), .none, .open(.ending(byFault: true))),
+        (.open(.ending), .none, .open(.ending)),
       ]
     ) { $0.shutdownRequested() }
     var machine = Machine(state: .open(.serving))
@@ -133,7 +128,7 @@ import Testing
       $0.goAwayRequested(immediately: false, lastReceivedStream: 9, now: 7)
     }
     Self.check(
-      otherwise: .none, [(.open(.serving), .sendAndClose(lastStream: 5), .open(.ending(byFault: false)))]
+      otherwise: .none, [(.open(.serving), .sendAndClose(lastStream: 5), .open(.ending))]
     ) { machine -> Machine.GoAwayAction in
       if machine.state == .open(.serving) { _ = machine.requestReceived(on: 5) }
       return machine.goAwayRequested(immediately: true, lastReceivedStream: 9, now: 7)
@@ -147,9 +142,9 @@ import Testing
 
   @Test func closing() {
     let ending: [(State, State)] = [
-      (.open(.ending(byFault: true)), .closing(byFault: true)), (.closing(byFault: true), .closing(byFault: true)),
+      (.open(.ending), .closing), (.closing, .closing),
     ]
-    func next(_ state: State) -> State { ending.first { $0.0 == state }?.1 ?? .closing(byFault: false) }
+    func next(_ state: State) -> State { ending.first { $0.0 == state }?.1 ?? .closing }
     for (state, action, after) in Self.table({ $0.closeRequested() }) {
       switch state {
       case .closing: #expect(action == .none)
@@ -167,8 +162,8 @@ import Testing
     for (_, _, after) in Self.table({ $0.faultSilences() }) { #expect(after == .silenced) }
     for (state, _, after) in Self.table({ $0.faultEndsConnection() }) {
       switch state {
-      case .open(.serving): #expect(after == .open(.ending(byFault: true)))
-      case .open(.draining): #expect(after == .open(.ending(byFault: false)))
+      case .open(.serving): #expect(after == .open(.ending))
+      case .open(.draining): #expect(after == .open(.ending))
       default: #expect(after == state)
       }
     }

@@ -31,54 +31,54 @@ import Testing
     var outcome: Record.Outcome
     var accepted = false
     var reset: String?
-    var closed: WireOutcome.CloseMethod?
+    var closed: WireDetails.CloseMethod?
   }
 
   @Test(
     arguments: [
       Ending(
         testDescription: "respond", action: .respond(Action.Response(status: 503, reason: "ServiceUnavailable")),
-        seen: "503 ServiceUnavailable", outcome: .faulted),
+        seen: "503 ServiceUnavailable", outcome: .rejected),
       Ending(
         testDescription: "an unknown reason", action: .respond(Action.Response(status: 400, reason: "Sideways")),
-        seen: "400 Sideways", outcome: .faulted),
+        seen: "400 Sideways", outcome: .rejected),
       Ending(testDescription: "pass", action: .pass, seen: "200", outcome: .accepted, accepted: true),
       Ending(
         testDescription: "delay", action: .delay(.fixed(.milliseconds(5))), seen: "200", outcome: .accepted,
         accepted: true),
       Ending(
         testDescription: "hang, then reset", action: .hang(for: .milliseconds(5), endWith: .resetStream),
-        seen: "reset 2", outcome: .faulted, reset: "INTERNAL_ERROR"),
+        seen: "reset 2", outcome: .unanswered, reset: "INTERNAL_ERROR"),
       Ending(
         testDescription: "hang, then close", action: .hang(for: .milliseconds(5), endWith: .close),
-        seen: "disconnected", outcome: .faulted, closed: .fin),
+        seen: "disconnected", outcome: .unanswered, closed: .fin),
       Ending(
         testDescription: "hang, then answer", action: .hang(for: .milliseconds(5), endWith: .answer), seen: "200",
-        outcome: .faulted, accepted: true),
+        outcome: .accepted, accepted: true),
       Ending(
-        testDescription: "reset_stream", action: .resetStream(code: 7), seen: "reset 7", outcome: .faulted,
+        testDescription: "reset_stream", action: .resetStream(code: 7), seen: "reset 7", outcome: .unprocessed,
         reset: "REFUSED_STREAM"),
       Ending(
         testDescription: "reset_stream at the response", action: .resetStream(code: 11), injectionPoint: .response,
-        seen: "reset 11", outcome: .faulted, accepted: true, reset: "ENHANCE_YOUR_CALM"),
+        seen: "reset 11", outcome: .responseLost, accepted: true, reset: "ENHANCE_YOUR_CALM"),
       Ending(
         testDescription: "reset_connection", action: .resetConnection(afterAccepting: false), seen: "disconnected",
-        outcome: .faulted, closed: .reset),
+        outcome: .unanswered, closed: .reset),
       Ending(
         testDescription: "reset_connection after accepting", action: .resetConnection(afterAccepting: true),
-        seen: "disconnected", outcome: .faulted, accepted: true, closed: .reset),
+        seen: "disconnected", outcome: .responseLost, accepted: true, closed: .reset),
       Ending(
-        testDescription: "close", action: .close, seen: "disconnected", outcome: .faulted, closed: .fin),
+        testDescription: "close", action: .close, seen: "disconnected", outcome: .unanswered, closed: .fin),
       Ending(
         testDescription: "lose_answer with a reset", action: .loseResponse(endWith: .resetStream),
         injectionPoint: .response,
-        seen: "reset 2", outcome: .faulted, accepted: true, reset: "INTERNAL_ERROR"),
+        seen: "reset 2", outcome: .responseLost, accepted: true, reset: "INTERNAL_ERROR"),
       Ending(
         testDescription: "goaway before this", action: .goAway(Action.GoAwayParameters(closeAfter: .milliseconds(5))),
-        seen: "disconnected", outcome: .faulted),
+        seen: "disconnected", outcome: .unprocessed),
       Ending(
         testDescription: "goaway after this", action: .goAway(Action.GoAwayParameters(lastStream: .this)), seen: "200",
-        outcome: .faulted, accepted: true),
+        outcome: .accepted, accepted: true),
     ] as [Ending])
   func ends(_ ending: Ending) async throws {
     try await TestServer.run { test in
@@ -88,9 +88,9 @@ import Testing
       let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == ending.outcome)
       #expect(record.accepted == ending.accepted)
-      #expect(record.wireOutcome?.reset == ending.reset)
-      #expect(record.wireOutcome?.closed == ending.closed)
-      #expect(record.wireOutcome?.injections.map(\.rule) == ["fault"])
+      #expect(record.wireDetails?.reset == ending.reset)
+      #expect(record.wireDetails?.closed == ending.closed)
+      #expect(record.wireDetails?.injections.map(\.rule) == ["fault"])
       #expect(record.finishedAt != nil)
       #expect(record.verdict?.isAccepted == true, "what APNs would say stays")
     }
@@ -149,15 +149,15 @@ import Testing
         }
         for seq in 1...4 {
           let record = try #require(test.state.inbox.record(seq: seq))
-          let (wireOutcome, served) = (record.wireOutcome, record.sentResponse)
+          let (wireDetails, served) = (record.wireDetails, record.sentResponse)
           #expect(served.latencyNanoseconds != nil)
           lines.append(
             """
             \(record.outcome) \(record.accepted) \(record.attempt) \(served.status ?? 0) \(served.reason?.text ?? "") \
-            \(wireOutcome?.injections.map(\.rule) ?? []) \(wireOutcome?.unusualReason ?? "")
+            \(wireDetails?.injections.map(\.rule) ?? []) \(wireDetails?.unusualReason ?? "")
             """)
         }
-        #expect(lines[4].hasPrefix("faulted"))
+        #expect(lines[4].hasPrefix(answer.status == 200 ? "accepted true" : "rejected false"))
         told.append(lines)
       }
     }
@@ -176,7 +176,7 @@ import Testing
       #expect(held.sentResponse.status == nil)
       await test.server.stop()
       let record = try #require(test.state.inbox.record(seq: 1))
-      #expect(record.outcome == .aborted)
+      #expect(record.outcome == .unanswered && record.end == AttemptEnd(.notProcessed, .disconnected))
       #expect(record.finishedAt != nil)
       #expect(try await sending.value.map(Self.words) == ["disconnected"])
     }
@@ -240,9 +240,9 @@ import Testing
       let records = test.state.inbox.snapshot().page(PageQuery()).items
       #expect(records.filter(\.accepted).count == 4)
       #expect(records.filter(\.accepted).allSatisfy { $0.stream <= 7 })
-      let told = try #require(records.first { $0.wireOutcome?.goAway != nil })
+      let told = try #require(records.first { $0.wireDetails?.goAway != nil })
       #expect(
-        told.wireOutcome?.goAway == WireOutcome.GoAway(code: "NO_ERROR", lastStream: told.stream - 2, debugData: "bye"))
+        told.wireDetails?.goAway == WireDetails.GoAway(code: "NO_ERROR", lastStream: told.stream - 2, debugData: "bye"))
     }
   }
 

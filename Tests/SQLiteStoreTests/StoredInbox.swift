@@ -56,7 +56,7 @@ enum Push {
   ///   - fields: Further header fields.
   static func record(
     _ number: Int, connection: ConnectionFacts = connection, fields: [(String, String)] = [], body: [UInt8]? = nil,
-    outcome: Record.Outcome = .accepted, status: Int? = 200, reason: Reason? = nil, wireOutcome: WireOutcome? = nil,
+    outcome: Record.Outcome = .accepted, status: Int? = 200, reason: Reason? = nil, wireDetails: WireDetails? = nil,
     delivery: DeliveryState? = nil, isComplete: Bool = true
   ) -> Record {
     let token = String(number, radix: 16)
@@ -72,14 +72,14 @@ enum Push {
     var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let verdict = rulebook.validate(request, authentication: &authentication, keys: keys, now: noon)
     return Record(
-      request: request, verdict: verdict, hasVerdict: isComplete,
+      request: request, verdict: verdict, hasVerdict: isComplete, isRequestComplete: isComplete,
       generatedID: ArraySlice(String(format: "9D3220FE-444B-633E-D1F1-%012X", number).utf8), connection: connection,
       receivedAt: noon + Int64(number) * 1000, arrivedAt: Int64(number) * 1_000_000,
       result: Record.Result(
         outcome: outcome, accepted: outcome == .accepted,
         sentResponse: Record.SentResponse(
           status: status, reason: reason, latencyNanoseconds: status.map { _ in 1_800_000 }),
-        wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : noon + Int64(number) * 1000 + 2,
+        wireDetails: wireDetails, finishedAt: outcome == .pending ? nil : noon + Int64(number) * 1000 + 2,
         delivery: delivery))
   }
 

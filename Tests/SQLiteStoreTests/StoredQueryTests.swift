@@ -23,7 +23,7 @@ import Testing
       let isFaulted = number % 100 == 0
       return Push.record(
         number % 2000, connection: connections[number % 3], fields: fields,
-        outcome: isFaulted ? .faulted : .accepted, status: isFaulted ? 503 : 200,
+        outcome: isFaulted ? .rejected : .accepted, status: isFaulted ? 503 : 200,
         reason: isFaulted ? .serviceUnavailable : nil)
     }
   }
@@ -39,7 +39,8 @@ import Testing
     ],
     [("device_token", "*7cf")], [("apns_id", "9d3220fe-444b-633e-d1f1-00000000005a")],
     [("q", "push_key:\(Push.record(5).pushKey.text)")], [("q", "!push_key:\(Push.record(5).pushKey.text)")],
-    [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "faulted")],
+    [("push_key", "none")], [("priority", "5"), ("connection", "c2")], [("outcome", "rejected")],
+    [("decision", "rejected")], [("ending", "response")], [("is", "faulted")],
     [("accepted", "false")],
     [("since", "2026-01-31T12:30:00Z")], [("until", "2026-01-31T12:01:00Z")], [("attempt", "1")], [("size", ">30B")],
     [("header.x-n", "4500")], [("header.x-n", "45*")], [("q", "!header.x-n:9")], [("text", "push 19")],

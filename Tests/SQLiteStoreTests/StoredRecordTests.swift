@@ -1,6 +1,7 @@
 import APNSRules
 import FaultModel
 import Inbox
+import TestSupport
 import Testing
 
 /// Records from the file equal those that were written.
@@ -22,12 +23,12 @@ import Testing
     ("not UTF-8", Push.record(5, fields: [("apns-collapse-id", "Öl"), ("x-empty", "")], body: [0xFF, 0x00, 0x22])),
     ("empty body", Push.record(6, body: [], outcome: .rejected, status: 400, reason: .payloadEmpty)),
     ("pending", Push.record(7, outcome: .pending, status: nil)),
-    ("incomplete", Push.record(8, outcome: .aborted, status: nil, isComplete: false)),
+    ("incomplete", Push.record(8, outcome: .incomplete, status: nil, isComplete: false)),
     (
       "one fault",
       Push.record(
-        9, outcome: .faulted, status: 503, reason: .serviceUnavailable,
-        wireOutcome: WireOutcome(injections: [
+        9, outcome: .rejected, status: 503, reason: .serviceUnavailable,
+        wireDetails: WireDetails(injections: [
           Injection(
             profile: "flaky", rule: "r", action: .hang(for: nil, endWith: .nothing), continues: false, draw: 0.25,
             probability: 0.5)
@@ -36,18 +37,18 @@ import Testing
     (
       "everything",
       Push.record(
-        10, outcome: .faulted, status: nil,
-        wireOutcome: WireOutcome(
+        10, outcome: .responseLost, status: nil,
+        wireDetails: WireDetails(
           injections: [
             Injection(rule: "a", action: .delay(.fixed(.seconds(1))), continues: true),
             Injection(rule: "b", action: .close, continues: false),
           ], unusualReason: "TeaPot", reset: "REFUSED_STREAM",
-          goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 5, debugData: "bye"), closed: .reset,
+          goAway: WireDetails.GoAway(code: "NO_ERROR", lastStream: 5, debugData: "bye"), closed: .reset,
           violation: .afterGoAway(lastStream: 7, nanoseconds: 9), endedAt: 4))
     ),
     (
       "too many streams",
-      Push.record(11, outcome: .aborted, status: nil, wireOutcome: WireOutcome(violation: .excessStreams(limit: 3)))
+      Push.record(11, outcome: .unprocessed, status: nil, wireDetails: WireDetails(violation: .excessStreams(limit: 3)))
     ),
   ]
 
@@ -129,8 +130,8 @@ import Testing
     #expect(found.map(Push.json) == expected.map(Push.json))
     for (one, other) in zip(found, expected) {
       #expect(one.pushKey == other.pushKey && one.arrivedAt == other.arrivedAt)
-      #expect(one.wireOutcome?.violation == other.wireOutcome?.violation)
-      #expect(one.wireOutcome?.endedAt == other.wireOutcome?.endedAt)
+      #expect(one.wireDetails?.violation == other.wireDetails?.violation)
+      #expect(one.wireDetails?.endedAt == other.wireDetails?.endedAt)
       #expect(one.request == other.request && one.facts == other.facts)
     }
     try stored.reopen()
@@ -140,7 +141,7 @@ import Testing
       #expect(Push.json(one) == Push.json(other))
     }
     // Its response was never sent.
-    #expect(reopened[6].outcome == .aborted && reopened[6].finishedAt != nil)
+    #expect(reopened[6].outcome == .unknown && reopened[6].end.ending == .disconnected && reopened[6].finishedAt != nil)
   }
 
   @Test func changesOfRecordsThatLeftMemoryAreKept() async throws {

@@ -88,7 +88,8 @@ export interface PushRecord {
   seq: number;
   /** Whether APNs accepted the push, regardless of the response. */
   accepted: boolean;
-  outcome: 'accepted' | 'rejected' | 'faulted' | 'pending' | 'aborted';
+  outcome:
+    | 'accepted' | 'rejected' | 'response_lost' | 'unanswered' | 'unprocessed' | 'incomplete' | 'malformed' | 'pending' | 'unknown';
   listener: number;
   received_at: string;
   finished_at: string | null;
@@ -128,7 +129,7 @@ export interface PushRecord {
     reason: string | null;
     checks: { check: string; ok: boolean; detail?: string | null }[];
   } | null;
-  /** The rule that determined the outcome. */
+  /** The rule that affected the push or ended its connection. */
   fault: {
     profile: string | null;
     rule: string;

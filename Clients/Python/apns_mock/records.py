@@ -47,7 +47,7 @@ class Notification(TypedDict):
 
 
 class Fault(TypedDict):
-    """The rule of a fault profile that determined the outcome of a push."""
+    """The rule of a fault profile that affected a push or ended its connection."""
 
     profile: Optional[str]
     rule: str

@@ -2,10 +2,10 @@
 import { h, replace, svg } from "../dom.js";
 import { clockTime, count, milliseconds } from "../format.js";
 import { span } from "../charts/scale.js";
+import { OUTCOMES } from "../outcomes.js";
 
 const HEIGHT = 132;
 const LAST_TIME = Date.UTC(9999, 11, 31, 23, 59, 59, 999); // of RFC 3339
-const STEP_COLORS = ["accepted", "faulted", "rejected", "pending", "aborted"];
 
 export class TimeChart {
   /** `onSelect(from, until)` gets the selected range in milliseconds since 1970; `until` is not included. */
@@ -33,7 +33,7 @@ export class TimeChart {
     if (this.isDragging || (this.range && document.activeElement === this.area)) return;
     this.start = Date.parse(start);
     this.width = milliseconds(bucket);
-    this.names = STEP_COLORS.filter((name) => counts[name]?.some(Boolean));
+    this.names = OUTCOMES.filter((name) => counts[name]?.some(Boolean));
     const number = Math.max(0, ...Object.values(counts).map((list) => list.length));
     this.buckets = Array.from({ length: number }, (_, index) => this.names.map((name) => counts[name][index] ?? 0));
     this.range = null;

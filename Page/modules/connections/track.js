@@ -6,6 +6,7 @@ import { serverNow } from "../clock.js";
 import { h, svg } from "../dom.js";
 import { barList } from "../lanes.js";
 import { clockTime, count, milliseconds } from "../format.js";
+import { OUTCOMES } from "../outcomes.js";
 import { responseText } from "../summary.js";
 import { arrange } from "./bars.js";
 import { marks } from "./marks.js";
@@ -18,7 +19,6 @@ const COLUMNS_HEIGHT = 50;
 /** More pushes than this are shown as columns. */
 const MAX_BARS = 120;
 const FIELDS = "seq,received_at,finished_at,outcome,delivery,connection.stream,served,fault.rule";
-const OUTCOMES = ["accepted", "faulted", "rejected", "pending", "aborted"];
 
 /** Loads what the row of a connection shows: `{pushes}` or `{timeline}`, and `matched`. */
 export async function loadTrack(connection, window, width, signal) {

@@ -5,6 +5,7 @@ import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
+import { OUTCOMES, outcomeText } from "../outcomes.js";
 
 export class ConnectionsPanel {
   constructor(actions) {
@@ -24,8 +25,8 @@ export class ConnectionsPanel {
   }
 
   legend() {
-    return h("ul", { class: "legend", "aria-label": "Legend" }, ["accepted", "rejected", "faulted", "pending", "aborted"].map((name) =>
-      h("li", { class: `is-${name}` }, h("span", { class: "legend-box" }), name)),
+    return h("ul", { class: "legend", "aria-label": "Legend" }, OUTCOMES.filter((name) => name !== "unknown").map((name) =>
+      h("li", { class: `is-${name}` }, h("span", { class: "legend-box" }), outcomeText(name))),
     h("li", {}, h("span", { class: "legend-line is-accepted" }), "delivered"), h("li", {}, h("span", { class: "legend-line is-pending" }), "stored"), h("li", {}, h("span", { class: "legend-line is-rejected" }), "discarded"));
   }
 

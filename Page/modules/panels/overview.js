@@ -78,5 +78,5 @@ export class OverviewPanel {
 
 function tone(status) {
   if (status.startsWith("2")) return "accepted";
-  return status.startsWith("5") || status === "429" ? "faulted" : "rejected";
+  return status.startsWith("5") || status === "429" ? "warning" : "rejected";
 }

@@ -57,7 +57,8 @@ extension Condition.Subject {
     case .teamID: self = .teamID
     case .size, .sizeGreater, .sizeLess: self = .size
     case .text: self = .text
-    case .status, .reason, .outcome, .accepted, .delivery, .pushKey, .rule, .profile, .finding, .since, .until, .is:
+    case .status, .reason, .outcome, .decision, .ending, .violation, .accepted, .delivery, .pushKey, .rule, .profile,
+      .finding, .since, .until, .is:
       return nil
     }
   }

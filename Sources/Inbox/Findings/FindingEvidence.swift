@@ -32,6 +32,8 @@ struct FindingEvidence: Sendable {
     case connections(within: Int64)
     /// The push was accepted before.
     case acceptedTwice
+    /// The push was sent again although the client had shown that it read the response of the accepted one.
+    case resentAfterResponse
     /// Another connection of the team had begun to use another token, nanoseconds ago.
     case otherToken(after: Int64)
     /// What happened to the push on its way to the device; the kind says what. The other push replaced it.
@@ -100,15 +102,21 @@ struct FindingEvidence: Sendable {
       return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"
     case .acceptedTwice:
       return
-        "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
-        + "notification"
+        "APNs had accepted this push as push \(first), and the client may not know that; with another apns-id it is a "
+        + "second notification"
+    case .resentAfterResponse:
+      return
+        "APNs had accepted this push as push \(first), and the client had shown that it read the response before it sent "
+        + "the push again"
     case .otherToken(let after):
       return
         "connection \(record.connection.id) still uses its provider token \(Self.time(after)) after push \(first) used "
         + "another one of the same team on another connection"
     case .delivery: return deliveryExplanation(record)
     case .abandoned(let after):
-      let end = record.sentResponse.status == nil ? "got no response" : "was answered \(record.responseText)"
+      let end =
+        record.end.ending == .response
+        ? "was answered \(record.responseText)" : "got no response (\(record.outcome.rawValue))"
       return "attempt \(record.attempt) \(end), and no further attempt followed within "
         + DurationFormat.text(.milliseconds(after))
     }

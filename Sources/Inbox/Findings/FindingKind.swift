@@ -29,6 +29,10 @@ extension Finding {
     case connectionChurn = "connection-churn"
     /// A push was accepted twice under two IDs, because the first response did not arrive.
     case duplicate
+    /// A push was sent again although it was accepted and the client had read the response.
+    case blindResend = "blind-resend"
+    /// A request violates HTTP's rules for messages, so that its stream was reset.
+    case malformedRequest = "malformed-request"
     /// A payload is close to the size limit.
     case nearLimit = "near-limit"
     /// APNs accepts the push and the device drops it.
@@ -141,6 +145,16 @@ extension Finding {
           "APNs accepted the same push twice with different ids, because the first response did not arrive.",
           "Generate the apns-id yourself and reuse it for all attempts of a push."
         )
+      case .blindResend:
+        (
+          "A push was sent again although APNs had accepted it and the client had read the response.",
+          "Send a push again only if its own attempt failed: keep the result of each push when a connection breaks."
+        )
+      case .malformedRequest:
+        (
+          "A request is malformed (RFC 9113, section 8.1.1), so its stream was reset and the push was not processed.",
+          "Correct what the violation names before sending the push again: the same request is reset each time."
+        )
       case .nearLimit:
         (
           "The payload has 90 % or more of the maximum size.",
@@ -236,6 +250,9 @@ enum FindingThreshold {
   /// The time, in nanoseconds, that a client with several pushes in flight needs to process a response: a push that
   /// arrives within it after a response to another push may have been sent before the client read the response.
   static let reaction: Int64 = 100_000_000
+  /// The nanoseconds after the server has ended a connection within which a push that is sent again belongs to a batch that
+  /// is repeated as a whole.
+  static let batchRepetition: Int64 = 60_000_000_000
   /// The nanoseconds after a renewal in which connections may finish with the former provider token.
   static let renewal: Int64 = 60_000_000_000
   /// Delays that differ by at most a tenth count as equal: a machine under load does not wait to the millisecond.

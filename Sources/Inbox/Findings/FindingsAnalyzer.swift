@@ -19,6 +19,8 @@ final class FindingsAnalyzer: Sendable {
     var analyzedExhausted = 0
   }
 
+  /// The maximum number of connections in `closed`; beyond it half of them are dropped.
+  private static let closedLimit = 1 << 17
   /// The maximum number of connections in `exhausted`.
   private static let exhaustedLimit = 256
   /// The maximum number of pushes in `deliveries`.
@@ -31,8 +33,10 @@ final class FindingsAnalyzer: Sendable {
 
   /// How connections have ended, by their `identity`.
   fileprivate struct Ends: Sendable {
-    /// Which party closed a connection, for the last 16 384 at least.
-    var closed = GenerationalCache<UInt64, ConnectionFacts.CloseInitiator>(limit: 16_384)
+    /// How connections were closed.
+    var closed: [UInt64: ConnectionEnd.Closing] = [:]
+    /// Whether some of `closed` were dropped.
+    var isTruncated = false
     /// The connections that ended with an exhausted window, in this order.
     var exhausted: [(connection: UInt64, responses: Int)] = []
   }
@@ -74,17 +78,24 @@ final class FindingsAnalyzer: Sendable {
     let deliveryEvidence = deliveries.withLockedValue { $0[seq] ?? [] }
     return state.withLockedValue { state in
       let evidence = (state.findingsState.evidence[seq] ?? []) + deliveryEvidence
-      guard let now, let last = state.findingsState.unresolved.attempts[seq], let finishedAt = last.finishedAt,
+      guard let now, let last = state.findingsState.resolutions.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
       return evidence + [FindingEvidence(.abandoned, with: [], .abandoned(after: abandonedAfter))]
     }
   }
 
-  /// Returns the `seq` of the last attempt of each push that was neither accepted nor permanently rejected, after
-  /// `seq`, ascending.
+  /// Returns the `seq` of the last attempt of each push that is not resolved, after `seq`, ascending.
   func unresolved(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.findingsState.unresolved.attempts.keys.filter { $0 > seq } }.sorted()
+    state.withLockedValue { $0.findingsState.resolutions.attempts.keys.filter { $0 > seq } }.sorted()
+  }
+
+  /// Whether nothing was dropped that findings depend on.
+  var isComplete: Bool { !state.withLockedValue(\.findingsState.isTruncated) && !ends.withLockedValue(\.isTruncated) }
+
+  /// Returns the `seq` of the attempts of which a record of an older format does not say how they ended, after `seq`.
+  func unknown(after seq: Int) -> [Int] {
+    state.withLockedValue { $0.findingsState.resolutions.unknown.filter { $0 > seq } }.sorted()
   }
 
   /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
@@ -95,12 +106,21 @@ final class FindingsAnalyzer: Sendable {
     state.withLockedValue { Array($0.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
   }
 
-  /// Reports the end of a connection. Only the first report of the party that closed it counts.
+  /// Reports the end of a connection, or more of it.
   func add(_ end: ConnectionEnd) {
     ends.withLockedValue { ends in
       switch end.event {
-      case .closed(let initiator):
-        if ends.closed[end.connection] == nil { ends.closed[end.connection] = initiator }
+      case .closed(let closing):
+        if let known = ends.closed[end.connection] {
+          ends.closed[end.connection] = known.merging(closing)
+          return
+        }
+        if ends.closed.count >= Self.closedLimit {
+          let median = ends.closed.values.map(\.at).sorted()[Self.closedLimit / 2]
+          ends.closed = ends.closed.filter { $0.value.at >= median }
+          ends.isTruncated = true
+        }
+        ends.closed[end.connection] = closing
       case .windowExhausted(let responses):
         if ends.exhausted.count < Self.exhaustedLimit { ends.exhausted.append((end.connection, responses)) }
       }
@@ -160,10 +180,10 @@ extension FindingsAnalyzer.State {
       if record.outcome == .pending {
         let push = record.pushKey
         pending.append((record.seq, push))
-        findingsState.addPending(record.seq, push)
+        findingsState.addPending(record.seq, push, accepted: record.accepted)
       } else {
-        let isRetried = record.isUnprocessed && snapshot.hasAcceptedRetry(of: record)
-        guard !record.isUnprocessed || snapshot.records.isReadable else { return false }
+        let isRetried = record.mayBeOvertaken && snapshot.hasAcceptedRetry(of: record)
+        guard !record.mayBeOvertaken || snapshot.records.isReadable else { return false }
         findingsState.analyze(record, interval: interval, isRetried: isRetried)
       }
       through = record.seq
@@ -210,6 +230,11 @@ extension FindingsAnalyzer.State {
   }
 }
 
+extension Record {
+  /// Whether the push was not processed and not validated, so that its retry may have been recorded before it.
+  fileprivate var mayBeOvertaken: Bool { !hasVerdict && end.decision == .notProcessed }
+}
+
 extension InboxSnapshot {
   /// The nanoseconds by which the retry of an unprocessed push may overtake it: its new connection may be read before
   /// the rest of the old one.
@@ -220,13 +245,14 @@ extension InboxSnapshot {
   /// Returns whether a retry of an unprocessed push was accepted shortly before the push itself was recorded.
   fileprivate func hasAcceptedRetry(of unprocessed: borrowing Record) -> Bool {
     let (push, oldest) = (unprocessed.pushKey, unprocessed.arrivedAt &- Self.overtakingTime)
+    let (isWhole, id) = (unprocessed.isRequestComplete, unprocessed.partialPush.id)
     var earlier = Selection.allKinds
     earlier.before = unprocessed.seq
     earlier.after = max(0, unprocessed.seq - 1 - Self.overtakingCount)
     var isFound = false
     records.forEach(in: earlier, newestFirst: true) { record in
       guard record.arrivedAt >= oldest else { return false }
-      isFound = record.accepted && record.pushKey == push
+      isFound = record.accepted && (isWhole ? record.pushKey == push : id != nil && record.partialPush.id == id)
       return !isFound
     }
     return isFound

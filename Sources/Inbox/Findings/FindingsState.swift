@@ -7,29 +7,27 @@ internal import Notation
 struct FindingsState: Sendable {
   private struct Connection: Sendable {
     let identity: UInt64
-    let host: Int
-    /// The host and the topic of the connection's first push, among which connections are counted for
-    /// `connection-churn`: test suites that share a server and a machine have topics of their own.
-    let churnGroup: Int
     var pushes = 0
     var lastSeq = 0
+    /// The latest arrival of a push, in monotonic nanoseconds.
+    var lastArrival: MonotonicTime = .min
     var tokens = TokenUse()
     var token: ConcurrentTokens.Use?
     /// Whether `apns-mock` itself sends on the connection, with a provider token of its own.
     let isByOwnClient: Bool
   }
 
-  private static let connectionLimit = 4096
-  private static let hostLimit = 2048
+  private static let connectionLimit = 1 << 15
   private static let pruneFrom = 4096
 
   private var connections = GenerationalCache<UInt64, Connection>(limit: connectionLimit)
   /// The connection of the last record, mostly also that of the next one.
   private var current: Connection?
-  private var hosts = ClientHosts()
+  private var churn = ConnectionChurn()
   private var history = PushAttemptHistory()
-  /// Pushes whose last attempt may be retried.
-  private(set) var unresolved = UnresolvedPushes()
+  private var resends = Resends()
+  /// Pushes that are neither accepted nor rejected for good.
+  private(set) var resolutions = PushResolutions()
   private var devices = UnregisteredDevices()
   private var staleTokens = StaleTokens()
   private var concurrentTokens = ConcurrentTokens()
@@ -38,10 +36,15 @@ struct FindingsState: Sendable {
   /// The number of records with evidence at which evidence of removed records is dropped.
   private var pruneAt = pruneFrom
 
+  /// Whether something was dropped that findings may depend on.
+  var isTruncated: Bool { churn.isTruncated || resends.isTruncated }
+
   /// Adds a pending record.
-  mutating func addPending(_ seq: Int, _ push: PushKey) {
+  ///
+  /// - Parameter accepted: Whether APNs has accepted the push already, so that it is not lost.
+  mutating func addPending(_ seq: Int, _ push: PushKey, accepted: Bool) {
     history.addPending(push)
-    unresolved.addPending(seq, push)
+    if !accepted { resolutions.addPending(seq, push) }
   }
 
   /// Undoes `addPending` in the push's attempts, for a record that has ended and will be added.
@@ -50,7 +53,7 @@ struct FindingsState: Sendable {
   /// Drops a pending record that was removed.
   mutating func removePending(_ seq: Int, _ push: PushKey) {
     history.endPending(push)
-    unresolved.removePending(seq, push)
+    resolutions.removePending(seq, push)
   }
 
   /// Adds a record that has ended.
@@ -64,13 +67,10 @@ struct FindingsState: Sendable {
   ) {
     var connection = takeState(of: record)
     defer { current = connection }
-    hosts.addPush(record, from: connection.host)
     connection.pushes += 1
     connection.lastSeq = record.seq
-    if connection.pushes == 1, record.isPlain, !connection.isByOwnClient, record.kind == .push {
-      hosts.begin(record, from: connection.churnGroup)
-    }
-    if connection.pushes == 2 { hosts.removeCandidate(connection.identity, from: connection.churnGroup) }
+    if connection.pushes == 1, !connection.isByOwnClient, record.kind == .push { churn.begin(record) }
+    if connection.pushes == 2 { churn.removeCandidate(connection.identity) }
     if let token = record.verdict?.token,
       let evidence = connection.tokens.analyze(record, token, interval: interval)
     {
@@ -81,30 +81,40 @@ struct FindingsState: Sendable {
     {
       add(evidence, to: record.seq)
     }
-    if let violation = record.wireOutcome?.violation { add(FindingEvidence(violation), to: record.seq) }
-    if !isRetried { analyzePush(record, from: connection.host, wasPending: wasPending) }
+    if let violation = record.wireDetails?.violation, let evidence = FindingEvidence(violation) {
+      add(evidence, to: record.seq)
+    }
+    if !isRetried { analyzePush(record, on: connection, wasPending: wasPending) }
+    connection.lastArrival = max(connection.lastArrival, record.arrivedAt)
   }
 
-  private mutating func analyzePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
-    let isDelivered = record.outcome == .accepted && record.hasSuccessStatus
-    if isDelivered, history.isEmpty, unresolved.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
-    // A request that did not arrive completely has the key of another push.
-    guard record.hasVerdict || record.isUnprocessed else { return }
+  private mutating func analyzePush(_ record: borrowing Record, on connection: Connection, wasPending: Bool) {
     let push = record.pushKey
-    unresolved.update(record, push, wasPending: wasPending)
-    guard record.hasVerdict else { return }
-    let (hosts, arrival) = (hosts, record.arrivedAt)
-    func mayBeInFlight(_ end: Int64) -> Bool { hosts.mayBeInFlight(host, arrival: arrival, end: end) }
+    if record.outcome != .accepted || !resolutions.isEmpty {
+      resolutions.update(record, push, wasPending: wasPending)
+    }
+    guard record.isRequestComplete else { return }
+    let connections = connections
+    let resend = resends.analyze(record, push) { identity in
+      identity == connection.identity ? connection.lastArrival : connections[identity]?.lastArrival
+    }
+    if let resend { add(resend, to: record.seq) }
+    guard record.hasVerdict,
+      record.outcome != .accepted || !history.isEmpty || !devices.isEmpty || !staleTokens.isEmpty
+    else { return }
     for (seq, evidence) in history.analyze(record, push) { add(evidence, to: seq) }
-    if let evidence = devices.analyze(record, push, mayBeInFlight: mayBeInFlight) { add(evidence, to: record.seq) }
-    if let evidence = staleTokens.analyze(record, push, mayBeInFlight: mayBeInFlight) { add(evidence, to: record.seq) }
+    if let evidence = devices.analyze(record, push) { add(evidence, to: record.seq) }
+    if let evidence = staleTokens.analyze(record, push) { add(evidence, to: record.seq) }
   }
 
   /// Adds the evidence that follows from connections that have ended since the last call.
   ///
-  /// - Parameter initiator: Returns which party has closed a connection; nil for an open one.
-  mutating func analyzeEndedConnections(closedBy initiator: (UInt64) -> ConnectionFacts.CloseInitiator?) {
-    for (seq, evidence) in hosts.analyzeEndedConnections(closedBy: initiator) { add(evidence, to: seq) }
+  /// - Parameter end: Returns how a connection has ended; nil for an open one.
+  mutating func analyzeEndedConnections(_ end: (UInt64) -> ConnectionEnd.Closing?) {
+    for (seq, evidence) in churn.analyzeEnded(end) { add(evidence, to: seq) }
+    for (seq, item) in resends.settle(end) where evidence[seq]?.contains(where: { $0.kind == item.kind }) != true {
+      add(item, to: seq)
+    }
   }
 
   /// Adds the evidence that a connection ended with an exhausted window, to its last push.
@@ -119,7 +129,8 @@ struct FindingsState: Sendable {
 
   /// Drops the evidence of removed records, once there may be much.
   mutating func prune(contains: (Int) -> Bool) {
-    unresolved.prune(contains: contains)
+    resolutions.prune(contains: contains)
+    churn.prune(contains: contains)
     guard evidence.count >= pruneAt else { return }
     evidence = evidence.filter { contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)
@@ -135,33 +146,18 @@ struct FindingsState: Sendable {
     if let former = current { connections[former.identity] = former }
     current = nil
     if let known = connections.removeValue(forKey: facts.identity) { return known }
-    if hosts.count >= Self.hostLimit {
-      // Connections refer to hosts by number, so both are dropped together.
-      hosts = ClientHosts()
-      connections = GenerationalCache(limit: Self.connectionLimit)
-    }
-    let host = facts.clientHost
-    let topic = record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } ?? ""
-    return Connection(
-      identity: facts.identity, host: hosts.number(of: host), churnGroup: hosts.number(of: "\(host) \(topic)"),
-      isByOwnClient: record.isByOwnClient)
+    return Connection(identity: facts.identity, isByOwnClient: record.isByOwnClient)
   }
 }
 
 extension FindingEvidence {
-  fileprivate init(_ violation: WireOutcome.ProtocolViolation) {
+  /// Creates the evidence of a violation; nil for a malformed request, which its record shows.
+  fileprivate init?(_ violation: WireDetails.ProtocolViolation) {
     switch violation {
     case .afterGoAway(let lastStream, let time):
       self.init(.afterGoAway, with: [], .goAway(lastStream: lastStream, after: time))
     case .excessStreams(let limit): self.init(.excessStreams, with: [], .excess(limit: limit))
+    case .malformed: return nil
     }
-  }
-}
-
-extension Record {
-  /// Whether the response follows APNs' rules and no fault contributed to it.
-  fileprivate var isPlain: Bool {
-    (outcome == .accepted || outcome == .rejected) && sentResponse.status != nil
-      && wireOutcome?.injections.isEmpty != false
   }
 }

@@ -34,7 +34,7 @@ extension Inbox {
     let snapshot = snapshot()
     var collection = FindingsCollection(limit: limit)
     collection.add(selection, of: snapshot, in: self, by: rulebook)
-    return collection.summary(of: selection, in: snapshot)
+    return collection.summary(of: selection, in: snapshot, self)
   }
 
   /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
@@ -51,7 +51,7 @@ extension Inbox {
       collection.add(part, of: snapshot, in: self, by: rulebook)
       return true
     }
-    return collection.summary(of: selection, in: snapshot)
+    return collection.summary(of: selection, in: snapshot, self)
   }
 }
 
@@ -80,13 +80,13 @@ private struct FindingsCollection {
     }
   }
 
-  func summary(of selection: Selection, in snapshot: InboxSnapshot) -> FindingsSummary {
+  func summary(of selection: Selection, in snapshot: InboxSnapshot, _ inbox: Inbox) -> FindingsSummary {
     let items = counts.keys.sorted().map { kind in
       FindingsSummary.Item(kind: kind, count: counts[kind] ?? 0, newest: Array((newest[kind] ?? []).prefix(limit)))
     }
     return FindingsSummary(
       items: items, total: items.reduce(0) { $0 + $1.count }, evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: selection.after), timeline: timeline)
+      isComplete: snapshot.isComplete(after: selection.after) && inbox.analyzer.isComplete, timeline: timeline)
   }
 }
 
@@ -156,6 +156,7 @@ extension Inbox {
       return true
     }
     return FindingsReport(
-      findings: findings, evicted: snapshot.evicted, isComplete: snapshot.isComplete(after: selection.after))
+      findings: findings, evicted: snapshot.evicted,
+      isComplete: snapshot.isComplete(after: selection.after) && analyzer.isComplete)
   }
 }

@@ -1,8 +1,9 @@
 internal import Notation
 
 internal import APNSRules
+internal import HTTPMessage
 
-/// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
+/// The sequence of attempts of each push that was not accepted with a response, for the findings `retried-permanent`, `hot-retry`,
 /// `no-backoff` and `duplicate`.
 struct PushAttemptHistory: Sendable {
   private struct AttemptSequence: Sendable {
@@ -17,7 +18,9 @@ struct PushAttemptHistory: Sendable {
 
   fileprivate struct Attempt: Sendable {
     let seq: Int
-    let result: AttemptResult
+    let advice: RetryAdvice
+    /// The status of APNs' own verdict; nil without one.
+    let verdictStatus: Int?
     let endedAt: MonotonicTime
     let response: String
     let remedy: Int
@@ -57,7 +60,7 @@ struct PushAttemptHistory: Sendable {
   /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
   ///   before.
   mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
-    guard let result = AttemptResult(record) else { return [] }
+    guard let advice = record.retryAdvice, record.isRequestComplete else { return [] }
     let former = sequences.removeValue(forKey: push).flatMap { sequence in
       record.arrivedAt &- sequence.last.endedAt < FindingThreshold.retryWindow ? sequence : nil
     }
@@ -67,7 +70,7 @@ struct PushAttemptHistory: Sendable {
       return lateDuplicate(record, former)
     }
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
-    var sequence = former ?? AttemptSequence(last: Attempt(record, result))
+    var sequence = former ?? AttemptSequence(last: Attempt(record, advice))
     if former != nil, record.arrivedAt >= sequence.last.endedAt {
       evidence = retryEvidence(for: record, after: &sequence).map { (record.seq, $0) }
     }
@@ -79,8 +82,8 @@ struct PushAttemptHistory: Sendable {
       sequence.accepted = sequence.accepted ?? AcceptedAttempt(seq: record.seq, id: id)
     }
     // After delivery, the same push is a new one.
-    if case .delivered = result, pending[push] == nil { return evidence }
-    sequence.last = Attempt(record, result)
+    if case .none = advice, pending[push] == nil { return evidence }
+    sequence.last = Attempt(record, advice)
     sequence.seqs = sequence.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
     sequences[push] = sequence
     return evidence
@@ -100,12 +103,12 @@ struct PushAttemptHistory: Sendable {
     let last = sequence.last
     let delay = record.arrivedAt &- last.endedAt
     var evidence: [FindingEvidence] = []
-    switch last.result {
-    case .delivered, .unregistered, .unprocessed: return []
-    case .permanent(let remedy):
-      guard remedy.value(of: record) == last.remedy else { return [] }
+    switch last.advice {
+    case .none, .unregister, .immediately: return []
+    case .fix(let remedy):
+      guard remedy.value(of: record) == last.remedy, !last.wasFixedElsewhere(before: record) else { return [] }
       return [FindingEvidence(.retriedPermanent, with: [last.seq], .permanent(response: last.response))]
-    case .temporary:
+    case .later:
       if let retryAfter = last.retryAfter,
         delay < retryAfter.multipliedReportingOverflow(by: 1_000_000_000).partialValue
       {
@@ -117,7 +120,7 @@ struct PushAttemptHistory: Sendable {
           FindingEvidence(
             .hotRetry, with: [last.seq], .earlyRetry(response: last.response, after: delay, retryAfter: nil)))
       }
-    case .lost: break
+    case .afterLoss: break
     }
     sequence.delays = sequence.delays.suffix(Self.attemptLimit - 1) + [delay]
     if Self.areConstant(sequence.delays) {
@@ -139,14 +142,22 @@ struct PushAttemptHistory: Sendable {
 }
 
 extension PushAttemptHistory.Attempt {
-  fileprivate init(_ record: borrowing Record, _ result: AttemptResult) {
+  fileprivate init(_ record: borrowing Record, _ advice: RetryAdvice) {
     seq = record.seq
-    self.result = result
+    self.advice = advice
+    verdictStatus = record.verdict?.status
     endedAt = record.endedAt
     response = record.responseText
-    remedy = if case .permanent(let remedy) = result { remedy.value(of: record) } else { 0 }
+    remedy = if case .fix(let remedy) = advice { remedy.value(of: record) } else { 0 }
     retryAfter = record.retryAfter
     connection = record.connection.identity
+  }
+
+  /// Whether APNs' rules accept the push now and did not before, because something changed that the request does not show: the
+  /// device was registered, or the topic became known.
+  fileprivate func wasFixedElsewhere(before record: borrowing Record) -> Bool {
+    guard let verdictStatus, !HTTPStatus.isSuccess(verdictStatus) else { return false }
+    return record.verdict?.isAccepted == true
   }
 
   /// Whether the provider sent the attempt on another connection, as these two responses require, instead of
@@ -159,7 +170,7 @@ extension PushAttemptHistory.Attempt {
 
 extension Record {
   /// A hash of the push's `apns-id`, compared without case.
-  fileprivate var idIdentity: Int {
+  var idIdentity: Int {
     withID { bytes in
       var hasher = Hasher()
       for byte in bytes ?? UnsafeRawBufferPointer(start: nil, count: 0) { hasher.combine(byte | 0x20) }
@@ -168,5 +179,5 @@ extension Record {
   }
 
   /// Whether the device replaces an earlier notification with this one (Protocol.md, section 11).
-  fileprivate var isCollapsible: Bool { facts.collapseID != nil }
+  var isCollapsible: Bool { facts.collapseID != nil }
 }

@@ -16,13 +16,15 @@ extension Record {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
     writer.member("accepted", accepted)
+    writer.member("decision", end.decision.rawValue)
+    writer.member("ending", end.ending.rawValue)
     writer.member("outcome", outcome.rawValue)
     writer.member("attempt", attempt)
     writer.member("text", narrative)
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writer.arrayMember("rules") { writer in
-      var fired = Array(wireOutcome?.injections ?? [])
+      var fired = Array(wireDetails?.injections ?? [])
       for step in evaluations {
         let index = fired.firstIndex { $0.rule == step.rule && $0.profile == step.profile }
         let injection = index.map { fired.remove(at: $0) }
@@ -49,20 +51,50 @@ extension Record {
   private var narrative: String {
     var sentences: [String] = []
     switch verdict {
-    case nil: sentences.append("The request was not validated: it was incomplete, or arrived after a GOAWAY.")
+    case nil: sentences.append(unvalidatedText)
     case let verdict? where verdict.isAccepted: sentences.append("APNs would accept it.")
     case let verdict?:
       let response = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
       sentences.append("APNs would respond with \(response): \(detail(of: verdict)).")
     }
-    for injection in wireOutcome?.injections ?? [] { sentences.append(injection.sentence) }
-    if sentResponse.status != nil {
-      sentences.append("The client was answered \(responseText).")
-    } else {
-      sentences.append(outcome == .pending ? "It has no response yet." : "The client got no response.")
-    }
-    if accepted, !hasSuccessStatus { sentences.append("The push was accepted nevertheless.") }
+    for injection in wireDetails?.injections ?? [] { sentences.append(injection.sentence) }
+    sentences.append(endingText)
+    if accepted, end.ending != .response, end.ending != .pending { sentences.append("APNs accepted the push.") }
     return sentences.joined(separator: " ")
+  }
+
+  /// Why there is no verdict.
+  private var unvalidatedText: String {
+    switch end.ending {
+    case .malformed:
+      "The request is malformed: \(wireDetails?.violationText ?? "its stream was reset with PROTOCOL_ERROR")."
+    case .refused where isRequestComplete: "The request was not processed: the server refused its stream."
+    case .disconnected: "The request was not processed: the connection ended first."
+    default:
+      isRequestComplete ? "The request was not validated." : "The request was not validated: it never became complete."
+    }
+  }
+
+  /// What the client was told.
+  private var endingText: String {
+    let cause = faultedBy.map { ", by the rule of push \($0)" } ?? ""
+    return switch end.ending {
+    case .response: "The client was answered \(responseText)."
+    case .refused:
+      if let goAway = wireDetails?.goAway, goAway.lastStream < stream {
+        "A GOAWAY with last stream \(goAway.lastStream)\(cause) told the client that the push was not processed."
+      } else {
+        "The stream was refused\(cause): the client knows that the push was not processed."
+      }
+    case .malformed: "The server reset the stream."
+    case .reset:
+      "The server reset the stream with \(wireDetails?.reset ?? "an error code"): the client got no response."
+    case .cancelled: "The client reset the stream before it had a response."
+    case .incomplete: "The connection ended\(cause) before the request was complete."
+    case .disconnected: "The connection ended\(cause) before the client had a response."
+    case .pending: "It has no response yet."
+    case .unknown: "The record, of an older format, does not say what the client was told."
+    }
   }
 
   /// Whether the client received a response that reports success.
@@ -70,20 +102,20 @@ extension Record {
 
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {
-    let result = AttemptResult(self)
-    if case .delivered = result {
+    let advice = retryAdvice
+    if case .some(.none) = advice {
       // A finding about the time before this attempt is no advice for a push that needs no further one.
       return findings.first { !$0.kind.concernsRetries }?.kind.advice ?? "No action needed."
     }
     if let finding = findings.first { return finding.kind.advice }
-    switch result {
-    case nil: return "Wait for the response."
-    case .delivered: return "No action needed."
-    case .unregistered: return Finding.Kind.retried410.advice
-    case .temporary: return "Retry it later, with a delay that grows with each attempt."
-    case .unprocessed: return "Retry it on a new connection: it was not processed."
-    case .lost: return "Retry it with the same apns-id after a delay: APNs may have accepted it."
-    case .permanent:
+    switch advice {
+    case nil: return outcome == .pending ? "Wait for the response." : "Record the push again with this version."
+    case .some(.none): return "No action needed."
+    case .unregister: return Finding.Kind.retried410.advice
+    case .later: return "Retry it later, with a delay that grows with each attempt."
+    case .immediately: return "Retry it, on a new connection if this one ends: it was not processed."
+    case .afterLoss: return "Retry it with the same apns-id after a delay: APNs may have accepted it."
+    case .fix:
       return verdict?.isAccepted == false
         ? "Fix the cause named in the response before sending it again." : Finding.Kind.retriedPermanent.advice
     }

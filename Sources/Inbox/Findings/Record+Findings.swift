@@ -18,6 +18,7 @@ extension Record {
     if isBroadcastWithoutExpiration { kinds.append(.broadcastWithoutExpiration) }
     if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
     if isOverHTTP1 { kinds.append(.notHTTP2) }
+    if outcome == .malformed { kinds.append(.malformedRequest) }
     return kinds
   }
 
@@ -28,7 +29,8 @@ extension Record {
     return inbox?.evidence(by: self, rulebook).contains { predicate($0.kind) } == true
       || predicate(.nearLimit) && isNearLimit
       || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
-      || predicate(.notHTTP2) && isOverHTTP1 || predicate(.pastExpiration) && hasPastExpiration
+      || predicate(.notHTTP2) && isOverHTTP1 || predicate(.malformedRequest) && outcome == .malformed
+      || predicate(.pastExpiration) && hasPastExpiration
       || predicate(.notStored) && isNotStored || predicate(.channelRequestForm) && hasUndocumentedForm
       || predicate(.broadcastWithoutExpiration) && isBroadcastWithoutExpiration
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
@@ -39,6 +41,9 @@ extension Record {
     var findings: [Finding] = []
     func add(_ kind: Finding.Kind, _ explanation: String) {
       findings.append(Finding(kind, seq: seq, evidence: [seq], explanation: explanation))
+    }
+    if outcome == .malformed {
+      add(.malformedRequest, wireDetails?.violationText ?? "the stream was reset with PROTOCOL_ERROR")
     }
     if isNearLimit {
       let limit = facts.payloadLimit

@@ -62,25 +62,21 @@ struct StaleTokens: Sendable {
   var isEmpty: Bool { refusals.isEmpty }
 
   /// Analyzes an attempt that has ended.
-  ///
-  /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
-  ///   `endedAt`.
-  mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: MonotonicTime) -> Bool
-  ) -> FindingEvidence? {
+  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
-      if record.sentResponse.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
+      if record.outcome == .rejected, record.sentResponse.reason == .expiredProviderToken,
+        record.verdict?.token?.signature == .valid
+      {
         refusals[token] = Refusal(seq: record.seq, endedAt: record.endedAt, push: push)
       }
       return nil
     }
-    // A retry of the same push shows that the client read its response.
-    guard record.arrivedAt >= refusal.endedAt, push == refusal.push || !mayBeInFlight(refusal.endedAt) else {
-      return nil
-    }
-    return FindingEvidence(.jwtStale, with: [refusal.seq], .expired(after: record.arrivedAt &- refusal.endedAt))
+    // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
+    let delay = record.arrivedAt &- refusal.endedAt
+    guard delay >= 0, push == refusal.push || delay >= FindingThreshold.reaction else { return nil }
+    return FindingEvidence(.jwtStale, with: [refusal.seq], .expired(after: delay))
   }
 }
 

@@ -22,13 +22,8 @@ struct UnregisteredDevices: Sendable {
   var isEmpty: Bool { responses.isEmpty }
 
   /// Analyzes an attempt that has ended.
-  ///
-  /// - Parameter mayBeInFlight: Returns whether the push may have been sent before the client read a response sent at
-  ///   `endedAt`.
-  mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, mayBeInFlight: (_ endedAt: MonotonicTime) -> Bool
-  ) -> FindingEvidence? {
-    let is410 = record.sentResponse.status == 410
+  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> FindingEvidence? {
+    let is410 = record.sentResponse.status == 410 && record.end.ending == .response
     guard is410 || !responses.isEmpty else { return nil }
     let facts = record.facts
     let defaultTopic = record.connection.defaultTopic(facts)
@@ -46,13 +41,12 @@ struct UnregisteredDevices: Sendable {
       responses[device] = nil
       return nil
     }
-    // A retry of the same push shows that the client read its response.
-    guard record.arrivedAt >= response.endedAt, push == response.push || !mayBeInFlight(response.endedAt) else {
-      return nil
-    }
+    // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
+    let delay = record.arrivedAt &- response.endedAt
+    guard delay >= 0, push == response.push || delay >= FindingThreshold.reaction else { return nil }
     if record.sentResponse.status == 200 { responses[device] = nil }
     return FindingEvidence(
       .retried410, with: [response.seq],
-      .unregistered(response: response.response, after: record.arrivedAt &- response.endedAt))
+      .unregistered(response: response.response, after: delay))
   }
 }

@@ -8,9 +8,15 @@ internal import HTTPMessage
 ///
 /// Members derived from others (`kind`, `push_key`, `auth.age`, `apns.priority` …) are computed again and not read.
 struct ImportedRecord {
+  /// 1 in exports of versions without this member.
+  var format = 1
   var seq: Int?
   var accepted: Bool?
-  var outcome: Record.Outcome?
+  /// In format 1, a word of `FormerResult.Outcome`.
+  var outcome: String?
+  var decision: Decision?
+  var ending: Ending?
+  var violation: String?
   var delivery: DeliveryState?
   var listener: Int?
   /// Sandbox in exports of versions without this member.
@@ -25,6 +31,8 @@ struct ImportedRecord {
   var verdict: VerdictMembers?
   /// The injection in `fault`, followed by those in its `also`.
   var injections: [Injection] = []
+  /// The `seq` of the push whose rule ended the connection.
+  var faultedBy: Int?
   var served = ServedMembers()
   var findings: [String] = []
 
@@ -50,6 +58,7 @@ struct ImportedRecord {
     /// The body in Base64; nil if `payload` is exact.
     var bodyBytes: String?
     var size: Int?
+    var isComplete: Bool?
   }
 
   struct IDMembers {
@@ -78,8 +87,8 @@ struct ImportedRecord {
     var status: Int16?
     var reason: String?
     var reset: String?
-    var goAway: WireOutcome.GoAway?
-    var closed: WireOutcome.CloseMethod?
+    var goAway: WireDetails.GoAway?
+    var closed: WireDetails.CloseMethod?
     var latency: Int64?
   }
 }
@@ -94,13 +103,18 @@ extension ImportedRecord {
   /// - Parameters:
   ///   - text: The JSON.
   ///   - json: Its reader.
-  init(_ text: UnsafeRawBufferPointer, _ json: inout JSONReader) throws(JSONText.Problem) {
+  ///   - isStored: Whether it is the column `details` of a store, whose member `violation` is not read.
+  init(_ text: UnsafeRawBufferPointer, _ json: inout JSONReader, isStored: Bool = false) throws(JSONText.Problem) {
     if let problem = JSONText.problem(in: text, maxDepth: JSONText.maxDepth + Self.depth) { throw problem }
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
+      case "format": format = try json.wholeOrNull() ?? 1
       case "seq": seq = try json.wholeOrNull()
       case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
-      case "outcome": outcome = try json.choice(name)
+      case "outcome": outcome = try json.text()
+      case "decision": decision = try json.choice(name)
+      case "ending": ending = try json.choice(name)
+      case "violation" where !isStored: violation = try json.text()
       case "delivery": delivery = try DeliveryState(&json, name)
       case "listener": listener = try json.wholeOrNull()
       case "environment": environment = try json.choice(name) ?? .sandbox
@@ -112,7 +126,7 @@ extension ImportedRecord {
       case "apns": apns = try IDMembers(&json)
       case "auth": auth = try AuthMembers(&json)
       case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try VerdictMembers(&json) }
-      case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json) }
+      case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json, by: &faultedBy) }
       case "served": served = try ServedMembers(&json)
       case "findings": findings = try json.strings()
       default: break
@@ -122,22 +136,60 @@ extension ImportedRecord {
 }
 
 extension ImportedRecord {
+  /// The newest format of a record that this version knows.
+  static let newestFormat = 2
+
+  /// Returns the decision and the ending.
+  ///
+  /// - Throws: `JSONText.Problem` if members are missing or contradict each other, or in an unknown format.
+  func end(_ json: JSONReader) throws(JSONText.Problem) -> AttemptEnd {
+    func required<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
+      guard let value else { throw json.problem("no record of a push: \(name) is missing") }
+      return value
+    }
+    switch format {
+    case 1:
+      let text = try required(outcome, "outcome")
+      guard let outcome = FormerResult.Outcome(rawValue: text) else { throw json.unknown("outcome", text) }
+      let former = FormerResult(
+        outcome: outcome, accepted: try required(accepted, "accepted"), status: served.status.map(Int.init),
+        verdictStatus: verdict.map { $0.failed == nil ? 200 : $0.status }, reset: served.reset,
+        isExcluded: served.goAway.map { $0.lastStream < connection.stream } ?? false, isClosed: served.closed != nil)
+      if let contradiction = former.contradiction {
+        throw json.problem("members that contradict each other: \(contradiction)")
+      }
+      return former.end
+    case Self.newestFormat:
+      let (decision, ending) = (try required(decision, "decision"), try required(ending, "ending"))
+      guard AttemptEnd.isPossible(decision, ending) else {
+        throw json.problem("decision \(decision.rawValue) contradicts ending \(ending.rawValue)")
+      }
+      if let accepted, accepted != (decision == .accepted) {
+        throw json.problem("decision \(decision.rawValue) contradicts accepted \(accepted)")
+      }
+      return AttemptEnd(decision, ending)
+    default:
+      throw json.problem("format \(format) is unknown, use a newer version of apns-mock: this one knows 1 and 2")
+    }
+  }
+
   /// Returns what happened beyond an ordinary response; nil if nothing did.
   ///
   /// - Parameters:
   ///   - violation: The violation of HTTP/2, which exports do not contain.
   ///   - endedAt: When a push without a response ended, which exports do not contain.
-  func wireOutcome(
-    violation: WireOutcome.ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
-  ) -> WireOutcome? {
+  func wireDetails(
+    violation: WireDetails.ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
+  ) -> WireDetails? {
+    let violation = violation ?? self.violation.map { .malformed($0) }
     let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
     guard
       !injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
         || served.closed != nil || violation != nil || endedAt != nil
     else { return nil }
-    return WireOutcome(
+    return WireDetails(
       injections: Injections(injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
-      closed: served.closed, violation: violation, endedAt: endedAt)
+      closed: served.closed, violation: violation, by: faultedBy.map { .seq($0) }, endedAt: endedAt)
   }
 }
 
@@ -181,6 +233,7 @@ extension ImportedRecord.RequestMembers {
         try json.object { name, json throws(JSONText.Problem) in
           if name == "bytes" { size = try json.whole() }
         }
+      case "complete": isComplete = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
       default: break
       }
     }
@@ -269,7 +322,7 @@ extension ImportedRecord.VerdictMembers {
 }
 
 extension Injection {
-  fileprivate static func imported(_ json: inout JSONReader) throws(JSONText.Problem) -> [Injection] {
+  fileprivate static func imported(_ json: inout JSONReader, by: inout Int?) throws(JSONText.Problem) -> [Injection] {
     var profile: String?
     var rule = ""
     var action: Action.Name?
@@ -285,8 +338,10 @@ extension Injection {
       case "draw": draw = try json.numberOrNull()
       case "p": probability = try json.numberOrNull()
       case "ordinal": ordinal = try json.whole()
+      case "by": by = try json.wholeOrNull()
       case "also":
-        try json.list { json throws(JSONText.Problem) in others += try Injection.imported(&json) }
+        var ignored: Int?
+        try json.list { json throws(JSONText.Problem) in others += try Injection.imported(&json, by: &ignored) }
       default: break
       }
     }
@@ -305,7 +360,7 @@ extension ImportedRecord.ServedMembers {
       case "status": status = try json.wholeOrNull()
       case "reason": reason = try json.text()
       case "reset": reset = try json.text()
-      case "goaway": goAway = try json.unlessNull { json throws(JSONText.Problem) in try WireOutcome.GoAway(&json) }
+      case "goaway": goAway = try json.unlessNull { json throws(JSONText.Problem) in try WireDetails.GoAway(&json) }
       case "closed": closed = try json.choice(name)
       case "latency":
         guard let text = try json.text() else { return }
@@ -317,7 +372,7 @@ extension ImportedRecord.ServedMembers {
   }
 }
 
-extension WireOutcome.GoAway {
+extension WireDetails.GoAway {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     var code = ""
     var lastStream: Int32 = 0

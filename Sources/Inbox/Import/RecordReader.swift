@@ -43,8 +43,7 @@ struct RecordReader {
     }
     let seq = try required(imported.seq, "seq")
     guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
-    let outcome = try required(imported.outcome, "outcome")
-    let accepted = try required(imported.accepted, "accepted")
+    let end = try imported.end(json)
     let receivedAt = try required(imported.receivedAt, "received_at")
     guard let request = Self.request(imported) else {
       throw json.problem("header fields or body that no push can have had")
@@ -54,12 +53,14 @@ struct RecordReader {
     guard id.count <= Int(UInt8.max) else { throw json.problem("an apns.id that is too long") }
     return Record(
       seq: seq, request: request,
-      verdict: verdict(imported, facts), facts: facts, findings: imported.findings,
+      verdict: verdict(imported, facts), facts: facts,
+      isRequestComplete: imported.request.isComplete ?? (end.ending != .incomplete && end.ending != .malformed),
+      findings: imported.findings,
       generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
       receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset,
       result: Record.Result(
-        outcome: outcome, accepted: accepted, sentResponse: sentResponse(of: imported),
-        wireOutcome: imported.wireOutcome(),
+        end.decision, end.ending, sentResponse: sentResponse(of: imported),
+        wireDetails: imported.wireDetails(),
         finishedAt: imported.finishedAt, delivery: imported.delivery), in: arena)
   }
 

@@ -74,6 +74,7 @@ package struct DamagedRow: Error, Sendable, CustomStringConvertible {
     case notBytes = "is not a list of bytes"
     case outOfRange = "is out of range"
     case unknown = "has an unknown value"
+    case contradictory = "contradicts another column"
     case notFields = "is not a list of header fields"
   }
 

@@ -11,8 +11,9 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   /// Monotonic nanoseconds of machine time.
   case arrivedAt
   case kind
+  /// Follows from `decision`, `ending`, `status` and `reason`.
   case outcome
-  /// 1 if APNs' rules accepted the push, else 0.
+  /// 1 if APNs accepted the push, else 0; follows from `decision`.
   case accepted
   /// The status of the response that was sent.
   case status
@@ -61,6 +62,8 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   case headers
   /// The kept part of the body.
   case payload
+  case decision
+  case ending
 
   /// The name of the column.
   package var name: String {
@@ -101,12 +104,14 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
     case .details: "details"
     case .headers: "headers"
     case .payload: "payload"
+    case .decision: "decision"
+    case .ending: "ending"
     }
   }
 
   /// The columns that change after a record was written.
   package static let changing: [RecordColumn] = [
-    .finishedAt, .outcome, .accepted, .status, .reason, .delivery, .rule, .latency, .details,
+    .finishedAt, .decision, .ending, .outcome, .accepted, .status, .reason, .delivery, .rule, .latency, .details,
   ]
 
   /// Whether the column contains numbers.
@@ -122,7 +127,7 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   /// Whether a condition on the column holds exactly if the filter's does, and no index finds its few matches.
   var isComparedExactly: Bool {
     switch self {
-    case .kind, .outcome, .status, .reason, .topic, .priority, .attempt, .receivedAt: true
+    case .kind, .decision, .ending, .outcome, .status, .reason, .topic, .priority, .attempt, .receivedAt: true
     default: false
     }
   }
@@ -154,6 +159,8 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
     case .status: self = .status
     case .reason: self = .reason
     case .outcome: self = .outcome
+    case .decision: self = .decision
+    case .ending: self = .ending
     case .delivery: self = .delivery
     case .pushType: self = .pushType
     case .priority: self = .priority

@@ -43,8 +43,8 @@ extension RecordColumn {
   package static let inOrderOfWriting: [RecordColumn] = [
     .seq, .receivedAt, .arrivedAt, .kind, .attempt, .pushKey, .payloadSize, .stream, .connection, .token, .checks,
     .deviceToken, .topic, .pushType, .collapseID, .apnsID, .idOrigin, .priority, .credential, .verdictStatus,
-    .failedCheck, .verdictReason, .detail, .unregisteredAt, .findings, .headers, .payload, .finishedAt, .outcome,
-    .accepted, .status, .reason, .delivery, .latency, .rule, .details,
+    .failedCheck, .verdictReason, .detail, .unregisteredAt, .findings, .headers, .payload, .finishedAt,
+    .decision, .ending, .outcome, .accepted, .status, .reason, .delivery, .latency, .rule, .details,
   ]
 }
 
@@ -92,18 +92,17 @@ extension Record {
   package borrowing func writeResult(to row: inout some RowWriter) {
     let response = sentResponse
     row.set(.finishedAt, finishedAt)
+    row.set(.decision, end.decision.rawValue)
+    row.set(.ending, end.ending.rawValue)
     row.set(.outcome, outcome.rawValue)
     row.set(.accepted, accepted ? 1 : 0)
     row.set(.status, response.status.map { Int64($0) })
     row.set(.reason, sentReason)
     row.set(.delivery, delivery?.text)
     row.set(.latency, response.latencyNanoseconds)
-    guard let wireOutcome else {
-      row.setNull(.rule)
-      return row.setNull(.details)
-    }
-    row.set(.rule, wireOutcome.injections.first?.rule)
-    row.set(.details, String(decoding: details(wireOutcome), as: UTF8.self))
+    row.set(.rule, wireDetails?.injections.first?.rule)
+    guard wireDetails != nil || !isRequestComplete else { return row.setNull(.details) }
+    row.set(.details, String(decoding: details(wireDetails ?? WireDetails()), as: UTF8.self))
   }
 
   private borrowing func writeVerdict(to row: inout some RowWriter) {
@@ -128,28 +127,30 @@ extension Record {
 
   /// The names of the profiles, rules and reasons in the record that are not those of APNs.
   package borrowing func usedNames() -> [String] {
-    guard let wireOutcome else { return [] }
-    let injections = wireOutcome.injections
-    return injections.map(\.rule) + injections.compactMap(\.profile) + [wireOutcome.unusualReason].compactMap(\.self)
+    guard let wireDetails else { return [] }
+    let injections = wireDetails.injections
+    return injections.map(\.rule) + injections.compactMap(\.profile) + [wireDetails.unusualReason].compactMap(\.self)
   }
 
-  private borrowing func details(_ outcome: WireOutcome) -> [UInt8] {
+  private borrowing func details(_ details: WireDetails) -> [UInt8] {
     let record = copy self
     var writer = JSONWriter()
     writer.object { writer in
       record.writeFault(to: &writer)
       writer.objectMember("served", record.writeServed)
-      if let violation = outcome.violation {
+      if !record.isRequestComplete { writer.member("incomplete", true) }
+      if let violation = details.violation {
         writer.objectMember("violation") { writer in
           switch violation {
           case .afterGoAway(let lastStream, let nanoseconds):
             writer.member("last_stream", lastStream)
             writer.member("after_goaway_ns", nanoseconds)
           case .excessStreams(let limit): writer.member("excess_streams", limit)
+          case .malformed(let text): writer.member("malformed", text)
           }
         }
       }
-      writer.member("ended_ns", outcome.endedAt)
+      writer.member("ended_ns", details.endedAt)
     }
     return writer.bytes
   }
@@ -257,13 +258,14 @@ package struct StoredRecordReader {
         facts: facts, credential: credential, token: token, acceptedStatus: acceptedStatus, checkBits: checks,
         failure: failure)
     }
+    let details = try row.text(.details).map(StoredDetails.init)
     return Record(
       seq: try row.required(.seq, in: 1...StoredContents.numbers.upperBound), request: request, verdict: verdict,
-      facts: facts,
+      facts: facts, isRequestComplete: details?.isRequestComplete ?? true,
       findings: try row.text(.findings)?.split(separator: ",").map(String.init), generatedID: id[...],
       connection: connection, attempt: try row.required(.attempt),
       receivedAt: try row.required(.receivedAt, in: Self.times),
-      arrivedAt: try row.required(.arrivedAt) &- clockOffset, result: try result(of: row),
+      arrivedAt: try row.required(.arrivedAt) &- clockOffset, result: try result(of: row, details?.wireDetails),
       pushKey: PushKey(number: UInt64(bitPattern: try row.required(.pushKey))), in: arena)
   }
 
@@ -278,37 +280,58 @@ package struct StoredRecordReader {
       check: check, reason: reason.flatMap(Reason.init(text:)), timestamp: timestamp, detail: detail ?? "")
   }
 
-  private func result(of row: CheckedRow<some StoredRow>) throws(DamagedRow) -> Record.Result {
-    guard let outcome = try row.value(.outcome, Record.Outcome.init) else { throw row.damage(.outcome, .missing) }
+  private func result(
+    of row: CheckedRow<some StoredRow>, _ wireDetails: WireDetails?
+  ) throws(DamagedRow) -> Record.Result {
+    guard let decision = try row.value(.decision, Decision.init) else { throw row.damage(.decision, .missing) }
+    guard let ending = try row.value(.ending, Ending.init) else { throw row.damage(.ending, .missing) }
+    guard AttemptEnd.isPossible(decision, ending) else { throw row.damage(.ending, .contradictory) }
     let status: Int16? = try row.number(.status)
-    return Record.Result(
-      outcome: outcome, accepted: try row.required(.accepted, in: 0...1) == 1,
+    let result = Record.Result(
+      decision, ending,
       sentResponse: Record.SentResponse(
         status: status.map { Int($0) }, reason: try row.text(.reason).flatMap(Reason.init(text:)),
         latencyNanoseconds: try row.number(.latency)),
-      wireOutcome: try row.text(.details).flatMap(Self.wireOutcome),
-      finishedAt: try row.number(.finishedAt, in: Self.times),
+      wireDetails: wireDetails, finishedAt: try row.number(.finishedAt, in: Self.times),
       delivery: try row.value(.delivery, DeliveryState.init(text:)))
+    // Queries of the database rely on these two.
+    guard let outcome = try row.value(.outcome, Record.Outcome.init) else { throw row.damage(.outcome, .missing) }
+    guard outcome == result.outcome else { throw row.damage(.outcome, .contradictory) }
+    guard try row.required(.accepted, in: 0...1) == (result.accepted ? 1 : 0) else {
+      throw row.damage(.accepted, .contradictory)
+    }
+    return result
+  }
+}
+
+/// The column `details`.
+private struct StoredDetails {
+  private(set) var isRequestComplete = true
+  private(set) var wireDetails: WireDetails?
+
+  init(_ text: String) {
+    var text = text
+    text.withUTF8 { read(UnsafeRawBufferPointer($0)) }
   }
 
-  private static func wireOutcome(_ details: String) -> WireOutcome? {
-    var details = details
-    return details.withUTF8 { wireOutcome(UnsafeRawBufferPointer($0)) }
-  }
-
-  private static func wireOutcome(_ details: UnsafeRawBufferPointer) -> WireOutcome? {
-    var violation: WireOutcome.ProtocolViolation?
+  private mutating func read(_ details: UnsafeRawBufferPointer) {
+    var violation: WireDetails.ProtocolViolation?
     var endedAt: Int64?
+    var isIncomplete = false
     var other = JSONReader(details)
     try? other.object { name, json throws(JSONText.Problem) in
       switch name {
       case "ended_ns": endedAt = try json.wholeOrNull()
-      case "violation": violation = try WireOutcome.ProtocolViolation(&json)
+      case "incomplete": isIncomplete = try json.flag()
+      case "violation": violation = try WireDetails.ProtocolViolation(&json)
       default: break
       }
     }
+    isRequestComplete = !isIncomplete
     var json = JSONReader(details)
-    return try? ImportedRecord(details, &json).wireOutcome(violation: violation, endedAt: endedAt)
+    // Both have a member `violation`, of different types.
+    wireDetails = try? ImportedRecord(details, &json, isStored: true).wireDetails(
+      violation: violation, endedAt: endedAt)
   }
 }
 
@@ -401,16 +424,18 @@ extension ProviderToken {
   }
 }
 
-extension WireOutcome.ProtocolViolation {
+extension WireDetails.ProtocolViolation {
   fileprivate init?(_ json: inout JSONReader) throws(JSONText.Problem) {
     var lastStream: Int32 = 0
     var delay: Int64?
     var limit: UInt32?
+    var text: String?
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
       case "last_stream": lastStream = try json.whole()
       case "after_goaway_ns": delay = try json.wholeOrNull()
       case "excess_streams": limit = try json.wholeOrNull()
+      case "malformed": text = try json.text()
       default: break
       }
     }
@@ -418,6 +443,8 @@ extension WireOutcome.ProtocolViolation {
       self = .afterGoAway(lastStream: lastStream, nanoseconds: delay)
     } else if let limit {
       self = .excessStreams(limit: limit)
+    } else if let text {
+      self = .malformed(text)
     } else {
       return nil
     }

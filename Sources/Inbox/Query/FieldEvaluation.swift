@@ -13,6 +13,10 @@ enum FieldEvaluation: Sendable {
   case accepted(SmallValueSet)
   /// The matching outcomes, by index in `Record.Outcome.allCases`.
   case outcome(SmallValueSet)
+  /// The matching decisions, by index in `Decision.allCases`.
+  case decision(SmallValueSet)
+  /// The matching endings, by index in `Ending.allCases`.
+  case ending(SmallValueSet)
   /// The matching states of delivery, by raw value; 0 for none.
   case delivery(SmallValueSet)
   /// The matching kinds, by index in `RequestKind.allCases`.
@@ -30,11 +34,15 @@ enum FieldEvaluation: Sendable {
     case .payload, .field(.text), .field(.finding): self = .byRecord
     case .header: self = .header
     case .field(.pushKey): self = .pushKey(PushKeyConditions(conditions))
-    case .field(.is): self = .state(SmallValueSet(8) { conditions.hold(anyOf: PushState.names(in: $0)) })
+    case .field(.is): self = .state(SmallValueSet(16) { conditions.hold(anyOf: PushState.names(in: $0)) })
     case .field(.accepted): self = .accepted(SmallValueSet(2) { conditions.hold($0 == 1 ? "true" : "false") })
     case .field(.outcome):
       let outcomes = Record.Outcome.allCases
       self = .outcome(SmallValueSet(outcomes.count) { conditions.hold(outcomes[$0].rawValue) })
+    case .field(.decision):
+      self = .decision(SmallValueSet(Decision.allCases.count) { conditions.hold(Decision.allCases[$0].rawValue) })
+    case .field(.ending):
+      self = .ending(SmallValueSet(Ending.allCases.count) { conditions.hold(Ending.allCases[$0].rawValue) })
     case .field(.delivery):
       self = .delivery(
         SmallValueSet(DeliveryState.allCases.count + 1) { number in
@@ -89,6 +97,7 @@ extension PushState {
     case .first: stateNumber & 1 == 0
     case .pending: stateNumber & 2 != 0
     case .duplicate: stateNumber & 4 != 0
+    case .faulted: stateNumber & 8 != 0
     }
   }
 }
@@ -97,9 +106,9 @@ extension Record {
   /// Returns the names of the record's states.
   borrowing func states(isDuplicate: Bool) -> [String] { PushState.names(in: stateNumber(isDuplicate: isDuplicate)) }
 
-  /// Returns the states that `is` can query, as three bits. The caller knows whether the record is a duplicate.
+  /// Returns the states that `is` can query, as four bits. The caller knows whether the record is a duplicate.
   borrowing func stateNumber(isDuplicate: Bool) -> Int {
-    (attempt > 1 ? 1 : 0) | (outcome == .pending ? 2 : 0) | (isDuplicate ? 4 : 0)
+    (attempt > 1 ? 1 : 0) | (outcome == .pending ? 2 : 0) | (isDuplicate ? 4 : 0) | (isFaulted ? 8 : 0)
   }
 }
 
@@ -113,6 +122,8 @@ extension FieldEvaluation {
     case .number(let field): batch.keep(field, number: conditions)
     case .accepted(let values): batch.keep { _, record in values.contains(record.accepted ? 1 : 0) }
     case .outcome(let values): batch.keep { _, record in values.contains(Int(record.outcome.number)) }
+    case .decision(let values): batch.keep { _, record in values.contains(Int(record.end.decision.number)) }
+    case .ending(let values): batch.keep { _, record in values.contains(Int(record.end.ending.number)) }
     case .delivery(let values): batch.keep { _, record in values.contains(Int(record.delivery?.rawValue ?? 0)) }
     case .requestKind(let values): batch.keep { _, record in values.contains(record.kind.number) }
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
@@ -132,6 +143,7 @@ extension FilterBatch {
     case .apnsID: keep(conditions) { $0.head { $0.effectiveIDRange } }
     case .topic: keep(topic: conditions)
     case .reason: keep { _, record in conditions.hold(record.sentReason) }
+    case .violation: keep { _, record in conditions.hold(record.wireDetails?.violationText) }
     case .rule: keep { _, record in conditions.hold(anyOf: record.injections { $0.rule }) }
     case .profile: keep { _, record in conditions.hold(anyOf: record.injections { $0.profile }) }
     case .connection:

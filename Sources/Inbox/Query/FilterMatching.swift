@@ -66,7 +66,7 @@ extension Record {
 
   /// Returns a text of each injection.
   borrowing func injections(_ text: (Injection) -> String?) -> [String] {
-    wireOutcome?.injections.compactMap(text) ?? []
+    wireDetails?.injections.compactMap(text) ?? []
   }
 
   private borrowing func satisfies(

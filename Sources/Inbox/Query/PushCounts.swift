@@ -54,7 +54,7 @@ package struct PushCounts: Sendable {
   /// Counts the end of a pending record.
   mutating func add(_ result: Record.Result) {
     pending -= 1
-    add(result.outcome, result.sentResponse, hasUnusualReason: result.wireOutcome?.unusualReason != nil)
+    add(result.outcome, result.sentResponse, hasUnusualReason: result.wireDetails?.unusualReason != nil)
   }
 
   /// Counts evicted records.

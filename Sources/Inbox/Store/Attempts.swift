@@ -11,6 +11,10 @@ package final class Attempts: Sendable {
   private let marks: AttemptMarks
   private let slots: (AttemptSlots, AttemptSlots)
   private let hasEntries = Atomic<Bool>(false)
+  /// The numbers and times of attempts whose body is not known.
+  private let partial = NIOLockedValueBox(PartialAttempts<(number: Int32, at: MonotonicTime)>())
+  /// 0 if there are none.
+  private let partialCount = Atomic<Int>(0)
 
   /// Creates attempt counts without pushes.
   package init() {
@@ -41,6 +45,51 @@ package final class Attempts: Sendable {
   /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
   package func peek(_ push: PushKey, now: MonotonicTime) -> Int32 {
     mayContain(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
+  }
+
+  /// Whether attempts were counted whose body is not known, which `resume(_:headers:_:defaultTopic:now:)` looks for.
+  package var hasPartialAttempts: Bool { partialCount.load(ordering: .acquiring) > 0 }
+
+  /// Counts an attempt whose request did not become complete, and returns its number, from 1.
+  ///
+  /// - Parameters:
+  ///   - headers: The packed header fields that `facts` were read from.
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
+  ///   - now: The time in monotonic nanoseconds.
+  package func countPartial(
+    headers: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, now: MonotonicTime
+  ) -> Int32 {
+    let push = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
+    return partial.withLockedValue { partial in
+      let attempt = Self.successor(of: partial.takeMatch(push, arrivedAt: now), now: now) ?? 1
+      partial.add(push, endedAt: now, (attempt, now))
+      partialCount.store(1, ordering: .releasing)
+      return attempt
+    }
+  }
+
+  /// Continues the count of a push after an earlier attempt of it whose body was not known, if there is one.
+  ///
+  /// - Parameter push: The key by which further attempts are counted.
+  package func resume(
+    _ push: PushKey, headers: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, now: MonotonicTime
+  ) {
+    let partialPush = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
+    let earlier = partial.withLockedValue { partial in
+      let match = partial.takeMatch(partialPush, arrivedAt: now)
+      partialCount.store(partial.isEmpty ? 0 : 1, ordering: .releasing)
+      return Self.successor(of: match, now: now)
+    }
+    guard let earlier else { return }
+    counter.withLockedValue { counter in
+      counter.add(earlier &- 1, to: push, now: now)
+      hasEntries.store(true, ordering: .releasing)
+    }
+  }
+
+  /// Returns the number after that of an attempt that is not too long ago.
+  private static func successor(of attempt: (number: Int32, at: MonotonicTime)?, now: MonotonicTime) -> Int32? {
+    attempt.flatMap { now &- $0.at < AttemptCounter.retryWindow ? $0.number &+ 1 : nil }
   }
 
   /// Counts an attempt and returns its number, from 1.
@@ -108,6 +157,10 @@ package final class Attempts: Sendable {
     counter.withLockedValue { counter in
       counter.removeAll()
       hasEntries.store(false, ordering: .releasing)
+    }
+    partial.withLockedValue { partial in
+      partial = PartialAttempts()
+      partialCount.store(0, ordering: .releasing)
     }
   }
 }
@@ -184,6 +237,13 @@ struct AttemptCounter {
     remove(push)
     // An imported record may have any number, but 0 marks a free slot.
     insert(push.number, attempts: max(1, attempt), now: now)
+  }
+
+  /// Counts further attempts of a push, whose numbers were not known.
+  mutating func add(_ attempts: Int32, to push: PushKey, now: MonotonicTime) {
+    let former = unprocessed[push.number]
+    resume(push, after: peek(push, now: now) &- 1 &+ attempts, now: now)
+    unprocessed[push.number] = former
   }
 
   /// Adds a push that is in neither table.

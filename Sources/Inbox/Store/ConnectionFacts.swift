@@ -68,10 +68,49 @@ package final class ConnectionFacts: Sendable {
 
 /// The end of a connection, as far as findings depend on it.
 package struct ConnectionEnd: Sendable {
+  /// How a connection was closed.
+  package struct Closing: Sendable, Equatable {
+    /// The party that closed the connection.
+    package let initiator: ConnectionFacts.CloseInitiator
+    /// When it was closed, in monotonic nanoseconds of machine time.
+    package let at: MonotonicTime
+    /// When the client last sent something, in monotonic nanoseconds of machine time.
+    package var lastReceivedAt: MonotonicTime
+    /// Whether the client ended its side with close_notify or FIN.
+    package var isOrderly: Bool
+    /// Whether the client reset the TCP connection.
+    package var isReset: Bool
+    /// Whether the socket is closed, so that nothing more is received.
+    package var isFinal: Bool
+
+    /// Creates a description of a closing.
+    package init(
+      by initiator: ConnectionFacts.CloseInitiator, at: MonotonicTime, lastReceivedAt: MonotonicTime,
+      isOrderly: Bool = false, isReset: Bool = false, isFinal: Bool = true
+    ) {
+      self.initiator = initiator
+      self.at = at
+      self.lastReceivedAt = lastReceivedAt
+      self.isOrderly = isOrderly
+      self.isReset = isReset
+      self.isFinal = isFinal
+    }
+
+    /// Returns the closing after a later report: the first one says who closed the connection and when.
+    func merging(_ later: Closing) -> Closing {
+      var merged = self
+      merged.lastReceivedAt = max(lastReceivedAt, later.lastReceivedAt)
+      merged.isOrderly = isOrderly || later.isOrderly
+      merged.isReset = isReset || later.isReset
+      merged.isFinal = isFinal || later.isFinal
+      return merged
+    }
+  }
+
   /// What is known about the end.
   package enum Event: Sendable {
     /// The connection was closed.
-    case closed(by: ConnectionFacts.CloseInitiator)
+    case closed(Closing)
     /// The connection ended while its flow-control window held back this number of responses.
     case windowExhausted(responses: Int)
   }
@@ -85,23 +124,35 @@ package struct ConnectionEnd: Sendable {
     (self.connection, self.event) = (connection.identity, event)
   }
 
+  /// The nanoseconds to add to a monotonic time of this machine for one that other servers understand.
+  private static var clockOffset: Int64 { MachineTime.nanosecondsSince1970 &- MachineTime.nanoseconds }
+
   /// The end in one word, for other servers.
   package var text: String {
     switch event {
-    case .closed(let initiator): "\(connection):\(initiator.rawValue)"
-    case .windowExhausted(let responses): "\(connection):\(responses)"
+    case .closed(let closing):
+      let times = [closing.at, closing.lastReceivedAt].map { String($0 &+ Self.clockOffset) }
+      let flags = [closing.isOrderly, closing.isReset, closing.isFinal].map { $0 ? "1" : "0" }.joined()
+      return ([String(connection), closing.initiator.rawValue] + times + [flags]).joined(separator: ":")
+    case .windowExhausted(let responses): return "\(connection):\(responses)"
     }
   }
 
   /// Creates the description of an end from its text; nil if that is invalid.
   package init?(text: Substring) {
     let parts = text.split(separator: ":").map(String.init)
-    guard parts.count == 2, let connection = UInt64(parts[0]) else { return nil }
+    guard parts.count >= 2, let connection = UInt64(parts[0]) else { return nil }
     self.connection = connection
-    if let responses = Int(parts[1]) {
+    if parts.count == 2, let responses = Int(parts[1]) {
       event = .windowExhausted(responses: responses)
-    } else if let initiator = ConnectionFacts.CloseInitiator(rawValue: parts[1]) {
-      event = .closed(by: initiator)
+    } else if parts.count == 5, let initiator = ConnectionFacts.CloseInitiator(rawValue: parts[1]),
+      let at = Int64(parts[2]), let lastReceivedAt = Int64(parts[3]), parts[4].count == 3
+    {
+      let flags = parts[4].map { $0 == "1" }
+      event = .closed(
+        Closing(
+          by: initiator, at: at &- Self.clockOffset, lastReceivedAt: lastReceivedAt &- Self.clockOffset,
+          isOrderly: flags[0], isReset: flags[1], isFinal: flags[2]))
     } else {
       return nil
     }

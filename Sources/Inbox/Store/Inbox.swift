@@ -145,12 +145,12 @@ package final class Inbox: Sendable {
     return append(&batch)
   }
 
-  /// Sets the result of a pending record.
+  /// Sets the result of a pending record, or a part of it: the decision before the ending.
   ///
   /// - Returns: The updated record; nil if it is not in the inbox any more.
   @discardableResult
   package func finish(_ seq: Int, with result: Record.Result) -> Record? {
-    state.withLockedValue { $0.counts.add(result) }
+    if result.outcome != .pending { state.withLockedValue { $0.counts.add(result) } }
     return update(seq) { $0.finish(with: result) }
   }
 
@@ -209,7 +209,7 @@ package final class Inbox: Sendable {
     notifier.signalUpdated(updated, in: self)
   }
 
-  /// Appends the records of an imported inbox with new `seq` values. A push that was pending counts as aborted. They
+  /// Appends the records of an imported inbox with new `seq` values. A pending push counts as disconnected. They
   /// are not counted in `counts`, because this server did not receive them.
   ///
   /// - Returns: The `seq` of the first and the last record; nil if there were none.
@@ -223,10 +223,11 @@ package final class Inbox: Sendable {
     var iterator = InboxIterator(other.snapshot(), .allKinds)
     while var records = try iterator.next() {
       for index in records.indices where records[index].outcome == .pending {
+        let decision = records[index].end.decision
         records[index].finish(
           with: Record.Result(
-            outcome: .aborted, accepted: records[index].accepted, sentResponse: Record.SentResponse(),
-            wireOutcome: records[index].wireOutcome, finishedAt: records[index].receivedAt))
+            decision == .pending ? .unknown : decision, .disconnected, sentResponse: records[index].sentResponse,
+            wireDetails: records[index].wireDetails, finishedAt: records[index].receivedAt))
       }
       // Records that are not written yet stay in memory.
       while writer?.isBehind == true {
@@ -412,9 +413,10 @@ package final class Inbox: Sendable {
     seqs.removeFirst(number)
   }
 
-  /// Records for the findings which party closed a connection. Only the first call for a connection has an effect.
-  package func recordClose(of connection: ConnectionFacts, by initiator: ConnectionFacts.CloseInitiator) {
-    add(ConnectionEnd(of: connection, .closed(by: initiator)))
+  /// Records for the findings how a connection was closed. The first call for a connection says who closed it and when;
+  /// later ones add what is known afterwards.
+  package func recordClose(of connection: ConnectionFacts, _ closing: ConnectionEnd.Closing) {
+    add(ConnectionEnd(of: connection, .closed(closing)))
   }
 
   /// Records for the findings that a connection ended while its flow-control window held back responses.
@@ -506,6 +508,12 @@ package final class Inbox: Sendable {
   package func seq(of number: Int) -> Int {
     state.withLockedValue { $0.seq(of: number) ?? number }
   }
+
+  /// Returns the `seq` of a record for the number that `append` returned; nil while it has none.
+  package func knownSeq(of number: Int) -> Int? { state.withLockedValue { $0.seq(of: number) } }
+
+  /// Has `knownSeq(of:)` know the `seq` of a record that was appended, when it is written.
+  package func rememberSeq(of number: Int) { state.withLockedValue { $0.outbox?.rememberSeq(of: number) } }
 
   /// Returns the `seq` of a record for the number that `append` returned, when it has one.
   package func settledSeq(of number: Int) async -> Int {

@@ -70,7 +70,7 @@ package struct InboxExport: Sendable {
     if format == .httpArchive {
       record.writeHAREntry(to: &writer, findings: record.findingNames(by: rulebook, in: inbox))
     } else {
-      record.write(to: &writer, rulebook: rulebook, in: inbox)
+      record.writeExported(to: &writer, rulebook: rulebook, in: inbox)
     }
     text += writer.bytes
     if format == .lines { text.append(UInt8(ascii: "\n")) }

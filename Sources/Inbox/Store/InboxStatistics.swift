@@ -42,7 +42,7 @@ package struct InboxStatistics: Sendable {
     reasons.add(record.sentReason)
     topics.add(record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
     pushTypes.add(record.text(record.facts.pushTypeText))
-    let injections = record.wireOutcome?.injections ?? []
+    let injections = record.wireDetails?.injections ?? []
     if injections.isEmpty { rules.add(nil) }
     for (index, injection) in injections.enumerated()
     where !injections[..<index].contains(where: { $0.rule == injection.rule }) {

@@ -8,21 +8,6 @@ package import HTTPMessage
 /// A compact value: the bytes from the wire and the facts about them (positions in those bytes) share one block of
 /// memory of exactly the needed size; JSON is made on demand. Copies share the block.
 package struct Record: Sendable {
-  /// How an attempt ended.
-  package enum Outcome: String, CaseIterable, Sendable {
-    /// APNs' rules accepted the push, and the response says so.
-    case accepted
-    /// APNs' rules rejected the push, or its stream was reset because the request is not valid HTTP/2.
-    case rejected
-    /// A fault determined the response or the end of the stream, or the server's GOAWAY excluded the push. A push that
-    /// a fault only delayed is accepted or rejected.
-    case faulted
-    /// The push is delayed and has no response yet.
-    case pending
-    /// The client disconnected before a response, or broke the protocol so that none was sent.
-    case aborted
-  }
-
   /// The response that was sent to the client.
   package struct SentResponse: Sendable, Equatable {
     /// The HTTP status; nil if no response was sent.
@@ -34,22 +19,26 @@ package struct Record: Sendable {
 
     /// Creates a description of a response, or of no response.
     package init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
-      self.status = status.map(Int16.init(clamping:))
+      self.status = status.map { Int16(max(0, min($0, Self.maxStatus))) }
       self.reason = reason
       self.latencyNanoseconds = latencyNanoseconds
     }
+
+    /// The largest status that a record can have.
+    static let maxStatus = 1023
+
+    /// Whether the response is 400 `IdleTimeout`, which is equivalent to a GOAWAY.
+    var isIdleTimeout: Bool { status == 400 && reason == .idleTimeout }
   }
 
   /// The result of an attempt.
   package struct Result: Sendable {
-    /// How the attempt ended.
-    package var outcome: Outcome
-    /// Whether APNs' rules accepted the push.
-    package var accepted: Bool
+    /// What APNs did with the push, and what the client was told.
+    package var end: AttemptEnd
     /// The response that was sent.
     package var sentResponse: SentResponse
     /// Details beyond an ordinary response.
-    package var wireOutcome: WireOutcome?
+    package var wireDetails: WireDetails?
     /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
     package var finishedAt: ServerTime?
     /// The last state of the delivery to the device; nil if it is unknown.
@@ -57,16 +46,21 @@ package struct Record: Sendable {
 
     /// Creates a result, or a pending one.
     package init(
-      outcome: Outcome, accepted: Bool, sentResponse: SentResponse, wireOutcome: WireOutcome? = nil,
-      finishedAt: ServerTime?,
-      delivery: DeliveryState? = nil
+      _ decision: Decision, _ ending: Ending, sentResponse: SentResponse = SentResponse(),
+      wireDetails: WireDetails? = nil, finishedAt: ServerTime?, delivery: DeliveryState? = nil
     ) {
-      self.outcome = outcome
-      self.accepted = accepted
+      end = AttemptEnd(decision, ending)
       self.sentResponse = sentResponse
-      self.wireOutcome = wireOutcome
+      self.wireDetails = wireDetails
       self.finishedAt = finishedAt
       self.delivery = delivery
+    }
+
+    /// Whether APNs accepted the push.
+    package var accepted: Bool { end.decision == .accepted }
+    /// How the attempt ended.
+    package var outcome: Outcome {
+      Outcome(end.decision, end.ending, isIdleTimeout: sentResponse.isIdleTimeout)
     }
   }
 
@@ -75,7 +69,7 @@ package struct Record: Sendable {
   // The memory it points to is written only while the record is made, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
   /// The wire outcome, if it is more than the injection in `content`.
-  private var storedOutcome: StoredOutcome?
+  private var storedDetails: StoredDetails?
   private var result: PackedResult
   /// The number of this attempt among the attempts of its push, from 1.
   package let attempt: Int32
@@ -84,27 +78,31 @@ package struct Record: Sendable {
   package let pushKey: PushKey
 
   /// A reference, because few records have one.
-  private final class StoredOutcome: Sendable {
-    let wireOutcome: WireOutcome?
+  private final class StoredDetails: Sendable {
+    let wireDetails: WireDetails?
 
-    init(_ wireOutcome: WireOutcome?) { self.wireOutcome = wireOutcome }
+    init(_ wireDetails: WireDetails?) { self.wireDetails = wireDetails }
   }
 
   /// Details beyond an ordinary response; nil for most records.
-  package var wireOutcome: WireOutcome? {
-    if let storedOutcome { return storedOutcome.wireOutcome }
-    return content.injection.map { WireOutcome(injections: Injections($0)) }
+  package var wireDetails: WireDetails? {
+    if let storedDetails { return storedDetails.wireDetails }
+    return content.injection.map { WireDetails(injections: Injections($0)) }
   }
 
   /// Whether the response has a reason that APNs does not define.
-  var hasUnusualReason: Bool { storedOutcome?.wireOutcome?.unusualReason != nil }
+  var hasUnusualReason: Bool { storedDetails?.wireDetails?.unusualReason != nil }
 
   /// The response that was sent.
   package var sentResponse: SentResponse { result.sentResponse }
+  /// What APNs did with the push, and what the client was told.
+  package var end: AttemptEnd { result.end }
   /// How the attempt ended.
   package var outcome: Outcome { result.outcome }
-  /// Whether APNs' rules accepted the push, regardless of the response the client received.
-  package var accepted: Bool { result.accepted }
+  /// Whether APNs accepted the push, regardless of what the client learned of it.
+  package var accepted: Bool { result.decision == .accepted }
+  /// Whether a fault rule affected the attempt.
+  package var isFaulted: Bool { wireDetails.map { !$0.injections.isEmpty } ?? false }
   /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
   package var finishedAt: ServerTime? { result.finishedAt }
 
@@ -151,6 +149,19 @@ package struct Record: Sendable {
     return arrivedAt &+ min(max(0, milliseconds), 3_600_000) * 1_000_000
   }
 
+  /// Whether the request was received completely.
+  package var isRequestComplete: Bool { !head { $0.marks }.contains(.isIncomplete) }
+
+  /// The `seq` of the push whose rule ended the connection; nil if no other push did.
+  package var faultedBy: Int? { wireDetails?.by?.seq(of: seq) }
+
+  /// Returns the record with another `seq`, which a shared store gives it.
+  package func numbered(_ seq: Int) -> Record {
+    var record = self
+    record.seq = seq
+    return record
+  }
+
   /// Whether there is a verdict.
   var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }
 
@@ -173,12 +184,12 @@ package struct Record: Sendable {
     result.delivery = result.delivery ?? delivery
     self.result = PackedResult(result)
     let storedInjection = content.injection
-    switch result.wireOutcome {
-    case nil: storedOutcome = storedInjection == nil ? nil : StoredOutcome(nil)
+    switch result.wireDetails {
+    case nil: storedDetails = storedInjection == nil ? nil : StoredDetails(nil)
     // Store nothing if the outcome equals the injection in `content`.
-    case let wireOutcome?:
-      storedOutcome =
-        storedInjection != nil && storedInjection == wireOutcome.onlyInjection ? nil : StoredOutcome(wireOutcome)
+    case let wireDetails?:
+      storedDetails =
+        storedInjection != nil && storedInjection == wireDetails.onlyInjection ? nil : StoredDetails(wireDetails)
     }
   }
 }
@@ -190,6 +201,7 @@ extension Record {
   ///   - request: The request. The signature of its provider token is not kept.
   ///   - verdict: The verdict of APNs' rules.
   ///   - hasVerdict: false for an incomplete request: only the facts of its verdict are kept.
+  ///   - isRequestComplete: Whether the request was received completely.
   ///   - generatedID: The `apns-id` that the server generated, in ASCII; empty if the client sent one.
   ///   - attempt: The number of this attempt among the attempts of its push, from 1.
   ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
@@ -198,19 +210,19 @@ extension Record {
   ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes; by default one for this record alone.
   package init(
-    request: borrowing HTTPRequest, verdict: borrowing Verdict, hasVerdict: Bool = true,
+    request: borrowing HTTPRequest, verdict: borrowing Verdict, hasVerdict: Bool = true, isRequestComplete: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
     receivedAt: ServerTime, arrivedAt: MonotonicTime? = nil, result: consuming Result, pushKey: PushKey? = nil,
     in arena: borrowing RecordArena = .ofOne()
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
-    let injection = result.wireOutcome?.onlyInjection
+    let injection = result.wireDetails?.onlyInjection
     // Use the memberwise initializer: a handwritten one copies the whole value at its end.
     self.init(
       content: RecordContent(
-        request, verdict, hasVerdict: hasVerdict, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
-      storedOutcome: injection == nil ? result.wireOutcome.map { StoredOutcome($0) } : nil,
+        request, verdict, hasVerdict: hasVerdict, isComplete: isRequestComplete, generatedID, connection,
+        receivedAt: receivedAt, arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
+      storedDetails: injection == nil ? result.wireDetails.map { StoredDetails($0) } : nil,
       result: PackedResult(result),
       attempt: attempt,
       pushKey: pushKey)
@@ -225,7 +237,7 @@ extension Record {
   ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes.
   init(
-    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String]?,
+    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, isRequestComplete: Bool, findings: [String]?,
     generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: ServerTime,
     arrivedAt: MonotonicTime, result: Result, pushKey: PushKey? = nil, in arena: RecordArena
   ) {
@@ -234,13 +246,15 @@ extension Record {
       for name in findings { names.append(name: name, value: "") }
       return names
     }
-    let injection = result.wireOutcome?.onlyInjection
+    let injection = result.wireDetails?.onlyInjection
     self.init(
       seq: seq,
       content: RecordContent(
-        request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, generatedID, connection,
-        receivedAt: receivedAt, arrivedAt: arrivedAt, injection: injection, importedFindings: names, in: arena),
-      storedOutcome: injection == nil ? result.wireOutcome.map { StoredOutcome($0) } : nil,
+        request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, isComplete: isRequestComplete,
+        generatedID,
+        connection, receivedAt: receivedAt, arrivedAt: arrivedAt, injection: injection, importedFindings: names,
+        in: arena),
+      storedDetails: injection == nil ? result.wireDetails.map { StoredDetails($0) } : nil,
       result: PackedResult(result),
       attempt: attempt,
       pushKey: pushKey ?? PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
@@ -248,33 +262,39 @@ extension Record {
 }
 
 /// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
-/// wire outcome is stored elsewhere.
+/// wire details are stored elsewhere.
 struct PackedResult: Sendable {
   /// Milliseconds since 1970; `Int64.min` for nil.
   private let finished: Int64
   /// Nanoseconds; `Int64.min` for nil.
   private var latency: Int64
-  /// The HTTP status; 0 for nil.
-  private let status: Int16
+  /// Bits 0 to 9: the HTTP status, 0 for nil. Bits 10 to 12: the number of the decision.
+  private let statusAndDecision: UInt16
   private let reason: Reason?
-  /// Bit 0: whether the push was accepted. Bits 1 to 3: the number of the outcome. Bits 4 to 7: the raw value of the
-  /// delivery's state; 0 for nil.
+  /// Bits 0 to 3: the number of the ending. Bits 4 to 7: the raw value of the delivery's state; 0 for nil.
   private var states: UInt8
 
   init(_ result: borrowing Record.Result) {
     finished = result.finishedAt ?? .min
     latency = result.sentResponse.latencyNanoseconds ?? .min
-    status = result.sentResponse.status ?? 0
+    statusAndDecision = UInt16(result.sentResponse.status ?? 0) & 0x3FF | UInt16(result.end.decision.number) << 10
     reason = result.sentResponse.reason
-    states =
-      (result.delivery?.rawValue ?? 0) << 4 | result.outcome.number << 1 | (result.accepted ? 1 : 0)
+    states = (result.delivery?.rawValue ?? 0) << 4 | result.end.ending.number
   }
 
   var finishedAt: ServerTime? { finished == .min ? nil : finished }
 
-  var outcome: Record.Outcome { Record.Outcome(number: states >> 1 & 0b111) }
+  var decision: Decision { Decision(number: UInt8(statusAndDecision >> 10)) }
 
-  var accepted: Bool { states & 1 != 0 }
+  var ending: Ending { Ending(number: states & 0xF) }
+
+  var end: AttemptEnd { AttemptEnd(decision, ending) }
+
+  private var status: UInt16 { statusAndDecision & 0x3FF }
+
+  var outcome: Record.Outcome {
+    Record.Outcome(decision, ending, isIdleTimeout: status == 400 && reason == .idleTimeout)
+  }
 
   var delivery: DeliveryState? {
     get { DeliveryState(rawValue: states >> 4) }
@@ -292,15 +312,15 @@ struct PackedResult: Sendable {
   }
 }
 
-extension Record.Outcome {
+extension Decision {
   /// The index in `allCases`.
   var number: UInt8 {
     switch self {
     case .accepted: 0
     case .rejected: 1
-    case .faulted: 2
+    case .notProcessed: 2
     case .pending: 3
-    case .aborted: 4
+    case .unknown: 4
     }
   }
 
@@ -308,9 +328,57 @@ extension Record.Outcome {
     switch number {
     case 0: self = .accepted
     case 1: self = .rejected
-    case 2: self = .faulted
+    case 2: self = .notProcessed
     case 3: self = .pending
-    default: self = .aborted
+    default: self = .unknown
+    }
+  }
+}
+
+extension Ending {
+  /// The index in `allCases`.
+  var number: UInt8 {
+    switch self {
+    case .response: 0
+    case .refused: 1
+    case .malformed: 2
+    case .reset: 3
+    case .cancelled: 4
+    case .incomplete: 5
+    case .disconnected: 6
+    case .pending: 7
+    case .unknown: 8
+    }
+  }
+
+  fileprivate init(number: UInt8) {
+    switch number {
+    case 0: self = .response
+    case 1: self = .refused
+    case 2: self = .malformed
+    case 3: self = .reset
+    case 4: self = .cancelled
+    case 5: self = .incomplete
+    case 6: self = .disconnected
+    case 7: self = .pending
+    default: self = .unknown
+    }
+  }
+}
+
+extension Record.Outcome {
+  /// The index in `allCases`.
+  var number: UInt8 {
+    switch self {
+    case .accepted: 0
+    case .rejected: 1
+    case .responseLost: 2
+    case .unanswered: 3
+    case .unprocessed: 4
+    case .incomplete: 5
+    case .malformed: 6
+    case .pending: 7
+    case .unknown: 8
     }
   }
 }

@@ -22,7 +22,7 @@ extension Record {
       apnsID,
       collapseID, String(attempt), connection.id, connection.client, String(bodySize), String(facts.payloadLimit),
       latency,
-      wireOutcome?.injections.first?.rule, findings.joined(separator: " "), payload,
+      wireDetails?.injections.first?.rule, findings.joined(separator: " "), payload,
     ]
     return Self.csvRow(columns: columns.map { $0 ?? "" })
   }

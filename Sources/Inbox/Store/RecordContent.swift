@@ -57,6 +57,8 @@ struct RecordHead: Sendable {
     static let hasImportedFindings = Marks(rawValue: 2)
     /// The record has an injection.
     static let hasInjection = Marks(rawValue: 4)
+    /// The request was not received completely.
+    static let isIncomplete = Marks(rawValue: 8)
   }
 
   // The sizes are near the start of the head, because eviction reads those of each record.
@@ -128,7 +130,7 @@ extension RecordContent {
   ///   - injection: The injection, if it is the only detail beyond an ordinary response.
   ///   - arena: The arena to write to.
   init(
-    _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool,
+    _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool, isComplete: Bool,
     _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: ServerTime,
     arrivedAt: MonotonicTime, injection: borrowing Injection?, importedFindings: HeaderList? = nil,
     in arena: borrowing RecordArena
@@ -144,6 +146,7 @@ extension RecordContent {
     if hasVerdict { marks.insert(.hasVerdict) }
     if importedFindings != nil { marks.insert(.hasImportedFindings) }
     if kept != nil { marks.insert(.hasInjection) }
+    if !isComplete { marks.insert(.isIncomplete) }
     let size = idEnd + Int(importedFindingsSize) + (kept == nil ? 0 : MemoryLayout<PackedInjection>.stride)
     let slab = arena.slab(withCapacityFor: Self.size(bytes: size))
     head = slab._withUnsafeGuaranteedRef { slab in

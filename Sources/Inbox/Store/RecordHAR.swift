@@ -37,7 +37,7 @@ extension Record {
         writer.member("attempt", attempt)
         writer.member("stream", stream)
         writer.member("client", connection.client)
-        writer.member("rule", wireOutcome?.injections.first?.rule)
+        writer.member("rule", wireDetails?.injections.first?.rule)
         writer.member("findings", findings)
       }
     }
@@ -87,7 +87,7 @@ extension Record {
     writer.member("redirectURL", "")
     writer.member("headersSize", -1)
     writer.member("bodySize", -1)
-    if let reset = wireOutcome?.reset { writer.member("_error", "stream reset: \(reset)") }
+    if let reset = wireDetails?.reset { writer.member("_error", "stream reset: \(reset)") }
   }
 
   private static func writeHARFields(_ fields: [(name: String, value: String)], to writer: inout JSONWriter) {

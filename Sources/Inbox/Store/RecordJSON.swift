@@ -21,11 +21,22 @@ extension Record {
     writer.object { writeMembers(to: &$0, rulebook: rulebook, in: inbox) }
   }
 
+  /// Writes the record of an export, with the format of its members.
+  func writeExported(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox?) {
+    writer.object { writer in
+      writeMembers(to: &writer, rulebook: rulebook, in: inbox)
+      writer.member("format", ImportedRecord.newestFormat)
+    }
+  }
+
   /// Writes the members of the record into an object that may have further members.
   package func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.member("seq", seq)
     writer.member("accepted", accepted)
+    writer.member("decision", end.decision.rawValue)
+    writer.member("ending", end.ending.rawValue)
     writer.member("outcome", outcome.rawValue)
+    writer.member("violation", wireDetails?.violationText)
     writer.member("delivery", delivery?.text)
     writer.member("listener", connection.listener)
     writer.member("kind", kind.rawValue)
@@ -73,6 +84,7 @@ extension Record {
       writer.member("bytes", bodySize)
       writer.member("limit", facts.payloadLimit)
     }
+    writer.member("complete", isRequestComplete)
   }
 
   /// Writes the header fields in order of arrival as name and value pairs, without `:method` and `:path`, which have
@@ -157,11 +169,12 @@ extension Record {
 
   /// Writes the decisive injection, and under `also` the other injections that contributed.
   func writeFault(to writer: inout JSONWriter) {
-    guard let injections = wireOutcome?.injections, let first = injections.first else {
+    guard let injections = wireDetails?.injections, let first = injections.first else {
       return writer.nullMember("fault")
     }
     writer.objectMember("fault") { writer in
       Self.write(first, to: &writer)
+      writer.member("by", faultedBy)
       guard injections.count > 1 else { return }
       writer.arrayMember("also") { writer in
         for injection in injections.dropFirst() { writer.object { Self.write(injection, to: &$0) } }
@@ -181,8 +194,8 @@ extension Record {
   func writeServed(_ writer: inout JSONWriter) {
     writer.member("status", sentResponse.status)
     writer.member("reason", sentReason)
-    writer.member("reset", wireOutcome?.reset)
-    if let goAway = wireOutcome?.goAway {
+    writer.member("reset", wireDetails?.reset)
+    if let goAway = wireDetails?.goAway {
       writer.objectMember("goaway") { writer in
         writer.member("code", goAway.code)
         writer.member("last_stream", goAway.lastStream)
@@ -191,7 +204,7 @@ extension Record {
     } else {
       writer.nullMember("goaway")
     }
-    writer.member("closed", wireOutcome?.closed?.rawValue)
+    writer.member("closed", wireDetails?.closed?.rawValue)
     writer.member("latency", sentResponse.latencyNanoseconds.map { DurationFormat.text(.nanoseconds($0)) })
   }
 }
@@ -228,7 +241,7 @@ extension Record {
   }
 
   /// The reason in the response that was sent; nil without one.
-  package var sentReason: String? { sentResponse.reason?.text ?? wireOutcome?.unusualReason }
+  package var sentReason: String? { sentResponse.reason?.text ?? wireDetails?.unusualReason }
 
   /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
   package var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }

@@ -13,12 +13,14 @@ struct RetrySequences: Sendable {
     let arrivedAt: MonotonicTime
     let endedAt: MonotonicTime
     let outcome: Record.Outcome
+    let accepted: Bool
 
     init(_ record: borrowing Record) {
       seq = record.seq
       arrivedAt = record.arrivedAt
       endedAt = record.endedAt
       outcome = record.outcome
+      accepted = record.accepted
     }
   }
 
@@ -169,7 +171,10 @@ struct RetryPolicyEvaluator {
   }
 
   private func ending(_ endings: [Record.Outcome]) -> Criterion {
-    let wrong = sequences.compactMap(\.attempts.last).filter { !endings.contains($0.outcome) }
+    // `accepted` means the same as the boolean: what APNs did, whatever the client learned of it.
+    let wrong = sequences.compactMap(\.attempts.last).filter { last in
+      !endings.contains(last.outcome) && !(last.accepted && endings.contains(.accepted))
+    }
     let last = wrong.first ?? sequences.last?.attempts.last
     var found = last?.outcome.rawValue
     if wrong.count > 1 { found = found.map { "\($0), and \(wrong.count - 1) more that are not" } }

@@ -188,6 +188,9 @@ extension Record {
     case .status: number(sentResponse.status)
     case .reason: text(sentReason)
     case .outcome: text(outcome.rawValue)
+    case .decision: text(end.decision.rawValue)
+    case .ending: text(end.ending.rawValue)
+    case .violation: text(wireDetails?.violationText)
     case .accepted: [.flag(accepted)]
     case .delivery: text(delivery?.text)
     case .pushType: text(withHeader(facts.pushTypeText, decoded))
@@ -196,8 +199,8 @@ extension Record {
     case .collapseID: text(withHeader(facts.collapseID, decoded))
     case .pushKey: text(pushKey.text)
     case .attempt: number(attempt)
-    case .rule: wireOutcome?.injections.map { .text($0.rule) } ?? []
-    case .profile: wireOutcome?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
+    case .rule: wireDetails?.injections.map { .text($0.rule) } ?? []
+    case .profile: wireDetails?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
     case .connection: text(connection.id)
     case .listener: number(connection.listener)
     case .environment: text(connection.environment.rawValue)

@@ -169,6 +169,10 @@ extension Inbox {
   /// Returns whether all pushes that a verification covers were analyzed, as far as it needs that.
   private func isAnalyzed(_ verification: Verification, _ snapshot: InboxSnapshot) async throws -> Bool {
     guard verification.requiresNothingLost || verification.refusedFindings != nil else { return true }
+    let scope = verification.scope
+    let unknown = analyzer.unknown(after: verification.after)
+    guard !unknown.contains(where: { seq in record(seq: seq).map { scope.matches($0) } ?? false }), analyzer.isComplete
+    else { return false }
     var unanalyzed = Selection.allKinds
     unanalyzed.filter = verification.scope
     (unanalyzed.after, unanalyzed.before) = (verification.after, analyzer.start + 1)

@@ -5,6 +5,9 @@ internal import Notation
 struct VerificationEvaluator {
   typealias Criterion = VerificationReport.Criterion
 
+  /// The number of lost pushes that are named.
+  private static let shownLost = 20
+
   let totals: VerificationCounts
 
   private var verification: Verification { totals.verification }
@@ -71,8 +74,7 @@ struct VerificationEvaluator {
       lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.oneLineDescription ?? "seq \(seq)" })
   }
 
-  /// Returns the criterion that the last attempt of each push was accepted or permanently rejected; nil if not
-  /// required.
+  /// Returns the criterion that each push is resolved: accepted or rejected for good; nil if not required.
   func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
     inbox.updateFindings(by: rulebook)
@@ -80,12 +82,15 @@ struct VerificationEvaluator {
     let seqs = inbox.analyzer.unresolved(after: verification.after).filter { seq in
       inbox.record(seq: seq).map { verification.covers($0.kind) && scope.matches($0) } ?? scope.isEmpty
     }
+    var lines = seqs.prefix(Self.shownLost).map { seq in
+      inbox.record(seq: seq).map { "\($0.oneLineDescription) (\($0.end.ending.rawValue))" } ?? "seq \(seq)"
+    }
+    if seqs.count > Self.shownLost { lines.append("and \(seqs.count - Self.shownLost) more") }
     return VerificationReport.Others(
       criterion: Criterion(
         name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
         isMet: seqs.isEmpty),
-      seqs: Array(seqs.prefix(VerificationReport.listLimit)),
-      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.oneLineDescription ?? "seq \(seq)" })
+      seqs: Array(seqs.prefix(VerificationReport.listLimit)), lines: lines)
   }
 
   /// Returns the criterion that there are no refused findings; nil if not required.

@@ -1,5 +1,6 @@
 internal import FaultModel
 internal import Notation
+internal import PushQuery
 
 /// Parses the values of a verification document and collects all problems.
 ///
@@ -174,9 +175,14 @@ struct VerificationParser {
     let names = Word.allCases.map(\.rawValue)
     guard case .text(let text) = node.value, let word = Word(rawValue: text) else {
       var guess = ""
+      var former = ""
+      if case .text(let text) = node.value, what == "outcome" {
+        former = QueryField.formerWords[text].map { $0 + " " } ?? ""
+      }
       if case .text(let text) = node.value { guess = Spelling.suggestion(for: text, among: names) }
       fail(
-        node, "\(node.kind) is not a valid \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", "))."
+        node, "\(node.kind) is not a valid \(what)",
+        hint: "\(former)\(guess)Expected one of \(names.joined(separator: ", "))."
       )
       return nil
     }

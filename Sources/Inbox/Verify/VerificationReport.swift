@@ -239,8 +239,8 @@ extension VerificationReport {
 
   private var inconclusiveness: String {
     guard isAnalyzed else {
-      return "inconclusive: the server does not know which pushes from before its start were lost or have findings "
-        + "(specify after, or reset before each test)"
+      return "inconclusive: the server does not know which pushes from before its start, or recorded by an older "
+        + "version, were lost or have findings (specify after, or reset before each test)"
     }
     return "inconclusive: pushes were evicted before they were checked (specify after, reset before each test, "
       + "raise --max-records, --max-bytes or --retain, or use --record all)"

@@ -13,16 +13,24 @@ import Notation
 public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
   /// The ways in which an attempt ends.
   public enum Outcome: String, Sendable, CaseIterable {
-    /// APNs' rules accepted the push, and the response says so.
+    /// APNs accepted the push, and the client has the response.
     case accepted
-    /// APNs' rules rejected the push.
+    /// APNs rejected the push, and the client has the response.
     case rejected
-    /// A fault was injected.
-    case faulted
-    /// The push is delayed and has no response yet.
+    /// APNs decided, and the client has no complete response.
+    case responseLost = "response_lost"
+    /// The push was not processed, and the client cannot know it.
+    case unanswered
+    /// The push was not processed, and the client knows it.
+    case unprocessed
+    /// The request never became complete.
+    case incomplete
+    /// The request is malformed.
+    case malformed
+    /// The attempt has not ended.
     case pending
-    /// The client disconnected before a response, or broke the protocol so that none was sent.
-    case aborted
+    /// A record of an older format does not say it.
+    case unknown
   }
 
   private let record: Record
@@ -65,15 +73,15 @@ public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
   public var payload: [UInt8] { record.body }
 
   /// How the attempt ended.
-  public var outcome: Outcome { Outcome(rawValue: record.outcome.rawValue) ?? .aborted }
-  /// Whether APNs' rules accepted the push, regardless of the response that an injected fault caused.
+  public var outcome: Outcome { Outcome(rawValue: record.outcome.rawValue) ?? .unknown }
+  /// Whether APNs accepted the push, regardless of what the client learned of it.
   public var isAccepted: Bool { record.accepted }
   /// The HTTP status of the response; nil if none was sent.
   public var status: Int? { record.sentResponse.status.map(Int.init) }
   /// The reason in the response, such as `BadDeviceToken`; nil without one.
   public var reason: String? { record.sentReason }
-  /// The name of the fault rule that determined the response; nil without a fault.
-  public var faultRule: String? { record.wireOutcome?.injections.first?.rule }
+  /// The name of the fault rule that affected the push, or ended its connection; nil without a fault.
+  public var faultRule: String? { record.wireDetails?.injections.first?.rule }
 
   /// The push as a JSON object, with the members that the admin API documents.
   public var json: String {

@@ -28,6 +28,14 @@ package enum ConnectionAction: Sendable {
 }
 
 extension ConnectionAction {
+  /// Whether the action may end the connection, so that other pushes on it are not processed or get no response.
+  var mayEndConnection: Bool {
+    switch self {
+    case .sendGoAwayAndClose, .goAway, .close, .reset, .silence, .respondThenShutDown: true
+    case .starveWindow, .ignorePings, .announce, .continuePush: false
+    }
+  }
+
   /// Creates the action of a rule at the injection point `connection`; nil for other actions.
   init?(_ injection: Injection) {
     switch injection.action {

@@ -3,6 +3,7 @@ import HTTP2Session
 import Inbox
 import Logging
 import NIOCore
+import PlatformLibc
 import TLSEngine
 
 /// Refusal, GOAWAY and close of a connection.
@@ -51,6 +52,9 @@ extension ConnectionHandler {
       session.sendUntrackedGoAway(
         lastStream: lastStream, rawCode: closeReason.errorCode.rawValue, debugData: Array(closeReason.debugData.utf8))
     }
+    processor?.goAway = WireDetails.GoAway(
+      code: closeReason.errorCode.name, lastStream: stateMachine.processedStreams.lastAccepted,
+      debugData: closeReason.debugData)
     if let (kind, message) = closeReason.logMessage { logClientError(kind, message) }
     log.add(.goAway, "\(closeReason.errorCode.name) \(closeReason.debugData)", at: state.clock.now)
     flush(context)
@@ -61,17 +65,31 @@ extension ConnectionHandler {
     }
   }
 
-  /// Records who ended the connection, unless that is already recorded or no push was processed.
-  func recordCloseInitiator(isClient: Bool) {
-    guard let processor, !hasRecordedClose, stateMachine.processedStreams.highestProcessed > 0 else { return }
-    hasRecordedClose = true
-    state.inbox.recordClose(of: processor.connection, by: isClient ? .client : .server)
+  /// Reports to the inbox who ended the connection and what is known of it, unless no push was processed.
+  ///
+  /// - Parameters:
+  ///   - isClient: Whether the client did; ignored if the end was reported before.
+  ///   - isOrderly: Whether the client has ended its side with close_notify.
+  ///   - isFinal: Whether the socket is closed.
+  func recordClosing(isClient: Bool, isOrderly: Bool = false, isFinal: Bool = false) {
+    guard let processor, stateMachine.processedStreams.highestProcessed > 0 else { return }
+    let isReset = (socketError as? IOError)?.errnoCode == ECONNRESET
+    let new = ConnectionEnd.Closing(
+      by: closing?.initiator ?? (isClient ? .client : .server), at: closing?.at ?? MachineTime.nanoseconds,
+      lastReceivedAt: input.lastReceivedAt,
+      isOrderly: isOrderly || closing?.isOrderly == true || isFinal && !hasClosedSocket && socketError == nil,
+      isReset: isReset, isFinal: isFinal)
+    guard new != closing else { return }
+    closing = new
+    state.inbox.recordClose(of: processor.connection, new)
   }
 
   func close(_ context: ChannelHandlerContext) {
     guard case .close(let writesFrames) = stateMachine.closeRequested() else { return }
     // Write the remaining frames even if the client does not read: there is no later opportunity.
     if writesFrames, let session { writeFrames(of: session, context) }
+    endAttempts(context)
+    recordClosing(isClient: false)
     guard output.held.parts.isEmpty else { return output.held.closesTransport = true }
     closeTransport(context)
   }
@@ -87,12 +105,26 @@ extension ConnectionHandler {
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
     context.close(mode: .output, promise: nil)
-    schedule(.lingerTimeout, after: Self.lingerTimeout, context) { _, context in context.close(promise: nil) }
+    schedule(.lingerTimeout, after: Self.lingerTimeout, context) { handler, context in
+      handler.hasClosedSocket = true
+      context.close(promise: nil)
+    }
   }
 }
 
 extension HTTP2ServerSession {
+  /// Whether a GOAWAY was sent whose last stream is below this one.
+  func hasExcluded(_ stream: RequestStream) -> Bool { goAwaySent.map { $0.lastStream < stream.id } ?? false }
+
   fileprivate func submitGoAway(_ closeReason: ConnectionCloseReason, lastStream: Int32) {
     submitGoAway(lastStream: lastStream, code: closeReason.errorCode, debugData: Array(closeReason.debugData.utf8))
+  }
+}
+
+extension WireDetails.GoAway {
+  /// Creates a description of a frame that the session has sent.
+  init(_ goAway: HTTP2Session.GoAway) {
+    self.init(
+      code: HTTP2ErrorCode.name(of: goAway.errorCode), lastStream: goAway.lastStream, debugData: goAway.text)
   }
 }

@@ -155,7 +155,9 @@ extension ConnectionHandler {
     let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
     for injection in decision {
       logFault(injection)
-      if let action = ConnectionAction(injection) { processor.connectionActions.append(action) }
+      guard let action = ConnectionAction(injection) else { continue }
+      if action.mayEndConnection { processor.setCause(injection, push: nil) }
+      processor.connectionActions.append(action)
     }
     performPendingActions(context)
     flush(context)
@@ -250,6 +252,8 @@ extension ConnectionHandler {
     }
     session.sendUntrackedGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
     stateMachine.faultSentGoAway(lastStream: lastStream, now: MachineTime.nanoseconds)
+    processor?.goAway = WireDetails.GoAway(
+      code: HTTP2ErrorCode.name(of: parameters.code), lastStream: lastStream, debugData: parameters.debugData)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: parameters.code)) last_stream=\(lastStream) \(parameters.debugData)",
       at: state.clock.now)
@@ -272,6 +276,9 @@ extension ConnectionHandler {
   private func reset(_ context: ChannelHandlerContext) {
     log.add(.reset, "TCP RST", at: state.clock.now)
     stateMachine.closedAbruptly()
+    endAttempts(context)
+    recordClosing(isClient: false)
+    hasClosedSocket = true
     // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
     // the channel's event loop the option is set when the call returns.
     _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -284,7 +291,10 @@ extension ConnectionHandler {
     // A shutdown in progress still ends the connection.
     cancelTimer(through: .idleCheck)
     guard let time, closes else { return }
-    runLater(time, context) { _, context in context.close(promise: nil) }
+    runLater(time, context) { handler, context in
+      handler.hasClosedSocket = true
+      context.close(promise: nil)
+    }
   }
 
   /// Adds to the connection's timeline and to the log that a rule affected the connection.

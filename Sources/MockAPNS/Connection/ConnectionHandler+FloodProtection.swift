@@ -79,6 +79,7 @@ extension ConnectionHandler {
     input.stalledChecks = context.channel.isWritable ? 0 : input.stalledChecks + 1
     if input.stalledChecks > HTTP2Limits.maxOverdueChecks {
       logClientError(.slowness, "does not read its responses, closed")
+      hasClosedSocket = true
       return context.close(promise: nil)
     }
     // While the channel is not writable, all responses wait for the client, so no single stream is overdue.

@@ -46,6 +46,7 @@ extension ConnectionHandler {
     case .discard: return
     }
     input.lastActivity = .now()
+    input.lastReceivedAt = MachineTime.nanoseconds
     input.bytesReceived += bytes.count
     transport.receive(bytes) { process(context) }
   }
@@ -132,7 +133,7 @@ extension ConnectionHandler {
   /// Makes the records of all pushes received so far visible in the inbox.
   func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     handleEvents(of: session, context)
-    guard let processor, processor.commit(), let writer = state.inbox.writer else { return }
+    guard let processor, processor.commit(session), let writer = state.inbox.writer else { return }
     writer.extend(&output.held.prerequisite, hasAnnounced: processor.hasAnnounced)
     processor.hasAnnounced = false
     output.held.mayBeOvertaken = false

@@ -58,8 +58,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   var faultTasks = FaultTasks()
   /// Whether a stream reset on this connection has been logged.
   var hasLoggedReset = false
-  /// Whether the inbox knows who ended the connection.
-  var hasRecordedClose = false
+  /// Who ended the connection and when, once that was reported to the inbox.
+  var closing: ConnectionEnd.Closing?
+  /// Whether the attempts that had not ended were recorded, because the connection has.
+  var hasEndedAttempts = false
+  /// Whether the server has closed the socket, so that the client's FIN is not seen.
+  var hasClosedSocket = false
+  /// Whether an error ended the connection, and whether it is a TCP RST of the client.
+  var socketError: (any Error)?
 
   /// What the client sent so far, for the idle timeout and for protection against floods.
   struct InputStatistics {
@@ -69,6 +75,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     var bytesReceived = 0
     /// When bytes were last received.
     var lastActivity = NIODeadline.now()
+    /// The same time in monotonic nanoseconds of machine time, which findings compare with those of records; 0 before.
+    var lastReceivedAt: Int64 = 0
     /// When `scheduleIdleCheck` last checked for overdue streams and a stalled client.
     var lastCheck = NIODeadline.now()
     /// The number of consecutive checks at which the client was not reading.
@@ -162,12 +170,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let session, let processor {
       let heldResponses =
         input.isWindowExhausted && output.held.parts.isEmpty ? session.responsesAwaitingWindow : nil
-      processor.beginBatch()
-      processor.abortDelayedPushes()
-      for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }
-      commitRecords(of: session, context)
+      endAttempts(context)
       if let heldResponses { state.inbox.addExhaustedWindow(of: processor.connection, responses: heldResponses) }
-      recordCloseInitiator(isClient: closed.isInitiatedByClient)
+      recordClosing(isClient: closed.isInitiatedByClient, isFinal: true)
     }
     log.add(.closed, "", at: state.clock.now)
     output.held.removeAll()
@@ -178,6 +183,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     logger.debug("\(client): \(error)")
+    socketError = socketError ?? error
     context.close(promise: nil)
   }
 
@@ -238,7 +244,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         break reading
       case .closed:
-        recordCloseInitiator(isClient: stateMachine.isCloseByClient)
+        recordClosing(isClient: stateMachine.isCloseByClient, isOrderly: true)
         flush(context)
         return close(context)
       }
@@ -256,20 +262,27 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .process:
           processor.process(stream, under: policy, stateMachine.processedStreams, session: session)
           if !processor.connectionActions.isEmpty { performPendingActions(context) }
-        case .recordAsExcluded: processor.recordExcluded(stream, stateMachine.processedStreams)
-        case .recordAsUnprocessed: processor.recordUnprocessed(stream)
+        case .recordAsUnprocessed: processor.recordUnprocessed(stream, stateMachine.processedStreams)
         }
       case .aborted(let stream):
-        processor.recordUnfinished(stream)
+        processor.recordUnfinished(
+          stream, stream.violation != nil ? .malformed : session.hasExcluded(stream) ? .refused : .cancelled)
       case .cancelled(let stream):
-        processor.abortDelayedPush(on: stream.request.stream)
+        processor.endAttempt(
+          on: stream.request.stream,
+          session.hasExcluded(stream) ? .refused : stream.resetSent == nil ? .cancelled : .reset,
+          reset: stream.resetSent)
         cancelDelayedPush(on: stream.request.stream)
       case .reset(let stream, let code):
         if !stream.isRefused { logReset(stream, code) }
-        processor.recordUnfinished(stream, reset: code)
+        processor.recordUnfinished(
+          stream, stream.violation != nil ? .malformed : code == .refusedStream ? .refused : .reset, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
+      case .responseSent(let id):
+        processor.endAttempt(on: id, .response)
       case .responseDropped(let stream):
-        processor.responseWasDropped(on: stream, by: session.goAwaySent)
+        processor.goAway = processor.goAway ?? session.goAwaySent.map(WireDetails.GoAway.init)
+        processor.responseWasDropped(on: stream, isExcluded: session.hasExcluded(stream))
       case .excessStreams(let stream, let limit):
         processor.excess = (stream, limit)
         sendGoAwayAndClose(context, .excessStreams(limit: limit))
@@ -277,6 +290,22 @@ final class ConnectionHandler: ChannelInboundHandler {
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
     }
+  }
+
+  /// Ends the attempts that have not ended, because the connection has: nothing more is sent or received.
+  func endAttempts(_ context: ChannelHandlerContext) {
+    guard !hasEndedAttempts, let session, let processor else { return }
+    commitRecords(of: session, context)
+    hasEndedAttempts = true
+    processor.goAway = processor.goAway ?? session.goAwaySent.map(WireDetails.GoAway.init)
+    processor.beginBatch()
+    let last = stateMachine.processedStreams.lastAccepted
+    for stream in session.unansweredStreams where !stream.isReported {
+      processor.recordUnfinished(
+        stream, stream.violation != nil ? .malformed : stream.id > last ? .refused : .incomplete)
+    }
+    processor.endAttempts(excludedAfter: last)
+    commitRecords(of: session, context)
   }
 
   // MARK: - Opening

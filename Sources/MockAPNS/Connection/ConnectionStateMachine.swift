@@ -15,8 +15,8 @@ struct ConnectionStateMachine {
     case open(Stage)
     /// A fault silences the connection: nothing is sent, received bytes are discarded.
     case silenced
-    /// The last bytes are written; received bytes are discarded. `byFault` as in `Stage.ending`.
-    case closing(byFault: Bool)
+    /// The last bytes are written; received bytes are discarded.
+    case closing
   }
 
   /// The stage of an open connection.
@@ -25,8 +25,7 @@ struct ConnectionStateMachine {
     /// GOAWAY was sent: the connection closes after its last open stream.
     case draining
     /// Responses already submitted are written, further requests are not processed, then the connection closes.
-    /// `byFault` says that a fault ends a connection that was not draining.
-    case ending(byFault: Bool)
+    case ending
   }
 
   /// The purpose of the connection's timer. At most one is scheduled: a later purpose in this list replaces an earlier
@@ -83,7 +82,7 @@ struct ConnectionStateMachine {
     case .awaitingFirstByte:
       // A TLS handshake record begins with 22, an HTTP method or the HTTP/2 preface with a letter.
       if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first & ~0x20) {
-        state = .closing(byFault: false)
+        state = .closing
         return .refusePlainText
       }
       state = .handshaking
@@ -117,17 +116,14 @@ struct ConnectionStateMachine {
 
   enum RequestAction: Equatable {
     case process
-    /// The server may ignore the request: a GOAWAY excluded its stream, or a fault ended the connection.
-    case recordAsExcluded
-    /// An earlier request in the same read ended the connection.
+    /// A GOAWAY excluded its stream, or the connection was ended before the request.
     case recordAsUnprocessed
   }
 
   /// A complete request was received.
   mutating func requestReceived(on stream: Int32) -> RequestAction {
     switch state {
-    case .open(.ending(byFault: true)), .closing(byFault: true): return .recordAsExcluded
-    case _ where stream > processedStreams.lastAccepted: return .recordAsExcluded
+    case _ where stream > processedStreams.lastAccepted: return .recordAsUnprocessed
     case .open(.serving), .open(.draining):
       processedStreams.process(stream)
       return .process
@@ -201,9 +197,11 @@ struct ConnectionStateMachine {
   mutating func goAwayRequested(immediately: Bool, lastReceivedStream: Int32, now: MonotonicTime) -> GoAwayAction {
     guard state == .open(.serving) else { return .none }
     if immediately {
-      state = .open(.ending(byFault: false))
+      state = .open(.ending)
       // The client may send the other pushes again (RFC 9113 section 6.8).
-      return .sendAndClose(lastStream: min(processedStreams.highestProcessed, processedStreams.lastAccepted))
+      let last = min(processedStreams.highestProcessed, processedStreams.lastAccepted)
+      processedStreams.exclude(after: last, at: now)
+      return .sendAndClose(lastStream: last)
     }
     state = .open(.draining)
     let last = min(lastReceivedStream, processedStreams.lastAccepted)
@@ -221,8 +219,7 @@ struct ConnectionStateMachine {
   /// A fault ends the connection once the submitted responses are written.
   mutating func faultEndsConnection() {
     switch state {
-    case .open(.serving): state = .open(.ending(byFault: true))
-    case .open(.draining): state = .open(.ending(byFault: false))
+    case .open(.serving), .open(.draining): state = .open(.ending)
     default: break
     }
   }
@@ -262,13 +259,7 @@ struct ConnectionStateMachine {
     return action
   }
 
-  private mutating func enterClosing() {
-    switch state {
-    case .closing: break
-    case .open(.ending(byFault: true)): state = .closing(byFault: true)
-    default: state = .closing(byFault: false)
-    }
-  }
+  private mutating func enterClosing() { state = .closing }
 
   // MARK: - Timer
 

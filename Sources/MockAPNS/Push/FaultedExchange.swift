@@ -22,8 +22,8 @@ struct FaultedExchange {
   private(set) var response: Response
   /// The changes to the response.
   private(set) var mutation = ResponseMutation()
-  /// Whether the push is accepted.
-  private(set) var isAccepted: Bool
+  /// What APNs does with the push when the exchange ends.
+  private(set) var decision: Decision
   /// The delay before the exchange ends.
   private(set) var delay = Duration.zero
   /// Whether the delay precedes the acceptance of the push, not only its response.
@@ -40,7 +40,7 @@ struct FaultedExchange {
   /// - Parameter acceptedBody: The body of the response if the request is accepted.
   init(_ verdict: borrowing Verdict, acceptedBody: [UInt8]) {
     response = Response(verdict)
-    isAccepted = verdict.isAccepted
+    decision = verdict.isAccepted ? .accepted : .rejected
     if isAccepted { response.body = acceptedBody }
   }
 
@@ -76,25 +76,28 @@ struct FaultedExchange {
     if case .pass = action { return }
     isFaulted = true
     decidingAction = action
-    let wouldAccept = HTTPStatus.isSuccess(response.status)
+    let own = decision
     // At the injection point `response` the verdict is final, whatever the client learns of it.
-    if injectionPoint == .request { isAccepted = false }
+    if injectionPoint == .request { decision = .notProcessed }
     switch action {
     case .respond(let injected):
-      isAccepted = HTTPStatus.isSuccess(injected.status) && wouldAccept
+      decision = HTTPStatus.isSuccess(injected.status) ? .accepted : .rejected
       response = Response(injected, serverTime: serverTime)
       blocksTokenUpdates = injected.blocksTokenUpdates
     case .hang(let time, let ending):
       delay += time ?? .zero
       if injectionPoint == .request { isDelayedBeforeAcceptance = true }
-      if ending == .answer { isAccepted = wouldAccept }
-    case .resetConnection(let afterAccepting): isAccepted = afterAccepting && wouldAccept
+      if ending == .answer { decision = own }
+    case .resetConnection(let afterAccepting): decision = afterAccepting ? own : .notProcessed
     case .goAway(let parameters):
-      isAccepted = wouldAccept && parameters.lastStream != .beforeThis
+      decision = parameters.lastStream == .beforeThis ? .notProcessed : own
       goAway = parameters
-    case .loseResponse: isAccepted = wouldAccept
-    case .resetStream, .close: break
-    default: mutation.add(action)
+    case .loseResponse: decision = own
+    case .resetStream(let code): if code == HTTP2ErrorCode.refusedStream.rawValue { decision = .notProcessed }
+    case .close: break
+    default:
+      decision = own
+      mutation.add(action)
     }
   }
 }
@@ -140,6 +143,23 @@ extension FaultedExchange {
     return delay > .zero
   }
 
+  /// Whether APNs accepts the push.
+  var isAccepted: Bool { decision == .accepted }
+
+  /// What the client is told when the exchange ends; `pending` if nothing is said, so that the client has to give up.
+  func ending(on stream: Int32, _ processed: ProcessedStreams) -> Ending {
+    switch decidingAction {
+    case .hang(_, .resetStream), .loseResponse(.resetStream): .reset
+    case .resetStream(let code): code == HTTP2ErrorCode.refusedStream.rawValue ? .refused : .reset
+    case .hang(_, .close), .loseResponse(.close), .close, .resetConnection: .disconnected
+    case .hang(_, .nothing), .loseResponse(.nothing): .pending
+    default: sendsResponse ? .response : .refused
+    }
+  }
+
+  /// Whether the exchange ends the connection, or sends a GOAWAY.
+  var mayEndConnection: Bool { goAway != nil || closeMethod != nil }
+
   /// Whether the client receives a response.
   var sendsResponse: Bool {
     switch decidingAction {
@@ -165,7 +185,7 @@ extension FaultedExchange {
   }
 
   /// The way the connection ends; nil if the push does not end it.
-  var closeMethod: WireOutcome.CloseMethod? {
+  var closeMethod: WireDetails.CloseMethod? {
     switch decidingAction {
     case .resetConnection: .reset
     case .close, .hang(_, .close), .loseResponse(.close): .fin
@@ -184,6 +204,8 @@ struct DelayedPush {
   let template: ResponseTemplates.Template?
   /// The key by which the push's attempts are counted; nil if they were not counted.
   let attemptKey: PushKey?
+  /// The number of the attempt.
+  let attempt: Int32
   /// When the push arrived, in monotonic nanoseconds.
   let arrivedAt: MonotonicTime
   /// The push for its registered device; nil if its token is not registered.
@@ -194,4 +216,6 @@ struct DelayedPush {
   var seq: Int?
   /// The number of parts of the response body not yet sent.
   var remainingParts = 0
+  /// Whether the delay is over and nothing is said, so that the push stays pending until the client gives up.
+  var isAbandoned = false
 }

@@ -51,7 +51,7 @@ extension PushProcessor {
       request, verdict, generatedID: template.generatedID(of: verdict.facts), key: identity.key,
       attempt: countAttempt(of: identity, accepted: true, next: attempt),
       Record.Result(
-        outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: status),
+        .accepted, .response, sentResponse: Record.SentResponse(status: status),
         finishedAt: batch.serverTime))
   }
 

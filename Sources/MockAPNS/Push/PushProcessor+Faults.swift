@@ -126,19 +126,30 @@ extension PushProcessor {
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || exchange.isFaulted
     let template = hasTemplate ? template(for: exchange.response, to: request, verdict.facts) : nil
     let isComplete = !exchange.takesTime
+    let result =
+      isComplete
+      ? recordResult(of: exchange, on: stream.id, processed)
+      : Record.Result(
+        .pending, .pending, wireDetails: WireDetails(injections: exchange.injections), finishedAt: nil)
     // If the client does not learn that the push was accepted, its next request is a retry.
     let number = countAttempt(
-      of: identity, accepted: isComplete && exchange.isAccepted && exchange.sendsResponse, next: attempt)
+      of: identity, accepted: result.outcome == .accepted, next: attempt)
+    let index = batch.records.count
     record(
       request, verdict, generatedID: template?.generatedID(of: verdict.facts) ?? [],
-      key: identity.key, attempt: number, isPending: !isComplete,
-      isComplete ? recordResult(of: exchange, on: stream.id, processed) : pendingResult(of: exchange))
+      key: identity.key, attempt: number, isPending: !isComplete, result)
     if isComplete {
+      if result.end.ending == .pending {
+        keepUnfinished(on: stream.id, result, identity.attemptKey, attempt: number, index: index)
+      }
+      if exchange.mayEndConnection, let injection = exchange.injections.first {
+        setCause(injection, push: .inBatch(index))
+      }
       complete(exchange, template, on: stream, processed, session)
     } else {
       connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
       delayedPushes[stream.id] = DelayedPush(
-        stream: stream, exchange: exchange, template: template, attemptKey: identity.attemptKey,
+        stream: stream, exchange: exchange, template: template, attemptKey: identity.attemptKey, attempt: number,
         arrivedAt: batch.arrivedAt,
         delivery: device.map { acceptedPush(request, verdict.facts, to: $0) }, channelExchange: channelExchange)
       channelExchange = nil
@@ -158,34 +169,38 @@ extension PushProcessor {
       return
     }
     beginBatch()
-    let result = recordResult(of: push.exchange, on: id, processed, latency: MachineTime.nanoseconds - push.arrivedAt)
-    if result.accepted, result.sentResponse.status.map(HTTPStatus.isSuccess) == true, let key = push.attemptKey {
-      attempts.accept(key)
+    if case .hang(_, .nothing) = push.exchange.decidingAction {
+      // Nothing is said: the attempt ends when the client gives up.
+      release(push.exchange)
+      push.isAbandoned = true
+      delayedPushes[id] = push
+      return
     }
-    completeRecord(of: push, with: result)
+    let result = recordResult(of: push.exchange, on: id, processed, latency: MachineTime.nanoseconds - push.arrivedAt)
+    if result.end.ending == .pending, let key = push.attemptKey {
+      unfinished[id] = UnfinishedPush(
+        result: result, seq: push.seq, attempt: push.attempt, attemptKey: key, arrivedAt: push.arrivedAt)
+    }
+    if result.outcome == .accepted, let key = push.attemptKey { attempts.accept(key) }
+    if push.exchange.mayEndConnection, let injection = push.exchange.injections.first, let seq = push.seq {
+      setCause(injection, push: .recorded(seq))
+    }
+    complete(push, with: result)
     complete(push.exchange, push.template, on: push.stream, processed, session)
   }
 
-  /// Completes a delayed push as aborted: the client reset the stream, the connection ended, or the server refused
-  /// the stream.
+  /// Ends the attempt of a delayed push: the client reset the stream, the connection ended, or the server refused the
+  /// stream. One whose response was begun has ended otherwise.
   ///
   /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
-  func abortDelayedPush(on id: Int32, reset: HTTP2ErrorCode? = nil) {
+  func endDelayedPush(on id: Int32, _ ending: Ending, _ reset: HTTP2ErrorCode?) {
     guard let push = delayedPushes.removeValue(forKey: id), push.remainingParts == 0 else { return }
-    release(push.exchange)
-    completeRecord(
-      of: push,
+    if !push.isAbandoned { release(push.exchange) }
+    complete(
+      push,
       with: Record.Result(
-        outcome: .aborted, accepted: push.exchange.isAccepted && !push.exchange.isDelayedBeforeAcceptance,
-        sentResponse: Record.SentResponse(),
-        wireOutcome: WireOutcome(
-          injections: push.exchange.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
-        finishedAt: batch.serverTime))
-  }
-
-  /// Completes all delayed pushes as aborted, because the connection ended.
-  func abortDelayedPushes() {
-    for id in delayedPushes.keys.sorted() { abortDelayedPush(on: id) }
+        push.exchange.isDelayedBeforeAcceptance ? .notProcessed : push.exchange.decision, ending,
+        wireDetails: detailsOfDelayed(ending, push.exchange.injections, reset: reset), finishedAt: batch.serverTime))
   }
 
   /// Returns the header fields of a response, with its ids.
@@ -246,17 +261,11 @@ extension PushProcessor {
     connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.
     delayedPushes[stream.id] = DelayedPush(
-      stream: stream, exchange: copy exchange, template: template, attemptKey: nil, arrivedAt: batch.arrivedAt,
-      delivery: nil, channelExchange: nil, remainingParts: max(1, parts.count))
+      stream: stream, exchange: copy exchange, template: template, attemptKey: nil, attempt: 0,
+      arrivedAt: batch.arrivedAt, delivery: nil, channelExchange: nil, remainingParts: max(1, parts.count))
   }
 
   // MARK: - Records
-
-  private func pendingResult(of exchange: borrowing FaultedExchange) -> Record.Result {
-    Record.Result(
-      outcome: .pending, accepted: false, sentResponse: Record.SentResponse(),
-      wireOutcome: WireOutcome(injections: exchange.injections), finishedAt: nil)
-  }
 
   /// Returns the result for the push's record.
   ///
@@ -270,18 +279,19 @@ extension PushProcessor {
       response = Record.SentResponse(
         status: exchange.response.status, reason: exchange.response.reason, latencyNanoseconds: latency)
     }
-    let outcome: Record.Outcome = exchange.isFaulted ? .faulted : exchange.isAccepted ? .accepted : .rejected
     let goAway = exchange.goAway.map {
-      WireOutcome.GoAway(
+      WireDetails.GoAway(
         code: HTTP2ErrorCode.name(of: $0.code), lastStream: processed.lastStream(of: $0, causedBy: .push(stream)),
         debugData: $0.debugData)
     }
-    let wireOutcome = WireOutcome(
+    let wireDetails = WireDetails(
       injections: exchange.injections, unusualReason: exchange.sendsResponse ? exchange.response.unusualReason : nil,
       reset: exchange.resetName(on: stream, processed), goAway: goAway, closed: exchange.closeMethod,
       endedAt: exchange.sendsResponse ? nil : MachineTime.nanoseconds)
+    let ending = exchange.ending(on: stream, processed)
     return Record.Result(
-      outcome: outcome, accepted: exchange.isAccepted, sentResponse: response,
-      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.serverTime)
+      exchange.decision, ending, sentResponse: response,
+      wireDetails: exchange.injections.isEmpty ? nil : wireDetails,
+      finishedAt: ending == .pending ? nil : batch.serverTime)
   }
 }

@@ -31,6 +31,12 @@ final class PushProcessor {
   @exclusivity(unchecked) var streamLimit: StreamLimitPolicy
   /// The pushes that are delayed, or whose response is sent in parts over time, by stream.
   var delayedPushes: [Int32: DelayedPush] = [:]
+  /// The pushes with a decision whose response is not written completely, or never sent, by stream.
+  var unfinished: [Int32: UnfinishedPush] = [:]
+  /// The rule that ended the connection, or sent a GOAWAY.
+  private(set) var cause: EndCause?
+  /// The last GOAWAY that was sent, except for one of nghttp2.
+  var goAway: WireDetails.GoAway?
   /// The first stream beyond the acknowledged stream limit, and that limit.
   var excess: (stream: Int32, limit: UInt32)?
   /// The injected response to every push until the connection is shut down, because of the fault `drain`.
@@ -80,6 +86,39 @@ final class PushProcessor {
     var broadcasts: [(broadcast: AcceptedBroadcast, index: Int)] = []
     /// The streams of the delayed pushes in `records`, with the indices of their records.
     var delayed: [(stream: Int32, index: Int)] = []
+    /// The streams of `unfinished` whose records are in `records`, with the indices of these.
+    var unfinished: [(stream: Int32, index: Int)] = []
+    /// The delayed pushes that have ended, with their results.
+    var completed: [(push: DelayedPush, result: Record.Result)] = []
+  }
+
+  /// A push with a decision whose attempt has not ended.
+  struct UnfinishedPush {
+    /// The result so far.
+    var result: Record.Result
+    /// The number of its record, once it is in the inbox.
+    var seq: Int?
+    /// The number of the attempt.
+    let attempt: Int32
+    /// The key by which its attempts are counted.
+    let attemptKey: PushKey
+    /// When the push arrived, in monotonic nanoseconds.
+    let arrivedAt: MonotonicTime
+  }
+
+  /// The rule that ended the connection, or sent a GOAWAY.
+  struct EndCause {
+    /// The push for which it fired.
+    enum Push {
+      /// The one with this index in the records of the current read.
+      case inBatch(Int)
+      /// The one with this number in the inbox.
+      case recorded(Int)
+    }
+
+    let injection: Injection
+    /// Nil if it fired for the connection itself.
+    var push: Push?
   }
 
   private struct Readers {
@@ -174,6 +213,7 @@ final class PushProcessor {
     }
     if let rate = policy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
+    if attempts.hasPartialAttempts { resumePartial(request, verdict.facts, identity) }
     attempts.prefetch(identity.attemptKey)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
@@ -189,44 +229,116 @@ final class PushProcessor {
     stream.putBack(request)
   }
 
-  /// Marks an uncommitted push as aborted because a GOAWAY prevents its response. Whether APNs accepted the push
-  /// stays recorded.
-  func responseWasDropped(on stream: RequestStream, by goAway: GoAway?) {
-    guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }) else { return }
-    let record = batch.records[index]
-    let sentGoAway = goAway.map {
-      WireOutcome.GoAway(code: HTTP2ErrorCode.name(of: $0.errorCode), lastStream: $0.lastStream, debugData: $0.text)
+  /// Notes that a rule ends the connection, or sends a GOAWAY, so that it affects other pushes. The first rule counts.
+  ///
+  /// - Parameter push: The push for which the rule fired; nil if it fired for the connection.
+  func setCause(_ injection: Injection, push: EndCause.Push?) {
+    if cause == nil { cause = EndCause(injection: injection, push: push) }
+  }
+
+  /// Returns what is known of the end of a push that another one's rule may have caused.
+  ///
+  /// - Parameters:
+  ///   - own: The injections for the push itself.
+  ///   - index: The index of its record in the batch; nil if the record is in the inbox.
+  private func details(
+    of ending: Ending, own: Injections, index: Int?, reset: HTTP2ErrorCode? = nil,
+    violation: WireDetails.ProtocolViolation? = nil
+  ) -> WireDetails? {
+    var injections = own
+    var by: WireDetails.Causer?
+    let isCaused = ending == .refused && reset == nil || ending == .incomplete || ending == .disconnected
+    if let cause, isCaused {
+      injections = Injections([cause.injection] + own)
+      switch (cause.push, index) {
+      case (.inBatch(let cause)?, let index?) where cause < index: by = .before(index - cause)
+      case (.recorded(let number)?, _): by = state.inbox.knownSeq(of: number).map { .seq($0) }
+      default: break
+      }
     }
-    if record.outcome == .accepted {
+    let details = WireDetails(
+      injections: injections, reset: reset?.name, goAway: isCaused ? goAway : nil,
+      violation: violation, by: by, endedAt: MachineTime.nanoseconds)
+    return details
+  }
+
+  /// Ends the attempt of a push whose response was submitted and is dropped because of a GOAWAY.
+  ///
+  /// - Parameter isExcluded: Whether the last stream of the GOAWAY is below this one.
+  func responseWasDropped(on stream: RequestStream, isExcluded: Bool) {
+    let ending: Ending = isExcluded ? .refused : .disconnected
+    guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }) else {
+      return endAttempt(on: stream.id, ending)
+    }
+    let record = batch.records[index]
+    if isExcluded {
+      batch.deliveries.removeAll { $0.position == index }
+      batch.broadcasts.removeAll { $0.index == index }
+    }
+    if record.accepted {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
       attempts.resume(attemptKey(of: stream), after: record.attempt, now: batch.arrivedAt)
     }
     batch.records[index].finish(
       with: Record.Result(
-        outcome: .aborted, accepted: record.accepted, sentResponse: Record.SentResponse(),
-        wireOutcome: WireOutcome(
-          injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
+        record.end.decision, ending,
+        wireDetails: details(of: ending, own: record.wireDetails?.injections ?? [], index: index),
         finishedAt: batch.serverTime))
   }
 
-  /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
-  /// same read.
-  func recordUnprocessed(_ stream: RequestStream) {
-    let attempt = attempts.countUnprocessed(attemptKey(of: stream), now: batch.arrivedAt)
-    recordUnfinished(stream, attempt: attempt)
+  /// Ends the attempt of a push whose response is not written completely, or that is delayed.
+  ///
+  /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
+  func endAttempt(on id: Int32, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
+    if let push = delayedPushes[id], push.remainingParts == 0 || ending != .response {
+      endDelayedPush(on: id, ending, reset)
+    }
+    guard var push = unfinished.removeValue(forKey: id) else { return }
+    let decision = push.result.end.decision
+    let now = MachineTime.nanoseconds
+    var sentResponse = push.result.sentResponse
+    if ending == .response { sentResponse.latencyNanoseconds = now &- push.arrivedAt }
+    let own = push.result.wireDetails
+    let isTold = ending == .response
+    push.result = Record.Result(
+      decision, ending, sentResponse: sentResponse,
+      wireDetails: isTold
+        ? own
+        : own?.merging(details(of: ending, own: own?.injections ?? [], index: nil, reset: reset))
+          ?? details(of: ending, own: [], index: nil, reset: reset),
+      finishedAt: batch.serverTime)
+    if !isTold, decision == .accepted { attempts.resume(push.attemptKey, after: push.attempt, now: batch.arrivedAt) }
+    if let seq = push.seq {
+      hasCompletedRecord = true
+      state.inbox.finish(seq, with: push.result)
+    } else if let index = batch.unfinished.first(where: { $0.stream == id })?.index {
+      batch.unfinished.removeAll { $0.stream == id }
+      batch.records[index].finish(with: push.result)
+    }
+  }
+
+  /// Ends all attempts that have not ended, because the connection has.
+  ///
+  /// - Parameter last: The last stream of the GOAWAY that was sent; `Int32.max` without one.
+  func endAttempts(excludedAfter last: Int32) {
+    for id in Set(delayedPushes.keys).union(unfinished.keys).sorted() {
+      endAttempt(on: id, id > last ? .refused : .disconnected)
+    }
   }
 
   /// Makes the records of this read visible in the inbox. Must be called before the responses are sent: a push
   /// is readable once its client has the response.
   ///
   /// - Returns: Whether there were records, or records of delayed pushes were completed.
-  func commit() -> Bool {
+  func commit(_ session: HTTP2ServerSession) -> Bool {
+    if !batch.completed.isEmpty { completeRecords(session) }
     guard !batch.records.isEmpty else {
       defer { hasCompletedRecord = false }
       return hasCompletedRecord
     }
     hasCompletedRecord = false
     resources.knownTokens.learn(from: authentication)
+    if session.hasPendingResponses { keepUnfinished(session) }
     if batch.deliveries.isEmpty || !batch.broadcasts.isEmpty {
       // One clock reading for all records, because their responses leave together.
       let now = MachineTime.nanoseconds
@@ -243,6 +355,12 @@ final class PushProcessor {
         &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
+    for (stream, index) in batch.unfinished { unfinished[stream]?.seq = first + index }
+    batch.unfinished.removeAll(keepingCapacity: true)
+    if case .inBatch(let index) = cause?.push {
+      cause?.push = .recorded(first + index)
+      state.inbox.rememberSeq(of: first + index)
+    }
     for (broadcast, index) in batch.broadcasts {
       state.deliveryControl.deliver(Broadcast(broadcast, seq: first + index, time: batch.serverTime))
     }
@@ -250,8 +368,47 @@ final class PushProcessor {
     return true
   }
 
+  /// Keeps the attempts pending whose response is not written completely.
+  private func keepUnfinished(_ session: HTTP2ServerSession) {
+    for index in batch.records.indices where batch.records[index].end.ending == .response {
+      let record = batch.records[index]
+      guard session.reportsEnd(on: record.stream), let stream = session.stream(withID: record.stream) else { continue }
+      let result = Record.Result(
+        record.end.decision, .pending, sentResponse: record.sentResponse, wireDetails: record.wireDetails,
+        finishedAt: nil)
+      keepUnfinished(on: stream.id, result, attemptKey(of: stream), attempt: record.attempt, index: index)
+      batch.records[index].finish(with: result)
+    }
+  }
+
+  /// Keeps the attempt of a push pending whose record is in the batch.
+  func keepUnfinished(
+    on stream: Int32, _ result: Record.Result, _ attemptKey: PushKey, attempt: Int32, index: Int
+  ) {
+    unfinished[stream] = UnfinishedPush(
+      result: result, attempt: attempt, attemptKey: attemptKey, arrivedAt: batch.arrivedAt)
+    batch.unfinished.append((stream, index))
+  }
+
+  /// Completes the records of delayed pushes that have a response now.
+  private func completeRecords(_ session: HTTP2ServerSession) {
+    for (push, result) in batch.completed {
+      var result = result
+      if result.end.ending == .response, let seq = push.seq, session.reportsEnd(on: push.stream.id) {
+        result = Record.Result(
+          result.end.decision, .pending, sentResponse: result.sentResponse, wireDetails: result.wireDetails,
+          finishedAt: nil)
+        unfinished[push.stream.id] = UnfinishedPush(
+          result: result, seq: seq, attempt: push.attempt,
+          attemptKey: push.attemptKey ?? attemptKey(of: push.stream), arrivedAt: push.arrivedAt)
+      }
+      completeRecord(of: push, with: result)
+    }
+    batch.completed.removeAll()
+  }
+
   /// Completes the record of a delayed push, in the inbox or still in the batch.
-  func completeRecord(of push: DelayedPush, with result: Record.Result) {
+  private func completeRecord(of push: DelayedPush, with result: Record.Result) {
     let delivery = result.accepted ? push.delivery : nil
     var broadcast = push.channelExchange.flatMap { finish($0, isAccepted: result.accepted) }
     if let delivery { state.devices.recordRemovalDetected(delivery.target, now: batch.serverTime) }
@@ -273,17 +430,46 @@ final class PushProcessor {
     }
   }
 
-  /// Buffers a record of a request that was incomplete when its stream ended: the client disconnected, or the server
-  /// reset the stream because the request is not valid HTTP/2.
-  func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil, attempt: Int32 = 1) {
-    var violation: WireOutcome.ProtocolViolation?
+  /// Buffers the end of a delayed push, whose record `commit` completes.
+  func complete(_ push: DelayedPush, with result: Record.Result) { batch.completed.append((push, result)) }
+
+  /// Returns what is known of the end of a delayed push whose record is in the inbox.
+  func detailsOfDelayed(_ ending: Ending, _ injections: Injections, reset: HTTP2ErrorCode?) -> WireDetails? {
+    details(of: ending, own: injections, index: nil, reset: reset)
+  }
+
+  /// Buffers a record of a request that was not received completely, or that was refused before it was processed.
+  func recordUnfinished(_ stream: RequestStream, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
+    var violation = stream.violationText.map { WireDetails.ProtocolViolation.malformed($0) }
     if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
+    let verdict = Verdict(of: stream.request)
+    let isComplete = stream.isComplete && ending != .malformed
+    let attempt =
+      if isComplete {
+        attempts.countUnprocessed(attemptKey(of: stream), now: batch.arrivedAt)
+      } else {
+        countPartial(stream.request, verdict.facts)
+      }
     record(
-      stream.request, Verdict(of: stream.request), hasVerdict: false, generatedID: [], attempt: attempt,
+      stream.request, verdict, hasVerdict: false, isRequestComplete: isComplete, generatedID: [], attempt: attempt,
       Record.Result(
-        outcome: reset == nil ? .aborted : .rejected, accepted: false, sentResponse: Record.SentResponse(),
-        wireOutcome: reset == nil && violation == nil ? nil : WireOutcome(reset: reset?.name, violation: violation),
+        .notProcessed, ending,
+        wireDetails: details(of: ending, own: [], index: batch.records.count, reset: reset, violation: violation),
         finishedAt: batch.serverTime))
+  }
+
+  /// Continues the count of a push after an attempt that did not become complete.
+  private func resumePartial(_ request: HTTPRequest, _ facts: PushFacts, _ identity: Identity) {
+    request.headers.bytes.withUnsafeBytes {
+      attempts.resume(
+        identity.attemptKey, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
+    }
+  }
+
+  private func countPartial(_ request: HTTPRequest, _ facts: PushFacts) -> Int32 {
+    request.headers.bytes.withUnsafeBytes {
+      attempts.countPartial(headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
+    }
   }
 
   // MARK: - Responses
@@ -299,7 +485,7 @@ final class PushProcessor {
     log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.serverTime)
     guard streamLimit.isThrottled, !wasThrottled else { return }
     for refused in session.refuseStreams(except: stream) {
-      abortDelayedPush(on: refused.id, reset: .refusedStream)
+      endAttempt(on: refused.id, .refused, reset: .refusedStream)
       log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.serverTime)
     }
   }
@@ -320,8 +506,7 @@ final class PushProcessor {
       request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
       Record.Result(
-        outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: batch.serverTime
-      ))
+        .accepted, .response, sentResponse: Record.SentResponse(status: 200), finishedAt: batch.serverTime))
   }
 
   private func reject(
@@ -340,9 +525,7 @@ final class PushProcessor {
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.Result(
-        outcome: .rejected, accepted: false, sentResponse: Record.SentResponse(status: verdict.status),
-        finishedAt: batch.serverTime
-      ))
+        .rejected, .response, sentResponse: Record.SentResponse(status: verdict.status), finishedAt: batch.serverTime))
   }
 
   /// Responds with an error: the standard header fields, a status and a body.
@@ -357,13 +540,14 @@ final class PushProcessor {
     countRejection(status)
     let template = filledTemplate(status: status, for: request, verdict.facts)
     session.respond(to: stream, headers: template.headers, body: isHEAD(request, verdict) ? [] : body)
+    let isAccepted = HTTPStatus.isSuccess(status)
     record(
       request, verdict, generatedID: template.generatedID(of: verdict.facts), key: identity.key,
-      attempt: countAttempt(of: identity, accepted: false, next: attempt),
+      attempt: countAttempt(of: identity, accepted: isAccepted, next: attempt),
       Record.Result(
-        outcome: injection == nil ? .rejected : .faulted, accepted: false,
+        isAccepted ? .accepted : .rejected, .response,
         sentResponse: Record.SentResponse(status: status, reason: reason),
-        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.serverTime))
+        wireDetails: injection.map { WireDetails(injections: Injections($0)) }, finishedAt: batch.serverTime))
   }
 
   /// Answers a push with 503 `ServiceUnavailable` without recording it, because the store of the inbox fails.
@@ -446,23 +630,29 @@ final class PushProcessor {
   /// load.
   private static let goAwayGracePeriod: Int64 = 500_000_000
 
-  /// Buffers a record of a push that arrived after a GOAWAY that excluded its stream, or after a fault ended the
-  /// connection.
-  func recordExcluded(_ stream: RequestStream, _ processed: ProcessedStreams) {
+  /// Buffers a record of a complete request that is not processed: a GOAWAY excluded its stream, or the connection was
+  /// ended before it.
+  func recordUnprocessed(_ stream: RequestStream, _ processed: ProcessedStreams) {
     counts.requests += 1
+    let isExcluded = stream.id > processed.lastAccepted
     let delay = batch.arrivedAt - processed.loweredAt
-    let violation: WireOutcome.ProtocolViolation? =
-      stream.id <= processed.lastAccepted || delay < Self.goAwayGracePeriod
+    var violation: WireDetails.ProtocolViolation? =
+      !isExcluded || delay < Self.goAwayGracePeriod
       ? nil : .afterGoAway(lastStream: processed.lastAccepted, nanoseconds: delay)
+    if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
+    let ending: Ending = isExcluded ? .refused : .disconnected
     record(
       stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,
       // The client must send an unprocessed push again; that is its next attempt.
-      attempt: attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt),
+      attempt: isExcluded
+        ? attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt)
+        : attempts.count(identity.attemptKey, accepted: false, now: batch.arrivedAt),
       Record.Result(
-        outcome: .faulted, accepted: false, sentResponse: Record.SentResponse(),
-        wireOutcome: violation.map { WireOutcome(violation: $0) }, finishedAt: batch.serverTime))
+        .notProcessed, ending,
+        wireDetails: details(of: ending, own: [], index: batch.records.count, violation: violation),
+        finishedAt: batch.serverTime))
   }
 
   /// Buffers a push's record for `commit`.
@@ -470,13 +660,15 @@ final class PushProcessor {
   /// - Parameters:
   ///   - hasVerdict: Whether the push was evaluated. If false, the request was incomplete or not processed, and only
   ///     the verdict's facts are meaningful.
+  ///   - isRequestComplete: Whether the request was received completely.
   ///   - generatedID: The `apns-id` that the server generated; empty if the client sent one, or there was no
   ///     response.
   ///   - key: The push's identity; nil to compute it.
   ///   - isPending: Whether the push is delayed, so that its record is completed later.
   func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool = true, generatedID: ArraySlice<UInt8>,
-    key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false, _ result: consuming Record.Result
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool = true, isRequestComplete: Bool = true,
+    generatedID: ArraySlice<UInt8>, key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false,
+    _ result: consuming Record.Result
   ) {
     if isPending { batch.delayed.append((request.stream, batch.records.count)) }
     if let device, result.accepted, !isPending {
@@ -490,7 +682,8 @@ final class PushProcessor {
     }
     batch.records.append(
       Record(
-        request: request, verdict: verdict, hasVerdict: hasVerdict, generatedID: generatedID, connection: connection,
+        request: request, verdict: verdict, hasVerdict: hasVerdict, isRequestComplete: isRequestComplete,
+        generatedID: generatedID, connection: connection,
         attempt: attempt, receivedAt: batch.serverTime, arrivedAt: batch.arrivedAt, result: consume result,
         pushKey: key,
         in: resources.recordArena))
@@ -530,7 +723,7 @@ final class PushProcessor {
   }
 
   /// Returns the key by which the attempts of an unprocessed request are counted.
-  private func attemptKey(of stream: RequestStream) -> PushKey {
+  func attemptKey(of stream: RequestStream) -> PushKey {
     identity(of: stream.request, Verdict(of: stream.request).facts).attemptKey
   }
 

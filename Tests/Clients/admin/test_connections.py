@@ -337,7 +337,7 @@ def test_delayed_pushes_end_with_their_connection(mock, faults, device):
         wire.ping()
         command(mock, "reset", connection=id_of(mock, wire))
         assert ending(wire) == "reset"
-    wait_until(lambda: mock.record(device)["outcome"] == "aborted", "aborted")
+    wait_until(lambda: mock.record(device)["outcome"] == "unanswered", "unanswered")
     assert mock.record(device)["accepted"] is False
 
 

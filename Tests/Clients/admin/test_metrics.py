@@ -90,9 +90,9 @@ def test_events_are_counted(start, device):
     assert value(server, "apns_mock_pushes_total", outcome="accepted", status="200", reason="") == 3
     assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="InvalidPushType", status="400") == 1
     assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="BadDeviceToken", status="400") == 1
-    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="ServiceUnavailable", status="503") == 1
-    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="other", status="418") == 1
-    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="", status="") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="ServiceUnavailable", status="503") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="other", status="418") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="unanswered", reason="", status="") == 1
     assert value(server, "apns_mock_faults_injected_total", rule="refuse", action="respond") == 1
     assert value(server, "apns_mock_faults_injected_total", rule="gone", action="reset_stream") == 1
     assert value(server, "apns_mock_push_latency_seconds_count") == 7
@@ -139,9 +139,9 @@ def test_gauges_decrease_again(start, device):
         waits_until(server, outcome="pending")
         assert value(server, "apns_mock_pushes_pending") == 1
         assert value(server, "apns_mock_connections_open") == 1
-    waits_until(server, outcome="aborted")
+    waits_until(server, outcome="unanswered")
     assert value(server, "apns_mock_pushes_pending") == 0
-    assert value(server, "apns_mock_pushes_total", outcome="aborted") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="unanswered") == 1
 
 
 def test_a_failed_handshake_is_counted(start):
@@ -201,7 +201,7 @@ def test_statistics_of_a_filter(start, device):
     server = start()
     busy(server, device)
     assert server.api("GET", "/stats", status="503")["matched"] == 1
-    assert server.api("GET", "/stats", q="outcome:faulted !rule:odd")["rule"]["counts"] == {"gone": 1, "refuse": 1}
+    assert server.api("GET", "/stats", q="is:faulted !rule:odd")["rule"]["counts"] == {"gone": 1, "refuse": 1}
     last = server.pushes()[-1]["seq"]
     assert server.api("GET", "/stats", after=last - 2)["matched"] == 2
     empty = server.api("GET", "/stats", topic="unused")

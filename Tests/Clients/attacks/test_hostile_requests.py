@@ -111,7 +111,8 @@ def test_an_upper_case_header_name_is_a_stream_error(server, wire, other):
     response = wire.push(push_headers(server, other, ("Apns-Topic", "com.example.app"), apns_topic=None))
     assert (response.headers, response.reset) == (None, PROTOCOL_ERROR)
     record = server.record(other)
-    assert (record["outcome"], record["accepted"], record["verdict"]) == ("rejected", False, None)
+    assert (record["outcome"], record["accepted"], record["verdict"]) == ("malformed", False, None)
+    assert "Apns-Topic" in record["violation"] and record["findings"] == ["malformed-request"]
     assert (record["served"]["status"], record["served"]["reset"]) == (None, "PROTOCOL_ERROR")
 
 
@@ -120,7 +121,7 @@ def test_a_push_of_a_disconnected_client_is_recorded(server, wire, other):
     wire.send(RstStreamFrame(stream, error_code=CANCEL))
     wire.ping(b"recorded")
     record = server.record(other)
-    assert (record["outcome"], record["served"]["status"], record["served"]["reset"]) == ("aborted", None, None)
+    assert (record["outcome"], record["served"]["status"], record["served"]["reset"]) == ("unanswered", None, None)
 
 
 @pytest.mark.parametrize("topic", [
@@ -307,7 +308,7 @@ def test_a_response_overtaken_by_the_end_of_the_connection_is_not_recorded_as_se
         assert not wire.responses[stream].headers
     assert "goaway" in [event["event"] for event in server.api("GET", "/connections")["items"][-1]["events"]]
     record = server.record(other)
-    assert (record["outcome"], record["accepted"]) == ("aborted", not headers)
+    assert (record["outcome"], record["accepted"]) == ("response_lost", not headers)
     served = record["served"]
     assert (served["status"], served["reason"], served["goaway"]["code"]) == (None, None, "FRAME_SIZE_ERROR")
     assert served["goaway"]["last_stream"] == stream

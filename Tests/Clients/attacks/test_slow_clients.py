@@ -240,7 +240,7 @@ def test_a_body_that_never_ends_ends_its_stream(after):
     response, status, said, record = slow.seen
     assert (response.headers, response.reset, status, said) == (None, CANCEL, 200, [])
     assert len(lines) == 1 and "stream 1 reset with CANCEL: its request is incomplete" in lines[0]
-    assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("rejected", False, "CANCEL")
+    assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("unanswered", False, "CANCEL")
 
 
 def test_a_response_without_window_is_abandoned(after):

@@ -150,7 +150,7 @@ def test_flags_of_serve_are_flags_of_exec(ex, place):
     assert done.returncode == 0, done.stderr
     # `send` exits with 1 if a push is not accepted, and the shell continues.
     assert "503 ServiceUnavailable" in done.stdout
-    assert done.stderr.endswith("apns-mock: 1 push: 1 faulted; profile flaky-503?rate=1, seed 7\n")
+    assert done.stderr.endswith("apns-mock: 1 push: 1 rejected; 1 faulted by profile flaky-503?rate=1, seed 7\n")
     facts = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"pid"'))
     assert len(facts["apns"]) == 2 and facts["admin_token"] and facts["seed"] == 7
     assert f"APNS_MOCK_ADMIN_TOKEN={facts['admin_token']}\n" in done.stdout

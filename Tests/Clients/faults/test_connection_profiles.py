@@ -96,7 +96,7 @@ def test_connection_reset(under):
 
     hasty = Hasty(server)
     hasty.run(pushes)
-    met, taken = faulted(server), set(records(server, outcome="faulted", accepted="true"))
+    met, taken = faulted(server), set(records(server, q="is:faulted accepted:true"))
     assert taken and met - taken
     assert shown(server) == {n: 2 if n in taken else 1 for n in numbers(pushes)}
     again(server)

@@ -639,7 +639,7 @@ def test_delayed_pushes_are_limited(mock, faults):
         assert held(mock, devices) == devices[:3]
         wire.send(RstStreamFrame(streams[0], error_code=CODES.index("CANCEL")))
         wire.ping()
-        wait_until(lambda: mock.record(devices[0])["outcome"] == "aborted", "aborted")
+        wait_until(lambda: mock.record(devices[0])["outcome"] == "unanswered", "unanswered")
         late = many(2)
         first, second = [pushed(wire, mock, one) for one in late]
         assert wire.response(second).status == 200
@@ -759,7 +759,7 @@ def test_thousands_of_pushes_that_hang_end_with_their_connections(start):
     wait_until(lambda: Faults(server).fired(rule) == DELAYED, "all held")
     for wire in wires:
         wire.close()
-    wait_until(lambda: server.api("GET", "/pushes", outcome="aborted", limit=1)["matched"] == DELAYED, "all ended")
+    wait_until(lambda: server.api("GET", "/pushes", outcome="unanswered", limit=1)["matched"] == DELAYED, "all ended")
     assert server.api("GET", "/pushes", outcome="pending", limit=1)["matched"] == 0
     server.api("POST", "/reset", {"rules": True})
     with line(server) as wire:

@@ -48,7 +48,7 @@ def test_goaway_names_the_previous_stream_and_the_push_is_not_accepted(mock, fau
     record = mock.record(device)
     assert FaultSummary.of(record) == FaultSummary("goaway", goaway=goaway_member(last=stream - 2))
     assert record["fault"] == {
-        "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0}
+        "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0, "by": None}
 
 
 @pytest.mark.parametrize(("code", "number", "name"), [
@@ -250,7 +250,7 @@ def test_a_push_whose_response_is_overtaken_by_goaway_keeps_its_number(mock, dev
         wire.write(b"".join(each.serialize() for each in frames) + bytes([0, 0, 7, 6, 0, 0, 0, 0, 0]) + bytes(7))
         wire.read_to_end()
         assert not wire.responses[stream].headers
-    assert mock.record(device)["outcome"] == "aborted"
+    assert mock.record(device)["outcome"] == "response_lost"
     with widened(mock) as wire:
         assert wire.response(pushed(wire, mock, device)).status == 200
         assert wire.response(pushed(wire, mock, device)).status == 200
@@ -681,17 +681,17 @@ def test_a_hang_without_end_and_a_client_that_cancels(mock, faults, device):
         wire.ping()
         assert mock.record(device)["outcome"] == "pending"
         wire.send(RstStreamFrame(stream, error_code=CODES.index("CANCEL")))
-        wait_until(lambda: mock.record(device)["outcome"] == "aborted", "aborted")
+        wait_until(lambda: mock.record(device)["outcome"] == "unanswered", "unanswered")
         faults.clear()
         assert wire.push(push_headers(mock, new_device())).status == 200
-    assert fault_summary(mock, device) == FaultSummary("hang", outcome="aborted")
+    assert fault_summary(mock, device) == FaultSummary("hang")
 
 
 def test_a_hang_and_the_timeout_of_curl(mock, faults, device):
     faults.add({"hang": {"end_with": "nothing"}})
     done = curl(mock, device, "--max-time", "1")
     assert done.returncode == 28, done.stderr
-    await_fault_summary(mock, device, FaultSummary("hang", outcome="aborted"))
+    await_fault_summary(mock, device, FaultSummary("hang"))
 
 
 def test_a_profile_limits_how_long_anything_hangs(mock, faults, device):
@@ -722,7 +722,7 @@ def test_a_lost_response_of_a_rejected_push(mock, faults, device):
     faults.add({"lose_answer": {"end_with": "reset_stream"}}, at="response", stage="before_validation")
     with line(mock) as wire:
         assert wire.push(push_headers(mock, device, apns_priority="7")).reset == INTERNAL_ERROR
-    assert fault_summary(mock, device) == FaultSummary("lose_answer", reset="INTERNAL_ERROR", verdict=400)
+    assert fault_summary(mock, device) == FaultSummary("lose_answer", "response_lost", reset="INTERNAL_ERROR", verdict=400)
 
 
 def test_half_open_sends_no_response_and_no_ping(mock, faults, device):

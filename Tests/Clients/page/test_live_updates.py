@@ -68,7 +68,7 @@ def test_a_delayed_push_is_pending_and_then_complete(start, open_page, provider,
     view.page.locator(".row .is-pending").first.wait_for()
     view.row("Held").click()
     view.page.locator(".badge.is-pending").wait_for()
-    view.page.locator(".badge.is-accepted, .badge.is-faulted").wait_for()
+    view.page.locator(".badge.is-accepted, .badge.is-rejected").wait_for()
     sent.join()
     assert view.page.locator(".row .is-pending").count() == 0
 

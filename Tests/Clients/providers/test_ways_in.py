@@ -228,7 +228,7 @@ def test_a_fault_without_response_closes_the_http1_connection(ways, faults, devi
         sock.sendall(http1(ways, device))
         data, _ = read_until_closed(sock)
     assert data == b""
-    assert ways.record(device)["outcome"] == "faulted"
+    assert ways.record(device)["outcome"] == "unanswered"
 
 
 def test_goaway_becomes_connection_close(ways, faults, device):

@@ -259,7 +259,7 @@ def test_a_schema_of_a_newer_version(start, inbox, refused):
 # In this order, or this transaction and a server that runs may wait for each other.
 TO_FIRST_VERSION = (
     "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity;"
-    "SELECT FROM contents FOR UPDATE; DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1")
+    "SELECT FROM contents FOR UPDATE; ALTER TABLE push DROP COLUMN decision, DROP COLUMN ending; DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1")
 
 
 def test_a_schema_of_an_older_version_is_changed(start, inbox):
@@ -268,7 +268,7 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
     # What the first server, of the older version, writes still has its place.
     inbox.execute(TO_FIRST_VERSION)
     second = start(*stores.flags(inbox))
-    assert inbox.execute("SELECT version FROM contents") == "3"
+    assert inbox.execute("SELECT version FROM contents") == "4"
     assert "changing the tables" in second.log()
     for server in (first, second):
         push_once(server)
@@ -299,7 +299,7 @@ def test_a_schema_is_changed_while_a_server_writes(start, inbox):
             over.set()
         results = [one.result(30) for one in pushing]
         assert all(statuses <= {200, 503} for statuses, _ in results)
-    assert inbox.execute("SELECT version FROM contents") == "3"
+    assert inbox.execute("SELECT version FROM contents") == "4"
     wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 10)
     push_once(first)
     found = [record["apns"]["id"] for record in stores.everything(first)]

@@ -33,7 +33,7 @@ VALUES = {
 COLUMNS = {
     "push": """seq received_at finished_at arrived_ns kind outcome accepted status reason delivery attempt push_key device_token
         topic push_type priority collapse_id apns_id id_origin rule latency_ns payload_size stream connection token credential
-        checks verdict_status failed_check verdict_reason detail unregistered_at findings details headers payload""".split(),
+        checks verdict_status failed_check verdict_reason detail unregistered_at findings details headers payload decision ending""".split(),
     "connection": "id name listener environment client sni tls http certificate opened_ns identity".split(),
     "provider_token": "id key_id team_id issued_at signature identity".split(),
     "check_list": ["id", "names"],
@@ -181,7 +181,7 @@ def test_a_file_is_usable_after_the_repair_that_the_refusal_names(
         server.kill()
 
 
-@pytest.mark.parametrize("column", some(["outcome", "headers", "connection", "attempt"], 2))
+@pytest.mark.parametrize("column", some(["outcome", "decision", "headers", "connection", "attempt"], 2))
 def test_a_request_that_needs_an_edited_push_names_the_repair(binary, certs, complete, tmp_path, start, column):
     path = tmp_path / "inbox.db"
     shutil.copy(complete, path)
@@ -397,7 +397,7 @@ def test_the_permissions_of_a_file_that_exists_remain(complete, tmp_path, start)
 def test_the_copy_of_an_older_file_can_only_be_read_by_the_user(complete, tmp_path, start):
     path = tmp_path / "inbox.db"
     shutil.copy(complete, path)
-    edit(path, "DROP INDEX push_status", "DROP INDEX push_reason", "ALTER TABLE connection DROP COLUMN identity",
+    edit(path, "ALTER TABLE push DROP COLUMN decision", "ALTER TABLE push DROP COLUMN ending", "DROP INDEX push_status", "DROP INDEX push_reason", "ALTER TABLE connection DROP COLUMN identity",
          "ALTER TABLE provider_token DROP COLUMN identity", "PRAGMA user_version = 1")
     path.chmod(0o644)
     start(*stores.flags(path))

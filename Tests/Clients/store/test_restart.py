@@ -23,7 +23,7 @@ FORMATS = ["ndjson", "json", "har", "csv"]
 ALL = "?kind=*&limit=1000"
 
 #: Findings that compare a push with others. With a file they are about the pushes since the start of the server.
-COMPARING = {"retried-permanent", "retried-410", "hot-retry"}
+COMPARING = {"retried-permanent", "retried-410", "hot-retry", "connection-churn"}
 
 QUERIES = [
     "", "kind:*", "kind:broadcast", "!kind:push", "kind:push kind:channel",
@@ -32,7 +32,7 @@ QUERIES = [
     "topic:com.acme.shop", "topic:com.acme.*", "!topic:com.example.app", "topic:COM.ACME.SHOP", "!topic:*", "topic:*.*.app",
     "status:410", "status:4*", "status:400..409", "status:>=500", "!status:200", "!status:*", "status:410 status:503",
     "reason:Unregistered", "reason:Bad*", "!reason:*", "!reason:Bad* status:400", "reason:Teapot",
-    "outcome:faulted", "outcome:aborted", "!outcome:accepted", "outcome:pending", "accepted:true", "accepted:false",
+    "is:faulted", "outcome:rejected", "outcome:unanswered", "decision:rejected", "ending:response", "!ending:response", "!outcome:accepted", "outcome:pending", "accepted:true", "accepted:false",
     'delivery:"Stored - Device Offline"', "delivery:stored*", "!delivery:*", "delivery:*",
     "type:background", "type:toast", "!type:alert", "!type:*", "priority:5", "priority:<10", "!priority:10", "priority:7",
     "id:{id}", "id:no-uuid", "collapse:score", "!collapse:*", "attempt:2", "attempt:>1", "is:retry", "is:first",
@@ -123,7 +123,7 @@ def restarted(request, binary, certs, tmp_path_factory):
                 wire.push(push_headers(first, "fe" * 32, apns_id=retried))
         records = stores.everything(first)
         names = {"accepted": "ab" * 32, "retried": retried, "push_key": records[0]["push_key"],
-                 "id": next(record["apns"]["id"] for record in records if record["outcome"] == "faulted")}
+                 "id": next(record["apns"]["id"] for record in records if record["fault"])}
         before = answers(first, names)
     finally:
         stop_cleanly(first)
@@ -137,7 +137,7 @@ def restarted(request, binary, certs, tmp_path_factory):
 
 def test_the_traffic_contains_every_kind(restarted):
     records = json.loads(restarted.before.records)["items"]
-    assert {record["outcome"] for record in records} == {"accepted", "rejected", "faulted", "aborted"}
+    assert {record["outcome"] for record in records} == {"accepted", "rejected", "unanswered", "unprocessed"}
     assert {record["kind"] for record in records} == {"push", "broadcast", "channel"}
     assert {reason for reason, _, _ in stores.REJECTIONS} <= {record["served"]["reason"] for record in records}
     actions = {next(iter(action)) for action in stores.ACTIONS}

@@ -84,10 +84,9 @@ def served(server, **query):
 
 
 def faulted(server):
-    """Returns the numbers of the pushes that the profile affected. A push that only failed because a fault ended
-    its connection has no rule in its record.
-    """
-    return set(records(server, outcome="faulted", rule="*"))
+    """Returns the numbers of the pushes for which a rule of the profile fired, not of those whose connection it ended."""
+    return {number for number, found in records(server, q="is:faulted").items()
+            if any(record["fault"]["by"] is None and record["verdict"] for record in found)}
 
 
 def again(server):

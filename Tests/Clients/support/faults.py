@@ -116,11 +116,11 @@ def serves(server):
 @dataclasses.dataclass
 class FaultSummary:
     """The members of a push's record that describe its fault. The defaults are those of a push that an action at
-    the request made fail and that APNs would have accepted.
+    the request made fail and that APNs would have accepted. The outcome follows from the others unless it is given.
     """
 
     action: str | None
-    outcome: str = "faulted"
+    outcome: str | None = None
     accepted: bool = False
     status: int | None = None
     reason: str | None = None
@@ -128,6 +128,15 @@ class FaultSummary:
     goaway: dict | None = None
     closed: str | None = None
     verdict: int | None = 200
+
+    def __post_init__(self):
+        if self.outcome is None:
+            if self.status is not None:
+                self.outcome = "accepted" if self.accepted else "rejected"
+            elif self.reset == "REFUSED_STREAM" or self.goaway:
+                self.outcome = "unprocessed"
+            else:
+                self.outcome = "response_lost" if self.accepted else "unanswered"
 
     @staticmethod
     def of(record):

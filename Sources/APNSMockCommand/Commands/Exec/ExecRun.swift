@@ -120,6 +120,8 @@ struct ExecRun: Sendable {
 /// A summary of the pushes during a run.
 struct ExecSummary {
   private var counts: [Record.Outcome: Int] = [:]
+  /// The number of pushes that a fault rule affected.
+  private var faulted = 0
   private var findings: [Finding.Kind: Int] = [:]
   private let total: Int
   private let evicted: Int
@@ -135,7 +137,10 @@ struct ExecSummary {
     var walk = InboxIterator(snapshot, .allKinds)
     // `exec` has no store, so that reading does not fail.
     while let records = try? walk.next() {
-      for record in records { counts[record.outcome, default: 0] += 1 }
+      for record in records {
+        counts[record.outcome, default: 0] += 1
+        if record.isFaulted { faulted += 1 }
+      }
     }
     for item in state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0).items {
       findings[item.kind] = item.count
@@ -145,7 +150,7 @@ struct ExecSummary {
     seed = selection.seed
   }
 
-  /// The summary in one line: `3 pushes: 2 accepted, 1 faulted; profile flaky-503, seed 7`.
+  /// The summary in one line: `3 pushes: 2 accepted, 1 rejected; 1 faulted by profile flaky-503, seed 7`.
   var text: String {
     let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
     var text = "\(total) push\(total == 1 ? "" : "es")" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
@@ -155,7 +160,7 @@ struct ExecSummary {
         "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
     }
     // The profile and seed reproduce the faults.
-    if counts[.faulted] != nil { text += "; profile \(profile), seed \(seed)" }
+    if faulted > 0 { text += "; \(faulted) faulted by profile \(profile), seed \(seed)" }
     return text
   }
 
@@ -165,6 +170,7 @@ struct ExecSummary {
       "pushes": .stringConvertible(total), "evicted": .stringConvertible(evicted), "profile": .string(profile),
       "seed": .string(String(seed)),
     ]
+    metadata["faulted"] = .stringConvertible(faulted)
     for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
     let counts = findings.map { ($0.rawValue, Logger.MetadataValue.stringConvertible($1)) }
     metadata["findings"] = .dictionary(Dictionary(uniqueKeysWithValues: counts))

@@ -126,8 +126,8 @@ struct VerificationResult: Decodable {
     if inconclusive, analyzed == false {
       return CommandFailure(
         .inconclusive,
-        "inconclusive: the server does not know which pushes from before its start were lost or have findings; "
-          + "specify after in the file, or reset before each test")
+        "inconclusive: the server does not know which pushes from before its start, or recorded by an older version, "
+          + "were lost or have findings; specify after in the file, or reset before each test")
     }
     if inconclusive {
       return CommandFailure(

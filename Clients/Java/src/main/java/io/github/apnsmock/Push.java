@@ -9,7 +9,8 @@ import java.util.Map;
  *
  * @param seq the key of the record, in the order of arrival
  * @param accepted whether APNs accepted the push, regardless of the response that was sent
- * @param outcome {@code accepted}, {@code rejected}, {@code faulted}, {@code pending} or {@code aborted}
+ * @param outcome {@code accepted}, {@code rejected}, {@code response_lost}, {@code unanswered}, {@code unprocessed},
+ *     {@code incomplete}, {@code malformed}, {@code pending} or {@code unknown}
  * @param receivedAt the time of arrival by the server's clock
  * @param pushKey the same for all attempts of a push
  * @param attempt 1 for the first attempt of a push
@@ -20,7 +21,7 @@ import java.util.Map;
  * @param connection the id of the connection, such as {@code c17}
  * @param status the status of the response that was sent; 0 without a response
  * @param reason the reason of the response that was sent
- * @param rule the fault rule that determined the outcome
+ * @param rule the fault rule that affected the push or ended its connection
  * @param findings the names of the findings about the provider
  * @param json the whole record
  */

@@ -1,8 +1,10 @@
 package import Notation
 package import FaultModel
 
-/// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
-package struct WireOutcome: Sendable {
+/// What happened on the wire beyond an ordinary response, and the faults that caused it. Few records have such details.
+///
+/// They explain an attempt; its decision and its ending are stored with its result.
+package struct WireDetails: Sendable {
   /// How the connection was closed because of this push.
   package enum CloseMethod: String, Sendable {
     /// The connection was closed with a TCP FIN.
@@ -35,9 +37,27 @@ package struct WireOutcome: Sendable {
     case afterGoAway(lastStream: Int32, nanoseconds: Int64)
     /// The client opened one stream more than this limit, which it had acknowledged.
     case excessStreams(limit: UInt32)
+    /// The request is malformed, with the violation in words.
+    case malformed(String)
   }
 
-  /// The rules that fired; the rule that determined the outcome, if any, comes first.
+  /// The push whose rule ended the connection of another one.
+  package enum Causer: Sendable, Equatable {
+    /// The push with this `seq`.
+    case seq(Int)
+    /// The push this many records before, which was received in the same read.
+    case before(Int)
+
+    /// Returns the `seq` for a record with this `seq`.
+    func seq(of record: Int) -> Int {
+      switch self {
+      case .seq(let seq): seq
+      case .before(let distance): record - distance
+      }
+    }
+  }
+
+  /// The rules that fired; the rule that decided the attempt or ended its connection, if any, comes first.
   package let injections: Injections
   // Separate, because most faults only change the response and have no further effects.
   private let details: Details?
@@ -48,17 +68,19 @@ package struct WireOutcome: Sendable {
     let goAway: GoAway?
     let closed: CloseMethod?
     let violation: ProtocolViolation?
+    let by: Causer?
     let endedAt: MonotonicTime?
 
     init(
       unusualReason: String?, reset: String?, goAway: GoAway?, closed: CloseMethod?, violation: ProtocolViolation?,
-      endedAt: MonotonicTime?
+      by: Causer?, endedAt: MonotonicTime?
     ) {
       self.unusualReason = unusualReason
       self.reset = reset
       self.goAway = goAway
       self.closed = closed
       self.violation = violation
+      self.by = by
       self.endedAt = endedAt
     }
   }
@@ -76,23 +98,38 @@ package struct WireOutcome: Sendable {
   package var closed: CloseMethod? { details?.closed }
   /// The violation of HTTP/2; nil if there was none.
   package var violation: ProtocolViolation? { details?.violation }
+  /// The push whose rule, the first of `injections`, ended the connection; nil if no other push did.
+  package var by: Causer? { details?.by }
+  /// The violation of a malformed request in words.
+  package var violationText: String? {
+    if case .malformed(let text) = details?.violation { text } else { nil }
+  }
   /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
   /// response.
   package var endedAt: MonotonicTime? { details?.endedAt }
 
+  /// Returns these details with those of the end of the attempt.
+  package func merging(_ end: WireDetails?) -> WireDetails {
+    guard let end else { return self }
+    return WireDetails(
+      injections: end.injections, unusualReason: unusualReason, reset: end.reset ?? reset, goAway: end.goAway ?? goAway,
+      closed: closed, violation: end.violation ?? violation, by: end.by ?? by, endedAt: end.endedAt ?? endedAt)
+  }
+
   /// Creates a description of what was sent.
   package init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
-    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
+    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, by: Causer? = nil, endedAt: MonotonicTime? = nil
   ) {
     self.injections = injections
     let isPlain =
-      unusualReason == nil && reset == nil && goAway == nil && closed == nil && violation == nil && endedAt == nil
+      unusualReason == nil && reset == nil && goAway == nil && closed == nil && violation == nil && by == nil
+      && endedAt == nil
     details =
       isPlain
       ? nil
       : Details(
         unusualReason: unusualReason, reset: reset, goAway: goAway, closed: closed, violation: violation,
-        endedAt: endedAt)
+        by: by, endedAt: endedAt)
   }
 }

@@ -1,23 +1,22 @@
-internal import Notation
-
 internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
+internal import Notation
 
-/// The result of an attempt as the client saw it, which determines how the client should retry.
-enum AttemptResult: Sendable {
-  /// A 200 response.
-  case delivered
-  /// A response that stays the same until the provider fixes something.
-  case permanent(Remedy)
-  /// A 410 response: the device token is not valid any more.
-  case unregistered
-  /// A 429, 5xx, 408 or 425 response: a retry may succeed later.
-  case temporary
-  /// The push was certainly not processed, so it may be sent again at once.
-  case unprocessed
-  /// No response was received. APNs may have accepted the push.
-  case lost
+/// What a provider should do after an attempt, as far as the outcome and the response determine it (Protocol.md, section 7.2).
+enum RetryAdvice: Sendable {
+  /// Nothing: the push was delivered.
+  case none
+  /// Fix the cause; until then the response stays the same.
+  case fix(Remedy)
+  /// Delete the device token.
+  case unregister
+  /// Send the push again later, after 429, 5xx, 408 or 425.
+  case later
+  /// Send the push again at once, on another connection if this one ends: it was certainly not processed.
+  case immediately
+  /// Send the push again after a delay: APNs may have accepted it.
+  case afterLoss
 
   /// What must change before a retry after a permanent error makes sense, in addition to the parts that
   /// identify the push.
@@ -36,33 +35,26 @@ enum AttemptResult: Sendable {
     case elsewhere
   }
 
-  /// Creates the result of a record's attempt; nil while the record is pending.
-  init?(_ record: borrowing Record) {
-    guard record.outcome != .pending else { return nil }
-    if let status = record.sentResponse.status {
-      self.init(status: Int(status), reason: record.sentResponse.reason)
-    } else if record.isUnprocessedByHTTP2 {
-      self = .unprocessed
-    } else {
-      self = .lost
-    }
-  }
-
-  /// The retry advice of Protocol.md, section 7.2: retry 429 and 5xx later, other statuses only after a fix.
-  private init(status: Int, reason: Reason?) {
-    switch status {
-    case 200..<300: self = .delivered
-    case 410: self = .unregistered
-    // Equivalent to a GOAWAY: retry on another connection.
-    case 400 where reason == .idleTimeout: self = .unprocessed
-    case 408, 425, 429, 500...: self = .temporary
-    case 400..<500: self = .permanent(Remedy(for: reason, status: status))
-    default: self = .lost
+  /// Creates the advice; nil for an attempt that has not ended, or of which a record of an older format does not say enough.
+  init?(_ outcome: Record.Outcome, status: Int16?, reason: Reason?) {
+    switch outcome {
+    case .pending, .unknown: return nil
+    case .accepted: self = .none
+    case .unprocessed: self = .immediately
+    case .responseLost, .unanswered, .incomplete: self = .afterLoss
+    case .malformed: self = .fix(.elsewhere)
+    case .rejected:
+      switch status ?? 0 {
+      case 410: self = .unregister
+      case 408, 425, 429, 500...: self = .later
+      case 400..<500: self = .fix(Remedy(for: reason, status: Int(status ?? 0)))
+      default: self = .afterLoss
+      }
     }
   }
 }
 
-extension AttemptResult.Remedy {
+extension RetryAdvice.Remedy {
   init(for reason: Reason?, status: Int) {
     switch reason {
     case .badMessageId: self = .apnsID
@@ -81,11 +73,13 @@ extension AttemptResult.Remedy {
     }
   }
 
-  /// Returns a hash of what must change; constant for `none`.
+  /// Returns a hash of what must change, with the environment and the listener: another one may accept the same push.
   func value(of record: borrowing Record) -> Int {
     var hasher = Hasher()
+    hasher.combine(record.connection.environment)
+    hasher.combine(record.connection.listener)
     switch self {
-    case .none: return 0
+    case .none: break
     case .apnsID: record.hash(record.facts.apnsID, into: &hasher)
     case .expiration: record.hash(record.facts.expirationText, into: &hasher)
     case .priority: record.hash(record.facts.priorityText, into: &hasher)
@@ -110,12 +104,16 @@ extension AttemptResult.Remedy {
 }
 
 extension Record {
-  /// Whether HTTP/2 signaled that the push was not processed (RFC 9113, section 8.7).
-  fileprivate var isUnprocessedByHTTP2: Bool {
-    if wireOutcome?.reset == "REFUSED_STREAM" { return true }
-    if let goAway = wireOutcome?.goAway { return goAway.lastStream < stream }
-    // A request after a GOAWAY is recorded without a verdict.
-    return outcome == .faulted && verdict == nil
+  /// What the provider should do after the attempt; nil for one that has not ended.
+  var retryAdvice: RetryAdvice? { RetryAdvice(outcome, status: sentResponse.status, reason: sentResponse.reason) }
+
+  /// Whether the push was rejected for good, and the client has the response.
+  var isRejectedForGood: Bool {
+    guard outcome == .rejected, sentResponse.reason != .expiredProviderToken else { return false }
+    switch retryAdvice {
+    case .fix, .unregister: return true
+    case nil, .some(.none), .later, .immediately, .afterLoss: return false
+    }
   }
 
   /// A hash that identifies the provider token or the certificate.
@@ -131,12 +129,12 @@ extension Record {
 
   /// The time when the client could know the end of the attempt, in monotonic nanoseconds of machine time.
   var endedAt: MonotonicTime {
-    sentResponse.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireOutcome?.endedAt ?? arrivedAt
+    sentResponse.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireDetails?.endedAt ?? arrivedAt
   }
 
   /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
   var retryAfter: Int64? {
-    for injection in wireOutcome?.injections ?? [] {
+    for injection in wireDetails?.injections ?? [] {
       guard case .respond(let response) = injection.action else { continue }
       return response.headers.first { $0.name == "retry-after" }.flatMap { Int64($0.value) }
     }
