@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.conducts import oracle
+from support.conducts import oracle, rules
 from support.conducts.relay import CLIENT, FIN, RESET, SERVER, Event
 
 
@@ -171,36 +171,36 @@ UNREAD = f"{A}; .1 c1 < 1 200; .11 c1 < rst"
 ])
 def test_one_push(text, decisions, numbers, finals, is_lost, is_duplicate, is_blind):
     _, attempts = known(text, *decisions)
-    assert list(oracle.attempt_numbers(attempts).values()) == numbers
-    assert sorted({sequence[-1].outcome for sequence in oracle.sequences(attempts)}) == finals
-    assert oracle.is_lost(attempts) is is_lost
-    assert oracle.is_duplicate(attempts) is is_duplicate
-    assert oracle.is_blind_resend(attempts) is is_blind
+    assert list(rules.attempt_numbers(attempts).values()) == numbers
+    assert sorted({sequence[-1].outcome for sequence in rules.sequences(attempts)}) == finals
+    assert rules.is_lost(attempts) is is_lost
+    assert rules.is_duplicate(attempts) is is_duplicate
+    assert rules.is_blind_resend(attempts) is is_blind
 
 
 @pytest.mark.parametrize("function, text, must, may", [
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 push a1; 1.1 c1 < 3 200", {3}, set()),
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 open a1; 1.1 c1 < fin", set(), {3}),
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 410 Unregistered; 1 c1 > 3 push a1; 1.1 c1 < 3 200", set(), set()),
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 503 X; 1 c1 > 3 push a1; 1.1 c1 < 3 200", set(), set()),
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; 1 c1 > 3 push a1; 1.1 c1 < 3 200", {3}, set()),
-    (oracle.retried_permanent, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; 1 c1 > 3 push a1 token=u; 1.1 c1 < 3 200", set(), set()),
-    (oracle.hot_retries, f"{A}; .02 c1 < 1 503 X; .03 c1 > 3 push a1; .04 c1 < 3 200", {3}, set()),
-    (oracle.hot_retries, f"{A}; .1 c1 < 1 503 X; .19 c1 > 3 push a1; .2 c1 < 3 200", set(), {3}),
-    (oracle.hot_retries, f"{A}; .1 c1 < 1 503 X; .11 c1 > 3 push a1; .5 c1 < 3 200", set(), {3}),
-    (oracle.hot_retries, f"{A}; .1 c1 < 1 503 X; .11 c2 > 1 push a1; .12 c2 < goaway 0; .13 c3 > 1 push a1; .2 c3 < 1 200",
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 push a1; 1.1 c1 < 3 200", {3}, set()),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 open a1; 1.1 c1 < fin", set(), {3}),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 410 Unregistered; 1 c1 > 3 push a1; 1.1 c1 < 3 200", set(), set()),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 503 X; 1 c1 > 3 push a1; 1.1 c1 < 3 200", set(), set()),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; 1 c1 > 3 push a1; 1.1 c1 < 3 200", {3}, set()),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; 1 c1 > 3 push a1 token=u; 1.1 c1 < 3 200", set(), set()),
+    (rules.hot_retries, f"{A}; .02 c1 < 1 503 X; .03 c1 > 3 push a1; .04 c1 < 3 200", {3}, set()),
+    (rules.hot_retries, f"{A}; .1 c1 < 1 503 X; .19 c1 > 3 push a1; .2 c1 < 3 200", set(), {3}),
+    (rules.hot_retries, f"{A}; .1 c1 < 1 503 X; .11 c1 > 3 push a1; .5 c1 < 3 200", set(), {3}),
+    (rules.hot_retries, f"{A}; .1 c1 < 1 503 X; .11 c2 > 1 push a1; .12 c2 < goaway 0; .13 c3 > 1 push a1; .2 c3 < 1 200",
      set(), {1}),
-    (oracle.hot_retries, f"{A}; .1 c1 < 1 503 X; .5 c1 > 3 push a1; .6 c1 < 3 200", set(), set()),
-    (oracle.hot_retries, f"{A}; .1 c1 < 1 503 Shutdown; .11 c2 > 3 push a1; .2 c2 < 3 200", set(), set()),
-    (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .11 c1 > 3 push a1; .2 c1 < 3 410 Unregistered", {3}, set()),
-    (oracle.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .04 c1 < 3 410 X", set(), set()),
-    (oracle.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .2 c1 < 3 410 X", set(), {3}),
-    (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1 device=a; .6 c1 < 3 410 X", {3}, set()),
-    (oracle.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1; .6 c1 < 3 200", set(), set()),
-    (oracle.retried_410,
+    (rules.hot_retries, f"{A}; .1 c1 < 1 503 X; .5 c1 > 3 push a1; .6 c1 < 3 200", set(), set()),
+    (rules.hot_retries, f"{A}; .1 c1 < 1 503 Shutdown; .11 c2 > 3 push a1; .2 c2 < 3 200", set(), set()),
+    (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .11 c1 > 3 push a1; .2 c1 < 3 410 Unregistered", {3}, set()),
+    (rules.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .04 c1 < 3 410 X", set(), set()),
+    (rules.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .2 c1 < 3 410 X", set(), {3}),
+    (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1 device=a; .6 c1 < 3 410 X", {3}, set()),
+    (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1; .6 c1 < 3 200", set(), set()),
+    (rules.retried_410,
      f"{A}; .1 c1 < 1 410 X; .5 c1 > 3 push b1 device=a; .6 c1 < 3 200; 1 c1 > 5 push c1 device=a; 1.1 c1 < 5 200", {3}, set()),
-    (oracle.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1; .6 c1 < 3 403 X", {3}, set()),
-    (oracle.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1 token=u; .6 c1 < 3 200", set(), set()),
+    (rules.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1; .6 c1 < 3 403 X", {3}, set()),
+    (rules.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1 token=u; .6 c1 < 3 200", set(), set()),
 ])
 def test_findings(function, text, must, may):
     _, attempts = known(text)
@@ -211,7 +211,7 @@ def test_findings(function, text, must, may):
 
 def test_streams_after_goaway():
     _, attempts = read("0 c1 < goaway 1; .1 c1 > 3 push a1; .5 c1 > 5 push b1; 1 c1 > 7 push c1")
-    expected = oracle.streams_after_goaway(attempts)
+    expected = rules.streams_after_goaway(attempts)
     assert (expected.must, expected.may) == ({(1, 7)}, {(1, 5)})
 
 
@@ -222,7 +222,7 @@ def test_streams_after_goaway():
 ])
 def test_excess_streams(text, may):
     _, attempts = read(text)
-    expected = oracle.excess_streams(attempts)
+    expected = rules.excess_streams(attempts)
     assert (expected.must, {stream for _, stream in expected.may}) == (set(), may)
 
 
@@ -233,7 +233,7 @@ def test_excess_streams(text, may):
 ])
 def test_token_changes(text, may, least):
     _, attempts = known(text)
-    expected = oracle.token_changes(attempts)
+    expected = rules.token_changes(attempts)
     assert (expected.must, {stream for _, stream in expected.may}, expected.least) == (set(), may, least)
 
 
@@ -249,7 +249,7 @@ def one_push_each(count, end):
 ])
 def test_churn(text, must, least, most):
     connections, attempts = read(text)
-    expected = oracle.churn(connections, attempts)
+    expected = rules.churn(connections, attempts)
     assert ({number for number, _ in expected.must}, expected.may) == (must, set())
     assert (expected.least, expected.most) == (least, most)
 
@@ -257,5 +257,5 @@ def test_churn(text, must, least, most):
 def test_the_order_of_connections_that_open_together_is_not_certain():
     text = ";".join(f"0 c{n} > 1 push a{n}; .1 c{n} < 1 200; 1 c{n} > fin" for n in range(6))
     connections, attempts = read(text)
-    expected = oracle.churn(connections, attempts)
+    expected = rules.churn(connections, attempts)
     assert (expected.must, len(expected.may), expected.least, expected.most) == (set(), 6, 2, 2)

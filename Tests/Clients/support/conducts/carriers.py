@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import tempfile
 
-import h2.exceptions
 import httpx
 
 from support.conducts.hand import HandConnection
@@ -95,8 +94,8 @@ class Httpx:
             raise (Untrusted if "CERTIFICATE_VERIFY_FAILED" in str(error) else Unconnected)(str(error)) from None
         except (httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Unconnected(repr(error)) from None
-        except (httpx.HTTPError, asyncio.TimeoutError, h2.exceptions.H2Error, RuntimeError, KeyError) as error:
-            # httpx lets errors of h2 through, and its own if a stream ends while another is being sent.
+        except Exception as error:
+            # Also errors of h2, and httpx's own (RuntimeError, KeyError, ValueError) if a stream ends at a bad moment.
             raise (Refused if "error_code:7" in str(error) else Lost)(repr(error)) from None
         return Reply(response.status_code, response.content)
 

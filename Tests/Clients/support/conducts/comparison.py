@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 
-from support.conducts import oracle
+from support.conducts import oracle, rules
 from support.conducts.relay import CLIENT, SERVER
 from support.conducts.results import Reply
 
@@ -60,14 +60,14 @@ def compare(server, run, provider, relay):
         else:
             wrong.append(f"{name(attempt)}: no record")
     compare_provider(provider, known, wrong)
-    groups = oracle.by_push(known)
+    groups = rules.by_push(known)
     compare_numbers(groups, records, wrong)
     compare_verification(server, groups, records, wrong)
     compare_findings(server, relay, connections, known, groups, wrong)
     limits = compare_users(provider, groups, records_by_key(server, relay), wrong)
     return Report(
-        run, wrong, [n for n, group in groups.items() if oracle.is_never_accepted(group)],
-        [n for n, group in groups.items() if len(oracle.accepted_ids(group)) > 1], len(known), len(unseen),
+        run, wrong, [n for n, group in groups.items() if rules.is_never_accepted(group)],
+        [n for n, group in groups.items() if len(rules.accepted_ids(group)) > 1], len(known), len(unseen),
         sum(len(possible_decisions(one.attempt, one.ending, run.profile) - {"rejected"}) > 1 for one in known), limits,
         f"{timelines(relay.events, records)}\n{provider_log(provider)}")
 
@@ -137,15 +137,15 @@ def compare_provider(provider, known, wrong):
 
 def compare_numbers(groups, records, wrong):
     for group in groups.values():
-        for key, number in oracle.attempt_numbers(group).items():
+        for key, number in rules.attempt_numbers(group).items():
             if records[key]["attempt"] != number:
                 wrong.append(f"record {records[key]['seq']}: attempt {records[key]['attempt']}, but it is {number}")
 
 
 def expected_losses(groups):
-    expected = oracle.Expected()
+    expected = rules.Expected()
     for n, group in groups.items():
-        expected.add(n, oracle.is_lost(group))
+        expected.add(n, rules.is_lost(group))
     return expected
 
 
@@ -158,7 +158,7 @@ def compare_verification(server, groups, records, wrong):
     lost = expected_losses(groups)
     finals = {
         n: sorted({
-            sequence[-1].outcome for sequence in oracle.sequences(group)
+            sequence[-1].outcome for sequence in rules.sequences(group)
             if any(one.attempt.complete_at is not None for one in sequence)
         }) for n, group in groups.items()
     }
@@ -185,20 +185,20 @@ def compare_verification(server, groups, records, wrong):
 
 def compare_findings(server, relay, connections, known, groups, wrong):
     attempts = [one.attempt for one in known]
-    expected = {"duplicate": oracle.Expected(), "blind-resend": oracle.Expected()}
+    expected = {"duplicate": rules.Expected(), "blind-resend": rules.Expected()}
     for n, group in groups.items():
-        expected["duplicate"].add(n, oracle.is_duplicate(group))
-        expected["blind-resend"].add(n, oracle.is_blind_resend(group))
-    expected["retried-410"] = oracle.retried_410(known)
-    expected["jwt-stale"] = oracle.stale_tokens(known)
-    expected["after-goaway"] = oracle.streams_after_goaway(attempts)
-    expected["excess-streams"] = oracle.excess_streams(attempts)
-    expected["jwt-churn"] = oracle.token_changes(known)
-    expected["connection-churn"] = oracle.churn(connections, attempts)
-    for kind, function in (("retried-permanent", oracle.retried_permanent), ("hot-retry", oracle.hot_retries)):
+        expected["duplicate"].add(n, rules.is_duplicate(group))
+        expected["blind-resend"].add(n, rules.is_blind_resend(group))
+    expected["retried-410"] = rules.retried_410(known)
+    expected["jwt-stale"] = rules.stale_tokens(known)
+    expected["after-goaway"] = rules.streams_after_goaway(attempts)
+    expected["excess-streams"] = rules.excess_streams(attempts)
+    expected["jwt-churn"] = rules.token_changes(known)
+    expected["connection-churn"] = rules.churn(connections, attempts)
+    for kind, function in (("retried-permanent", rules.retried_permanent), ("hot-retry", rules.hot_retries)):
         parts = [function(group) for group in groups.values()]
-        expected[kind] = oracle.Expected(set().union(*(part.must for part in parts)), set().union(*(part.may for part in parts)))
-    expected["malformed-request"] = oracle.Expected({one.attempt.key for one in known if one.ending == "malformed"})
+        expected[kind] = rules.Expected(set().union(*(part.must for part in parts)), set().union(*(part.may for part in parts)))
+    expected["malformed-request"] = rules.Expected({one.attempt.key for one in known if one.ending == "malformed"})
     expected["abandoned"] = expected_losses(groups)
     server.api("POST", "/clock/advance", {"by": ABANDONED_AFTER})
     found = {kind: set() for kind in expected}
@@ -224,9 +224,9 @@ def compare_users(provider, groups, records, wrong):
     for n, group in groups.items():
         log = [entry for entry in provider.log if entry.n == n]
         found = set().union(*(records[one.attempt.key]["findings"] for one in group))
-        if oracle.is_never_accepted(group) and "abandoned" not in found:
+        if rules.is_never_accepted(group) and "abandoned" not in found:
             wrong.append(f"push {n} is lost without the finding abandoned")
-        is_shown_twice = len(oracle.accepted_ids(group)) > 1
+        is_shown_twice = len(rules.accepted_ids(group)) > 1
         has_read = any(getattr(entry.result, "status", None) == 200 for entry in log[:-1])
         if is_shown_twice and has_read and not found & {"duplicate", "blind-resend"}:
             wrong.append(f"push {n} is shown twice without a finding")
