@@ -106,6 +106,13 @@ import Testing
     #expect(Self.counts(result.outcomes) == ["200": 997, "403 ExpiredProviderToken": 3])
   }
 
+  /// Three hours: the provider token expires twice, and each time on one connection, which is then used no more.
+  @Test func renewsTokensForHours() {
+    let result = Self.run([]) { ($0.pushes, $0.rate) = (10_000, 1) }
+    #expect(Self.counts(result.outcomes) == ["200": 9998, "403 ExpiredProviderToken": 2])
+    #expect(Self.counts(result.connectionEnds) == ["ExpiredProviderToken": 2])
+  }
+
   @Test func settingsOfTheProfile() {
     var load = Simulation.Load()
     load.pushes = 100

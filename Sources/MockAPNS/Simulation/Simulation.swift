@@ -14,7 +14,8 @@ package import FaultModel
 ///   for SETTINGS and, one behind the other, for the stream limit. If a connection ends without a stream, the push for
 ///   which it was opened is lost.
 /// - After GOAWAY the provider opens no stream on the connection and closes it when its last stream has ended.
-/// - Nothing is sent again. After `ExpiredProviderToken`, the provider creates a new provider token.
+/// - Nothing is sent again. After `ExpiredProviderToken`, the provider creates a new provider token and continues on a
+///   new connection.
 ///
 /// Flow-control windows, PING and the time on the network are not simulated.
 package struct Simulation: Sendable {

@@ -25,7 +25,7 @@ package struct SimulationResult: Sendable, Equatable {
   /// The number of connections that were opened; those that failed before SETTINGS do not count.
   package let connections: Int
   /// The opened connections that ended, by the name of the action, the most frequent first. A connection ends when the
-  /// provider receives GOAWAY, FIN or RST.
+  /// provider receives GOAWAY, FIN, RST or `ExpiredProviderToken`.
   package let connectionEnds: [Count]
   /// The number of times each rule fired, in evaluation order.
   package let rules: [Count]
