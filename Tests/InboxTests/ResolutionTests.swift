@@ -67,6 +67,7 @@ import Testing
     }
     #expect(!attempts.hasPartialAttempts)
     #expect(attempts.peek(push.pushKey, now: 3) == 3)
+    #expect(attempts.unprocessedAttempts(of: push.pushKey) == 2, "draws do not depend on them")
     #expect(attempts.count(push.pushKey, accepted: true, now: 3) == 3)
     #expect(attempts.peek(push.pushKey, now: 4) == 1)
   }

@@ -118,7 +118,8 @@ package final class Attempts: Sendable {
     }
   }
 
-  /// Returns the number of the push's attempts so far that were not processed. Rules do not count them: which pushes
+  /// Returns the number of the push's attempts so far that were not processed, because the server refused them, the connection
+  /// ended before, or their request never became complete. Rules do not count them: which pushes
   /// a GOAWAY or a reset overtakes depends on timing, and draws must not depend on it.
   package func unprocessedAttempts(of push: PushKey) -> Int32 {
     mayContain(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
@@ -239,11 +240,11 @@ struct AttemptCounter {
     insert(push.number, attempts: max(1, attempt), now: now)
   }
 
-  /// Counts further attempts of a push, whose numbers were not known.
+  /// Counts further attempts of a push that were not processed, and whose push was not known.
   mutating func add(_ attempts: Int32, to push: PushKey, now: MonotonicTime) {
     let former = unprocessed[push.number]
     resume(push, after: peek(push, now: now) &- 1 &+ attempts, now: now)
-    unprocessed[push.number] = former
+    unprocessed[push.number] = (former ?? 0) &+ attempts
   }
 
   /// Adds a push that is in neither table.

@@ -643,9 +643,7 @@ final class PushProcessor {
     record(
       stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,
       // The client must send an unprocessed push again; that is its next attempt.
-      attempt: isExcluded
-        ? attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt)
-        : attempts.count(identity.attemptKey, accepted: false, now: batch.arrivedAt),
+      attempt: attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt),
       Record.Result(
         .notProcessed, ending,
         wireDetails: details(of: ending, own: [], index: batch.records.count, violation: violation),

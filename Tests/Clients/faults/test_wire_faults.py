@@ -661,9 +661,10 @@ def test_a_hang_that_ends_with_nothing(mock, faults, device):
     faults.add({"hang": {"for": "300ms", "end_with": "nothing"}})
     with line(mock) as wire:
         stream = pushed(wire, mock, device)
-        await_fault_summary(mock, device, FaultSummary("hang"))
         wire.ping()
         assert is_silent(wire) and not wire.responses[stream].finished
+        assert fault_summary(mock, device) == FaultSummary("hang", "pending")
+    await_fault_summary(mock, device, FaultSummary("hang"))
 
 
 @pytest.mark.parametrize(("moment", "accepted"), [("request", False), ("response", True)])
