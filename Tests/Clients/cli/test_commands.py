@@ -249,7 +249,8 @@ def test_send_to_a_server_without_admin_api_reports_the_response_alone(server, d
     assert done.stderr == ""
 
 
-def test_get_is_text_for_people_and_json_on_request(server, device):
+def test_get_is_text_for_people_and_json_on_request(start, device):
+    server = start()
     with connect(server) as wire:
         wire.push(push_headers(server, device, apns_priority="7"), b'{"aps":{"alert":"hi"},"n":{"a":[1,2]}}')
     seq = server.record(device)["seq"]
