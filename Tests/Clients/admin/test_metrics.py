@@ -187,7 +187,7 @@ def test_statistics(start, device):
     assert stats["matched"] == stats["total"] == 8 and stats["complete"] and stats["evicted"] == 0
     assert stats["accepted"] == 3
     assert stats["device_tokens"] == 2 and stats["connections"] == 6
-    assert stats["outcome"]["counts"] == {"accepted": 3, "faulted": 3, "rejected": 2}
+    assert stats["outcome"]["counts"] == {"accepted": 3, "rejected": 4, "unanswered": 1}
     assert stats["status"] == {"counts": {"200": 3, "400": 2, "418": 1, "503": 1}, "none": 1, "other": 0}
     assert stats["reason"]["counts"]["BadDeviceToken"] == 1 and stats["reason"]["none"] == 4
     assert stats["topic"]["counts"]["com.example.app"] == 5
