@@ -41,7 +41,7 @@ def case(run):
     return pytest.param(run, marks=[pytest.mark.xfail(strict=False, reason=OPEN[run])] if run in OPEN else [])
 
 
-@pytest.mark.parametrize("text", map(case, SAMPLE))
+@pytest.mark.parametrize("text", [case(run) for run in SAMPLE])
 def test_verdicts_are_true(mock, text):
     run = Run.of(text)
     if run.carrier in missing():
