@@ -199,6 +199,8 @@ def test_one_push(text, decisions, numbers, finals, is_lost, is_duplicate, is_bl
     (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .5 c1 > 3 push b1; .6 c1 < 3 200", set(), set()),
     (rules.retried_410,
      f"{A}; .1 c1 < 1 410 X; .5 c1 > 3 push b1 device=a; .6 c1 < 3 200; 1 c1 > 5 push c1 device=a; 1.1 c1 < 5 200", {3}, set()),
+    # The first response may have been sent long before the relay received it.
+    (rules.stale_tokens, f"{A}; .11 c2 > 3 push b1; .12 c1 < 1 403 ExpiredProviderToken; .13 c2 < 3 403 X", set(), {3}),
     (rules.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1; .6 c1 < 3 403 X", {3}, set()),
     (rules.stale_tokens, f"{A}; .1 c1 < 1 403 ExpiredProviderToken; .5 c1 > 3 push b1 token=u; .6 c1 < 3 200", set(), set()),
 ])

@@ -243,16 +243,18 @@ def after_refusal(known, is_refusal, subject):
     """Returns the attempts of a device token (or provider token, by `subject`) after its first refusal: the same push at
     once, others from `READ_TIME` on. Those after an accepted one are not reported.
     """
-    expected, refusals = Expected(), {}
+    expected, refusals = Expected(), collections.defaultdict(list)
     for one in sorted(known, key=lambda one: one.attempt.opened_at):
-        attempt, first = one.attempt, refusals.get(subject(one.attempt))
-        if first is not None and attempt.opened_at > first.responded_at:
-            is_late = attempt.push == first.push or has_passed(first, attempt, READ_TIME)
-            expected.add(attempt.key, both(is_late, _if_processed(one)))
-        if first is None and attempt.is_answered and is_refusal(attempt):
-            refusals[subject(attempt)] = attempt
-        elif first is not None and one.is_accepted and attempt.is_answered:
-            del refusals[subject(attempt)]
+        attempt, earlier = one.attempt, refusals[subject(one.attempt)]
+        late = [
+            first.responded_at < attempt.opened_at if first.push == attempt.push else has_passed(first, attempt, READ_TIME)
+            for first in earlier]
+        is_late = True if True in late else None if None in late else False
+        expected.add(attempt.key, both(is_late, _if_processed(one)))
+        if attempt.is_answered and is_refusal(attempt):
+            earlier.append(attempt)
+        elif earlier and one.is_accepted and attempt.is_answered:
+            earlier.clear()
     return expected
 
 
