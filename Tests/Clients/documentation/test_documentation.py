@@ -231,7 +231,7 @@ def test_the_lines_on_the_inbox(start, paste, tmp_path):
 
 def test_every_query_of_the_page_is_one_and_every_field_is_on_it(server):
     tables = [part for part in (PAGES / "Inbox.md").read_text().split("\n\n") if part.startswith("| ")]
-    queries, fields = ([row.split("|")[1:3] for row in table.splitlines()[2:]] for table in tables)
+    queries, fields = ([row.split("|")[1:3] for row in table.splitlines()[2:]] for table in tables[:2])
     documented = [query for row in queries for query in re.findall(r"`([^`]+)`", row[0])]
     assert len(documented) > 15
     for query in documented:
