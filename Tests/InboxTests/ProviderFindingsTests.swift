@@ -32,6 +32,13 @@ import Testing
       ("another push at once", [Step(at: 0, answer: "410 Unregistered"), Step(at: 5, push: "b")], []),
       ("another push in time", [Step(at: 0, answer: "410 Unregistered"), Step(at: 101, push: "b")], [2]),
       (
+        "another push at once, and again",
+        [
+          Step(at: 0, answer: "410 Unregistered"), Step(at: 5, answer: "410 Unregistered", push: "b"),
+          Step(at: 20, answer: "410 Unregistered", push: "b"),
+        ], [3]
+      ),
+      (
         "several under way",
         [
           Step(at: 0, latency: 30, push: "x", device: "cd34"), Step(at: 0, answer: "410 Unregistered"),
@@ -77,6 +84,13 @@ import Testing
       ("heard of it", [Step(at: 0, answer: "403 ExpiredProviderToken")], []),
       ("used on", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20)], [2]),
       ("another push at once", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, push: "b")], []),
+      (
+        "another push at once, and again",
+        [
+          Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 5, answer: "403 ExpiredProviderToken", push: "b"),
+          Step(at: 20, push: "b"),
+        ], [3]
+      ),
       ("used on for another push", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 120, push: "b")], [2]),
       (
         "used on elsewhere",

@@ -51,7 +51,8 @@ struct StaleTokens: Sendable {
   private struct Refusal: Sendable {
     let seq: Int
     let endedAt: MonotonicTime
-    let push: PushKey
+    /// The pushes that were rejected because of it.
+    var pushes: AnsweredPushes
   }
 
   private static let limit = 4096
@@ -64,18 +65,24 @@ struct StaleTokens: Sendable {
   /// Analyzes an attempt that has ended.
   mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
-    guard let refusal = refusals[token] else {
+    let isRefused = record.outcome == .rejected && record.sentResponse.reason == .expiredProviderToken
+    guard var refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
-      if record.outcome == .rejected, record.sentResponse.reason == .expiredProviderToken,
-        record.verdict?.token?.signature == .valid
-      {
-        refusals[token] = Refusal(seq: record.seq, endedAt: record.endedAt, push: push)
+      if isRefused, record.verdict?.token?.signature == .valid {
+        refusals[token] = Refusal(
+          seq: record.seq, endedAt: record.endedAt, pushes: AnsweredPushes(push, at: record.endedAt))
       }
       return nil
     }
     // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
     let delay = record.arrivedAt &- refusal.endedAt
-    guard delay >= 0, push == refusal.push || delay >= FindingThreshold.reaction else { return nil }
+    guard delay >= 0, refusal.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction else {
+      if isRefused {
+        refusal.pushes.add(push, at: record.endedAt)
+        refusals[token] = refusal
+      }
+      return nil
+    }
     return FindingEvidence(.jwtStale, with: [refusal.seq], .expired(after: delay))
   }
 }

@@ -8,7 +8,8 @@ struct UnregisteredDevices: Sendable {
     let seq: Int
     let endedAt: MonotonicTime
     let response: String
-    let push: PushKey
+    /// The pushes that have this response.
+    var pushes: AnsweredPushes
     /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
     /// again.
     let isFromRegistry: Bool
@@ -28,10 +29,11 @@ struct UnregisteredDevices: Sendable {
     let facts = record.facts
     let defaultTopic = record.connection.defaultTopic(facts)
     let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
-    guard let response = responses[device] else {
+    guard var response = responses[device] else {
       guard is410 else { return nil }
       responses[device] = UnregisteredResponse(
-        seq: record.seq, endedAt: record.endedAt, response: record.responseText, push: push,
+        seq: record.seq, endedAt: record.endedAt, response: record.responseText,
+        pushes: AnsweredPushes(push, at: record.endedAt),
         isFromRegistry: record.verdict?.status == 410)
       return nil
     }
@@ -43,10 +45,36 @@ struct UnregisteredDevices: Sendable {
     }
     // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
     let delay = record.arrivedAt &- response.endedAt
-    guard delay >= 0, push == response.push || delay >= FindingThreshold.reaction else { return nil }
+    guard delay >= 0, response.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction else {
+      if is410 {
+        response.pushes.add(push, at: record.endedAt)
+        responses[device] = response
+      }
+      return nil
+    }
     if record.sentResponse.status == 200 { responses[device] = nil }
     return FindingEvidence(
       .retried410, with: [response.seq],
       .unregistered(response: response.response, after: delay))
+  }
+}
+
+/// The first pushes that have the same rejection, each with the time of its response: a retry of one of them is reported
+/// at once, because the client has read the response.
+struct AnsweredPushes: Sendable {
+  /// The maximum number of pushes. Retries of others are reported after `FindingThreshold.reaction`, as all pushes are.
+  private static let limit = 32
+
+  private var times: [PushKey: MonotonicTime]
+
+  init(_ push: PushKey, at time: MonotonicTime) { times = [push: time] }
+
+  /// Whether a push had its response before a time.
+  func contains(_ push: PushKey, before time: MonotonicTime) -> Bool { times[push].map { $0 <= time } ?? false }
+
+  /// Adds a push with the time of its response.
+  mutating func add(_ push: PushKey, at time: MonotonicTime) {
+    guard times.count < Self.limit, times[push] == nil else { return }
+    times[push] = time
   }
 }

@@ -85,6 +85,9 @@ extension ConnectionHandler {
         let name = HTTP2ErrorCode.name(of: goAway.errorCode)
         logClientError(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
         log.add(.goAway, "\(name) \(goAway.text)", at: state.clock.now)
+      } else {
+        // The client has sent GOAWAY, and waits for no response.
+        recordClosing(isClient: stateMachine.isCloseByClient)
       }
       close(context)
     }

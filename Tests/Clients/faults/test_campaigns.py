@@ -34,7 +34,6 @@ OPEN = {
     "goaway-storm/correct/httpx/1": "attempts whose body is not known are not counted with complete ones",
     "stream-throttle/correct/httpx/1": "attempts whose body is not known are not counted with complete ones",
     "connection-reset/resends-blindly/httpx/1": "attempts whose body is not known are not counted with complete ones",
-    "expired-jwt-403/no-pause/hand/1": "only the first push with a refused provider token is known as refused",
 }
 
 

@@ -5,6 +5,7 @@ import time
 import uuid
 
 import pytest
+from hyperframe.frame import GoAwayFrame
 
 from support import careful, tokens
 from support.campaigns import campaign, under  # noqa: F401
@@ -270,6 +271,16 @@ def test_connection_churn(scene):
     for _ in range(5):
         with line(scene) as wire:
             assert wire.push(push_headers(scene, new_device())).status == 200
+    await_findings(scene, {"connection-churn": 1})
+
+
+def test_connection_churn_by_a_client_that_sends_goaway(scene):
+    """Node's `session.close()` sends GOAWAY, and the server closes the connection for it."""
+    for _ in range(5):
+        with line(scene) as wire:
+            assert wire.push(push_headers(scene, new_device())).status == 200
+            wire.send(GoAwayFrame(last_stream_id=0))
+            wire.read_to_end()
     await_findings(scene, {"connection-churn": 1})
 
 
