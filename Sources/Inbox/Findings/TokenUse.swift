@@ -76,7 +76,8 @@ struct StaleTokens: Sendable {
     }
     // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
     let delay = record.arrivedAt &- refusal.endedAt
-    guard delay >= 0, refusal.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction else {
+    guard delay >= 0, refusal.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction
+    else {
       if isRefused {
         refusal.pushes.add(push, at: record.endedAt)
         refusals[token] = refusal

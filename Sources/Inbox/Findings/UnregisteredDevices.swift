@@ -45,7 +45,8 @@ struct UnregisteredDevices: Sendable {
     }
     // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
     let delay = record.arrivedAt &- response.endedAt
-    guard delay >= 0, response.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction else {
+    guard delay >= 0, response.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction
+    else {
       if is410 {
         response.pushes.add(push, at: record.endedAt)
         responses[device] = response

@@ -85,6 +85,7 @@ def test_new_pushes_appear_in_a_full_list(full, open_page, provider, device):
     view.until("() => document.querySelectorAll('.row').length === 1")
 
 
+@pytest.mark.long
 def test_a_long_list_of_a_store_is_loaded_as_far_as_it_is_scrolled(start, open_page, tmp_path):
     number = 13_000
     server = start("--store", f"sqlite:{tmp_path / 'inbox.db'}?memory_records=500")

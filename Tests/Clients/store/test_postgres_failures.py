@@ -402,6 +402,7 @@ def test_two_servers_with_another_isolation_level(start, inbox):
         assert " fails" not in server.log()
 
 
+@pytest.mark.long
 @pytest.mark.serial
 def test_memory_stays_flat_while_the_database_is_slower_than_the_load(start, inbox, tmp_path):
     """Answers wait when 10,000 pushes wait to be written."""
