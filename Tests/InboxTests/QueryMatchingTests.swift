@@ -259,13 +259,6 @@ import Testing
 
   // MARK: - Inspecting a filter
 
-  @Test func fieldsOfAFilter() throws {
-    let filter = try Filter(query: "text:shipped status:410 type:alert !status:503 payload./aps/badge:>9")
-    let fields = filter.fields(of: Self.record)
-    #expect(fields.met == ["type", "text"])
-    #expect(fields.missed == ["status", "payload./aps/badge"])
-  }
-
   @Test(
     arguments: [
       ("", nil), ("status:200", nil), ("token:AB12", ["ab12"]), ("token:AB12 token:ff status:200", ["ab12", "ff"]),

@@ -212,16 +212,6 @@ import Testing
     #expect(inbox.notifier.listenerCount == 0)
   }
 
-  @Test func nearestPushesAreReported() async throws {
-    let inbox = Inbox()
-    for topic in ["a", "b", "c"] { inbox.append(Self.record(topic)) }
-    let answer = try await inbox.wait(for: Self.query("topic=b&status=410&push_type=alert&timeout=0s"))
-    #expect(answer.nearest.map(\.record.seq) == [2, 3, 1])
-    #expect(answer.nearest.first?.missed == ["status"])
-    #expect(answer.nearest.last?.missed == ["topic", "status"])
-    #expect(try await inbox.wait(for: Self.query("topic=x&timeout=0s")).nearest.isEmpty)
-  }
-
   // MARK: - Many at once
 
   @Test func hundredsOfWaitsAreIndependent() async throws {

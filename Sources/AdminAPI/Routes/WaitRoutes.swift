@@ -70,17 +70,6 @@ extension WaitReport.NearestPush {
   }
 }
 
-extension VerificationReport.Criterion {
-  /// Writes the criterion as members of an object, like those in the report of a verification.
-  fileprivate func write(to writer: inout JSONWriter) {
-    writer.member("criterion", name)
-    writer.member("wanted", wanted)
-    writer.member("found", found)
-    writer.member("passed", isMet)
-    writer.member("hint", hint)
-  }
-}
-
 /// A limit on the admin requests that wait for pushes or follow events, so that connections remain for other
 /// requests.
 final class WaitLimit: Sendable {

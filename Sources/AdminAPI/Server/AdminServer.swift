@@ -81,8 +81,7 @@ package final class AdminServer: Sendable {
   }
 
   private init(
-    address: Endpoint, inbox: Inbox, services: ServiceGroup,
-    running: Task<Void, any Error>
+    address: Endpoint, inbox: Inbox, services: ServiceGroup, running: Task<Void, any Error>
   ) {
     self.address = address
     self.inbox = inbox

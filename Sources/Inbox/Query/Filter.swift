@@ -227,21 +227,6 @@ package struct Filter: Sendable {
   /// The number of fields with conditions.
   var fieldCount: Int { groups.count }
 
-  /// Returns the names of the fields whose conditions hold for the record, and of those whose conditions do not, as
-  /// written.
-  func fields(of record: borrowing Record) -> (met: [String], missed: [String]) {
-    var fields: (met: [String], missed: [String]) = ([], [])
-    var cache = FilterEvaluationCache()
-    for group in groups {
-      if record.satisfies(group, of: self, &cache) {
-        fields.met.append(group.conditions.name)
-      } else {
-        fields.missed.append(group.conditions.name)
-      }
-    }
-    return fields
-  }
-
   /// Returns the number of fields whose conditions hold for the record.
   func metCount(_ record: borrowing Record) -> Int {
     var cache = FilterEvaluationCache()

@@ -197,7 +197,8 @@ extension VerificationReport.Nearest {
 }
 
 extension VerificationReport.Criterion {
-  fileprivate func write(to writer: inout JSONWriter) {
+  /// Writes the criterion as members of an object.
+  package func write(to writer: inout JSONWriter) {
     writer.member("criterion", name)
     writer.member("wanted", wanted)
     writer.member("found", found)

@@ -16,22 +16,10 @@ package struct WaitResult: Sendable {
   package let seq: Int
   /// The wanted and the found count as text.
   package let message: String
-  /// The most similar records, the best first, if too few match.
-  package let nearest: [NearMiss]
   /// The number of records evicted since the inbox was last emptied.
   package let evicted: Int
   /// Whether no record that could count was evicted before it was examined.
   package let isComplete: Bool
-}
-
-/// A record that matches some parts of a filter and not others.
-package struct NearMiss: Sendable {
-  /// The record that nearly matches.
-  package let record: Record
-  /// The names of the fields that match.
-  package let met: [String]
-  /// The names of the fields that do not match.
-  package let missed: [String]
 }
 
 extension Inbox {
@@ -72,9 +60,7 @@ extension Inbox {
     return WaitResult(
       isSatisfied: termination == .satisfied, isAbandoned: termination == .abandoned, matched: counts.matched.count,
       items: items, unread: unread, seq: seen,
-      message: query.message(termination, counts),
-      nearest: termination == .timedOut ? query.nearMisses(in: snapshot) : [],
-      evicted: snapshot.evicted, isComplete: counts.isComplete)
+      message: query.message(termination, counts), evicted: snapshot.evicted, isComplete: counts.isComplete)
   }
 
   /// The number of listeners for changes: waits, and the event log while it has readers.
@@ -111,24 +97,4 @@ extension WaitQuery {
   }
 
   private static func counted(_ count: Int) -> String { count == 1 ? "1 push matches" : "\(count) pushes match" }
-
-  /// The maximum number of records examined for near misses, newest first.
-  private static let maxExamined = 10_000
-
-  /// Returns the three records that match the most parts of the filter, newest first among equals. Empty for a
-  /// filter with a single part, which no record matches partly.
-  fileprivate func nearMisses(in snapshot: InboxSnapshot) -> [NearMiss] {
-    let filter = selection.filter
-    guard filter.fieldCount > 1 else { return [] }
-    var window = Selection()
-    window.filter = selection.scope
-    window.includesAllKinds = !selection.isOfPushesOnly
-    window.after = max(selection.after, snapshot.lastSeq - Self.maxExamined)
-    window.before = selection.before
-    let ranks = snapshot.records(in: window, byConditionsMetOf: [filter], limit: 3)
-    return ranks.dropFirst().reversed().joined().prefix(3).map { record in
-      let (met, missed) = filter.fields(of: record)
-      return NearMiss(record: record, met: met, missed: missed)
-    }
-  }
 }
