@@ -225,22 +225,25 @@ let package = Package(
   cLanguageStandard: .c2x
 )
 
-if isFuzzed {
-  package.targets.append(
-    .executableTarget(
-      name: "Fuzz",
-      dependencies: [
-        "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
-        "Notation", "SQLiteStore", "TLSEngine",
-        .product(name: "GRDBSQLite", package: "GRDB.swift"),
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-        .product(name: "NIOCore", package: "swift-nio"),
-        .product(name: "NIOEmbedded", package: "swift-nio"),
-      ],
-      path: "Fuzz", exclude: ["Seeds", "Dictionaries", "run"],
-      swiftSettings: strict,
-      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
-}
+let fuzzed: [Target.Dependency] = [
+  "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
+  "Notation", "SQLiteStore", "TLSEngine",
+  .product(name: "GRDBSQLite", package: "GRDB.swift"),
+  .product(name: "Hummingbird", package: "hummingbird"),
+  .product(name: "HummingbirdCore", package: "hummingbird"),
+  .product(name: "Logging", package: "swift-log"),
+  .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOEmbedded", package: "swift-nio"),
+]
+let besideTheFuzzers = ["Seeds", "Dictionaries", "run"]
+
+// Without `make fuzz` they are only compiled, with the tests, so that a change that breaks them is noticed at once.
+package.targets.append(
+  isFuzzed
+    ? .executableTarget(
+      name: "Fuzz", dependencies: fuzzed, path: "Fuzz", exclude: besideTheFuzzers, swiftSettings: strict,
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
+    : .target(
+      name: "Fuzz", dependencies: fuzzed, path: "Fuzz", exclude: besideTheFuzzers + ["main.swift"],
+      swiftSettings: strict))
