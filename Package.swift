@@ -225,7 +225,7 @@ let package = Package(
   cLanguageStandard: .c2x
 )
 
-let fuzzed: [Target.Dependency] = [
+let fuzzDependencies: [Target.Dependency] = [
   "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
   "Notation", "SQLiteStore", "TLSEngine",
   .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -236,14 +236,14 @@ let fuzzed: [Target.Dependency] = [
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOEmbedded", package: "swift-nio"),
 ]
-let besideTheFuzzers = ["Seeds", "Dictionaries", "run"]
+let fuzzExclusions = ["Seeds", "Dictionaries", "run"]
 
-// Without `make fuzz` they are only compiled, with the tests, so that a change that breaks them is noticed at once.
+// Outside `make fuzz` the fuzzers are only compiled, together with the tests, so that a change that breaks them is noticed at once.
 package.targets.append(
   isFuzzed
     ? .executableTarget(
-      name: "Fuzz", dependencies: fuzzed, path: "Fuzz", exclude: besideTheFuzzers, swiftSettings: strict,
+      name: "Fuzz", dependencies: fuzzDependencies, path: "Fuzz", exclude: fuzzExclusions, swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])])
     : .target(
-      name: "Fuzz", dependencies: fuzzed, path: "Fuzz", exclude: besideTheFuzzers + ["main.swift"],
+      name: "Fuzz", dependencies: fuzzDependencies, path: "Fuzz", exclude: fuzzExclusions + ["main.swift"],
       swiftSettings: strict))
