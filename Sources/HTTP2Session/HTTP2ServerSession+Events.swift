@@ -240,7 +240,10 @@ extension HTTP2ServerSession {
       }
     case APNS_FRAME_RST_STREAM:
       closedStreams.didSendReset(on: header.stream_id)
-      withStream(header.stream_id) { $0.state.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame)) }
+      withStream(header.stream_id) {
+        $0.state.isResetSent = true
+        $0.state.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame))
+      }
     default: break
     }
   }

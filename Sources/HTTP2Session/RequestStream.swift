@@ -37,7 +37,9 @@ package final class RequestStream {
     var isResponseSent = false
     /// Whether the end of the response is reported as an event.
     var reportsEnd = false
-    /// The error code of the RST_STREAM that was sent on this stream.
+    /// Whether RST_STREAM was appended to the output.
+    var isResetSent = false
+    /// Its error code; nil without one, or if the code is unknown.
     var resetSent: HTTP2ErrorCode?
     /// The validation of the request.
     var validator = MessageValidator()
@@ -69,11 +71,11 @@ package final class RequestStream {
       return "\(violation.description)\(field). \(violation.remedy)"
     }
   }
-  /// The error code of the RST_STREAM that was sent on this stream; nil without one.
+  /// The error code of the RST_STREAM that was sent on this stream; nil without one, or if the code is unknown.
   package var resetSent: HTTP2ErrorCode? { state.resetSent }
 
   /// Whether a response was submitted of which not everything was appended to the output.
-  var isResponseUnfinished: Bool { isEndedByServer && !state.isResponseSent && state.resetSent == nil }
+  var isResponseUnfinished: Bool { isEndedByServer && !state.isResponseSent && !state.isResetSent }
 
   /// Whether a part of the response waits for `HTTP2ServerSession.releasePart`.
   var isAwaitingRelease: Bool { state.responseBody?.isAwaitingRelease == true }

@@ -66,7 +66,7 @@ import Testing
         "what was accepted ends incomplete on another connection long after",
         [Step(at: 0, id: "x"), Step(at: 9000, answer: "incomplete", id: "x")], []
       ),
-      ("it was refused before it was accepted", [Step(at: 0), Step(at: 500, answer: "refused")], []),
+      ("it was refused before it was accepted", [Step(at: 0), Step(at: 500, answer: "excluded")], []),
       (
         "each later attempt is matched to one",
         [Step(at: 0, answer: "incomplete"), Step(at: 0, answer: "incomplete"), Step(at: 9)], [1]
@@ -110,7 +110,7 @@ import Testing
           Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 9, answer: "incomplete"), Step(at: 19, attempt: 3),
         ], "2"
       ),
-      ("refused, but read after its accepted retry", [Step(at: 0, id: "x"), Step(at: 9, answer: "refused", id: "x")], "1"),
+      ("refused, but read after its accepted retry", [Step(at: 0, id: "x"), Step(at: 9, answer: "excluded", id: "x")], "1"),
       (
         "cancelled, but read long after its accepted retry",
         [Step(at: 0, id: "x"), Step(at: 5000, answer: "incomplete", id: "x")], "1"

@@ -31,7 +31,7 @@ package struct RecordMembers: Sendable {
     "request.size.limit", "request.complete",
     "apns", "apns.id", "apns.id_origin", "apns.topic", "apns.push_type", "apns.priority", "apns.expiration",
     "apns.collapse_id",
-    "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age", "auth.signature",
+    "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age_ms", "auth.signature",
     "auth.certificate", "auth.certificate.subject_uid", "auth.certificate.common_name",
     "auth.certificate.fingerprint", "auth.certificate.topics",
     "verdict", "verdict.status", "verdict.reason", "verdict.checks",
