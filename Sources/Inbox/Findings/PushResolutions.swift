@@ -19,29 +19,28 @@ struct Acceptance: Sendable {
   private static let overtakingTime: Int64 = 1_000_000_000
 
   /// The last one with a complete response; nil if there was none.
-  private(set) var answered: Answered?
-  /// The last one, and when it ended.
-  private var last: (seq: Int, endedAt: MonotonicTime)
-  /// Whether the response of the last one was lost.
-  private var isResponseLost: Bool
+  let answered: Answered?
+  /// When the last one ended, if its response was lost.
+  private let lostAt: MonotonicTime?
 
   /// Creates the acceptance by an attempt that has ended.
   ///
   /// - Parameter former: The acceptance before it.
   init(_ record: borrowing Record, after former: Acceptance?) {
-    last = (record.seq, record.endedAt)
-    isResponseLost = record.outcome != .accepted
-    answered =
-      isResponseLost
-      ? former?.answered
-      : Answered(
+    if record.outcome == .accepted {
+      answered = Answered(
         seq: record.seq, id: record.idIdentity, respondedAt: record.endedAt, connection: record.connection.identity)
+      lostAt = nil
+    } else {
+      answered = former?.answered
+      lostAt = record.endedAt
+    }
   }
 
   /// Whether another attempt repeats what had arrived, so that its end changes nothing: the client had no response, or repeats
   /// the `apns-id`.
   func includes(_ record: borrowing Record) -> Bool {
-    repeatsID(record) || isResponseLost && record.arrivedAt &- last.endedAt < FindingThreshold.retryWindow
+    repeatsID(record) || lostAt.map { record.arrivedAt &- $0 < FindingThreshold.retryWindow } ?? false
   }
 
   private func repeatsID(_ record: borrowing Record) -> Bool {
@@ -49,10 +48,11 @@ struct Acceptance: Sendable {
     return record.arrivedAt &- answered.respondedAt < FindingThreshold.retryWindow && answered.id == record.idIdentity
   }
 
-  /// Whether an attempt that was not processed was probably sent before the accepted one, although it was recorded after it.
+  /// Whether an attempt that was not processed was probably sent before the accepted one, although it was recorded after it:
+  /// a client that has the response does not send the push again.
   func hasOvertaken(_ record: borrowing Record) -> Bool {
-    !record.hasVerdict && record.end.decision == .notProcessed && last.seq < record.seq
-      && (repeatsID(record) || record.arrivedAt &- last.endedAt < Self.overtakingTime)
+    guard let answered, lostAt == nil, !record.hasVerdict, record.end.decision == .notProcessed else { return false }
+    return repeatsID(record) || record.arrivedAt &- answered.respondedAt < Self.overtakingTime
   }
 }
 

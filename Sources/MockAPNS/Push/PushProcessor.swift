@@ -215,7 +215,7 @@ final class PushProcessor {
     }
     if let rate = policy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
-    if attempts.hasPartialAttempts { resumePartial(request, verdict.facts, identity) }
+    resumePartial(request, verdict.facts, identity)
     attempts.prefetch(identity.attemptKey.push)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
@@ -450,12 +450,14 @@ final class PushProcessor {
     if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
     let verdict = Verdict(of: stream.request)
     let isComplete = stream.isComplete && ending != .malformed
-    let attempt =
-      if isComplete {
-        attempts.countUnprocessed(attemptKey(of: stream), now: batch.arrivedAt)
-      } else {
-        countPartial(stream.request, verdict.facts)
-      }
+    let attempt: Int32
+    if isComplete {
+      let identity = identity(of: stream.request, verdict.facts)
+      resumePartial(stream.request, verdict.facts, identity)
+      attempt = attempts.countUnprocessed(identity.attemptKey, now: batch.arrivedAt)
+    } else {
+      attempt = countPartial(stream.request, verdict.facts)
+    }
     record(
       stream.request, verdict, hasVerdict: false, isRequestComplete: isComplete, generatedID: [], attempt: attempt,
       Record.Result(
@@ -466,6 +468,7 @@ final class PushProcessor {
 
   /// Continues the count of a push after an attempt that did not become complete.
   private func resumePartial(_ request: HTTPRequest, _ facts: PushFacts, _ identity: Identity) {
+    guard attempts.hasPartialAttempts else { return }
     request.headers.bytes.withUnsafeBytes {
       attempts.resume(
         identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
@@ -645,6 +648,7 @@ final class PushProcessor {
     if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
     let verdict = Verdict(of: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
+    resumePartial(stream.request, verdict.facts, identity)
     let ending: Ending = isExcluded ? .refused : .disconnected
     record(
       stream.request, verdict, hasVerdict: false, generatedID: [], key: identity.key,

@@ -117,8 +117,8 @@ def attempt_numbers(attempts):
 
 
 def _arrived_at(attempt):
-    """Returns when the attempt was opened, or, if it never became complete, when it ended."""
-    return attempt.opened_at if attempt.complete_at is not None else end_of(attempt) or float("inf")
+    """Returns when the request became complete, or, if it never did, when the attempt ended."""
+    return attempt.complete_at if attempt.complete_at is not None else end_of(attempt) or float("inf")
 
 
 def _has_ended_before(other, attempt):
