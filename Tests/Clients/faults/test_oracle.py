@@ -164,14 +164,15 @@ UNREAD = f"{A}; .1 c1 < 1 200; .11 c1 < rst"
     (f"{A}; .1 c1 < 1 200; .12 c1 > fin; 1 c2 > 1 push a1; 1.1 c2 < 1 200", [], [1, 1], ["accepted"], False, False, True),
     (f"{A}; .1 c1 < 1 200; .11 c1 < ping; .12 c1 > ping ack; .2 c1 > 3 push a1; .3 c1 < 3 200", [], [1, 1], ["accepted"], False,
      False, True),
-    (f"{READ}; 1 c1 > 3 push a1; 1.1 c1 < 3 503 X", [], [1, 1], ["accepted", "rejected"], None, False, True),
+    (f"{READ}; 1 c1 > 3 push a1; 1.1 c1 < 3 503 X", [], [1, 1], ["accepted", "rejected"], False, False, True),
+    (f"{READ}; 1 c1 > 3 push a2; 1.1 c1 < 3 503 X", [], [1, 1], ["accepted", "rejected"], None, False, False),
     # Too close to the limit of 100 ms.
     (f"{A}; .1 c1 < 1 200; .21 c1 > window; .22 c1 < rst; 1 c2 > 1 push a2; 1.1 c2 < 1 200", [], [1, 1], ["accepted"], False,
      None, None),
 ])
 def test_one_push(text, decisions, numbers, finals, is_lost, is_duplicate, is_blind):
     _, attempts = known(text, *decisions)
-    assert list(rules.attempt_numbers(attempts).values()) == numbers
+    assert [max(possible) for possible in rules.attempt_numbers(attempts).values()] == numbers
     assert sorted({sequence[-1].outcome for sequence in rules.sequences(attempts)}) == finals
     assert rules.is_lost(attempts) is is_lost
     assert rules.is_duplicate(attempts) is is_duplicate

@@ -104,16 +104,24 @@ def sequences(attempts):
 
 
 def attempt_numbers(attempts):
-    """Returns {key: number}: one more than the attempts of the sequence that had ended. Attempts are left out that may have
-    overlapped with others of the push.
+    """Returns {key: possible numbers}: one more than the attempts of the sequence that had ended, without those of which the
+    server may not know that they are of this push. Attempts are left out that may have overlapped with others of the push.
     """
     numbers = {}
     for sequence in sequences(attempts):
         for index, one in enumerate(sequence):
             before = [_has_ended_before(other.attempt, one.attempt) for other in sequence[:index]]
             if None not in before:
-                numbers[one.attempt.key] = 1 + len(before)
+                doubtful = len(before) if _is_nameless(one, sequence) else sum(
+                    _is_nameless(other, sequence) for other in sequence[:index])
+                numbers[one.attempt.key] = range(1 + len(before) - doubtful, 2 + len(before))
     return numbers
+
+
+def _is_nameless(one, sequence):
+    """Whether the server knows neither the body of an attempt nor another attempt with its id."""
+    return one.ending in ("incomplete", "malformed") and not any(
+        other is not one and other.attempt.apns_id == one.attempt.apns_id for other in sequence)
 
 
 def _arrived_at(attempt):
@@ -123,9 +131,12 @@ def _arrived_at(attempt):
 
 def _has_ended_before(other, attempt):
     """Returns True, or None if two attempts may have overlapped."""
+    is_same = other.connection is attempt.connection
+    if is_same and other.complete_at is None and attempt.complete_at is None and other.canceled_at is None:
+        return None  # both end with the connection
     ended_at, arrived_at = end_of(other), _arrived_at(attempt)
     is_ordered = ended_at is not None and ended_at <= arrived_at
-    return True if is_ordered and (other.connection is attempt.connection or arrived_at - ended_at > other.connection.race) else None
+    return True if is_ordered and (is_same or arrived_at - ended_at > other.connection.race) else None
 
 
 def is_lost(attempts):
