@@ -66,6 +66,14 @@ import Testing
         "what was accepted ends incomplete on another connection long after",
         [Step(at: 0, id: "x"), Step(at: 9000, answer: "incomplete", id: "x")], []
       ),
+      (
+        "what was rejected for good ends incomplete on another connection",
+        [Step(at: 0, answer: "410 Unregistered", id: "x"), Step(at: 5000, answer: "incomplete", id: "x")], []
+      ),
+      (
+        "an equal push is incomplete",
+        [Step(at: 0, answer: "410 Unregistered", id: "x"), Step(at: 5000, answer: "incomplete", id: "y")], [2]
+      ),
       ("it was refused before it was accepted", [Step(at: 0), Step(at: 500, answer: "excluded")], []),
       (
         "each later attempt is matched to one",

@@ -28,8 +28,8 @@ struct FindingsState: Sendable {
   private var resends = Resends()
   /// Which push each attempt belongs to.
   private(set) var identities = PushIdentities()
-  /// The pushes that were accepted.
-  private var acceptances = GenerationalCache<PushKey, Acceptance>(limit: AttemptTable.limit)
+  /// The pushes that were accepted, or rejected for good.
+  private var settlements = GenerationalCache<PushKey, Settlement>(limit: AttemptTable.limit)
   /// Pushes that are neither accepted nor rejected for good.
   private(set) var resolutions = PushResolutions()
   private var devices = UnregisteredDevices()
@@ -104,22 +104,26 @@ struct FindingsState: Sendable {
     _ record: borrowing Record, _ identity: PushIdentities.Identity, on connection: Connection, wasPending: Bool
   ) {
     let push = identity.push
-    let acceptance = acceptances[push]
-    if !wasPending, acceptance?.hasOvertaken(record) == true {
+    let settlement = settlements[push]
+    if !wasPending, settlement?.hasOvertaken(record) == true {
       return identities.markOvertaken(record.seq, identity)
     }
     if record.outcome != .accepted || !resolutions.isEmpty {
-      resolutions.update(record, push, after: acceptance, wasPending: wasPending)
+      resolutions.update(record, push, after: settlement, wasPending: wasPending)
     }
     guard record.isRequestComplete else { return }
-    if let former = acceptance?.answered {
+    if let former = settlement?.accepted {
       let connections = connections
       let resend = resends.analyze(record, after: former) { identity in
         identity == connection.identity ? connection.lastArrival : connections[identity]?.lastArrival
       }
       if let resend { add(resend, to: record.seq) }
     }
-    if record.accepted { acceptances[push] = Acceptance(record, after: acceptance) }
+    if record.accepted || record.isRejectedForGood {
+      var settlement = settlement ?? Settlement()
+      settlement.add(record)
+      settlements[push] = settlement
+    }
     guard record.hasVerdict,
       record.outcome != .accepted || !history.isEmpty || !devices.isEmpty || !staleTokens.isEmpty
     else { return }

@@ -1,9 +1,10 @@
 internal import APNSRules
 internal import Notation
 
-/// The accepted attempts of a push, for `nothing_lost`, `duplicate` and `blind-resend`.
-struct Acceptance: Sendable {
-  /// An accepted attempt with a complete response.
+/// What earlier attempts of a push have settled, for `nothing_lost`, `duplicate` and `blind-resend`: it was accepted, or rejected
+/// for good.
+struct Settlement: Sendable {
+  /// An attempt with a complete response.
   struct Answered: Sendable {
     let seq: Int
     /// The `idIdentity` of the record.
@@ -12,47 +13,55 @@ struct Acceptance: Sendable {
     let respondedAt: MonotonicTime
     /// The `identity` of the connection.
     let connection: UInt64
+
+    fileprivate init(_ record: borrowing Record) {
+      seq = record.seq
+      id = record.idIdentity
+      respondedAt = record.endedAt
+      connection = record.connection.identity
+    }
+
+    /// Whether another attempt has the same `apns-id`, and is not too long after this one.
+    fileprivate func isRepeated(by record: borrowing Record) -> Bool {
+      record.arrivedAt &- respondedAt < FindingThreshold.retryWindow && id == record.idIdentity
+    }
   }
 
   /// The nanoseconds by which the retry of an unprocessed push may overtake it: its new connection may be read before the
   /// rest of the old one.
   private static let overtakingTime: Int64 = 1_000_000_000
 
-  /// The last one with a complete response; nil if there was none.
-  let answered: Answered?
-  /// When the last one ended, if its response was lost.
-  private let lostAt: MonotonicTime?
+  /// The last accepted attempt with a complete response; nil if there was none.
+  private(set) var accepted: Answered?
+  /// When the last accepted attempt ended, if its response was lost.
+  private var lostAt: MonotonicTime?
+  /// The last attempt, if it was rejected for good.
+  private var rejected: Answered?
 
-  /// Creates the acceptance by an attempt that has ended.
-  ///
-  /// - Parameter former: The acceptance before it.
-  init(_ record: borrowing Record, after former: Acceptance?) {
+  /// Adds an attempt that has ended. It has to be accepted or rejected for good.
+  mutating func add(_ record: borrowing Record) {
     if record.outcome == .accepted {
-      answered = Answered(
-        seq: record.seq, id: record.idIdentity, respondedAt: record.endedAt, connection: record.connection.identity)
-      lostAt = nil
+      self = Settlement(accepted: Answered(record))
+    } else if record.accepted {
+      self = Settlement(accepted: accepted, lostAt: record.endedAt)
     } else {
-      answered = former?.answered
-      lostAt = record.endedAt
+      rejected = Answered(record)
     }
   }
 
   /// Whether another attempt repeats what had arrived, so that its end changes nothing: the client had no response, or repeats
   /// the `apns-id`.
   func includes(_ record: borrowing Record) -> Bool {
-    repeatsID(record) || lostAt.map { record.arrivedAt &- $0 < FindingThreshold.retryWindow } ?? false
+    accepted?.isRepeated(by: record) == true
+      || lostAt.map { record.arrivedAt &- $0 < FindingThreshold.retryWindow } ?? false
   }
 
-  private func repeatsID(_ record: borrowing Record) -> Bool {
-    guard let answered else { return false }
-    return record.arrivedAt &- answered.respondedAt < FindingThreshold.retryWindow && answered.id == record.idIdentity
-  }
-
-  /// Whether an attempt that was not processed was probably sent before the accepted one, although it was recorded after it:
-  /// a client that has the response does not send the push again.
+  /// Whether an attempt that was not processed was probably sent before the push was settled, although it was recorded after
+  /// that: a client that has the response does not send the push again.
   func hasOvertaken(_ record: borrowing Record) -> Bool {
-    guard let answered, lostAt == nil, !record.hasVerdict, record.end.decision == .notProcessed else { return false }
-    return repeatsID(record) || record.arrivedAt &- answered.respondedAt < Self.overtakingTime
+    guard lostAt == nil, !record.hasVerdict, record.end.decision == .notProcessed else { return false }
+    guard let accepted else { return rejected?.isRepeated(by: record) == true }
+    return accepted.isRepeated(by: record) || record.arrivedAt &- accepted.respondedAt < Self.overtakingTime
   }
 }
 
@@ -91,15 +100,15 @@ struct PushResolutions: Sendable {
   /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
   /// - Parameters:
-  ///   - acceptance: The accepted attempts of the push before this one; nil if there are none.
+  ///   - settlement: What earlier attempts of the push have settled; nil for nothing.
   ///   - wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced it.
-  mutating func update(_ record: borrowing Record, _ push: PushKey, after acceptance: Acceptance?, wasPending: Bool) {
+  mutating func update(_ record: borrowing Record, _ push: PushKey, after settlement: Settlement?, wasPending: Bool) {
     if record.outcome == .unknown { unknown.insert(record.seq) }
     if wasPending, seqs[push] != record.seq {
       if record.accepted { remove(push) }
       return
     }
-    let isResolved = record.accepted || acceptance?.includes(record) == true || record.isRejectedForGood
+    let isResolved = record.accepted || settlement?.includes(record) == true || record.isRejectedForGood
     if isResolved || record.outcome == .unknown { return remove(push) }
     set(
       record.seq,

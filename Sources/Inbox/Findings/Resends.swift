@@ -6,7 +6,7 @@ internal import Notation
 struct Resends: Sendable {
   /// A later attempt that cannot be judged before the connection of the accepted one has ended.
   private struct Candidate: Sendable {
-    let accepted: Acceptance.Answered
+    let accepted: Settlement.Answered
     let seq: Int
     let hasSameID: Bool
     let arrivedAt: MonotonicTime
@@ -29,7 +29,7 @@ struct Resends: Sendable {
   ///   - lastArrival: Returns the latest arrival of a push on a connection, in monotonic nanoseconds.
   /// - Returns: What is certain already.
   mutating func analyze(
-    _ record: borrowing Record, after former: Acceptance.Answered,
+    _ record: borrowing Record, after former: Settlement.Answered,
     lastArrival: (_ connection: UInt64) -> MonotonicTime?
   ) -> FindingEvidence? {
     guard former.seq != record.seq, record.arrivedAt >= former.respondedAt,

@@ -111,7 +111,7 @@ def attempt_numbers(attempts):
     for sequence in sequences(attempts):
         for index, one in enumerate(sequence):
             before = [_has_ended_before(other.attempt, one.attempt) for other in sequence[:index]]
-            if None not in before:
+            if None not in before and not any(_end_together(one.attempt, other.attempt) for other in sequence[index + 1:]):
                 doubtful = len(before) if _is_nameless(one, sequence) else sum(
                     _is_nameless(other, sequence) for other in sequence[:index])
                 numbers[one.attempt.key] = range(1 + len(before) - doubtful, 2 + len(before))
@@ -131,20 +131,31 @@ def _arrived_at(attempt):
 
 def _has_ended_before(other, attempt):
     """Returns True, or None if two attempts may have overlapped."""
+    if _end_together(other, attempt):
+        return None
     is_same = other.connection is attempt.connection
-    if is_same and other.complete_at is None and attempt.complete_at is None and other.canceled_at is None:
-        return None  # both end with the connection
     ended_at, arrived_at = end_of(other), _arrived_at(attempt)
     is_ordered = ended_at is not None and ended_at <= arrived_at
     return True if is_ordered and (is_same or arrived_at - ended_at > other.connection.race) else None
 
 
+def _end_together(one, other):
+    """Whether two requests that never became complete end with their connections at about the same time, in any order."""
+    if one.complete_at is not None or other.complete_at is not None or None not in (one.canceled_at, other.canceled_at):
+        return False
+    is_near = abs(_arrived_at(one) - _arrived_at(other)) <= one.connection.race
+    return one.connection is other.connection or is_near
+
+
 def is_lost(attempts):
     """Whether a push is unresolved: its last attempt was neither accepted nor rejected for good, and does not repeat an accepted
-    one whose response was lost or whose id it has. None if one was accepted and answered with another id: by the rules the push is
-    lost, and its user has it.
+    one whose response was lost or whose id it has, nor, unprocessed, one that was rejected for good with its id. None if one was
+    accepted and answered with another id: by the rules the push is lost, and its user has it.
     """
     last = attempts[-1]
+    if last.decision == "not_processed" and any(
+            is_permanent(one.attempt) and one.ending == "response" and one.attempt.apns_id == last.attempt.apns_id for one in attempts):
+        return False
     accepted = [one for one in attempts if one.is_accepted]
     if last.is_accepted or is_permanent(last.attempt) and last.ending == "response":
         return False
