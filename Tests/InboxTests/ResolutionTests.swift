@@ -104,11 +104,14 @@ import Testing
   /// How pushes ended, by `retries.finally`, and the number of retries.
   @Test(
     arguments: [
-      ("incomplete, then accepted", [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, id: "x", attempt: 2)], "1"),
+      (
+        "incomplete, then accepted", [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, id: "x", attempt: 2)], "1"
+      ),
       (
         "503, then incomplete, then accepted",
         [
-          Step(at: 0, answer: "503 ServiceUnavailable", id: "x"), Step(at: 9, answer: "incomplete", id: "x", attempt: 2),
+          Step(at: 0, answer: "503 ServiceUnavailable", id: "x"),
+          Step(at: 9, answer: "incomplete", id: "x", attempt: 2),
           Step(at: 19, id: "x", attempt: 3),
         ], "2"
       ),
@@ -118,7 +121,10 @@ import Testing
           Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 9, answer: "incomplete"), Step(at: 19, attempt: 3),
         ], "2"
       ),
-      ("refused, but read after its accepted retry", [Step(at: 0, id: "x"), Step(at: 9, answer: "excluded", id: "x")], "1"),
+      (
+        "refused, but read after its accepted retry", [Step(at: 0, id: "x"), Step(at: 9, answer: "excluded", id: "x")],
+        "1"
+      ),
       (
         "cancelled, but read long after its accepted retry",
         [Step(at: 0, id: "x"), Step(at: 5000, answer: "incomplete", id: "x")], "1"

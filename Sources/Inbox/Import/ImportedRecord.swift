@@ -365,7 +365,9 @@ extension ImportedRecord.ServedMembers {
       case "latency_ms":
         latency = try json.unlessNull { json throws(JSONText.Problem) in
           let number = try json.number()
-          guard let nanoseconds = Int64(exactly: (number * 1e6).rounded()) else { throw json.unknown(name, "\(number)") }
+          guard let nanoseconds = Int64(exactly: (number * 1e6).rounded()) else {
+            throw json.unknown(name, "\(number)")
+          }
           return nanoseconds
         }
       // Format 1 has a text.

@@ -471,7 +471,8 @@ final class PushProcessor {
     guard attempts.hasPartialAttempts else { return }
     request.headers.bytes.withUnsafeBytes {
       attempts.resume(
-        identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
+        identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt
+      )
     }
   }
 
