@@ -65,10 +65,10 @@ def certainty(length, limit, lag):
 
 def has_passed(former, later, limit):
     """Whether an attempt arrived at least `limit` after the response to another. The response was sent between the end of its
-    request and its arrival at the relay, the later attempt was read between its start and its own response.
+    request and its arrival at the relay, the later attempt was read between its start and its own end.
     """
     least = later.opened_at - former.responded_at
-    most = (later.responded_at or later.opened_at + NEAR) - (former.complete_at or former.opened_at)
+    most = (end_of(later) or later.opened_at + NEAR) - (former.complete_at or former.opened_at)
     lag = later.connection.lag
     return True if least >= limit + lag else False if most + lag < limit else None
 
