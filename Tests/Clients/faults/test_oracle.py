@@ -179,6 +179,16 @@ def test_one_push(text, decisions, numbers, finals, is_lost, is_duplicate, is_bl
     assert rules.is_blind_resend(attempts) is is_blind
 
 
+@pytest.mark.parametrize("text, finals", [
+    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 410 Unregistered; 2 c1 < fin", {"rejected", "incomplete"}),
+    ("0 c1 > 1 open a2; 1 c2 > 1 push a1; 1.1 c2 < 1 410 Unregistered; 2 c1 < fin", {"incomplete"}),
+    ("0 c1 > 1 open a1; 1 c2 > 1 push a1; 1.1 c2 < 1 503 X; 2 c1 < fin", {"incomplete"}),
+])
+def test_ends_of_a_sequence(text, finals):
+    _, attempts = known(text)
+    assert [rules.finals(sequence) for sequence in rules.sequences(attempts)] == [finals]
+
+
 @pytest.mark.parametrize("function, text, must, may", [
     (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 push a1; 1.1 c1 < 3 200", {3}, set()),
     (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; 1 c1 > 3 open a1; 1.1 c1 < fin", set(), {3}),

@@ -158,10 +158,10 @@ def compare_verification(server, groups, records, wrong):
     """Compares `nothing_lost`, and for each push `retries.finally`."""
     lost = expected_losses(groups)
     finals = {
-        n: sorted({
-            sequence[-1].outcome for sequence in rules.sequences(group)
+        n: sorted(set().union(*(
+            rules.finals(sequence) for sequence in rules.sequences(group)
             if any(one.attempt.complete_at is not None for one in sequence)
-        }) for n, group in groups.items()
+        ))) for n, group in groups.items()
     }
     document = {"nothing_lost": True, "expect": [
         {"name": f"push {n}", "match": {"payload": {"/n": n}}, "retries": {"finally": words}, "allow_none": True}

@@ -103,6 +103,20 @@ def sequences(attempts):
     return found
 
 
+def finals(sequence):
+    """Returns how a sequence may have ended: an attempt that was not processed and has the id of one that settled the push was
+    sent before that one, although it ended later.
+    """
+    found = {sequence[-1].outcome}
+    for index, one in enumerate(sequence):
+        later = sequence[index + 1:]
+        is_settled = one.is_accepted or is_permanent(one.attempt) and one.ending == "response"
+        if is_settled and all(
+                other.decision == "not_processed" and other.attempt.apns_id == one.attempt.apns_id for other in later):
+            found.add(one.outcome)
+    return found
+
+
 def attempt_numbers(attempts):
     """Returns {key: possible numbers}: one more than the attempts of the sequence that had ended, without those of which the
     server may not know that they are of this push. Attempts are left out that may have overlapped with others of the push.
