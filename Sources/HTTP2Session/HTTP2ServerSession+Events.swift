@@ -258,9 +258,8 @@ extension HTTP2ServerSession {
     if receiving.isActive { receiving.closedStreams.append(id) }
     guard let object = removeOpenStream(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
-      // A stream whose response waits for a release is not reused: its owner may still release a part without knowing
-      // that it is closed.
-      if stream.isEndedByServer, !stream.isAwaitingRelease, !stream.state.reportsEnd { return true }
+      // A stream whose response is not sent completely is not reused: its owner has to know that it is closed.
+      if stream.isEndedByServer, !stream.isResponseUnfinished { return true }
       // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {
         events.append(.cancelled(stream))

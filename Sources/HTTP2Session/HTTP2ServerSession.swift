@@ -205,12 +205,8 @@ package final class HTTP2ServerSession {
   /// Returns the next event, or nil if there is none.
   package func nextEvent() -> Event? {
     while let event = events.removeFirst() {
-      // Skip the event if the request was answered before the cancellation was noticed.
-      if case .cancelled(let stream) = event, stream.isEndedByServer, !stream.isAwaitingRelease,
-        !stream.state.reportsEnd
-      {
-        continue
-      }
+      // Skip the event if the stream was reset before the cancellation was noticed.
+      if case .cancelled(let stream) = event, stream.isEndedByServer, !stream.isResponseUnfinished { continue }
       return event
     }
     return nil

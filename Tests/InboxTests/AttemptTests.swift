@@ -290,3 +290,18 @@ struct PushKeyGenerator {
     return PushKey(number: state)
   }
 }
+
+extension Attempts {
+  /// Counts an attempt of a push without `apns-id`.
+  fileprivate func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+    count(AttemptKey(push: push), accepted: accepted, now: now)
+  }
+
+  fileprivate func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+    countUnprocessed(AttemptKey(push: push), now: now)
+  }
+
+  fileprivate func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    resume(AttemptKey(push: push), after: attempt, now: now)
+  }
+}

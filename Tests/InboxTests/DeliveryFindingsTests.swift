@@ -66,10 +66,10 @@ import Testing
   func serverReportsDeliveries(kind: Finding.Kind) async throws {
     let inbox = Inbox()
     for topic in ["a", "a", "b"] { inbox.append(WaitingTests.record(topic)) }
-    inbox.addDeliveryFinding(kind, seq: 1, by: 2)
-    inbox.addDeliveryFinding(kind, seq: 1, by: 2)
-    inbox.addDeliveryFinding(kind, seq: 3)
-    inbox.addDeliveryFinding(kind, seq: 9)
+    inbox.addFinding(kind, seq: 1, by: 2)
+    inbox.addFinding(kind, seq: 1, by: 2)
+    inbox.addFinding(kind, seq: 3)
+    inbox.addFinding(kind, seq: 9)
     #expect(Self.findings(in: inbox).map(\.kind) == [kind, kind])
     #expect(Self.findings(in: inbox).map(\.evidence) == [[1, 2], [3]])
     #expect(Self.findings(in: inbox)[0].explanation.contains("push 2"))
@@ -89,7 +89,7 @@ import Testing
     var batch = (0..<20_000).map { _ in PushFixture.broadcast() }
     inbox.append(&batch)
     for seq in 1...20_000 {
-      inbox.analyzer.addDelivery(FindingEvidence(.backgroundBudget, with: [], .delivery), to: seq)
+      inbox.analyzer.addDelivery(FindingEvidence(.backgroundBudget, with: [], .kind), to: seq)
     }
     let seqs = inbox.analyzer.seqs
     #expect(seqs.count <= 16_384)

@@ -23,6 +23,8 @@ struct Step: Sendable {
   var device = "ab12"
   var topic = "com.acme.app"
   var id: String?
+  /// The number of the attempt.
+  var attempt: Int32 = 1
   var connection = "c1"
   /// The `retry-after` header of the response.
   var retryAfter: String?
@@ -113,6 +115,7 @@ final class FindingsScenario {
       push.authorization = [
         PushFixture.authorization(issuedAt: PushFixture.noon / 1000 - step.issued, signature: step.signature + "123")
       ]
+      push.attempt = step.attempt
       push.connection = connection
       push.now = PushFixture.noon + step.at + step.clock
       push.arrivedAt = opened + step.at * 1_000_000

@@ -22,9 +22,51 @@ import Testing
         [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, push: "other", id: "x")], []
       ),
       (
-        "an incomplete one is sent again with another id",
-        [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, push: "other", id: "y")], []
+        "an incomplete one is sent again with another id and the same length",
+        [
+          Step(at: 0, answer: "incomplete", id: "x", headers: [("content-length", "23")]),
+          Step(at: 9, push: "other", id: "y", headers: [("content-length", "23")]),
+        ], []
       ),
+      (
+        "another push to the same device, with another id",
+        [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, push: "other", id: "y")], [1]
+      ),
+      (
+        "another push to the same device, with another length",
+        [
+          Step(at: 0, answer: "incomplete", headers: [("content-length", "24")]),
+          Step(at: 9, push: "other", headers: [("content-length", "23")]),
+        ], [1]
+      ),
+      (
+        "another push to the same device, without an id",
+        [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, push: "other")], []
+      ),
+      (
+        "its body is not known when it is sent again",
+        [Step(at: 0, answer: "503 ServiceUnavailable", id: "x"), Step(at: 9, answer: "incomplete", id: "x")], [2]
+      ),
+      (
+        "its body is not known at first, then not again",
+        [
+          Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, answer: "503 ServiceUnavailable", id: "x"),
+          Step(at: 19, answer: "incomplete", id: "x"), Step(at: 29, id: "x"),
+        ], []
+      ),
+      (
+        "what was accepted is sent again in vain",
+        [Step(at: 0, id: "x"), Step(at: 500, answer: "503 ServiceUnavailable", id: "x")], []
+      ),
+      (
+        "an equal push is sent in vain",
+        [Step(at: 0, id: "x"), Step(at: 500, answer: "503 ServiceUnavailable", id: "y")], [2]
+      ),
+      (
+        "what was accepted ends incomplete on another connection long after",
+        [Step(at: 0, id: "x"), Step(at: 9000, answer: "incomplete", id: "x")], []
+      ),
+      ("it was refused before it was accepted", [Step(at: 0), Step(at: 500, answer: "refused")], []),
       (
         "each later attempt is matched to one",
         [Step(at: 0, answer: "incomplete"), Step(at: 0, answer: "incomplete"), Step(at: 9)], [1]
@@ -51,6 +93,57 @@ import Testing
     #expect(Self.lost(FindingsScenario(steps)) == expected)
   }
 
+  /// How pushes ended, by `retries.finally`, and the number of retries.
+  @Test(
+    arguments: [
+      ("incomplete, then accepted", [Step(at: 0, answer: "incomplete", id: "x"), Step(at: 9, id: "x", attempt: 2)], "1"),
+      (
+        "503, then incomplete, then accepted",
+        [
+          Step(at: 0, answer: "503 ServiceUnavailable", id: "x"), Step(at: 9, answer: "incomplete", id: "x", attempt: 2),
+          Step(at: 19, id: "x", attempt: 3),
+        ], "2"
+      ),
+      (
+        "503, then incomplete without an id, then accepted",
+        [
+          Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 9, answer: "incomplete"), Step(at: 19, attempt: 3),
+        ], "2"
+      ),
+      ("refused, but read after its accepted retry", [Step(at: 0, id: "x"), Step(at: 9, answer: "refused", id: "x")], "1"),
+      (
+        "cancelled, but read long after its accepted retry",
+        [Step(at: 0, id: "x"), Step(at: 5000, answer: "incomplete", id: "x")], "1"
+      ),
+    ] as [(String, [Step], String)])
+  func retries(_ name: String, _ steps: [Step], _ retries: String) async throws {
+    let report = try await VerificationFixture.report(
+      "{'expect':[{'retries':{'min':\(retries),'max':\(retries),'finally':'accepted'}}]}",
+      in: FindingsScenario(steps).inbox)
+    #expect(report.expectations[0].criteria.filter { !$0.isMet } == [])
+  }
+
+  /// An attempt whose body is not known is counted for the push with its `apns-id`.
+  @Test func attemptsWithTheSameIDAreCounted() {
+    let attempts = Attempts()
+    let push = PushFixture { $0.headers.append(("apns-id", "0A1B2C3D-0000-4000-8000-000000000001")) }
+    let request = push.request
+    let facts = PushFacts(request.headers)
+    let id = request.headers.bytes.withUnsafeBytes { PartialPush(headers: $0, facts, defaultTopic: nil).id }
+    let key = AttemptKey(push: push.pushKey, id: id)
+    func partial(_ now: Int64) -> Int32 {
+      request.headers.bytes.withUnsafeBytes { attempts.countPartial(headers: $0, facts, defaultTopic: nil, now: now) }
+    }
+    #expect(attempts.count(key, accepted: false, now: 0) == 1)
+    #expect(partial(1) == 2)
+    #expect(partial(2) == 3)
+    #expect(!attempts.hasPartialAttempts)
+    #expect(attempts.unprocessedAttempts(of: key.push) == 2, "draws do not depend on them")
+    #expect(attempts.count(key, accepted: true, now: 3) == 4)
+    attempts.resume(key, after: 4, now: 4)
+    #expect(partial(5) == 5, "the response of the accepted one was lost")
+  }
+
   @Test func attemptsOfAPushWhoseBodyIsNotKnownAreCounted() {
     let attempts = Attempts()
     let push = PushFixture()
@@ -68,7 +161,7 @@ import Testing
     #expect(!attempts.hasPartialAttempts)
     #expect(attempts.peek(push.pushKey, now: 3) == 3)
     #expect(attempts.unprocessedAttempts(of: push.pushKey) == 2, "draws do not depend on them")
-    #expect(attempts.count(push.pushKey, accepted: true, now: 3) == 3)
+    #expect(attempts.count(AttemptKey(push: push.pushKey), accepted: true, now: 3) == 3)
     #expect(attempts.peek(push.pushKey, now: 4) == 1)
   }
 

@@ -36,8 +36,8 @@ struct FindingEvidence: Sendable {
     case resentAfterResponse
     /// Another connection of the team had begun to use another token, nanoseconds ago.
     case otherToken(after: Int64)
-    /// What happened to the push on its way to the device; the kind says what. The other push replaced it.
-    case delivery
+    /// The kind says what happened. The other push, if there is one, replaced this one on its way to the device.
+    case kind
     /// No further attempt followed within these milliseconds of the server's clock.
     case abandoned(after: Int64)
   }
@@ -112,7 +112,7 @@ struct FindingEvidence: Sendable {
       return
         "connection \(record.connection.id) still uses its provider token \(Self.time(after)) after push \(first) used "
         + "another one of the same team on another connection"
-    case .delivery: return deliveryExplanation(record)
+    case .kind: return kindExplanation(record)
     case .abandoned(let after):
       let end =
         record.end.ending == .response
@@ -122,11 +122,15 @@ struct FindingEvidence: Sendable {
     }
   }
 
-  private func deliveryExplanation(_ record: borrowing Record) -> String {
+  private func kindExplanation(_ record: borrowing Record) -> String {
     let newer = others.first.map { "push \($0)" } ?? "a newer push"
     switch kind {
     case .overwrittenInStorage:
       return "\(newer) to the same device and app replaced it in storage before the device could receive it"
+    case .trustedAnything:
+      return
+        "the first push on connection \(record.connection.id), whose handshake showed a certificate that was expired, for "
+        + "another name or from an unknown authority, because of a rule with the action certificate"
     case .overwrittenBeforeAck: return "\(newer) to the same device replaced it before the device had acknowledged it"
     default:
       let type = record.facts.pushType == .liveactivity ? "Live Activity" : "background"

@@ -33,6 +33,8 @@ extension Finding {
     case blindResend = "blind-resend"
     /// A request violates HTTP's rules for messages, so that its stream was reset.
     case malformedRequest = "malformed-request"
+    /// A push was sent to a server whose certificate is not valid.
+    case trustedAnything = "trusted-anything"
     /// A payload is close to the size limit.
     case nearLimit = "near-limit"
     /// APNs accepts the push and the device drops it.
@@ -154,6 +156,11 @@ extension Finding {
         (
           "A request is malformed (RFC 9113, section 8.1.1), so its stream was reset and the push was not processed.",
           "Correct what the violation names before sending the push again: the same request is reset each time."
+        )
+      case .trustedAnything:
+        (
+          "A push was sent although the server's certificate was not valid: the client does not verify servers.",
+          "Verify the certificate chain and the host name: otherwise anybody on the network can read pushes and provider tokens."
         )
       case .nearLimit:
         (

@@ -14,7 +14,7 @@ final class FindingsAnalyzer: Sendable {
     var through = 0
     /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
     var start = 0
-    var pending: [(seq: Int, push: PushKey)] = []
+    var pending: [(seq: Int, identity: PushIdentities.Identity)] = []
     /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
   }
@@ -88,6 +88,11 @@ final class FindingsAnalyzer: Sendable {
   /// Returns the `seq` of the last attempt of each push that is not resolved, after `seq`, ascending.
   func unresolved(after seq: Int) -> [Int] {
     state.withLockedValue { $0.findingsState.resolutions.attempts.keys.filter { $0 > seq } }.sorted()
+  }
+
+  /// Returns the push of an attempt that was analyzed; nil if it follows from its record alone.
+  func identity(of seq: Int) -> PushIdentities.Identity? {
+    state.withLockedValue { $0.findingsState.identities.special[seq] }
   }
 
   /// Whether nothing was dropped that findings depend on.
@@ -178,13 +183,9 @@ extension FindingsAnalyzer.State {
     var count = 0
     snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
-        let push = record.pushKey
-        pending.append((record.seq, push))
-        findingsState.addPending(record.seq, push, accepted: record.accepted)
+        pending.append((record.seq, findingsState.addPending(record)))
       } else {
-        let isRetried = record.mayBeOvertaken && snapshot.hasAcceptedRetry(of: record)
-        guard !record.mayBeOvertaken || snapshot.records.isReadable else { return false }
-        findingsState.analyze(record, interval: interval, isRetried: isRetried)
+        findingsState.analyze(record, interval: interval)
       }
       through = record.seq
       count += 1
@@ -211,50 +212,21 @@ extension FindingsAnalyzer.State {
     guard !pending.isEmpty else { return }
     let former = pending
     pending = []
-    for (seq, push) in former {
+    for (seq, identity) in former {
       guard let record = snapshot.records.record(seq) else {
         guard snapshot.records.isReadable else {
-          pending.append((seq, push))
+          pending.append((seq, identity))
           continue
         }
-        findingsState.removePending(seq, push)
+        findingsState.removePending(seq, identity.push)
         continue
       }
       if record.outcome == .pending {
-        pending.append((seq, push))
+        pending.append((seq, identity))
       } else {
-        findingsState.endPending(push)
-        findingsState.analyze(record, interval: interval, wasPending: true)
+        findingsState.endPending(identity.push)
+        findingsState.analyze(record, of: identity, interval: interval)
       }
     }
-  }
-}
-
-extension Record {
-  /// Whether the push was not processed and not validated, so that its retry may have been recorded before it.
-  fileprivate var mayBeOvertaken: Bool { !hasVerdict && end.decision == .notProcessed }
-}
-
-extension InboxSnapshot {
-  /// The nanoseconds by which the retry of an unprocessed push may overtake it: its new connection may be read before
-  /// the rest of the old one.
-  private static let overtakingTime: Int64 = 1_000_000_000
-  /// The maximum number of earlier records examined.
-  private static let overtakingCount = 1024
-
-  /// Returns whether a retry of an unprocessed push was accepted shortly before the push itself was recorded.
-  fileprivate func hasAcceptedRetry(of unprocessed: borrowing Record) -> Bool {
-    let (push, oldest) = (unprocessed.pushKey, unprocessed.arrivedAt &- Self.overtakingTime)
-    let (isWhole, id) = (unprocessed.isRequestComplete, unprocessed.partialPush.id)
-    var earlier = Selection.allKinds
-    earlier.before = unprocessed.seq
-    earlier.after = max(0, unprocessed.seq - 1 - Self.overtakingCount)
-    var isFound = false
-    records.forEach(in: earlier, newestFirst: true) { record in
-      guard record.arrivedAt >= oldest else { return false }
-      isFound = record.accepted && (isWhole ? record.pushKey == push : id != nil && record.partialPush.id == id)
-      return !isFound
-    }
-    return isFound
   }
 }

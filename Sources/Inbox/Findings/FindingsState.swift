@@ -26,6 +26,10 @@ struct FindingsState: Sendable {
   private var churn = ConnectionChurn()
   private var history = PushAttemptHistory()
   private var resends = Resends()
+  /// Which push each attempt belongs to.
+  private(set) var identities = PushIdentities()
+  /// The pushes that were accepted.
+  private var acceptances = GenerationalCache<PushKey, Acceptance>(limit: AttemptTable.limit)
   /// Pushes that are neither accepted nor rejected for good.
   private(set) var resolutions = PushResolutions()
   private var devices = UnregisteredDevices()
@@ -41,10 +45,19 @@ struct FindingsState: Sendable {
 
   /// Adds a pending record.
   ///
-  /// - Parameter accepted: Whether APNs has accepted the push already, so that it is not lost.
-  mutating func addPending(_ seq: Int, _ push: PushKey, accepted: Bool) {
-    history.addPending(push)
-    if !accepted { resolutions.addPending(seq, push) }
+  /// - Returns: Its push, for `analyze(_:of:interval:)`, `endPending(_:)` or `removePending(_:_:)`.
+  mutating func addPending(_ record: borrowing Record) -> PushIdentities.Identity {
+    let identity = identify(record)
+    history.addPending(identity.push)
+    // A push that APNs has accepted is not lost.
+    if !record.accepted { resolutions.addPending(record.seq, identity.push) }
+    return identity
+  }
+
+  private mutating func identify(_ record: borrowing Record) -> PushIdentities.Identity {
+    let identity = identities.identify(record)
+    if let former = identity.former { resolutions.remove(former) }
+    return identity
   }
 
   /// Undoes `addPending` in the push's attempts, for a record that has ended and will be added.
@@ -59,11 +72,10 @@ struct FindingsState: Sendable {
   /// Adds a record that has ended.
   ///
   /// - Parameters:
+  ///   - pending: What `addPending(_:)` returned for the record; nil if it was not called.
   ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
-  ///   - wasPending: Whether `addPending` was called for the record.
-  ///   - isRetried: Whether a retry of the push was accepted before the push was recorded as unprocessed.
   mutating func analyze(
-    _ record: borrowing Record, interval: Int64, wasPending: Bool = false, isRetried: Bool = false
+    _ record: borrowing Record, of pending: PushIdentities.Identity? = nil, interval: Int64
   ) {
     var connection = takeState(of: record)
     defer { current = connection }
@@ -84,21 +96,30 @@ struct FindingsState: Sendable {
     if let violation = record.wireDetails?.violation, let evidence = FindingEvidence(violation) {
       add(evidence, to: record.seq)
     }
-    if !isRetried { analyzePush(record, on: connection, wasPending: wasPending) }
+    analyzePush(record, pending ?? identify(record), on: connection, wasPending: pending != nil)
     connection.lastArrival = max(connection.lastArrival, record.arrivedAt)
   }
 
-  private mutating func analyzePush(_ record: borrowing Record, on connection: Connection, wasPending: Bool) {
-    let push = record.pushKey
+  private mutating func analyzePush(
+    _ record: borrowing Record, _ identity: PushIdentities.Identity, on connection: Connection, wasPending: Bool
+  ) {
+    let push = identity.push
+    let acceptance = acceptances[push]
+    if !wasPending, acceptance?.hasOvertaken(record) == true {
+      return identities.markOvertaken(record.seq, identity)
+    }
     if record.outcome != .accepted || !resolutions.isEmpty {
-      resolutions.update(record, push, wasPending: wasPending)
+      resolutions.update(record, push, after: acceptance, wasPending: wasPending)
     }
     guard record.isRequestComplete else { return }
-    let connections = connections
-    let resend = resends.analyze(record, push) { identity in
-      identity == connection.identity ? connection.lastArrival : connections[identity]?.lastArrival
+    if let former = acceptance?.answered {
+      let connections = connections
+      let resend = resends.analyze(record, after: former) { identity in
+        identity == connection.identity ? connection.lastArrival : connections[identity]?.lastArrival
+      }
+      if let resend { add(resend, to: record.seq) }
     }
-    if let resend { add(resend, to: record.seq) }
+    if record.accepted { acceptances[push] = Acceptance(record, after: acceptance) }
     guard record.hasVerdict,
       record.outcome != .accepted || !history.isEmpty || !devices.isEmpty || !staleTokens.isEmpty
     else { return }
@@ -131,6 +152,7 @@ struct FindingsState: Sendable {
   mutating func prune(contains: (Int) -> Bool) {
     resolutions.prune(contains: contains)
     churn.prune(contains: contains)
+    identities.prune(contains: contains)
     guard evidence.count >= pruneAt else { return }
     evidence = evidence.filter { contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)

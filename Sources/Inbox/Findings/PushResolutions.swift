@@ -1,11 +1,66 @@
 internal import APNSRules
 internal import Notation
 
+/// The accepted attempts of a push, for `nothing_lost`, `duplicate` and `blind-resend`.
+struct Acceptance: Sendable {
+  /// An accepted attempt with a complete response.
+  struct Answered: Sendable {
+    let seq: Int
+    /// The `idIdentity` of the record.
+    let id: Int
+    /// In monotonic nanoseconds.
+    let respondedAt: MonotonicTime
+    /// The `identity` of the connection.
+    let connection: UInt64
+  }
+
+  /// The nanoseconds by which the retry of an unprocessed push may overtake it: its new connection may be read before the
+  /// rest of the old one.
+  private static let overtakingTime: Int64 = 1_000_000_000
+
+  /// The last one with a complete response; nil if there was none.
+  private(set) var answered: Answered?
+  /// The last one, and when it ended.
+  private var last: (seq: Int, endedAt: MonotonicTime)
+  /// Whether the response of the last one was lost.
+  private var isResponseLost: Bool
+
+  /// Creates the acceptance by an attempt that has ended.
+  ///
+  /// - Parameter former: The acceptance before it.
+  init(_ record: borrowing Record, after former: Acceptance?) {
+    last = (record.seq, record.endedAt)
+    isResponseLost = record.outcome != .accepted
+    answered =
+      isResponseLost
+      ? former?.answered
+      : Answered(
+        seq: record.seq, id: record.idIdentity, respondedAt: record.endedAt, connection: record.connection.identity)
+  }
+
+  /// Whether another attempt repeats what had arrived, so that its end changes nothing: the client had no response, or repeats
+  /// the `apns-id`.
+  func includes(_ record: borrowing Record) -> Bool {
+    repeatsID(record) || isResponseLost && record.arrivedAt &- last.endedAt < FindingThreshold.retryWindow
+  }
+
+  private func repeatsID(_ record: borrowing Record) -> Bool {
+    guard let answered else { return false }
+    return record.arrivedAt &- answered.respondedAt < FindingThreshold.retryWindow && answered.id == record.idIdentity
+  }
+
+  /// Whether an attempt that was not processed was probably sent before the accepted one, although it was recorded after it.
+  func hasOvertaken(_ record: borrowing Record) -> Bool {
+    !record.hasVerdict && record.end.decision == .notProcessed && last.seq < record.seq
+      && (repeatsID(record) || record.arrivedAt &- last.endedAt < Self.overtakingTime)
+  }
+}
+
 /// Which pushes are not resolved, for `abandoned` and `nothing_lost`.
 ///
-/// A push is resolved if it was accepted, by its last attempt or in a sequence whose accepted response was lost, or if its last
-/// attempt was rejected for good and its response went out. At most one entry per push, by the `seq` of its last attempt, and
-/// one for each attempt whose body is not known. `prune(contains:)` drops the entries of evicted records.
+/// A push is resolved if it was accepted, by its last attempt or in a sequence whose accepted response was lost or whose `apns-id`
+/// the last attempt has, or if its last attempt was rejected for good and its response went out. At most one entry per push, by
+/// the `seq` of its last attempt. `prune(contains:)` drops the entries of evicted records.
 struct PushResolutions: Sendable {
   /// The last attempt of a push that is not resolved.
   struct Attempt: Sendable {
@@ -17,21 +72,16 @@ struct PushResolutions: Sendable {
   }
 
   private static let pruneFrom = 4096
-  private static let limit = AttemptTable.limit
 
   /// The last attempts by the `seq` of their records.
   private(set) var attempts: [Int: Attempt] = [:]
   /// The `seq` of attempts of which a record of an older format does not say how they ended.
   private(set) var unknown: Set<Int> = []
   private var seqs: [PushKey: Int] = [:]
-  /// When pushes were accepted whose response was lost.
-  private var arrived = GenerationalCache<PushKey, MonotonicTime>(limit: limit)
-  /// The `seq` of attempts whose body is not known.
-  private var partial = PartialAttempts<Int>()
   private var pruneAt = pruneFrom
 
-  /// Whether every push is resolved, and an accepted one changes nothing.
-  var isEmpty: Bool { attempts.isEmpty && arrived.isEmpty && partial.isEmpty }
+  /// Whether every push is resolved.
+  var isEmpty: Bool { attempts.isEmpty }
 
   /// Adds an attempt that is pending. It replaces the earlier attempt of its push.
   mutating func addPending(_ seq: Int, _ push: PushKey) {
@@ -40,48 +90,30 @@ struct PushResolutions: Sendable {
 
   /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
-  /// - Parameter wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced
-  ///   it.
-  mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
-    if !partial.isEmpty, let seq = partial.takeMatch(record.partialPush, arrivedAt: record.arrivedAt) {
-      attempts[seq] = nil
-    }
+  /// - Parameters:
+  ///   - acceptance: The accepted attempts of the push before this one; nil if there are none.
+  ///   - wasPending: Whether `addPending(_:_:)` was called for it, so that a later attempt may have replaced it.
+  mutating func update(_ record: borrowing Record, _ push: PushKey, after acceptance: Acceptance?, wasPending: Bool) {
     if record.outcome == .unknown { unknown.insert(record.seq) }
     if wasPending, seqs[push] != record.seq {
-      if record.accepted {
-        _ = isResolved(record, push)
-        remove(push)
-      }
+      if record.accepted { remove(push) }
       return
     }
-    if isResolved(record, push) || record.outcome == .unknown { return remove(push) }
-    let attempt = Attempt(
-      push: push, finishedAt: record.finishedAt ?? record.receivedAt, isByOwnClient: record.isByOwnClient)
-    guard record.isRequestComplete else {
-      attempts[record.seq] = attempt
-      return partial.add(record.partialPush, endedAt: record.endedAt, record.seq)
-    }
-    set(record.seq, attempt)
-  }
-
-  private mutating func isResolved(_ record: borrowing Record, _ push: PushKey) -> Bool {
-    if record.accepted {
-      if record.outcome == .accepted {
-        if !arrived.isEmpty { arrived.removeValue(forKey: push) }
-      } else {
-        arrived[push] = record.endedAt
-      }
-      return true
-    }
-    if !arrived.isEmpty, let time = arrived[push], record.arrivedAt &- time < FindingThreshold.retryWindow {
-      return true
-    }
-    return record.isRejectedForGood
+    let isResolved = record.accepted || acceptance?.includes(record) == true || record.isRejectedForGood
+    if isResolved || record.outcome == .unknown { return remove(push) }
+    set(
+      record.seq,
+      Attempt(push: push, finishedAt: record.finishedAt ?? record.receivedAt, isByOwnClient: record.isByOwnClient))
   }
 
   /// Drops a pending attempt whose record was removed.
   mutating func removePending(_ seq: Int, _ push: PushKey) {
     if seqs[push] == seq { remove(push) }
+  }
+
+  /// Removes a push: it is resolved, or another one.
+  mutating func remove(_ push: PushKey) {
+    if let seq = seqs.removeValue(forKey: push) { attempts[seq] = nil }
   }
 
   /// Drops the entries of removed records, once there may be many.
@@ -92,8 +124,6 @@ struct PushResolutions: Sendable {
       if seqs[attempt.push] == seq { seqs[attempt.push] = nil }
     }
     unknown = unknown.filter { contains($0) }
-    let remaining = attempts
-    partial.removeAll { remaining[$0] == nil }
     pruneAt = max(Self.pruneFrom, 2 * (attempts.count + unknown.count))
   }
 
@@ -101,9 +131,5 @@ struct PushResolutions: Sendable {
     remove(attempt.push)
     attempts[seq] = attempt
     seqs[attempt.push] = seq
-  }
-
-  private mutating func remove(_ push: PushKey) {
-    if let seq = seqs.removeValue(forKey: push) { attempts[seq] = nil }
   }
 }

@@ -5,6 +5,12 @@ package import Notation
 
 /// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.
 extension Record {
+  /// The description of the check of APNs' rules that failed, with the correction; nil if none failed.
+  package var rejectionDetail: String? {
+    guard let verdict, !verdict.isAccepted else { return nil }
+    return request.headers.bytes.withUnsafeBytes { verdict.detail(headers: $0, bodySize: bodySize) }
+  }
+
   /// Writes the explanation as members of an object.
   ///
   /// - Parameters:

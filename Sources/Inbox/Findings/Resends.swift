@@ -4,19 +4,9 @@ internal import Notation
 /// Pushes that are sent again after an accepted attempt whose complete response was written, for `duplicate` and
 /// `blind-resend`: whether the client had shown that it read the response decides which one it is, if any.
 struct Resends: Sendable {
-  /// An accepted attempt with a complete response.
-  private struct Accepted: Sendable {
-    let seq: Int
-    let id: Int
-    /// In monotonic nanoseconds.
-    let respondedAt: MonotonicTime
-    /// The `identity` of the connection.
-    let connection: UInt64
-  }
-
   /// A later attempt that cannot be judged before the connection of the accepted one has ended.
   private struct Candidate: Sendable {
-    let accepted: Accepted
+    let accepted: Acceptance.Answered
     let seq: Int
     let hasSameID: Bool
     let arrivedAt: MonotonicTime
@@ -26,45 +16,36 @@ struct Resends: Sendable {
     let isShown: Bool
   }
 
-  private static let limit = AttemptTable.limit
   private static let candidateLimit = 16_384
 
-  private var accepted = GenerationalCache<PushKey, Accepted>(limit: limit)
   private var candidates: [Candidate] = []
   /// Whether candidates were dropped because there were too many.
   private(set) var isTruncated = false
 
   /// Analyzes an attempt that has ended.
   ///
-  /// - Parameter lastArrival: Returns the latest arrival of a push on a connection, in monotonic nanoseconds.
+  /// - Parameters:
+  ///   - former: The accepted attempt of the push before this one that had a complete response.
+  ///   - lastArrival: Returns the latest arrival of a push on a connection, in monotonic nanoseconds.
   /// - Returns: What is certain already.
   mutating func analyze(
-    _ record: borrowing Record, _ push: PushKey, lastArrival: (_ connection: UInt64) -> MonotonicTime?
+    _ record: borrowing Record, after former: Acceptance.Answered,
+    lastArrival: (_ connection: UInt64) -> MonotonicTime?
   ) -> FindingEvidence? {
-    var evidence: FindingEvidence?
-    let id = record.idIdentity
-    if let former = accepted[push], former.seq != record.seq, record.arrivedAt >= former.respondedAt,
+    guard former.seq != record.seq, record.arrivedAt >= former.respondedAt,
       record.arrivedAt &- former.respondedAt < FindingThreshold.retryWindow
-    {
-      let hasSameID = former.id == id
-      let latest =
-        record.connection.identity == former.connection
-        ? record.arrivedAt : lastArrival(former.connection) ?? former.respondedAt
-      let isShown = latest &- former.respondedAt >= FindingThreshold.reaction
-      if hasSameID, isShown {
-        evidence = FindingEvidence(.blindResend, with: [former.seq], .resentAfterResponse)
-      } else {
-        add(
-          Candidate(
-            accepted: former, seq: record.seq, hasSameID: hasSameID, arrivedAt: record.arrivedAt,
-            isSecondNotification: record.accepted && !record.isCollapsible, isShown: isShown))
-      }
-    }
-    if record.outcome == .accepted {
-      accepted[push] = Accepted(
-        seq: record.seq, id: id, respondedAt: record.endedAt, connection: record.connection.identity)
-    }
-    return evidence
+    else { return nil }
+    let hasSameID = former.id == record.idIdentity
+    let latest =
+      record.connection.identity == former.connection
+      ? record.arrivedAt : lastArrival(former.connection) ?? former.respondedAt
+    let isShown = latest &- former.respondedAt >= FindingThreshold.reaction
+    if hasSameID, isShown { return FindingEvidence(.blindResend, with: [former.seq], .resentAfterResponse) }
+    add(
+      Candidate(
+        accepted: former, seq: record.seq, hasSameID: hasSameID, arrivedAt: record.arrivedAt,
+        isSecondNotification: record.accepted && !record.isCollapsible, isShown: isShown))
+    return nil
   }
 
   private mutating func add(_ candidate: Candidate) {

@@ -676,7 +676,8 @@ package final class RecordWriter: Sendable {
       if record.accepted, record.sentResponse.status != nil {
         inbox.attempts.accept(record.pushKey)
       } else {
-        inbox.attempts.resume(record.pushKey, after: record.attempt, now: MachineTime.nanoseconds)
+        inbox.attempts.resume(
+          AttemptKey(push: record.pushKey, id: record.idKey), after: record.attempt, now: MachineTime.nanoseconds)
       }
     }
     // It is less after a database without the newest reset has taken over.
@@ -696,7 +697,7 @@ package final class RecordWriter: Sendable {
       defer { state.outbox?.findings = [] }
       return state.outbox?.findings ?? []
     }
-    for finding in findings { inbox.addDeliveryFinding(finding.kind, seq: finding.number, by: finding.other) }
+    for finding in findings { inbox.addFinding(finding.kind, seq: finding.number, by: finding.other) }
     if !changes.appended.isEmpty || !changes.changed.isEmpty {
       let appended = changes.appended.filter { $0.seq > contents.emptiedThrough }
       state.withLockedValue(\.receiveRecords)?(appended, changes.changed)

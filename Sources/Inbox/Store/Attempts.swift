@@ -3,6 +3,20 @@ package import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
+/// The keys by which a push's attempts are counted.
+package struct AttemptKey: Sendable {
+  /// Identifies the push.
+  package let push: PushKey
+  /// The key of the client's `apns-id`, by which an attempt whose body is not known is recognized; nil without one.
+  package let id: PushKey?
+
+  /// Creates keys.
+  package init(push: PushKey, id: PushKey? = nil) {
+    self.push = push
+    self.id = id
+  }
+}
+
 /// Numbers the attempts of each push, across all connections of a server.
 ///
 /// Most pushes are accepted at once and never retried: they take no lock.
@@ -60,6 +74,8 @@ package final class Attempts: Sendable {
     headers: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, now: MonotonicTime
   ) -> Int32 {
     let push = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
+    let known = push.id.flatMap { id in counter.withLockedValue { $0.countUnprocessed(withID: id, now: now) } }
+    if let known { return known }
     return partial.withLockedValue { partial in
       let attempt = Self.successor(of: partial.takeMatch(push, arrivedAt: now), now: now) ?? 1
       partial.add(push, endedAt: now, (attempt, now))
@@ -97,10 +113,11 @@ package final class Attempts: Sendable {
   /// - Parameters:
   ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
   ///   - now: The time in monotonic nanoseconds.
-  package func count(_ push: PushKey, accepted: Bool, now: MonotonicTime) -> Int32 {
-    if accepted, !mayContain(push) { return 1 }
+  package func count(_ key: AttemptKey, accepted: Bool, now: MonotonicTime) -> Int32 {
+    if accepted, !mayContain(key.push) { return 1 }
     return counter.withLockedValue { counter in
-      let attempt = counter.count(push, accepted: accepted, now: now)
+      let attempt = counter.count(key.push, accepted: accepted, now: now)
+      if !accepted { counter.remember(key) }
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
       return attempt
     }
@@ -110,9 +127,10 @@ package final class Attempts: Sendable {
   /// number, from 1.
   ///
   /// - Parameter now: The time in monotonic nanoseconds.
-  package func countUnprocessed(_ push: PushKey, now: MonotonicTime) -> Int32 {
+  package func countUnprocessed(_ key: AttemptKey, now: MonotonicTime) -> Int32 {
     counter.withLockedValue { counter in
-      let attempt = counter.countUnprocessed(push, now: now)
+      let attempt = counter.countUnprocessed(key.push, now: now)
+      counter.remember(key)
       hasEntries.store(true, ordering: .releasing)
       return attempt
     }
@@ -138,9 +156,10 @@ package final class Attempts: Sendable {
   /// - Parameters:
   ///   - attempt: The number of that attempt; the next one gets the number after it.
   ///   - now: The time in monotonic nanoseconds.
-  package func resume(_ push: PushKey, after attempt: Int32, now: MonotonicTime) {
+  package func resume(_ key: AttemptKey, after attempt: Int32, now: MonotonicTime) {
     counter.withLockedValue { counter in
-      counter.resume(push, after: attempt, now: now)
+      counter.resume(key.push, after: attempt, now: now)
+      counter.remember(key)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
     }
   }
@@ -193,6 +212,9 @@ struct AttemptCounter {
   /// attempts.
   private static let unprocessedLimit = 1 << 16
 
+  /// The pushes of complete attempts that were not accepted, or whose response was lost, by the client's `apns-id`.
+  private var pushesByID = GenerationalCache<PushKey, PushKey>(limit: AttemptTable.limit)
+
   /// Whether no push is stored, so that an accepted push need not be looked up.
   var isEmpty: Bool { young.count + old.count == 0 }
 
@@ -226,6 +248,18 @@ struct AttemptCounter {
     if unprocessed.count >= Self.unprocessedLimit { unprocessed = [:] }
     unprocessed[push.number, default: 0] += 1
     return attempt
+  }
+
+  /// Counts an attempt whose body is not known, of the push that has its `apns-id`.
+  ///
+  /// - Returns: The number of the attempt, from 1; nil if no push has this id.
+  mutating func countUnprocessed(withID id: PushKey, now: MonotonicTime) -> Int32? {
+    pushesByID[id].map { countUnprocessed($0, now: now) }
+  }
+
+  /// Makes a push known by its `apns-id`.
+  mutating func remember(_ key: AttemptKey) {
+    if let id = key.id { pushesByID[id] = key.push }
   }
 
   /// Returns the number of the push's attempts that were not processed.
@@ -295,5 +329,6 @@ struct AttemptCounter {
     beginGeneration(now: generationStart)
     dropOld()
     unprocessed = [:]
+    pushesByID = GenerationalCache(limit: AttemptTable.limit)
   }
 }

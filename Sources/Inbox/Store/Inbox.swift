@@ -431,12 +431,13 @@ package final class Inbox: Sendable {
     writer?.didChange()
   }
 
-  /// Records a finding about the delivery of a push: that a newer push replaced it, or that it exceeds a budget.
+  /// Records a finding that follows neither from the record of a push nor from other records: what happened to it on its way to
+  /// the device, or that its client does not verify servers.
   ///
   /// - Parameters:
-  ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck` or `backgroundBudget`.
+  ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck`, `backgroundBudget` or `trustedAnything`.
   ///   - other: The `seq` of the push that replaced it; nil if none did.
-  package func addDeliveryFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
+  package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
     let isDeferred = state.withLockedValue { state in
       guard let outbox = state.outbox, outbox.isWaiting(seq) || other.map(outbox.isWaiting) ?? false else {
         return false
@@ -446,7 +447,7 @@ package final class Inbox: Sendable {
     }
     guard !isDeferred, let seq = isShared ? self.seq(of: seq) : record(seq: seq)?.seq else { return }
     let other = other.map(self.seq(of:))
-    analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .delivery), to: seq)
+    analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .kind), to: seq)
     notifier.signalUpdated(seq, in: self)
   }
 

@@ -15,7 +15,7 @@ struct PartialPush: Sendable {
   ///
   /// - Parameter defaultTopic: The topic of a push without `apns-topic`.
   init(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
-    id = facts.apnsID.map { PushKey(apnsID: UnsafeRawBufferPointer(rebasing: packed[$0.indices])) }
+    id = PushKey(idIn: packed, facts)
     target = PushKey(withoutBodyOf: packed, facts, defaultTopic: defaultTopic)
     var length: Int64?
     HeaderList.forEachField(in: packed) { name, value in
@@ -25,13 +25,29 @@ struct PartialPush: Sendable {
     contentLength = length
   }
 
-  /// Whether an attempt with these header fields may be the same push.
+  /// Whether an attempt with another `apns-id` and the same target may be the same push: the lengths of their bodies do not
+  /// differ, and, if both have an id, are known.
   fileprivate func mayEqual(_ other: PartialPush) -> Bool {
-    contentLength == nil || other.contentLength == nil || contentLength == other.contentLength
+    if let contentLength, let length = other.contentLength { return contentLength == length }
+    return id == nil || other.id == nil
+  }
+}
+
+extension PushKey {
+  /// The key of the client's `apns-id`; nil without one.
+  fileprivate init?(idIn packed: UnsafeRawBufferPointer, _ facts: PushFacts) {
+    guard let id = facts.apnsID else { return nil }
+    self.init(apnsID: UnsafeRawBufferPointer(rebasing: packed[id.indices]))
   }
 }
 
 extension Record {
+  /// The key of the client's `apns-id`; nil without one.
+  var idKey: PushKey? {
+    let facts = facts
+    return facts.apnsID == nil ? nil : withHeaders { PushKey(idIn: $0, facts) }
+  }
+
   /// What is known of the push from its header fields.
   var partialPush: PartialPush {
     let facts = facts
@@ -40,10 +56,11 @@ extension Record {
   }
 }
 
-/// Attempts whose body is not known, because their request did not become complete.
+/// Attempts whose body is not known, because their request did not become complete, and whose push is not known either.
 ///
 /// A later attempt is matched to the nearest of them that has the same `apns-id`, else to the nearest one with the same
-/// device token, topic, push type, collapse id and, where both have it, `content-length`; and to no other.
+/// device token, topic, push type, collapse id and `content-length`; and to no other. If one of the two has no
+/// `content-length`, they match only if one of them has no `apns-id`: providers send different pushes to one device.
 struct PartialAttempts<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     let push: PartialPush
@@ -82,11 +99,6 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   mutating func takeMatch(_ push: PartialPush, arrivedAt time: MonotonicTime) -> Value? {
     guard let number = number(for: push, arrivedAt: time) else { return nil }
     return remove(number)
-  }
-
-  /// Removes the attempts for whose value a function returns true.
-  mutating func removeAll(where isRemoved: (Value) -> Bool) {
-    for (number, entry) in entries where isRemoved(entry.value) { remove(number) }
   }
 
   private func number(for push: PartialPush, arrivedAt time: MonotonicTime) -> Int? {

@@ -46,10 +46,8 @@ struct NearestPushes {
     let ranks = snapshot.records(
       in: window, byConditionsMetOf: [expectation.selection.filter, expectation.ending], limit: Self.compared)
     var nearest: [Nearest] = []
-    for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.maxReported {
+    for records in ranks.reversed() where !records.isEmpty && nearest.count < Self.maxReported {
       var candidates = records.map(candidate)
-      // A push that meets no condition is reported only if a value is similar.
-      if met == 0 { candidates.removeAll { $0.hints == 0 } }
       candidates.sort { ($0.hints, $0.nearest.seq) > ($1.hints, $1.nearest.seq) }
       nearest += candidates.prefix(Self.maxReported - nearest.count).map(\.nearest)
     }
@@ -59,7 +57,8 @@ struct NearestPushes {
   private func candidate(_ record: Record) -> (nearest: Nearest, hints: Int) {
     let criteria = parts.map { criterion($0.group, of: $0.filter, record) }
     let id = record.withID { $0.map { String(decoding: $0, as: UTF8.self) } }
-    return (Nearest(seq: record.seq, apnsID: id, criteria: criteria), criteria.count { $0.hint != nil })
+    let nearest = Nearest(seq: record.seq, apnsID: id, criteria: criteria, advice: record.rejectionDetail)
+    return (nearest, criteria.count { $0.hint != nil })
   }
 
   private func criterion(_ group: Filter.Group, of filter: Filter, _ record: Record) -> Criterion {

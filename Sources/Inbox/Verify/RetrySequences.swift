@@ -24,7 +24,7 @@ struct RetrySequences: Sendable {
     }
   }
 
-  /// The attempts of one push in order, at least one.
+  /// The attempts of one push in order; none if the sequence has become the beginning of another one.
   struct AttemptSequence: Sendable {
     var attempts: [Attempt]
 
@@ -41,7 +41,8 @@ struct RetrySequences: Sendable {
   private var attempts: [Attempt] = []
   /// For each attempt the position of the previous one in its sequence; -1 for a first attempt.
   private var earlier: [Int32] = []
-  /// The position of the newest attempt of each sequence, in the order in which the sequences began.
+  /// The position of the newest attempt of each sequence, in the order in which the sequences began; -1 for one that has become
+  /// the beginning of another.
   private var latest: [Int32] = []
   /// The newest sequence of each push.
   private var newest: [PushKey: Int32] = [:]
@@ -62,23 +63,31 @@ struct RetrySequences: Sendable {
 
   /// Adds an attempt, or replaces a pending one that has ended.
   ///
+  /// - Parameter identity: The push of the attempt; nil if it follows from the record alone.
   /// - Returns: The position of its sequence.
-  mutating func add(_ record: borrowing Record) -> Int {
+  mutating func add(_ record: borrowing Record, of identity: PushIdentities.Identity?) -> Int {
     let attempt = Attempt(record)
     if let known = pending[record.seq] {
       attempts[known.attempt] = attempt
       if attempt.outcome != .pending { pending[record.seq] = nil }
       return known.sequence
     }
-    let push = record.pushKey
+    let push = identity?.push ?? record.pushKey
     // An inbox in memory has far fewer than 2³¹ records.
     let index = Int32(truncatingIfNeeded: attempts.count)
     attempts.append(attempt)
     let sequence: Int
-    if record.attempt > 1, let begun = newest[push] {
+    if let former = identity?.former { join(former, to: push) }
+    if let begun = newest[push], record.attempt > 1 || identity != nil {
       sequence = Int(begun)
-      earlier.append(latest[sequence])
-      latest[sequence] = index
+      let last = latest[sequence]
+      if identity?.isOvertaken == true {
+        earlier.append(earlier[Int(last)])
+        earlier[Int(last)] = index
+      } else {
+        earlier.append(last)
+        latest[sequence] = index
+      }
     } else {
       sequence = latest.count
       earlier.append(-1)
@@ -87,6 +96,18 @@ struct RetrySequences: Sendable {
     }
     if attempt.outcome == .pending { pending[record.seq] = (Int(index), sequence) }
     return sequence
+  }
+
+  /// Makes the newest sequence of one push the newest of another: they are the same push.
+  private mutating func join(_ former: PushKey, to push: PushKey) {
+    guard let joined = newest.removeValue(forKey: former) else { return }
+    let begun = newest.updateValue(joined, forKey: push)
+    guard let begun, !attempts[Int(latest[Int(begun)])].accepted else { return }
+    // The other one becomes the beginning of this one.
+    var first = latest[Int(joined)]
+    while earlier[Int(first)] >= 0 { first = earlier[Int(first)] }
+    earlier[Int(first)] = latest[Int(begun)]
+    latest[Int(begun)] = -1
   }
 }
 

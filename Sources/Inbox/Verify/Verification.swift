@@ -128,7 +128,7 @@ extension Inbox {
     let deadline = ContinuousClock.now + verification.timeout
     return try await StoreUnavailable.repeatingAfterReset {
       try await readCompletely {
-        let totals = try await VerificationWait(verification, in: self).run(until: deadline) { totals in
+        let totals = try await VerificationWait(verification, in: self, by: context.rulebook).run(until: deadline) { totals in
           VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
         }
         guard let totals else { return nil }

@@ -39,7 +39,8 @@ struct VerificationCounts: Sendable {
   private(set) var others = SeqSet()
   private(set) var retries = RetrySequences()
   private var changeable: [Int: CountedRecord] = [:]
-  private let checksRetries: Bool
+  /// Whether an expectation has a retry policy, so that records are counted after their analysis.
+  let checksRetries: Bool
   private let dependsOnDelivery: Bool
 
   init(_ verification: Verification) {
@@ -53,8 +54,9 @@ struct VerificationCounts: Sendable {
 
   /// Counts a record of the window, or the change of a record for which `isWaiting(for:)` returns true.
   ///
+  /// - Parameter identity: Returns the push of an attempt; nil if it follows from the record alone.
   /// - Returns: Whether the record may affect the result.
-  mutating func count(_ record: borrowing Record) -> Bool {
+  mutating func count(_ record: borrowing Record, identity: (_ seq: Int) -> PushIdentities.Identity?) -> Bool {
     let seq = record.seq
     let earlier = changeable.removeValue(forKey: seq)
     if let earlier { uncount(earlier, seq) }
@@ -66,7 +68,7 @@ struct VerificationCounts: Sendable {
       return earlier?.isInScope == true
     }
     if checksRetries {
-      counted.sequence = earlier.flatMap { $0.hasEnded ? $0.sequence : nil } ?? retries.add(record)
+      counted.sequence = earlier.flatMap { $0.hasEnded ? $0.sequence : nil } ?? retries.add(record, of: identity(seq))
     }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)

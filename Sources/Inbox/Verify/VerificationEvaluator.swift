@@ -26,7 +26,7 @@ struct VerificationEvaluator {
           found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
     }
     if let policy = expectation.retries {
-      let sequences = count.sequences.map { totals.retries[$0] }
+      let sequences = count.sequences.map { totals.retries[$0] }.filter { !$0.attempts.isEmpty }
       if sequences.isEmpty, expectation.needsPush {
         criteria.append(
           Criterion(

@@ -42,6 +42,8 @@ package struct VerificationReport: Sendable {
     package let apnsID: String?
     /// The result of each condition.
     package let criteria: [Criterion]
+    /// The correction that the failed check of APNs' rules names; nil if no check failed.
+    package let advice: String?
 
     /// The number of conditions met.
     package var met: Int { criteria.count { $0.isMet } }
@@ -193,6 +195,7 @@ extension VerificationReport.Nearest {
     writer.arrayMember("criteria") { writer in
       for criterion in criteria { writer.object(criterion.write) }
     }
+    writer.member("advice", advice)
   }
 }
 
@@ -283,6 +286,7 @@ extension VerificationReport.Expected {
       lines += Self.rows(
         push.criteria.prefix(Self.rowLimit).map { ($0, $0.isMet ? $0.found : $0.bothValues) }, indent: "    ")
       if push.criteria.count > Self.rowLimit { lines.append("    and \(push.criteria.count - Self.rowLimit) more") }
+      if let advice = push.advice { lines.append("    advice: \(advice)") }
     }
     if nearest.isEmpty, matched > 0 { lines.append("  found: \(ReportText.seqs(seqs, of: matched))") }
     return lines

@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import NIOConcurrencyHelpers
 
 /// A single verification: counts the records in the inbox, then those that arrive, until the result is known or the
@@ -13,13 +14,16 @@ final class VerificationWait: InboxListener {
 
   private let verification: Verification
   private let inbox: Inbox
+  private let rulebook: Rulebook
   private let signals: AsyncStream<Void>
   private let signal: AsyncStream<Void>.Continuation
   private let pendingChanges = NIOLockedValueBox(PendingChanges())
 
-  init(_ verification: Verification, in inbox: Inbox) {
+  /// - Parameter rulebook: The rules that determine which attempts are of one push.
+  init(_ verification: Verification, in inbox: Inbox, by rulebook: Rulebook) {
     self.verification = verification
     self.inbox = inbox
+    self.rulebook = rulebook
     (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
@@ -75,15 +79,16 @@ final class VerificationWait: InboxListener {
       return pendingChanges
     }
     if pendingChanges.isEmptied { rounds.restart() }
-    for seq in pendingChanges.updated where rounds.totals.isWaiting(for: seq) {
-      if let record = try inbox.readableRecord(seq: seq) { rounds.count(record) }
-    }
     let snapshot = inbox.snapshot()
+    if rounds.totals.checksRetries { inbox.updateFindings(by: rulebook) }
+    for seq in pendingChanges.updated where rounds.totals.isWaiting(for: seq) {
+      if let record = try inbox.readableRecord(seq: seq) { rounds.count(record, in: inbox) }
+    }
     var newRecords = Selection.allKinds
     newRecords.after = rounds.seen
     var iterator = InboxIterator(snapshot, newRecords)
     while let records = try iterator.next() {
-      for record in records { rounds.count(record) }
+      for record in records { rounds.count(record, in: inbox) }
       if Task.isCancelled { return false }
       await Task.yield()
     }
@@ -116,8 +121,8 @@ private struct Rounds {
     change()
   }
 
-  mutating func count(_ record: borrowing Record) {
-    if totals.count(record) { change() }
+  mutating func count(_ record: borrowing Record, in inbox: Inbox) {
+    if totals.count(record, identity: inbox.analyzer.identity) { change() }
   }
 
   private mutating func change() {

@@ -13,7 +13,7 @@ package struct WaitReport: Sendable {
     package let criteria: [VerificationReport.Criterion]
 
     /// The correction that the failed check of APNs' rules names; nil if no check failed.
-    package var advice: String? { record.rejectionDetail }
+    package let advice: String?
   }
 
   /// The maximum number of records examined, newest first.
@@ -60,7 +60,7 @@ package struct WaitReport: Sendable {
       verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
     return (report?.expectations.first?.nearest ?? []).compactMap { push in
       inbox.record(seq: push.seq).map { record in
-        NearestPush(record: record, criteria: push.criteria.filter { !isOutcomeOfAnyPush($0) })
+        NearestPush(record: record, criteria: push.criteria, advice: push.advice)
       }
     }
   }
@@ -91,17 +91,11 @@ package struct WaitReport: Sendable {
           writer.objectMember("match") { writer in
             for (name, values) in conditions { writer.member(name, values) }
           }
-          // Every push meets this condition: the search omits pushes that meet none.
-          writer.member("outcome", "*")
           writer.objectMember("count") { $0.member("at_least", unreachableCount) }
         }
       }
     }
     return writer.bytes
-  }
-
-  private static func isOutcomeOfAnyPush(_ criterion: VerificationReport.Criterion) -> Bool {
-    criterion.name == "outcome" && criterion.wanted == "something"
   }
 
   /// The numbers, and for each of the most similar pushes the conditions with the wanted and the found value.
@@ -139,11 +133,5 @@ extension Record {
   package var endText: String {
     guard let status = sentResponse.status else { return outcome.rawValue }
     return "\(outcome.rawValue) with \(status)" + (sentReason.map { " \($0)" } ?? "")
-  }
-
-  /// The description of the check of APNs' rules that failed, with the correction; nil if none failed.
-  package var rejectionDetail: String? {
-    guard let verdict, !verdict.isAccepted else { return nil }
-    return request.headers.bytes.withUnsafeBytes { verdict.detail(headers: $0, bodySize: bodySize) }
   }
 }

@@ -60,6 +60,7 @@ extension ConnectionHandler {
   }
 
   private func proceed(showing badCertificate: Action.CertificateDefect?) throws {
+    showsBadCertificate = badCertificate != nil
     try transport.tls?.proceed(with: badCertificate.map { try state.faultCertificates.context(for: $0) })
   }
 

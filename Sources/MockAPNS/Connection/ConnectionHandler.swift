@@ -56,6 +56,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The scheduled timer; `stateMachine.timer` is its purpose.
   private var timer: Scheduled<Void>?
   var faultTasks = FaultTasks()
+  /// Whether a rule replaced the server's certificate with one that no client may accept.
+  var showsBadCertificate = false
   /// Whether a stream reset on this connection has been logged.
   var hasLoggedReset = false
   /// Who ended the connection and when, once that was reported to the inbox.
@@ -270,9 +272,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         processor.recordUnfinished(
           stream, stream.violation != nil ? .malformed : session.hasExcluded(stream) ? .refused : .cancelled)
       case .cancelled(let stream):
-        processor.endAttempt(
-          on: stream.request.stream,
-          session.hasExcluded(stream) ? .refused : stream.resetSent == nil ? .cancelled : .reset,
+        processor.endWithoutResponse(
+          on: stream, session.hasExcluded(stream) ? .refused : stream.resetSent == nil ? .cancelled : .reset,
           reset: stream.resetSent)
         cancelDelayedPush(on: stream.request.stream)
       case .reset(let stream, let code):
@@ -284,7 +285,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         processor.endAttempt(on: id, .response)
       case .responseDropped(let stream):
         processor.goAway = processor.goAway ?? session.goAwaySent.map(WireDetails.GoAway.init)
-        processor.responseWasDropped(on: stream, isExcluded: session.hasExcluded(stream))
+        processor.endWithoutResponse(on: stream, session.hasExcluded(stream) ? .refused : .disconnected)
       case .excessStreams(let stream, let limit):
         processor.excess = (stream, limit)
         sendGoAwayAndClose(context, .excessStreams(limit: limit))
@@ -321,6 +322,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       tls: tls?.protocolVersion, http: http, certificate: certificate)
     let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, acceptsPushes: acceptsPushes)
+    processor.isUnverified = showsBadCertificate
     let parameters = faultedSettings(processor.connectionTraffic, context)
     if let limit = parameters?.maxConcurrentStreams { processor.streamLimit.pin(limit) }
     let session = try HTTP2ServerSession(

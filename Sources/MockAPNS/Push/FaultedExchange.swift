@@ -198,8 +198,8 @@ struct DelayedPush {
   let exchange: FaultedExchange
   /// The response header fields with their ids; nil for a status alone.
   let template: ResponseTemplates.Template?
-  /// The key by which the push's attempts are counted; nil if they were not counted.
-  let attemptKey: PushKey?
+  /// The keys by which the push's attempts are counted; nil if they were not counted.
+  let attemptKey: AttemptKey?
   /// The number of the attempt.
   let attempt: Int32
   /// When the push arrived, in monotonic nanoseconds.

@@ -37,10 +37,10 @@ extension PushProcessor {
       kind: request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) })
     /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
     func attemptNumber() -> Int {
-      let number = attempt ?? attempts.peek(identity.attemptKey, now: batch.arrivedAt)
+      let number = attempt ?? attempts.peek(identity.attemptKey.push, now: batch.arrivedAt)
       attempt = number
       // First attempts are the usual case and need no lookup.
-      return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.attemptKey)))
+      return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.attemptKey.push)))
     }
     let hasResponseRules = faultScope.hasResponseRules
     guard
@@ -48,7 +48,7 @@ extension PushProcessor {
         for: summary, request, verdict, in: plan, hasResponseRules: hasResponseRules, attempt: attemptNumber,
         now: batch.arrivedAt)
     else { return false }
-    attempts.prefetchForRejected(identity.attemptKey)
+    attempts.prefetchForRejected(identity.attemptKey.push)
     if !hasResponseRules, let fault = plan.fireConstantResponse(candidates.request) {
       // An accepted provider token raises the stream limit before any response but a 403.
       if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
@@ -141,7 +141,7 @@ extension PushProcessor {
       unfinished[id] = UnfinishedPush(
         result: result, seq: push.seq, attempt: push.attempt, attemptKey: key, arrivedAt: push.arrivedAt)
     }
-    if result.outcome == .accepted, let key = push.attemptKey { attempts.accept(key) }
+    if result.outcome == .accepted, let key = push.attemptKey { attempts.accept(key.push) }
     if push.exchange.mayEndConnection, let injection = push.exchange.injections.first, let seq = push.seq {
       setCause(injection, push: .recorded(seq))
     }

@@ -54,6 +54,8 @@ final class PushProcessor {
   @exclusivity(unchecked) private var rejections = RejectionCounter()
   /// Whether the record of a delayed push was completed in the inbox since the last `commit`.
   @exclusivity(unchecked) private var hasCompletedRecord = false
+  /// Whether the server's certificate is one that no client may accept, and no push has shown yet that this client does.
+  var isUnverified = false
   /// Whether a change of channels was announced to other servers, and its response does not wait for them yet.
   var hasAnnounced = false
 
@@ -100,8 +102,8 @@ final class PushProcessor {
     var seq: Int?
     /// The number of the attempt.
     let attempt: Int32
-    /// The key by which its attempts are counted.
-    let attemptKey: PushKey
+    /// The keys by which its attempts are counted.
+    let attemptKey: AttemptKey
     /// When the push arrived, in monotonic nanoseconds.
     let arrivedAt: MonotonicTime
   }
@@ -214,7 +216,7 @@ final class PushProcessor {
     if let rate = policy.deviceRate, verdict.isAccepted { applyRateLimit(rate, to: &verdict, of: request) }
     let identity = identity(of: request, verdict.facts)
     if attempts.hasPartialAttempts { resumePartial(request, verdict.facts, identity) }
-    attempts.prefetch(identity.attemptKey)
+    attempts.prefetch(identity.attemptKey.push)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
       applyFaults(request, of: stream, verdict, identity, attempt: &attempt, processed, session)
@@ -262,16 +264,16 @@ final class PushProcessor {
     return details
   }
 
-  /// Ends the attempt of a push whose response was submitted and is dropped because of a GOAWAY.
+  /// Ends the attempt of a push without a complete response: it was dropped because of a GOAWAY or because the client reset the
+  /// stream, or was never made.
   ///
-  /// - Parameter isExcluded: Whether the last stream of the GOAWAY is below this one.
-  func responseWasDropped(on stream: RequestStream, isExcluded: Bool) {
-    let ending: Ending = isExcluded ? .refused : .disconnected
-    guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }) else {
-      return endAttempt(on: stream.id, ending)
-    }
+  /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
+  func endWithoutResponse(on stream: RequestStream, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
+    guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }),
+      batch.records[index].end.ending != .pending
+    else { return endAttempt(on: stream.id, ending, reset: reset) }
     let record = batch.records[index]
-    if isExcluded {
+    if ending == .refused {
       batch.deliveries.removeAll { $0.position == index }
       batch.broadcasts.removeAll { $0.index == index }
     }
@@ -282,7 +284,7 @@ final class PushProcessor {
     batch.records[index].finish(
       with: Record.Result(
         record.end.decision, ending,
-        wireDetails: details(of: ending, own: record.wireDetails?.injections ?? [], index: index),
+        wireDetails: details(of: ending, own: record.wireDetails?.injections ?? [], index: index, reset: reset),
         finishedAt: batch.serverTime))
   }
 
@@ -353,6 +355,10 @@ final class PushProcessor {
       ? state.inbox.append(&batch.records)
       : state.deliveryControl.record(
         &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
+    if isUnverified {
+      isUnverified = false
+      state.inbox.addFinding(.trustedAnything, seq: first)
+    }
     for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
     batch.delayed.removeAll(keepingCapacity: true)
     for (stream, index) in batch.unfinished { unfinished[stream]?.seq = first + index }
@@ -383,7 +389,7 @@ final class PushProcessor {
 
   /// Keeps the attempt of a push pending whose record is in the batch.
   func keepUnfinished(
-    on stream: Int32, _ result: Record.Result, _ attemptKey: PushKey, attempt: Int32, index: Int
+    on stream: Int32, _ result: Record.Result, _ attemptKey: AttemptKey, attempt: Int32, index: Int
   ) {
     unfinished[stream] = UnfinishedPush(
       result: result, attempt: attempt, attemptKey: attemptKey, arrivedAt: batch.arrivedAt)
@@ -462,7 +468,7 @@ final class PushProcessor {
   private func resumePartial(_ request: HTTPRequest, _ facts: PushFacts, _ identity: Identity) {
     request.headers.bytes.withUnsafeBytes {
       attempts.resume(
-        identity.attemptKey, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
+        identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
     }
   }
 
@@ -713,22 +719,22 @@ final class PushProcessor {
   struct Identity {
     /// The key in the push's record.
     let key: PushKey
-    /// The key by which attempts are counted. Differs from `key` if the profile identifies pushes by `apns-id`.
-    let attemptKey: PushKey
+    /// The keys by which attempts are counted. The push differs from `key` if the profile identifies pushes by `apns-id`.
+    let attemptKey: AttemptKey
   }
 
-  /// Returns the key by which the attempts of an unprocessed request are counted.
-  func attemptKey(of stream: RequestStream) -> PushKey {
+  /// Returns the keys by which the attempts of an unprocessed request are counted.
+  func attemptKey(of stream: RequestStream) -> AttemptKey {
     identity(of: stream.request, Verdict(of: stream.request).facts).attemptKey
   }
 
   func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
     let defaultTopic = connection.defaultTopic(facts)
     let key = PushKey(request, facts, defaultTopic: defaultTopic)
-    guard activePolicy.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {
-      return Identity(key: key, attemptKey: key)
-    }
-    return Identity(key: key, attemptKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
+    guard facts.apnsID != nil else { return Identity(key: key, attemptKey: AttemptKey(push: key)) }
+    let id = PushKey(request, facts, defaultTopic: defaultTopic, usesID: true)
+    let isIdentifiedByID = activePolicy.plan.profile.pushIdentity == .apnsID
+    return Identity(key: key, attemptKey: AttemptKey(push: isIdentifiedByID ? id : key, id: id))
   }
 
   /// Counts a push's attempt and returns its number.

@@ -211,10 +211,10 @@ package final class DeliveryControl: Sendable {
     switch event {
     case .changed(let seq, let state): inbox.setDelivery(seq, state)
     case .overwrittenInStorage(let seq, let other):
-      inbox.addDeliveryFinding(.overwrittenInStorage, seq: seq, by: other)
+      inbox.addFinding(.overwrittenInStorage, seq: seq, by: other)
     case .overwrittenBeforeAcknowledgement(let seq, let other):
-      inbox.addDeliveryFinding(.overwrittenBeforeAck, seq: seq, by: other)
-    case .overBudget(let seq): inbox.addDeliveryFinding(.backgroundBudget, seq: seq)
+      inbox.addFinding(.overwrittenBeforeAck, seq: seq, by: other)
+    case .overBudget(let seq): inbox.addFinding(.backgroundBudget, seq: seq)
     case .received(let id, let received):
       let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
       if continuations.isEmpty { return }

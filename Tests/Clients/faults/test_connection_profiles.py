@@ -176,11 +176,13 @@ def test_tls_bad_certificate(under, use, why):
     trusting = Trusting(server)
     trusting.run(pushes)
     assert shown(server) == once(pushes)
+    assert findings(server)["trusted-anything"] == 1, "once for each connection"
     again(server)
 
     careful = CarefulProvider(server)
     careful.run(pushes)
     assert attempts(server) == {}
+    assert "trusted-anything" not in findings(server)
     assert len(careful.alarms) == 1 and re.search(why, careful.alarms[0]), careful.alarms
     assert numbers(careful.waiting) == numbers(pushes)
 
