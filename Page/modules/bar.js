@@ -46,7 +46,7 @@ export class Bar {
     const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
     replace(this.banner, icon("warning"), profile.halted
       ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.send("/faults/resume", "Faults resumed"), { class: "small" })]
-      : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
+      : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in_ms !== null ? [", for ", countdown(profile.ends_in_ms)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
   }
 
   setClock(clock) {

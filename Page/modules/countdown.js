@@ -1,10 +1,9 @@
 // Countdowns to points in time.
 import { h } from "./dom.js";
-import { milliseconds } from "./format.js";
 
-/** Returns an element that counts down from `text`, a duration of the API. */
-export function countdown(text) {
-  const end = Date.now() + (milliseconds(text) ?? 0);
+/** Returns an element that counts down from a number of milliseconds. */
+export function countdown(milliseconds) {
+  const end = Date.now() + milliseconds;
   return h("span", { class: "countdown", data: { end } }, remaining(end));
 }
 

@@ -86,10 +86,9 @@ export function milliseconds(text) {
   return negative ? -total : total;
 }
 
-/** A short duration: `0.54 ms`, `1.2 s`. */
-export function latency(text) {
-  const ms = milliseconds(text);
-  if (ms === null) return "";
+/** A short duration: `0.54 ms`, `1.2 s`; empty without a number of milliseconds. */
+export function latency(ms) {
+  if (typeof ms !== "number") return "";
   if (ms < 10) return `${ms.toFixed(2)} ms`;
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

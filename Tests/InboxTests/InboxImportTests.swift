@@ -347,7 +347,8 @@ import Testing
     (#""bytes":22"#, #""bytes":-"#, "a number without digits"),
     (#""payload":{"#, #""body_base64":"??","payload":{"#, "header fields or body"),
     (#""headers":[["#, #""headers":[["a"],["#, "a header field must be a name and a value"),
-    (#""latency":"1.8ms""#, #""latency":"soon""#, "latency cannot be"),
+    (#""latency_ms":1.8"#, #""latency_ms":"soon""#, "no number"), (#""latency_ms":1.8"#, #""latency_ms":1e300"#, "latency_ms cannot be"),
+    (#""latency_ms":1.8"#, #""latency":"soon""#, "latency cannot be"),
     (#""fault":null"#, #""fault":{"rule":"x"}"#, "a fault without an action"),
   ])
   func errorNamesTheProblem(good: String, bad: String, problem: String) {

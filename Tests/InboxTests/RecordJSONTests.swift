@@ -37,9 +37,9 @@ import Testing
           #""apns":{"id":"9D3220FE-444B-633E-D1F1-5D0DCB4F537A","id_origin":"server","topic":"com.acme.app","#,
           #""push_type":"alert","priority":10,"expiration":"2026-01-31T13:00:00.000Z","collapse_id":"score"},"#,
           #""auth":{"kind":"token","team_id":"MOCKTEAM01","key_id":"MOCKKEY001","issued_at":"2026-01-31T12:00:00.000Z","#,
-          #""age":"12m3s","signature":"valid"},"#,
+          #""age_ms":723000,"signature":"valid"},"#,
           #""verdict":{"status":200,"reason":null,"checks":[\#(shown)]},"fault":null,"#,
-          #""served":{"status":200,"reason":null,"reset":null,"goaway":null,"closed":null,"latency":"1.8ms"},"#,
+          #""served":{"status":200,"reason":null,"reset":null,"goaway":null,"closed":null,"latency_ms":1.8},"#,
           #""findings":[]}"#,
         ].joined())
   }
@@ -173,7 +173,7 @@ import Testing
       json.contains(
         #""fault":{"profile":"flaky-503","rule":"flaky","action":"respond","draw":0.125,"p":0.2,"ordinal":2,"by":null,"#
           + #""also":[{"profile":null,"rule":"long-tail","action":"delay","draw":null,"p":null,"ordinal":0}]},"served":{"status":503,"reason":"ServiceUnavailable","#
-          + #""reset":null,"goaway":{"code":"NO_ERROR","last_stream":37,"debug":"bye"},"closed":null,"latency":"1.8ms"}"#
+          + #""reset":null,"goaway":{"code":"NO_ERROR","last_stream":37,"debug":"bye"},"closed":null,"latency_ms":1.8}"#
       ))
   }
 
@@ -193,12 +193,12 @@ import Testing
       ))
     #expect(
       json.contains(
-        #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency":null}"#))
+        #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency_ms":null}"#))
   }
 
   @Test func pendingPushIsShown() throws {
     let record = PushFixture { $0.outcome = .pending }.record
-    for path in ["finished_at", "served.status", "served.reason", "served.latency"] {
+    for path in ["finished_at", "served.status", "served.reason", "served.latency_ms"] {
       #expect(try Self.member(path, of: record) is NSNull, "\(path)")
     }
     #expect(try Self.member("accepted", of: record) as? Bool == false)

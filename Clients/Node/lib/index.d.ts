@@ -79,7 +79,7 @@ export interface Served {
   reset: string | null;
   goaway: { code: string; last_stream: number; debug?: unknown } | null;
   closed: unknown;
-  latency: string | null;
+  latency_ms: number | null;
 }
 
 /** One attempt of a push. */
@@ -120,7 +120,7 @@ export interface PushRecord {
     team_id: string | null;
     key_id: string | null;
     issued_at: string | null;
-    age: string | null;
+    age_ms: number | null;
     signature: string | null;
   };
   /** The response that APNs would give; null if the request is incomplete. */

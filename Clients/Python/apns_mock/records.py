@@ -65,7 +65,7 @@ class Served(TypedDict):
     reset: Optional[str]
     goaway: Optional[dict[str, Any]]
     closed: Optional[str]
-    latency: Optional[str]
+    latency_ms: Optional[float]
 
 
 class Push(TypedDict):

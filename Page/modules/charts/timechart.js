@@ -1,6 +1,6 @@
 // A stacked column chart of counts over time, on which a range of time can be selected by dragging or by keys.
 import { h, replace, svg } from "../dom.js";
-import { clockTime, count, milliseconds } from "../format.js";
+import { clockTime, count } from "../format.js";
 import { span } from "../charts/scale.js";
 import { OUTCOMES } from "../outcomes.js";
 
@@ -28,11 +28,11 @@ export class TimeChart {
   }
 
   /** Draws a time line of the API. */
-  draw({ start, bucket, counts }) {
+  draw({ start, bucket_ms: width, counts }) {
     // The selected range refers to the drawn buckets.
     if (this.isDragging || (this.range && document.activeElement === this.area)) return;
     this.start = Date.parse(start);
-    this.width = milliseconds(bucket);
+    this.width = width;
     this.names = OUTCOMES.filter((name) => counts[name]?.some(Boolean));
     const number = Math.max(0, ...Object.values(counts).map((list) => list.length));
     this.buckets = Array.from({ length: number }, (_, index) => this.names.map((name) => counts[name][index] ?? 0));

@@ -5,7 +5,7 @@ import { span } from "../charts/scale.js";
 import { serverNow } from "../clock.js";
 import { h, svg } from "../dom.js";
 import { barList } from "../lanes.js";
-import { clockTime, count, milliseconds } from "../format.js";
+import { clockTime, count } from "../format.js";
 import { OUTCOMES } from "../outcomes.js";
 import { responseText } from "../summary.js";
 import { arrange } from "./bars.js";
@@ -95,7 +95,7 @@ function deliveryClass(pushes) {
 
 function columns({ timeline, matched }, at, width) {
   const start = Date.parse(timeline.start);
-  const length = milliseconds(timeline.bucket);
+  const length = timeline.bucket_ms;
   const names = OUTCOMES.filter((name) => timeline.counts[name]);
   const number = Math.max(...names.map((name) => timeline.counts[name].length));
   const sums = Array.from({ length: number }, (_, index) => names.reduce((sum, name) => sum + timeline.counts[name][index], 0));

@@ -76,7 +76,7 @@ export class FaultsPanel {
         h("label", { for: "profile-duration", class: "visually-hidden" }, "Duration"), this.duration, pauseButton,
         profile.name !== "healthy" && button("Off", () => this.change(() => remove("/profile"), "The profile is off"))),
       h("p", {}, visible(profile.summary ?? "")),
-      h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends in ", countdown(profile.ends_in)] : "",
+      h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in_ms !== null ? [" · ends in ", countdown(profile.ends_in_ms)] : "",
         profile.halted ? " · paused: the profile, rules and magic device tokens have no effect" : ""),
     ];
     // Replacing a focused field would close it.
@@ -104,7 +104,7 @@ export class FaultsPanel {
   drawAdded(rules) {
     this.added.hidden = !rules.length;
     replace(this.added, h("h3", {}, "Added rules"), table("Added rules", ["Rule", "Evaluated", "Fired", "Ends", ""], rules.map((rule) => [
-      h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in ? ["in ", countdown(rule.ends_in)] : "never",
+      h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in_ms !== null ? ["in ", countdown(rule.ends_in_ms)] : "never",
       [this.why(rule), " ", button("Remove", () => this.change(() => remove(`/rules/${encodeURIComponent(rule.name)}`), `Removed ${rule.name}`), { class: "small", "aria-label": `Remove ${rule.name}` })],
     ])));
   }

@@ -4,7 +4,7 @@ import { sparkline } from "../charts/sparkline.js";
 import { span } from "../charts/scale.js";
 import { copy } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
-import { count, milliseconds } from "../format.js";
+import { count } from "../format.js";
 import { icon } from "../icons.js";
 import { counted, newest } from "../newest.js";
 import { go } from "../route.js";
@@ -51,7 +51,7 @@ export class FindingsPanel {
   card(item, timeline) {
     const { finding, count: number } = item;
     const trend = timeline.counts[finding] ?? [];
-    const period = span(trend.length * milliseconds(timeline.bucket));
+    const period = span(trend.length * timeline.bucket_ms);
     const details = h("details", { class: "finding-commands", open: this.open.has(finding) }, h("summary", { data: { key: `how-${finding}` } }, "How to reproduce"),
       reproduction(finding, item.records[0]?.seq).map(({ text, command }) => h("div", { class: "command" }, h("p", {}, text),
         h("div", { class: "command-line" }, h("code", { class: "wrap" }, command), button("Copy", () => copy(command, "the command"), { class: "small plain-button", "aria-label": `Copy: ${text}` })))));

@@ -60,7 +60,7 @@ export class OverviewPanel {
     replace(this.scope, part && h("span", {}, `Only ${part}.`),
       q && h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), q && button("Show all", () => go({ q: "" }), { class: "small" }));
     this.chart.draw(stats.timeline);
-    const { median, p90, p99, max } = stats.latency;
+    const { median_ms: median, p90_ms: p90, p99_ms: p99, max_ms: max } = stats.latency;
     const share = stats.matched ? `${Math.round((stats.accepted / stats.matched) * 1000) / 10} %` : "–";
     const tile = (name, value, note = "") => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("span", { class: "quiet" }, ` ${note}`)));
     replace(this.tiles, tile("Pushes", count(stats.matched)), tile("Accepted", share, count(stats.accepted)), tile("Retries", count(stats.retries)),

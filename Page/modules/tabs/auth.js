@@ -1,6 +1,6 @@
 // The provider's credential and its validation.
 import { h } from "../dom.js";
-import { fullTime, milliseconds } from "../format.js";
+import { fullTime } from "../format.js";
 import { visible } from "../visible.js";
 
 const MINUTE = 60000;
@@ -19,7 +19,7 @@ export function authTab(record) {
         auth.signature === "valid" ? "✓ valid" : `✕ ${auth.signature ?? "not checked"}`)),
       fact("Key", auth.key_id && visible(auth.key_id)), fact("Team", auth.team_id && visible(auth.team_id)),
       fact("Issued", auth.issued_at && fullTime(auth.issued_at))),
-    ageBar(auth.age),
+    ageBar(auth.age_ms),
     token && h("div", { class: "columns" }, part("JWT header", token.header), part("JWT claims", token.claims)),
     h("p", { class: "quiet" }, "The signature is neither stored nor shown. Renew provider tokens every 20 to 60 minutes."),
   ];
@@ -38,9 +38,8 @@ function certificate(facts) {
 }
 
 /** The age of the token from 0 to 60 minutes, with a mark at the earliest renewal. */
-function ageBar(age) {
-  const ms = milliseconds(age);
-  if (ms === null) return null;
+function ageBar(ms) {
+  if (typeof ms !== "number") return null;
   const minutes = ms / MINUTE;
   const level = minutes > 60 ? "over" : minutes > 55 ? "near" : "fine";
   const description = minutes < 0 ? `issued ${Math.round(-minutes)} min in the future`

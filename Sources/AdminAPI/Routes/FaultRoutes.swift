@@ -68,7 +68,7 @@ struct FaultRoutes: Sendable {
       writer.arrayMember("knobs") { profile.parameters.write(to: &$0) }
       writer.member("seed", selection.seed)
       writer.member("halted", selection.isPaused)
-      writer.member("ends_in", RemainingTime.text(until: selection.endsAt))
+      writer.member("ends_in_ms", RemainingTime.milliseconds(until: selection.endsAt))
       writer.arrayMember("rules") { writer in
         for rule in profile.rules {
           writer.object { writer in

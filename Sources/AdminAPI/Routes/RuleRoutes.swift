@@ -140,7 +140,7 @@ extension FaultControl.AddedRule {
     _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
   ) {
     rule.write(to: &writer) { writer in
-      writer.member("ends_in", RemainingTime.text(until: endsAt))
+      writer.member("ends_in_ms", RemainingTime.milliseconds(until: endsAt))
       counts.write(rule.name, of: nil, to: &writer)
       if let warnings { writer.arrayMember("problems") { warnings.write(to: &$0) } }
     }
@@ -176,14 +176,10 @@ struct RuleCounts {
 
 /// Formats the time until an expiry.
 enum RemainingTime {
-  /// Returns the remaining time in whole seconds, or in milliseconds if it is below a second; nil if there is no
-  /// expiry.
+  /// Returns the remaining time; nil if there is no expiry.
   ///
   /// - Parameter expiry: The expiry, in monotonic nanoseconds.
-  static func text(until expiry: Int64?) -> String? {
-    guard let expiry else { return nil }
-    let rest = max(0, expiry - MachineTime.nanoseconds)
-    let unit: Int64 = rest < 1_000_000_000 ? 1_000_000 : 1_000_000_000
-    return DurationFormat.text(.nanoseconds(rest / unit * unit))
+  static func milliseconds(until expiry: Int64?) -> Int64? {
+    expiry.map { max(0, $0 - MachineTime.nanoseconds) / 1_000_000 }
   }
 }

@@ -24,7 +24,7 @@ struct ServerRoutes: Sendable {
     return .json { writer in
       writer.member("version", version)
       writer.member("phase", state.phase.name)
-      writer.member("uptime", DurationFormat.text(.milliseconds(state.uptime / .milliseconds(1))))
+      writer.member("uptime_ms", Int64(state.uptime / .milliseconds(1)))
       writer.member("seed", state.seed)
       writer.member("environment", configuration.environment.rawValue)
       writer.member("rules", configuration.rules.rawValue)

@@ -16,6 +16,23 @@ struct AdminConnectionLimit: AvailableConnectionsDelegate {
   func isAcceptingNewConnections() -> Bool { connections.hasCapacity }
 }
 
+/// Accepts connections as they come, instead of ten at a time as the web framework does when it is busy: a health check on a
+/// new connection is answered by `AdmissionHandler` without the framework. Added to the listening channel, before the framework's
+/// handlers.
+final class EagerAcceptHandler: ChannelInboundHandler {
+  typealias InboundIn = Channel
+
+  private let connections: AdminConnections
+
+  init(connections: AdminConnections) { self.connections = connections }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    context.fireChannelReadComplete()
+    // Otherwise the framework's handler reads again when a connection is closed.
+    if connections.hasCapacity { context.read() }
+  }
+}
+
 /// The open connections to the admin listener.
 ///
 /// Some of those that may be open are in reserve, so that health checks are answered whatever other clients do. When all

@@ -58,9 +58,16 @@ package final class AdminServer: Sendable {
       responder: routes.responder(),
       server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
       configuration: ApplicationConfiguration(
-        address: .hostname(address.host, port: address.port),
+        address: .hostname(address.host, port: address.port), backlog: Limits.acceptQueue,
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
-      onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(Self.eventLoops),
+      onServerRunning: { channel in
+        let added = channel.eventLoop.submit {
+          try channel.pipeline.syncOperations.addHandler(EagerAcceptHandler(connections: connections), position: .first)
+        }
+        // Fails only if the channel is closed already.
+        try? await added.get()
+        listening.yield(channel.localAddress?.port)
+      }, eventLoopGroupProvider: .shared(Self.eventLoops),
       logger: withoutFrameworkNotices(logger))
     let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
     let running = Task {
@@ -125,6 +132,9 @@ package final class AdminServer: Sendable {
 
 /// Limits per client of the admin listener, so that no client can exhaust it.
 enum Limits {
+  /// The number of connections that wait to be accepted; a client whose connection does not fit tries again after a second.
+  static let acceptQueue = 4096
+
   /// The maximum size of a request body, in bytes.
   static let body = 1 << 20
 

@@ -106,8 +106,7 @@ package final class InboxViewer: InboxSource {
         writer.member("version", version)
         writer.member("phase", ServerState.Phase.ready.name)
         writer.member("view", file)
-        writer.member(
-          "uptime", DurationFormat.text(.milliseconds((MachineTime.nanoseconds - startedAt) / 1_000_000)))
+        writer.member("uptime_ms", (MachineTime.nanoseconds - startedAt) / 1_000_000)
         for name in ["seed", "environment", "rules", "profile"] { writer.nullMember(name) }
         writer.objectMember("addresses") { writer in
           writer.arrayMember("apns") { _ in }

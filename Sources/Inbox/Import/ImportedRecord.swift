@@ -362,6 +362,13 @@ extension ImportedRecord.ServedMembers {
       case "reset": reset = try json.text()
       case "goaway": goAway = try json.unlessNull { json throws(JSONText.Problem) in try WireDetails.GoAway(&json) }
       case "closed": closed = try json.choice(name)
+      case "latency_ms":
+        latency = try json.unlessNull { json throws(JSONText.Problem) in
+          let number = try json.number()
+          guard let nanoseconds = Int64(exactly: (number * 1e6).rounded()) else { throw json.unknown(name, "\(number)") }
+          return nanoseconds
+        }
+      // Format 1 has a text.
       case "latency":
         guard let text = try json.text() else { return }
         guard let duration = DurationFormat.duration(text) else { throw json.unknown(name, text) }

@@ -95,19 +95,19 @@ private struct Latencies: Sendable {
   func write(to writer: inout JSONWriter) {
     let sorted = counts.sorted { $0.key < $1.key }
     /// Returns the smallest latency that at least `share` percent of the latencies do not exceed.
-    func percentile(_ share: Int) -> String? {
+    func percentile(_ share: Int) -> Double? {
       var rest = max(1, (count * share + 99) / 100)
       let found = sorted.first { latency in
         rest -= latency.value
         return rest <= 0
       }
-      return found.map { DurationFormat.text(.nanoseconds($0.key)) }
+      return found.map { Double($0.key) / 1e6 }
     }
     writer.member("answered", count)
-    writer.member("median", percentile(50))
-    writer.member("p90", percentile(90))
-    writer.member("p99", percentile(99))
-    writer.member("max", count == 0 ? nil : DurationFormat.text(.nanoseconds(maximum)))
+    writer.member("median_ms", percentile(50))
+    writer.member("p90_ms", percentile(90))
+    writer.member("p99_ms", percentile(99))
+    writer.member("max_ms", count == 0 ? nil : Double(maximum) / 1e6)
   }
 }
 

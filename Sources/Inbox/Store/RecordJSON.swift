@@ -157,7 +157,7 @@ extension Record {
     writer.member("team_id", token?.teamID)
     writer.member("key_id", token?.keyID)
     writer.member("issued_at", token?.issuedAt.flatMap(TimestampFormat.text))
-    writer.member("age", token?.issuedAt.flatMap(age))
+    writer.member("age_ms", token?.issuedAt.flatMap(age))
     writer.member("signature", token?.signature.rawValue)
     guard credential == .certificate, let certificate = connection.certificate else { return }
     writer.objectMember("certificate", certificate.write)
@@ -205,7 +205,7 @@ extension Record {
       writer.nullMember("goaway")
     }
     writer.member("closed", wireDetails?.closed?.rawValue)
-    writer.member("latency", sentResponse.latencyNanoseconds.map { DurationFormat.text(.nanoseconds($0)) })
+    writer.member("latency_ms", sentResponse.latencyNanoseconds.map { Double($0) / 1e6 })
   }
 }
 
@@ -253,10 +253,10 @@ extension Record {
     return overflow ? nil : TimestampFormat.text(milliseconds)
   }
 
-  /// The age of the provider token when the push arrived.
-  private func age(issuedAt: Int64) -> String? {
+  /// The age in milliseconds of the provider token when the push arrived.
+  private func age(issuedAt: Int64) -> Int64? {
     let (age, overflow) = receivedAt.subtractingReportingOverflow(issuedAt)
-    return overflow ? nil : DurationFormat.text(.milliseconds(age))
+    return overflow ? nil : age
   }
 
   /// The reason why the body cannot be shown as JSON; nil if it can.

@@ -38,7 +38,7 @@ package struct RecordMembers: Sendable {
     "fault", "fault.profile", "fault.rule", "fault.action", "fault.draw", "fault.p", "fault.ordinal",
     "fault.by", "fault.also",
     "served", "served.status", "served.reason", "served.reset", "served.goaway", "served.goaway.code",
-    "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency",
+    "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency_ms",
     "findings",
   ]
 

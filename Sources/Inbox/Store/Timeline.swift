@@ -62,7 +62,7 @@ package struct Timeline: Sendable {
     let number = isEmpty ? 0 : bucket(of: last) - start + 1
     let first = max(start * Self.widths[width], TimestampFormat.range.lowerBound)
     writer.member("start", isEmpty ? nil : TimestampFormat.text(first))
-    writer.member("bucket", DurationFormat.text(.milliseconds(Self.widths[width])))
+    writer.member("bucket_ms", Self.widths[width])
     writer.objectMember("counts") { writer in
       for (series, buckets) in counts.sorted(by: { $0.key < $1.key }) {
         writer.arrayMember(series) { writer in

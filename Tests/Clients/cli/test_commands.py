@@ -494,7 +494,7 @@ def test_the_sample_configuration_is_one(start, binary, tmp_path):
     for path in ("/status", "/profile"):
         one, other = plain.api("GET", path), sampled.api("GET", path)
         for facts in (one, other):
-            for name in ("uptime", "seed", "addresses", "activated_at", "store"):
+            for name in ("uptime_ms", "seed", "addresses", "activated_at", "store"):
                 facts.pop(name, None)
             if Server.default_store:
                 facts.pop("limits", None)  # a database has no default limit of bytes

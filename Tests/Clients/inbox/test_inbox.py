@@ -116,7 +116,7 @@ def test_the_record_has_the_documented_members(inbox):
     checks = record["verdict"]["checks"]
     assert checks[0] == {"check": "method", "ok": True}
     assert [check["ok"] for check in checks] == [True] * (len(checks) - 1) + [False]
-    assert re.fullmatch(r"[\d.]+(µs|us|ms|s)", record["served"]["latency"])
+    assert 0 < record["served"]["latency_ms"] < 60_000
 
 
 def test_attempts_of_one_push_are_counted(start):

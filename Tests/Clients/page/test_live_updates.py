@@ -207,7 +207,7 @@ def test_a_profile_with_a_ttl_counts_down_and_its_rules_are_explained(start, ope
     view.page.get_by_label("Duration").select_option("for 5 minutes")
     view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
     view.page.locator("#banner .countdown").wait_for()
-    assert server.api("GET", "/profile")["ends_in"] is not None
+    assert server.api("GET", "/profile")["ends_in_ms"] is not None
     before = view.page.locator("#banner .countdown").inner_text()
     assert before.startswith(("4:", "5:"))
     view.until("(before) => (document.querySelector('#banner .countdown')?.textContent ?? before) !== before", before)

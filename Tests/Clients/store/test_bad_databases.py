@@ -391,7 +391,7 @@ def test_the_settings_by_variables(start, inbox):
                                 "APNS_MOCK_STORE_FAILURE": "drop", "APNS_MOCK_RETAIN": "2d"})
     push_once(server)
     store = stores.status(server)["store"]
-    assert (store["durable"], store["on_failure"]) == ("answer", "drop") and store["retain"] in ("2d", "48h")
+    assert (store["durable"], store["on_failure"]) == ("answer", "drop") and store["retain_ms"] == 172_800_000
     assert store["records_written"] == 1 == len(stores.pushes_view(inbox))
 
 

@@ -195,7 +195,7 @@ def test_pushes_beyond_the_age_are_removed(start, place):
     until_removed(server, place, list(range(6, 14)))
     page = server.api("GET", "/pushes")
     assert (page["total"], page["evicted"], page["complete"]) == (8, 5, False)
-    assert stores.status(server)["store"]["retain"] == "1h"
+    assert stores.status(server)["store"]["retain_ms"] == 3_600_000
 
 
 def test_pushes_that_age_while_no_server_runs_are_removed(start, place):

@@ -58,7 +58,7 @@ def test_the_settings_by_variables(start, tmp_path):
     push_once(server)
     store = stores.status(server)["store"]
     assert (store["place"], store["durable"], store["on_failure"]) == (f"sqlite:{path}", "answer", "drop")
-    assert store["retain"] in ("2d", "48h") and store["records_written"] == 1 == len(stores.pushes_view(path))
+    assert store["retain_ms"] == 172_800_000 and store["records_written"] == 1 == len(stores.pushes_view(path))
 
 
 def test_the_settings_in_a_file(start, tmp_path):
@@ -68,7 +68,7 @@ def test_the_settings_in_a_file(start, tmp_path):
     for _ in range(5):
         push_once(server)
     store = stores.status(server)["store"]
-    assert (store["durable"], store["on_failure"], store["retain"]) == ("answer", "drop", "1h30m")
+    assert (store["durable"], store["on_failure"], store["retain_ms"]) == ("answer", "drop", 5_400_000)
     assert stores.seqs(server) == [3, 4, 5]
 
 
