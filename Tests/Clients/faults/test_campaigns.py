@@ -29,21 +29,7 @@ SAMPLE = """
     odd-answers/correct/curl/1            single-stream/apart/hand/1            broadcast-flaky/new-tokens/hand/1
 """.split()
 
-# Runs in which a verdict is wrong, at least now and then, and why.
-OPEN = {
-    "goaway-storm/correct/httpx/1": "attempts whose body is not known are not counted with complete ones",
-    "goaway-storm/drops-errors/httpx/1": "attempts whose body is not known are not counted with complete ones",
-    "goaway-storm/correct/go/1": "a refused attempt that is read after its accepted retry is a sequence of its own",
-    "stream-throttle/correct/httpx/1": "attempts whose body is not known are not counted with complete ones",
-    "connection-reset/resends-blindly/httpx/1": "attempts whose body is not known are not counted with complete ones",
-}
-
-
-def case(run):
-    return pytest.param(run, marks=[pytest.mark.xfail(strict=False, reason=OPEN[run])] if run in OPEN else [])
-
-
-@pytest.mark.parametrize("text", [case(run) for run in SAMPLE])
+@pytest.mark.parametrize("text", SAMPLE)
 def test_verdicts_are_true(mock, text):
     run = Run.of(text)
     if run.carrier in missing():

@@ -129,16 +129,17 @@ def _has_ended_before(other, attempt):
 
 
 def is_lost(attempts):
-    """Whether a push is unresolved: its last attempt was neither accepted nor rejected for good, and no accepted attempt before
-    lost its response, so that this one repeats what had arrived. None if one was accepted and answered before: by the rules the
-    push is lost, and its user has it.
+    """Whether a push is unresolved: its last attempt was neither accepted nor rejected for good, and does not repeat an accepted
+    one whose response was lost or whose id it has. None if one was accepted and answered with another id: by the rules the push is
+    lost, and its user has it.
     """
     last = attempts[-1]
     accepted = [one for one in attempts if one.is_accepted]
     if last.is_accepted or is_permanent(last.attempt) and last.ending == "response":
         return False
     if accepted:
-        return False if accepted[-1].outcome == "response_lost" else None
+        repeats = last.attempt.apns_id in {one.attempt.apns_id for one in accepted} - {None}
+        return False if accepted[-1].outcome == "response_lost" or repeats else None
     return True
 
 
