@@ -73,7 +73,6 @@ public final class MockServer: Sendable {
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
-    state.followDeliveries()
     state.inbox.writer?.analyzeInBackground { [weak state] in
       if let state { state.inbox.updateFindings(by: state.rulebook) }
     }
