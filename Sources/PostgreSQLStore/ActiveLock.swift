@@ -47,7 +47,7 @@ package final class ActiveLock: Sendable {
   private let confirmedAt = Atomic<Int64>(-ActiveLock.exclusiveTime)
   private let thread = DispatchQueue(label: "store.lock")
 
-  /// Opens the session, and tries to get the lock.
+  /// Opens the session, and tries to get the lock for half a second: the session of a server that was killed may still end.
   ///
   /// - Throws: `PostgreSQLError` if this database or this user cannot be used.
   package init(_ address: PostgreSQLAddress) throws {
@@ -55,7 +55,7 @@ package final class ActiveLock: Sendable {
     state = NIOLockedValueBox(State())
     let (session, process) = try openSession()
     state.withLockedValue { ($0.session, $0.process) = (session, process) }
-    try attempt(session)
+    for _ in 0..<5 where try !attempt(session) { usleep(100_000) }
     thread.async { [self] in run() }
   }
 
@@ -70,7 +70,7 @@ package final class ActiveLock: Sendable {
   }
 
   /// Whether no other server can have the lock now.
-  var isExclusive: Bool { isHeld && now - confirmedAt.load(ordering: .acquiring) < Self.exclusiveTime }
+  var isExclusive: Bool { now - confirmedAt.load(ordering: .acquiring) < Self.exclusiveTime }
 
   /// The URL that the active server has told; nil if that is unknown.
   package var activeURL: String? { state.withLockedValue(\.activeURL) }
@@ -182,9 +182,9 @@ package final class ActiveLock: Sendable {
   }
 
   /// Tries to get the lock.
-  @discardableResult
   private func attempt(_ session: Connection) throws -> Bool {
     let sentAt = now
+    if isHeld { return true }
     let locked = try session.query("SELECT pg_try_advisory_lock(hashtext($1), 0)", [address.schema])
     guard locked.number(0, 0) == 1 else { return false }
     confirmedAt.store(sentAt, ordering: .releasing)
