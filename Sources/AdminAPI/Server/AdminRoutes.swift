@@ -87,7 +87,8 @@ package struct AdminRoutes: Sendable {
     let waits = WaitLimit()
     let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
     let api =
-      ProfileRoutes(faults: state.faults).routes + reading.map(\.onStore) + TestRoutes(state: state).routes.map(\.onStore)
+      ProfileRoutes(faults: state.faults).routes + reading.map(\.onStore)
+      + TestRoutes(state: state).routes.map(\.onStore)
       + ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
       + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes

@@ -463,7 +463,8 @@ final class PushProcessor {
   private func resumePartial(_ request: HTTPRequest, _ facts: PushFacts, _ identity: Identity) {
     request.headers.bytes.withUnsafeBytes {
       attempts.resume(
-        identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt)
+        identity.attemptKey.push, headers: $0, facts, defaultTopic: connection.defaultTopic(facts), now: batch.arrivedAt
+      )
     }
   }
 

@@ -54,7 +54,8 @@ package struct ReservedAddresses: Sendable {
       guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }
       var isOn: CInt = 1
       setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<CInt>.size))
-      let isBound = address.withSockAddr { pointer, size in PlatformLibc.bind(descriptor, pointer, socklen_t(size)) == 0 }
+      let isBound = address.withSockAddr { pointer, size in PlatformLibc.bind(descriptor, pointer, socklen_t(size)) == 0
+      }
       guard isBound else {
         let code = errno
         close(descriptor)

@@ -76,7 +76,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   func run() async throws {
     var (settings, logger) = try flags.settings(
       Environment.variables, defaults: Self.defaults,
-      onlyByFlag: [.apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain, .advertise])
+      onlyByFlag: [
+        .apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain, .advertise,
+      ])
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),

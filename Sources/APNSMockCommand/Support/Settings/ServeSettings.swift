@@ -74,7 +74,8 @@ extension Setting {
       .init(
         "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
         .value("all"))
-    case .store: .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (one server is active).", .value("memory"))
+    case .store:
+      .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (one server is active).", .value("memory"))
     case .durable:
       .init(
         "With --store: send the response at once (soon), or when the push is on the disk (answer).", .value("soon"))

@@ -80,7 +80,8 @@ extension StoreSettings {
     guard case .postgreSQL(let address) = place else {
       guard advertisedURL == nil else {
         throw CommandFailure(
-          .usage, "\(Setting.advertise.flag) has an effect only with --store postgres://…, which other servers may use too")
+          .usage,
+          "\(Setting.advertise.flag) has an effect only with --store postgres://…, which other servers may use too")
       }
       return nil
     }

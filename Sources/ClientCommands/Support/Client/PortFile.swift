@@ -112,7 +112,8 @@ extension PortFile {
   ///   - listeners: The listeners for providers, which do not listen yet.
   ///   - admin: The address of the admin listener; nil without one.
   package init(
-    standbyAt listeners: [BoundListener], admin: Endpoint?, certificates: CertificateFolder, _ configuration: Configuration
+    standbyAt listeners: [BoundListener], admin: Endpoint?, certificates: CertificateFolder,
+    _ configuration: Configuration
   ) {
     self.init(listeners, admin: admin, certificates, configuration, seed: configuration.seed ?? 0)
     role = .standby
