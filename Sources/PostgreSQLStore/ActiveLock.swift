@@ -32,9 +32,9 @@ package final class ActiveLock: Sendable {
     var phase = Phase.standby
     /// The session; nil while it is lost.
     var session: Connection?
-    /// The number of the session's process in the database.
+    /// The id of the database process of the session.
     var process: Int64 = 0
-    /// The URL that the active server has told.
+    /// The URL that the active server advertises.
     var activeURL: String?
     var whenLocked: (@Sendable () -> Void)?
     var whenSuperseded: (@Sendable () -> Void)?
@@ -55,6 +55,7 @@ package final class ActiveLock: Sendable {
     state = NIOLockedValueBox(State())
     let (session, process) = try openSession()
     state.withLockedValue { ($0.session, $0.process) = (session, process) }
+    try Schema.check(session, address.schema)
     for _ in 0..<5 where try !attempt(session) { usleep(100_000) }
     thread.async { [self] in run() }
   }
@@ -72,7 +73,7 @@ package final class ActiveLock: Sendable {
   /// Whether no other server can have the lock now.
   var isExclusive: Bool { now - confirmedAt.load(ordering: .acquiring) < Self.exclusiveTime }
 
-  /// The URL that the active server has told; nil if that is unknown.
+  /// The URL that the active server advertises; nil if it advertises none, or if there is no active server.
   package var activeURL: String? { state.withLockedValue(\.activeURL) }
 
   /// Returns when this server has the lock.
@@ -145,7 +146,7 @@ package final class ActiveLock: Sendable {
     guard case .active(let epoch) = state.withLockedValue(\.phase), number == epoch else { throw superseded() }
   }
 
-  /// Tells clients of the standbys the URL of this server.
+  /// Stores the URL of this server for the standbys.
   func advertise(_ url: String?, _ connection: Connection) throws {
     guard case .active(let epoch) = state.withLockedValue(\.phase) else { return }
     try connection.query("UPDATE epoch SET url = $1 WHERE number = $2", [url, String(epoch)])
@@ -175,8 +176,8 @@ package final class ActiveLock: Sendable {
     let session = try Connection(address, patience: .seconds(1))
     guard session.serverVersion >= 140_000 else { throw PostgreSQLError.oldServer(version: session.serverVersion) }
     let process = try session.query("SELECT pg_backend_pid()").number(0, 0) ?? 0
-    // A pooler invents the number that it tells its clients.
-    guard process == session.toldProcess else { throw PostgreSQLError.pooler }
+    // A pooler sends its clients an invented id.
+    guard process == session.reportedProcess else { throw PostgreSQLError.pooler }
     try session.run("SET idle_session_timeout TO \(Int(Self.sessionTime / .milliseconds(1)))")
     return (session, process)
   }

@@ -72,8 +72,8 @@ final class Connection: @unchecked Sendable {
 
   var serverVersion: Int { Int(library.serverVersion(handle)) }
 
-  /// The number of the connection's process in the database, as it was told when the connection was opened.
-  var toldProcess: Int64 { Int64(library.processOfServer(handle)) }
+  /// The id of the database process of the connection, as libpq received it when the connection was opened.
+  var reportedProcess: Int64 { Int64(library.processOfServer(handle)) }
 
   private var socket: Int32 { library.socket(handle) }
 

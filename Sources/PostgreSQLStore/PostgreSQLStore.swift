@@ -99,7 +99,7 @@ package final class PostgreSQLStore: RecordStore {
     lock.release()
   }
 
-  /// Tells clients of standby servers the URL of this server.
+  /// Stores the URL of this server, which standby servers name to their clients.
   package func advertise(_ url: String?) throws { try readers.use { try lock.advertise(url, $0) } }
 
   /// Reads and checks the totals.

@@ -5,45 +5,53 @@ enum Schema {
   /// The version of this program's tables, in the table `contents`.
   static let version = 5
 
-  /// Creates the tables in an empty schema, or checks those that are there and changes those of an older version.
+  /// Checks that the database and the schema can be used. Changes nothing.
+  ///
+  /// - Returns: The version of the tables; nil if there are none yet.
+  @discardableResult
+  static func check(_ connection: Connection, _ schema: String) throws -> Int? {
+    let encoding = try connection.query("SHOW server_encoding").text(0, 0) ?? ""
+    guard encoding == "UTF8" else { throw PostgreSQLError.encoding(encoding) }
+    guard try exists(connection, schema) else { return nil }
+    let isAllowed = try connection.query(
+      "SELECT has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE')", [schema])
+    guard isAllowed.number(0, 0) == 1 else {
+      throw PostgreSQLError.forbidden("this user may not use the schema \(schema)")
+    }
+    let columns = try connection.query(
+      """
+      SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
+      count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_connection')), \
+      count(*) \
+      FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
+      ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch')
+      """, [schema])
+    guard columns.number(0, 2) != 0 else { return nil }
+    guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else { throw PostgreSQLError.foreign(schema: schema) }
+    let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
+    guard version > 0 else { throw PostgreSQLError.foreign(schema: schema) }
+    guard version <= Self.version else { throw PostgreSQLError.newer(schema: schema, version: version) }
+    return version
+  }
+
+  private static func exists(_ connection: Connection, _ schema: String) throws -> Bool {
+    try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]).count > 0
+  }
+
+  /// Creates the tables in an empty schema, or changes those of an older version.
   ///
   /// - Parameters:
   ///   - lock: The lock of the schema, which this server has.
   ///   - report: Is called with a sentence before work that may take long.
   static func prepare(_ connection: Connection, _ lock: ActiveLock, _ report: (String) -> Void) throws {
-    let address = lock.address
-    let encoding = try connection.query("SHOW server_encoding").text(0, 0) ?? ""
-    guard encoding == "UTF8" else { throw PostgreSQLError.encoding(encoding) }
+    let schema = lock.address.schema
     try connection.transaction {
       // Only if it is missing, because the user may lack the right to create schemas.
-      let exists = try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [address.schema]).count > 0
-      if !exists { try connection.run("CREATE SCHEMA \"\(address.schema)\"") }
-      let isAllowed = try connection.query(
-        "SELECT has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE')", [address.schema])
-      guard isAllowed.number(0, 0) == 1 else {
-        throw PostgreSQLError.forbidden("this user may not use the schema \(address.schema)")
-      }
-      let columns = try connection.query(
-        """
-        SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
-        count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_connection')), \
-        count(*) \
-        FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
-        ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch')
-        """, [address.schema])
-      if columns.number(0, 2) == 0 {
-        try connection.run(tables)
-        return
-      }
-      guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else {
-        throw PostgreSQLError.foreign(schema: address.schema)
-      }
-      let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
-      guard version > 0 else { throw PostgreSQLError.foreign(schema: address.schema) }
-      guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
+      if try !exists(connection, schema) { try connection.run("CREATE SCHEMA \"\(schema)\"") }
+      guard let version = try check(connection, schema) else { return try connection.run(tables) }
       guard version < Self.version else { return }
       report(
-        "changing the tables of the schema \(address.schema) to the format of this version, which can take minutes: "
+        "changing the tables of the schema \(schema) to the format of this version, which can take minutes: "
           + "stop servers of older versions, which cannot write any more"
       )
       try connection.withPatience(changeTime) {
@@ -121,7 +129,7 @@ enum Schema {
     INSERT INTO epoch VALUES (0, NULL);
     """
 
-  /// Changes the tables of several servers that write to those of one.
+  /// Changes the tables of version 4, to which several servers wrote.
   private static let oneWriter = """
     DROP TABLE server, message;
     DROP INDEX push_pending;

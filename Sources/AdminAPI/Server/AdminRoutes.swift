@@ -77,7 +77,7 @@ package struct AdminRoutes: Sendable {
   private let deliveries: DeliveryControl?
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
-  /// Returns the URL of the active server; nil without one, and if it has told none. Nil for a server that is no standby.
+  /// Returns the URL of the active server, or nil if that is unknown. Nil for a server that is no standby.
   let activeURL: (@Sendable () -> String?)?
 
   /// Creates the routes of a running server.

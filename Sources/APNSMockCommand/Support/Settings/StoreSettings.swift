@@ -13,7 +13,7 @@ struct StoreSettings: Sendable {
     case memory
     /// An SQLite file, and the number of records that are in memory too; nil for the default.
     case sqlite(path: String, recent: Int?)
-    /// A schema of a PostgreSQL database, for which other servers may stand by.
+    /// A schema of a PostgreSQL database, which may have standby servers.
     case postgreSQL(PostgreSQLAddress)
   }
 
@@ -133,7 +133,7 @@ extension StoreSettings {
     }
   }
 
-  /// Tells clients of standby servers the URL of this one.
+  /// Stores the URL of this server, which standby servers name to their clients.
   func advertise(_ state: ServerState, logger: Logger) async {
     guard let writer = state.inbox.writer, let store = writer.store as? PostgreSQLStore else { return }
     let own = state.adminAddress.flatMap { $0.isReachable ? "http://\($0)" : nil }
