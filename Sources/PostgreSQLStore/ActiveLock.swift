@@ -13,6 +13,8 @@ package final class ActiveLock: Sendable {
   private static let sessionTime = Duration.milliseconds(1500)
   /// The microseconds between two statements of the session, and between two attempts of a standby to get the lock.
   private static let (heartbeatTime, attemptTime): (UInt32, UInt32) = (400_000, 200_000)
+  /// The microseconds that a standby waits after it has opened its session again.
+  private static let reopeningTime: UInt32 = 1_000_000
   /// The nanoseconds after a confirmed statement was sent in which no other server can have the lock. Less than `sessionTime`.
   private static let exclusiveTime: Int64 = 1_000_000_000
 
@@ -204,9 +206,13 @@ package final class ActiveLock: Sendable {
       do {
         switch (phase, session) {
         case (.superseded, _), (.ended, _): return
-        case (.standby, let session):
-          try wait(session ?? reopened())
+        case (.standby, let session?):
+          try wait(session)
           usleep(Self.attemptTime)
+        case (.standby, nil):
+          try reopen()
+          // The database has ended all sessions: the active server is to get the lock again.
+          usleep(Self.reopeningTime)
         case (_, let session?):
           let sentAt = now
           try session.run("SELECT 1")
@@ -224,13 +230,12 @@ package final class ActiveLock: Sendable {
     }
   }
 
-  private func reopened() throws -> Connection {
+  private func reopen() throws {
     let (session, process) = try openSession()
     state.withLockedValue { state in
       if case .ended = state.phase { return }
       (state.session, state.process) = (session, process)
     }
-    return session
   }
 
   private func wait(_ session: Connection) throws {

@@ -200,7 +200,7 @@ package final class PostgreSQLStore: RecordStore {
     var contents = batch.contents
     let ids = try state.ids.ids(of: batch.appended, connection, clockOffset, progress)
     try append(batch.appended, ids, connection, progress)
-    try update(batch.changed, connection)
+    try update(batch.changed, connection, progress)
     try state.ids.insertNames(of: batch.appended, connection)
     try state.ids.insertNames(of: batch.changed, connection)
     var result = StoreBatch.Result()
@@ -267,7 +267,7 @@ package final class PostgreSQLStore: RecordStore {
     }
   }
 
-  private func update(_ records: [Record], _ connection: Connection) throws {
+  private func update(_ records: [Record], _ connection: Connection, _ progress: () -> Void) throws {
     let columns = [RecordColumn.seq] + RecordColumn.changing
     let names = columns.map(\.name).joined(separator: ", ")
     let assignments = RecordColumn.changing.map { "\($0.name) = new.\($0.name)" }.joined(separator: ", ")
@@ -288,6 +288,7 @@ package final class PostgreSQLStore: RecordStore {
         UPDATE push SET \(assignments) FROM (VALUES \(rows.joined(separator: ", "))) AS new (\(names)) \
         WHERE push.seq = new.seq
         """, values)
+      progress()
     }
   }
 

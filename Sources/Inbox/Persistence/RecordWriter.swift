@@ -78,6 +78,9 @@ package final class RecordWriter: Sendable {
   private static let collectingTime: UInt32 = 5_000
   /// The maximum number of new records in one transaction.
   package static let batchLimit = 16_384
+  /// The size of the new records in one transaction of a remote store, in bytes: a slow network transmits them within the time
+  /// that the database has to execute a command.
+  private static let remoteBatchBytes = 4 << 20
   /// The nanoseconds that writing may take after the server has stopped.
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
@@ -543,7 +546,8 @@ package final class RecordWriter: Sendable {
       let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
       guard
         let taken = state.stored?.takeBatch(
-          of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
+          of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit,
+          byteLimit: store.isRemote ? Self.remoteBatchBytes : .max)
       else { return nil }
       var batch = taken.batch
       batch.contents.lastConnection = newestConnection.load(ordering: .relaxed)

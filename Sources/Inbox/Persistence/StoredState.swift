@@ -100,18 +100,21 @@ struct StoredState: Sendable {
   ///   - records: The records in memory.
   ///   - evicted: The number of evicted records, and the `seq` of the last one.
   ///   - limit: The maximum number of new records.
+  ///   - byteLimit: The size of new records in bytes after which the batch gets no more.
   /// - Returns: The batch, and whether more new records remain, which belong to the batch of the same number.
   mutating func takeBatch(
-    of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int), limit: Int
+    of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int), limit: Int, byteLimit: Int
   ) -> (batch: StoreBatch, isPartial: Bool) {
     var result = StoreBatch()
     var new = Selection.allKinds
     new.after = taken
+    var size = 0
     records.forEach(in: new) { record in
       result.appended.append(copy record)
-      return result.appended.count < limit
+      size += record.storedSize
+      return result.appended.count < limit && size < byteLimit
     }
-    let isPartial = result.appended.count >= limit
+    let isPartial = result.appended.count >= limit || size >= byteLimit
     let lastSeq = isPartial ? result.appended.last?.seq ?? lastSeq : lastSeq
     result.contents.count = count
     result.contents.bytes = bytes
