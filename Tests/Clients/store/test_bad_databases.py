@@ -359,11 +359,12 @@ def test_parameters_of_libpq(start, inbox):
     assert inbox.postgres.execute("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'team inbox'") == "t"
 
 
-def test_settings_of_the_database_that_lose_commits_are_reported(start, inbox):
+def test_settings_of_the_database_that_lose_commits_are_reported(start, postgres):
     options = "-c synchronous_commit=off"
-    assert start("--store", inbox.url(options=options), "--durable", "answer").logged("synchronous_commit = off")
-    soon = start("--store", inbox.url(options=options))
-    safe = start("--store", inbox.url(), "--durable", "answer")
+    unsafe = start("--store", postgres.new_inbox().url(options=options), "--durable", "answer")
+    assert unsafe.logged("synchronous_commit = off")
+    soon = start("--store", postgres.new_inbox().url(options=options))
+    safe = start("--store", postgres.new_inbox().url(), "--durable", "answer")
     for server in (soon, safe):
         push_once(server)
         assert "synchronous_commit" not in server.log()
