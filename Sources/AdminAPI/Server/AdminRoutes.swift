@@ -82,7 +82,11 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
-    health = HealthRoutes(phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem })
+    health = HealthRoutes(
+      phase: { state.phase },
+      storeProblem: {
+        state.inbox.writer.flatMap { $0.figures.problem ?? $0.exclusivityProblem }
+      })
     let root = RootRoutes { RootRoutes.welcome(to: state, version: version, host: $0) }
     let waits = WaitLimit()
     let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]

@@ -173,6 +173,11 @@ package final class RecordWriter: Sendable {
   /// Notes the number of a new connection, so that it is not used again after a restart.
   package func didOpen(connection number: Int) { newestConnection.max(number, ordering: .relaxed) }
 
+  /// Why this server cannot know that it is the only one that writes; nil if it is.
+  package var exclusivityProblem: String? {
+    store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
+  }
+
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
 

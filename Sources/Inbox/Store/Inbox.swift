@@ -426,15 +426,13 @@ package final class Inbox: Sendable {
   ///
   /// - Throws: `StoreUnavailable` if it is not, or if the store fails.
   package func checkIsActive() async throws {
-    guard let store = writer?.store, store.isRemote else { return }
+    guard let writer else { return }
     for _ in 0..<75 {
-      if store.isExclusive { return }
-      if let problem = writer?.figures.problem { throw StoreUnavailable(problem: problem) }
+      if writer.store.isExclusive { return }
+      if let problem = writer.figures.problem { throw StoreUnavailable(problem: problem) }
       try await Task.sleep(for: .milliseconds(20))
     }
-    guard store.isExclusive else {
-      throw StoreUnavailable(problem: "another server may be active: the database does not answer in time")
-    }
+    if let problem = writer.exclusivityProblem { throw StoreUnavailable(problem: problem) }
   }
 
   /// Returns the current content without waiting.

@@ -272,8 +272,9 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(
         push_once(server)
         wait_until(lambda: len(stores.pushes_view(stopped.place)) == 2, "the second push is written")
         fail(server, stopped)
+        # The response waits until the server is known to be the active one.
+        recover(server, stopped)
         assert wire.response(stream).status == 200
-    recover(server, stopped)
     wait_until(lambda: stores.pushes_view(stopped.place)[0]["outcome"] == "accepted",
                lambda: stores.pushes_view(stopped.place)[0], 10)
     assert (server.record(device)["outcome"], server.record(device)["served"]["status"]) == ("accepted", 200)
