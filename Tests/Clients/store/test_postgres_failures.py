@@ -272,6 +272,7 @@ def test_a_delayed_push_that_ends_during_the_failure_has_its_outcome_afterwards(
         push_once(server)
         wait_until(lambda: len(stores.pushes_view(stopped.place)) == 2, "the second push is written")
         fail(server, stopped)
+        time.sleep(2)
         # The response waits until the server is known to be the active one.
         recover(server, stopped)
         assert wire.response(stream).status == 200
