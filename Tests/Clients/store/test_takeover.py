@@ -48,7 +48,9 @@ def servers(binary, certs, inbox):
 
 
 def role(server):
-    return server.request("GET", "/readyz").json["status"]
+    """Returns the status of a server; None while it opens its admin listener again in a takeover."""
+    with contextlib.suppress(OSError):
+        return server.request("GET", "/readyz").json["status"]
 
 
 # Standby

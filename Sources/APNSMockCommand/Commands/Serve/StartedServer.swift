@@ -51,8 +51,27 @@ struct StartedServer: Sendable {
       configuration = started.release(to: configuration)
       standby = started
     }
-    configuration.recordWriter = try settings.store.open(
-      lock, seed: configuration.seed ?? ServerState.randomSeed(), logger: logger)
+    do {
+      configuration.recordWriter = try settings.store.open(
+        lock, seed: configuration.seed ?? ServerState.randomSeed(), logger: logger)
+      let server = try await activate(
+        settings, configuration, endStandby: { await standby?.stop() }, whenListening, logger: logger)
+      writtenFile.withLockedValue { $0 = server.portFile }
+      return server
+    } catch {
+      standby?.portFile?.remove()
+      throw error
+    }
+  }
+
+  /// Starts all listeners of a server whose store is open.
+  ///
+  /// - Parameter endStandby: Called before the admin listener opens.
+  private static func activate(
+    _ settings: ServeSettings, _ configuration: Configuration, endStandby: () async -> Void,
+    _ whenListening: (ServerState) -> Void, logger: Logger
+  ) async throws -> StartedServer {
+    var configuration = configuration
     if configuration.recordWriter != nil {
       if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
       if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
@@ -63,9 +82,9 @@ struct StartedServer: Sendable {
         progress.withLockedValue { $0.report(devices: devices, fraction: fraction) }
       }
     }
+    await endStandby()
     let admin: AdminServer?
     do {
-      await standby?.stop()
       admin = try await starting { try await startAdmin(of: server.state, logger: logger) }
     } catch {
       await server.stop()
@@ -76,7 +95,6 @@ struct StartedServer: Sendable {
     server.state.phase = .ready
     do {
       let portFile = try settings.portFile.map { try WrittenPortFile(PortFile(of: server.state), at: $0) }
-      writtenFile.withLockedValue { $0 = portFile }
       return StartedServer(server: server, admin: admin, portFile: portFile)
     } catch {
       await server.stop()
