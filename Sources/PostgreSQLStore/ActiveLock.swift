@@ -6,13 +6,13 @@ internal import Synchronization
 /// The advisory lock of a schema. The server whose session holds it is the active one; the others are standbys, which wait for it.
 ///
 /// The database ends the session 1.5 seconds after its last statement, so neither a stopped process nor a cut network keeps the
-/// lock. A statement every 400 milliseconds keeps a session that works. When a server takes over, it increments the number in the
+/// lock. A statement every 200 milliseconds keeps a session that works. When a server takes over, it increments the number in the
 /// table `epoch`; each transaction that writes locks that row and compares its number, so a former server cannot write afterwards.
 package final class ActiveLock: Sendable {
   /// The time without a statement after which the database ends the session.
   private static let sessionTime = Duration.milliseconds(1500)
   /// The microseconds between two statements of the session, and between two attempts of a standby to get the lock.
-  private static let (heartbeatTime, attemptTime): (UInt32, UInt32) = (400_000, 200_000)
+  private static let interval: UInt32 = 200_000
   /// The microseconds that a standby waits after it has opened its session again.
   private static let reopeningTime: UInt32 = 1_000_000
   /// The nanoseconds after a confirmed statement was sent in which no other server can have the lock. Less than `sessionTime`.
@@ -208,7 +208,7 @@ package final class ActiveLock: Sendable {
         case (.superseded, _), (.ended, _): return
         case (.standby, let session?):
           try wait(session)
-          usleep(Self.attemptTime)
+          usleep(Self.interval)
         case (.standby, nil):
           try reopen()
           // The database has ended all sessions: the active server is to get the lock again.
@@ -217,7 +217,7 @@ package final class ActiveLock: Sendable {
           let sentAt = now
           try session.run("SELECT 1")
           confirmedAt.store(sentAt, ordering: .releasing)
-          usleep(Self.heartbeatTime)
+          usleep(Self.interval)
         case (.locked, nil):
           _ = superseded()
         case (.active(let epoch), nil):
@@ -225,7 +225,8 @@ package final class ActiveLock: Sendable {
         }
       } catch {
         state.withLockedValue { $0.session = nil }
-        usleep(100_000)
+        // After a session that worked, another one may work at once.
+        if session == nil { usleep(100_000) }
       }
     }
   }

@@ -91,6 +91,8 @@ package final class RecordWriter: Sendable {
   private static let analysisInterval = 16_384
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
   private static let retryTime: Int64 = 250_000_000
+  /// The nanoseconds between two checks that the database answers.
+  private static let watchTime: Int64 = 50_000_000
 
   package let store: any RecordStore
   package let options: Options
@@ -461,19 +463,25 @@ package final class RecordWriter: Sendable {
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
   }
 
-  /// Notices now and then that the database does not answer, while the thread that writes waits for it.
+  /// Notices that the database does not answer, while the thread that writes waits for it, or does not confirm that this server
+  /// is the active one.
   private func watch() {
-    let due = MachineTime.nanoseconds + Self.retryTime
-    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.retryTime))) { [weak self] in
+    let due = MachineTime.nanoseconds + Self.watchTime
+    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.watchTime))) { [weak self] in
       guard let self, !isStopping.load(ordering: .acquiring) else { return }
       let now = MachineTime.nanoseconds
       let since = writingSince.load(ordering: .relaxed)
-      if now - due > Self.retryTime, since != 0, since < now {
-        // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
+      // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
+      let wasSuspended = now - due > Self.retryTime
+      if wasSuspended, since != 0, since < now {
         let later = min(since + now - due, now)
         _ = writingSince.compareExchange(expected: since, desired: later, ordering: .relaxed)
       }
-      if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
+      if isStalled {
+        didFail(StoreUnavailable(problem: "the database does not answer"))
+      } else if !wasSuspended, let problem = exclusivityProblem {
+        didFail(StoreUnavailable(problem: problem))
+      }
       watch()
     }
   }

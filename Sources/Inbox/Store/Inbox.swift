@@ -426,10 +426,11 @@ package final class Inbox: Sendable {
   ///
   /// - Throws: `StoreUnavailable` if it is not, or if the store fails.
   package func checkIsActive() async throws {
-    guard let writer else { return }
+    guard let writer, writer.store.isRemote else { return }
     for _ in 0..<75 {
-      if writer.store.isExclusive { return }
+      // No request waits for a database that is known to fail.
       if let problem = writer.figures.problem { throw StoreUnavailable(problem: problem) }
+      if writer.store.isExclusive { return }
       try await Task.sleep(for: .milliseconds(20))
     }
     if let problem = writer.exclusivityProblem { throw StoreUnavailable(problem: problem) }

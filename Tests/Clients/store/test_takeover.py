@@ -166,7 +166,8 @@ def test_a_woken_server_answers_nothing(servers, inbox):
 
 
 def test_one_of_two_standbys_takes_over(servers):
-    active, standbys = servers("active"), [servers("standby") for _ in range(2)]
+    flags = ["--durable", "answer"]
+    active, standbys = servers("active", *flags), [servers("standby", *flags) for _ in range(2)]
     for _ in range(2):
         active.kill()
         wait_until(lambda: any(role(one) == "ready" for one in standbys), "one takes over", AFTER_END + SLOW)
