@@ -16,6 +16,8 @@ final class Connection: @unchecked Sendable {
   private var deadline: ContinuousClock.Instant { .now + patience + .seconds(1) }
   /// Whether the database has not answered in time. The connection cannot be used then.
   private(set) var isSilent = false
+  /// Whether a transaction could not be ended. The connection cannot be used then.
+  private var isInTransaction = false
 
   /// Connects.
   ///
@@ -68,7 +70,7 @@ final class Connection: @unchecked Sendable {
   deinit { library.finish(handle) }
 
   /// Whether the connection was lost.
-  var isBroken: Bool { isSilent || library.status(handle) != LibPQ.connectionOK }
+  var isBroken: Bool { isSilent || isInTransaction || library.status(handle) != LibPQ.connectionOK }
 
   var serverVersion: Int { Int(library.serverVersion(handle)) }
 
@@ -191,7 +193,10 @@ final class Connection: @unchecked Sendable {
     do {
       result = try body()
     } catch {
-      if !isBroken { try? run("ROLLBACK") }
+      if !isBroken {
+        // The timeout of the failed command may also cancel this one.
+        do { try run("ROLLBACK") } catch { isInTransaction = true }
+      }
       throw error
     }
     do {

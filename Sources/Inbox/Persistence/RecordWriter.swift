@@ -479,7 +479,7 @@ package final class RecordWriter: Sendable {
       }
       if isStalled {
         didFail(StoreUnavailable(problem: "the database does not answer"))
-      } else if !wasSuspended, let problem = exclusivityProblem {
+      } else if !wasSuspended, !failing.load(ordering: .relaxed), let problem = exclusivityProblem {
         didFail(StoreUnavailable(problem: problem))
       }
       watch()
@@ -587,17 +587,21 @@ package final class RecordWriter: Sendable {
 
   private func didWrite(_ batch: borrowing StoreBatch, in time: Duration) {
     let (size, isBatch, isEmpty) = (batch.appended.count, !batch.appended.isEmpty, batch.isEmpty)
-    let failedSince = state.withLockedValue { state in
+    // A failure lasts until this server is also known to be the only one that writes.
+    let recovers = store.isExclusive
+    let failedSince = state.withLockedValue { state -> ContinuousClock.Instant? in
       if !isEmpty { state.figures.batches += 1 }
       state.figures.records += size
       state.figures.time += time
       state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
       if isBatch { (state.figures.lastBatch, state.figures.lastLatency) = (size, time) }
+      guard recovers else { return nil }
       state.figures.problem = nil
       state.readProblem = nil
       defer { state.failedSince = nil }
       return state.failedSince
     }
+    guard recovers else { return }
     failing.store(false, ordering: .relaxed)
     if let failedSince { report(.recovered(after: .now - failedSince)) }
   }
