@@ -55,10 +55,6 @@ package final class ChannelRegistry: Sendable {
     var nextPosition = 0
     /// The number of ids that were made.
     var made: UInt64 = 0
-    /// The storage policies of removed channels whose removal is announced to the servers that share the store, and not
-    /// executed yet in the order that is the same for all.
-    var removing: [ChannelName: StoragePolicy] = [:]
-
     /// Throws if the app or the server cannot have a further channel.
     func checkLimits(of app: App) throws(ChannelLimit) {
       guard (channels.byApp[app]?.count ?? 0) + (reserved[app] ?? 0) < ChannelDescription.limit else {
@@ -91,12 +87,6 @@ package final class ChannelRegistry: Sendable {
   /// Returns the storage policy of a channel; nil if it does not exist.
   package func storagePolicy(of channel: ChannelName) -> StoragePolicy? {
     state.withLockedValue { $0.channels[channel]?.storagePolicy }
-  }
-
-  /// Returns the storage policy of a channel for a broadcast that another server has accepted; nil if the channel does not
-  /// exist. One that this server has removed exists until `didExecuteRemoval`.
-  package func sharedStoragePolicy(of channel: ChannelName) -> StoragePolicy? {
-    state.withLockedValue { $0.channels[channel]?.storagePolicy ?? $0.removing[channel] }
   }
 
   /// Returns channels, sorted by app, environment and the order of creation.
@@ -159,8 +149,7 @@ package final class ChannelRegistry: Sendable {
     state.reserved[app] = state.reserved[app].flatMap { $0 > 1 ? $0 - 1 : nil }
   }
 
-  /// Adds channels with given ids, all or none. The storage policy of a channel that exists is replaced. A channel whose
-  /// announced removal comes later in the order of all servers stays removed.
+  /// Adds channels with given ids, all or none. The storage policy of a channel that exists is replaced.
   ///
   /// - Returns: The number of channels that did not exist.
   /// - Throws: `ChannelLimit` if an app or the server would have too many channels; then nothing changes.
@@ -171,7 +160,6 @@ package final class ChannelRegistry: Sendable {
         var changed = state
         for description in descriptions {
           let name = ChannelName(description)
-          guard changed.removing[name] == nil else { continue }
           if changed.channels[name] == nil { try changed.checkLimits(of: App(name)) }
           changed.set(name, StoragePolicy(rawValue: description.messageStoragePolicy) ?? .none)
         }
@@ -186,34 +174,16 @@ package final class ChannelRegistry: Sendable {
 
   /// Removes a channel.
   ///
-  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later, in the same order. Until
-  ///   then, `add` does not create the channel again: what comes earlier in that order may be executed after this.
   /// - Returns: Whether it existed.
   @discardableResult
-  package func remove(_ channel: ChannelName, isAnnounced: Bool = false) -> Bool {
-    state.withLockedValue { state in
-      if isAnnounced {
-        state.removing[channel] =
-          state.channels[channel]?.storagePolicy ?? state.removing[channel] ?? StoragePolicy.none
-      }
-      return state.channels.remove(channel)
-    }
-  }
-
-  /// Notes that this server executes an announced removal in the order of all servers: `add` may create the channel again.
-  package func didExecuteRemoval(of channel: ChannelName) {
-    state.withLockedValue { $0.removing[channel] = nil }
-  }
+  package func remove(_ channel: ChannelName) -> Bool { state.withLockedValue { $0.channels.remove(channel) } }
 
   /// Makes the current channels those that `reset` restores.
   package func saveAsInitial() { state.withLockedValue { $0.initial = $0.channels } }
 
   /// Restores the initial channels. Ids of new channels still differ from all former ones.
   package func reset() {
-    state.withLockedValue { state in
-      state.channels = state.initial
-      for channel in state.removing.keys { _ = state.channels.remove(channel) }
-    }
+    state.withLockedValue { $0.channels = $0.initial }
   }
 }
 

@@ -154,25 +154,17 @@ struct Deliveries: Sendable {
   }
 
   struct DevicePush: Sendable {
-    /// If several servers share the inbox, the number of an own push before it has a `seq`.
     var seq: Int
     var acceptedAt: MonotonicTime
     var installation: Index
     var collapseKey: UInt64?
     /// Whether the device shows it.
     var isShown = true
-    /// Whether this server has accepted it, so that it updates the record.
-    var isOwn = true
 
     var acceptance: Acceptance { Acceptance(time: acceptedAt, seq: seq) }
-
-    /// Whether this push is the older one, so that it does not replace the other one. Those of this server arrive here in
-    /// their order; others may have been accepted before what is here already.
-    func isOlder(than other: DevicePush) -> Bool { !(isOwn && other.isOwn) && acceptance < other.acceptance }
   }
 
-  /// When a push was accepted, to compare pushes of several servers: all of them come to the same result. Pushes of one
-  /// server may have the same time.
+  /// When a push was accepted. Pushes may have the same time, but not the same `seq`.
   struct Acceptance: Comparable {
     var time: MonotonicTime
     var seq: Int
@@ -296,12 +288,10 @@ struct Deliveries: Sendable {
 
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
 
-  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id, unless that
-  /// one is newer.
+  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id.
   private static func add(_ push: DevicePush, to list: inout [DevicePush]) {
     if let key = push.collapseKey {
       func isSame(_ other: DevicePush) -> Bool { other.collapseKey == key && other.installation == push.installation }
-      if list.contains(where: { isSame($0) && push.isOlder(than: $0) }) { return }
       list.removeAll(where: isSame)
     }
     // Half of them at once, so that most pushes move nothing.
@@ -326,15 +316,12 @@ struct Deliveries: Sendable {
   }
 
   /// Counts a push and returns whether it exceeds the budget.
-  ///
-  /// - Parameter isOwn: Whether this server has accepted it. One of another server may be older than the last.
   mutating func exceeds(
-    _ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, isOwn: Bool, now: ServerTime
+    _ rate: DeviceRate?, _ kind: BudgetKey.Kind, of installation: Index, now: ServerTime
   ) -> Bool {
     guard let rate else { return false }
     let key = BudgetKey(installation: installation, kind: kind)
     var budget = budgets[key] ?? Budget(start: now, count: 0)
-    let now = isOwn ? now : max(now, budget.start)
     if now &- budget.start >= rate.per.milliseconds || now < budget.start { budget = Budget(start: now, count: 0) }
     budget.count += 1
     budgets[key] = budget

@@ -130,8 +130,7 @@ extension DeviceRegistry.State {
   }
 
   mutating func deliver(
-    _ push: AcceptedPush, seq: Int, isOwn: Bool = true, now: ServerTime, _ settings: APNSSettings,
-    _ events: inout [DeliveryEvent]
+    _ push: AcceptedPush, seq: Int, now: ServerTime, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
   ) {
     guard tables.isRegistered(push.target) else { return }
     let installation = push.target.installation
@@ -139,14 +138,11 @@ extension DeviceRegistry.State {
     guard device != DeviceTables.none else { return }
     let received = Deliveries.DevicePush(
       seq: seq, acceptedAt: push.acceptedAt, installation: installation, collapseKey: push.collapseKey,
-      isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity, isOwn: isOwn)
+      isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity)
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
       if let former = deliveries.storedPushes[key] {
-        if received.isOlder(than: former.push) {
-          return events.append(.overwrittenInStorage(seq: seq, by: former.push.seq))
-        }
         if former.expiresAt > now {
           events.append(.overwrittenInStorage(seq: former.push.seq, by: seq))
         } else {
@@ -158,7 +154,7 @@ extension DeviceRegistry.State {
         Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority), at: key)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
-      if exceedsBudget(push, isOwn: isOwn, now: now, settings) {
+      if exceedsBudget(push, now: now, settings) {
         // The device has received it, but shows nothing.
         if push.state == .received { change(received, to: .delivered, now: now, &events) }
         return events.append(.overBudget(seq: seq))
@@ -166,13 +162,6 @@ extension DeviceRegistry.State {
       guard push.state == .received else { return receive(received, .delivered, now: now, &events) }
       let due = now.addingClamped(settings.acknowledgeAfter.milliseconds)
       if let former = deliveries.unacknowledged[device] {
-        if received.isOlder(than: former.push) {
-          guard due <= former.due &- settings.acknowledgeAfter.milliseconds else {
-            return events.append(.overwrittenBeforeAcknowledgement(seq: seq, by: former.push.seq))
-          }
-          // Its server has learnt of the acknowledgement before the newer one was accepted.
-          return receive(received, .delivered, now: due, &events)
-        }
         if former.due > now {
           events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
         } else {
@@ -180,9 +169,6 @@ extension DeviceRegistry.State {
         }
       }
       deliveries.awaitAcknowledgement(of: received, on: device, due: due)
-    case .deliveredFromStorage:
-      // Another server had stored it, and has delivered it since.
-      receive(received, .deliveredFromStorage, now: now, &events)
     default: break
     }
   }
@@ -196,7 +182,7 @@ extension DeviceRegistry.State {
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.
   private mutating func exceedsBudget(
-    _ push: AcceptedPush, isOwn: Bool, now: ServerTime, _ settings: APNSSettings
+    _ push: AcceptedPush, now: ServerTime, _ settings: APNSSettings
   ) -> Bool {
     let (rate, kind): (DeviceRate?, Deliveries.BudgetKey.Kind)
     switch push.pushType {
@@ -205,7 +191,7 @@ extension DeviceRegistry.State {
     case .liveactivity where push.priority == 10: (rate, kind) = (settings.liveActivityBudget, .activityUpdate)
     default: return false
     }
-    return deliveries.exceeds(rate, kind, of: push.target.installation, isOwn: isOwn, now: now)
+    return deliveries.exceeds(rate, kind, of: push.target.installation, now: now)
   }
 
   /// Delivers a push to its device: adds it to the shown notifications if it is shown, and informs the device's
@@ -229,7 +215,7 @@ extension DeviceRegistry.State {
     _ push: Deliveries.DevicePush, to state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]
   ) {
     deliveries.add(DeliveryLogEntry(state: state, time: now), to: push.seq)
-    if push.isOwn { events.append(.changed(seq: push.seq, state)) }
+    events.append(.changed(seq: push.seq, state))
   }
 
   mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: ServerTime) {
@@ -254,7 +240,7 @@ extension DeviceRegistry.State {
     }
     log(result, of: broadcast.seq, on: app.device, now: broadcast.time)
     guard result == .delivered else { return }
-    // One of another server may be older than the newest that the device has.
+    // A delayed one may be older than the newest that the device has.
     deliveries.subscribers[broadcast.channel]?[installation] = max(newest, acceptance)
     receive(
       Deliveries.DevicePush(

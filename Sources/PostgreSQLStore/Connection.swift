@@ -4,7 +4,7 @@ internal import PlatformLibc
 /// A connection to the database, which one thread uses at a time.
 ///
 /// Unchecked because libpq allows any thread to use a connection, one at a time, and each owner has a lock for it: that of
-/// the pool lends it to one caller, that of the writer is held while it is used, and that of the listener has one thread.
+/// the pool lends it to one caller, that of the writer is held while it is used, and that of the advisory lock has one thread.
 final class Connection: @unchecked Sendable {
   private let library: LibPQ
   private let handle: LibPQ.Connection
@@ -16,6 +16,8 @@ final class Connection: @unchecked Sendable {
   private var deadline: ContinuousClock.Instant { .now + patience + .seconds(1) }
   /// Whether the database has not answered in time. The connection cannot be used then.
   private(set) var isSilent = false
+  /// Whether a transaction could not be ended. The connection cannot be used then.
+  private var isInTransaction = false
 
   /// Connects.
   ///
@@ -43,7 +45,7 @@ final class Connection: @unchecked Sendable {
     try run(
       """
       SET search_path TO "\(address.schema)"; SET standard_conforming_strings TO on; \
-      SET default_transaction_isolation TO 'read committed'; SET idle_in_transaction_session_timeout TO '2s'; \
+      SET default_transaction_isolation TO 'read committed'; SET idle_in_transaction_session_timeout TO '1500ms'; \
       SET lock_timeout TO '4s'; SET jit TO off; SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 3; \
       SET tcp_keepalives_count TO 3; SET tcp_user_timeout TO 20000
       """)
@@ -68,11 +70,14 @@ final class Connection: @unchecked Sendable {
   deinit { library.finish(handle) }
 
   /// Whether the connection was lost.
-  var isBroken: Bool { isSilent || library.status(handle) != LibPQ.connectionOK }
+  var isBroken: Bool { isSilent || isInTransaction || library.status(handle) != LibPQ.connectionOK }
 
   var serverVersion: Int { Int(library.serverVersion(handle)) }
 
-  var socket: Int32 { library.socket(handle) }
+  /// The id of the database process of the connection, as libpq received it when the connection was opened.
+  var reportedProcess: Int64 { Int64(library.processOfServer(handle)) }
+
+  private var socket: Int32 { library.socket(handle) }
 
   // MARK: - Commands
 
@@ -188,7 +193,10 @@ final class Connection: @unchecked Sendable {
     do {
       result = try body()
     } catch {
-      if !isBroken { try? run("ROLLBACK") }
+      if !isBroken {
+        // The timeout of the failed command may also cancel this one.
+        do { try run("ROLLBACK") } catch { isInTransaction = true }
+      }
       throw error
     }
     do {
@@ -198,18 +206,6 @@ final class Connection: @unchecked Sendable {
       throw isBroken ? PostgreSQLError.commitUnknown("\(error)") : error
     }
     return result
-  }
-
-  /// The notifications that have arrived. Does not wait.
-  func notifications() throws(PostgreSQLError) -> [String] {
-    guard library.consumeInput(handle) == 1 else { throw error(nil) }
-    var payloads: [String] = []
-    while let notification = library.nextNotification(handle) {
-      let payload = notification.load(as: LibPQ.Notification.self).payload
-      payloads.append(payload.map { String(cString: $0) } ?? "")
-      library.free(notification)
-    }
-    return payloads
   }
 
   // MARK: - Errors

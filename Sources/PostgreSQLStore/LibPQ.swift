@@ -34,19 +34,11 @@ struct LibPQ: Sendable {
   let putCopyEnd: @convention(c) (Connection, Text?) -> Int32
   let nextResult: @convention(c) (Connection) -> Result?
   let consumeInput: @convention(c) (Connection) -> Int32
-  let nextNotification: @convention(c) (Connection) -> UnsafeMutableRawPointer?
-  let free: @convention(c) (UnsafeMutableRawPointer) -> Void
+  let processOfServer: @convention(c) (Connection) -> Int32
   let setNoticeProcessor:
     @convention(c) (
       Connection, @convention(c) (UnsafeMutableRawPointer?, Text?) -> Void, UnsafeMutableRawPointer?
     ) -> UnsafeRawPointer?
-
-  /// The C struct `PGnotify`, without its private members.
-  struct Notification {
-    let channel: UnsafeMutablePointer<CChar>?
-    let sender: Int32
-    let payload: UnsafeMutablePointer<CChar>?
-  }
 
   /// The value of `status` for a usable connection.
   static let connectionOK: Int32 = 0
@@ -98,8 +90,7 @@ struct LibPQ: Sendable {
       let putCopyEnd: @convention(c) (Connection, Text?) -> Int32 = function("PQputCopyEnd"),
       let nextResult: @convention(c) (Connection) -> Result? = function("PQgetResult"),
       let consumeInput: @convention(c) (Connection) -> Int32 = function("PQconsumeInput"),
-      let nextNotification: @convention(c) (Connection) -> UnsafeMutableRawPointer? = function("PQnotifies"),
-      let free: @convention(c) (UnsafeMutableRawPointer) -> Void = function("PQfreemem"),
+      let processOfServer: @convention(c) (Connection) -> Int32 = function("PQbackendPID"),
       let setNoticeProcessor:
         @convention(c) (
           Connection, @convention(c) (UnsafeMutableRawPointer?, Text?) -> Void, UnsafeMutableRawPointer?
@@ -128,8 +119,7 @@ struct LibPQ: Sendable {
     self.putCopyEnd = putCopyEnd
     self.nextResult = nextResult
     self.consumeInput = consumeInput
-    self.nextNotification = nextNotification
-    self.free = free
+    self.processOfServer = processOfServer
     self.setNoticeProcessor = setNoticeProcessor
   }
 }

@@ -1,4 +1,4 @@
-/// Where a shared inbox is: a database, and a schema in it.
+/// Where an inbox is: a database, and a schema in it.
 package struct PostgreSQLAddress: Sendable, Equatable {
   /// The URL for libpq.
   let url: String

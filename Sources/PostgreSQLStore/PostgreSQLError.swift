@@ -22,6 +22,10 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
   case oldServer(version: Int)
   /// A row has a value that this program cannot have written.
   case damaged(DamagedRow)
+  /// A pooler is between the server and the database.
+  case pooler
+  /// Another server has taken over the schema.
+  case superseded
   /// The schema has tables of another program.
   case foreign(schema: String)
   /// The schema was written by a newer version of this program.
@@ -81,7 +85,10 @@ package enum PostgreSQLError: Error, CustomStringConvertible {
     case .oldServer(let version):
       "PostgreSQL \(version / 10_000) is too old: use version 14 or newer"
     case .damaged(let row):
-      "\(row): restore a backup, or stop the servers that use the schema and run psql with \"\(row.repair)\""
+      "\(row): restore a backup, or stop the server that uses the schema and run psql with \"\(row.repair)\""
+    case .pooler:
+      "the URL leads to a connection pooler, which may end or share sessions: give the address of PostgreSQL itself"
+    case .superseded: "another server has taken over the schema, because this one was stopped or cut off for too long"
     case .foreign(let schema):
       "the schema \(schema) has tables of another program: choose another one with ?schema=NAME at the end of the URL"
     case .newer(let schema, let version):

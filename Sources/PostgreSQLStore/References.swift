@@ -11,8 +11,8 @@ struct WrittenIDs: Sendable {
   private var tokens: [ObjectIdentifier: (token: ProviderToken, id: Int64)] = [:]
   private var checks: [UInt64: Int64] = [:]
   private var names: Set<String> = []
-  /// The number of newer ids, given to all servers, after which an id is not used again.
-  static let lifetime: Int64 = 500_000
+  /// The number of newer ids after which an id is not used again: those that are remembered, and those of one batch.
+  static let lifetime = capacity + RecordWriter.batchLimit
 
   /// What a row of `push` refers to.
   typealias IDs = (connection: Int64, token: Int64?, checks: Int64?)

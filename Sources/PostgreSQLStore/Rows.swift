@@ -2,41 +2,24 @@ internal import Inbox
 
 /// Rows for COPY in binary format, as the documentation of PostgreSQL describes it under COPY.
 struct CopyRows: RowWriter {
-  /// The columns of the table `push` in the order of the rows; `server` comes before them.
-  static let columns = "server, " + RecordColumn.inOrderOfWriting.map(\.name).joined(separator: ", ")
+  /// The columns of the table `push` in the order of the rows.
+  static let columns = RecordColumn.inOrderOfWriting.map(\.name).joined(separator: ", ")
   private static let header: [UInt8] = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0] + [UInt8](repeating: 0, count: 8)
 
   private(set) var bytes = Self.header
-  /// The `seq` of the present row.
-  private var seq = 0
-  private let server: Int32
   private let clockOffset: Int64
 
-  /// - Parameters:
-  ///   - server: The number of this server.
-  ///   - clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
-  init(server: Int32, clockOffset: Int64) {
-    (self.server, self.clockOffset) = (server, clockOffset)
-  }
+  /// - Parameter clockOffset: The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
+  init(clockOffset: Int64) { self.clockOffset = clockOffset }
 
   /// Begins a row. `Record.write` writes its columns.
-  mutating func beginRow(seq: Int) {
-    self.seq = seq
-    append(Int16(1 + RecordColumn.inOrderOfWriting.count))
-    append(Int32(4))
-    append(server)
-  }
+  mutating func beginRow() { append(Int16(RecordColumn.inOrderOfWriting.count)) }
 
   mutating func setNull(_ column: RecordColumn) { append(Int32(-1)) }
 
   mutating func set(_ column: RecordColumn, _ number: Int64) {
-    let number =
-      switch column {
-      case .seq: Int64(seq)
-      // An imported record may have any time.
-      case .arrivedAt: number &+ clockOffset
-      default: number
-      }
+    // An imported record may have any time.
+    let number = column == .arrivedAt ? number &+ clockOffset : number
     // Together, because this is what most columns contain.
     let value = (
       UInt32(8).bigEndian, UInt32(truncatingIfNeeded: number >> 32).bigEndian,

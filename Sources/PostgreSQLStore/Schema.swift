@@ -3,72 +3,75 @@ internal import Inbox
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 4
+  static let version = 5
 
-  /// Creates the tables in an empty schema, or checks those that are there and changes those of an older version. One
-  /// server at a time.
+  /// Checks that the database and the schema can be used. Changes nothing.
   ///
-  /// - Parameter report: Is called with a sentence before work that may take long.
-  static func prepare(_ connection: Connection, _ address: PostgreSQLAddress, _ report: (String) -> Void) throws {
-    guard connection.serverVersion >= 140_000 else {
-      throw PostgreSQLError.oldServer(version: connection.serverVersion)
-    }
+  /// - Returns: The version of the tables; nil if there are none yet.
+  @discardableResult
+  static func check(_ connection: Connection, _ schema: String) throws -> Int? {
     let encoding = try connection.query("SHOW server_encoding").text(0, 0) ?? ""
     guard encoding == "UTF8" else { throw PostgreSQLError.encoding(encoding) }
+    guard try exists(connection, schema) else { return nil }
+    let isAllowed = try connection.query(
+      "SELECT has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE')", [schema])
+    guard isAllowed.number(0, 0) == 1 else {
+      throw PostgreSQLError.forbidden("this user may not use the schema \(schema)")
+    }
+    let columns = try connection.query(
+      """
+      SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
+      count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_connection')), \
+      count(*) \
+      FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
+      ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch')
+      """, [schema])
+    guard columns.number(0, 2) != 0 else { return nil }
+    guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else { throw PostgreSQLError.foreign(schema: schema) }
+    let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
+    guard version > 0 else { throw PostgreSQLError.foreign(schema: schema) }
+    guard version <= Self.version else { throw PostgreSQLError.newer(schema: schema, version: version) }
+    return version
+  }
+
+  private static func exists(_ connection: Connection, _ schema: String) throws -> Bool {
+    try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]).count > 0
+  }
+
+  /// Creates the tables in an empty schema, or changes those of an older version.
+  ///
+  /// - Parameters:
+  ///   - lock: The lock of the schema, which this server has.
+  ///   - report: Is called with a sentence before work that may take long.
+  static func prepare(_ connection: Connection, _ lock: ActiveLock, _ report: (String) -> Void) throws {
+    let schema = lock.address.schema
     try connection.transaction {
-      let key = [address.schema]
-      if try connection.query("SELECT pg_try_advisory_xact_lock(hashtext($1), -1)", key).number(0, 0) != 1 {
-        report("waiting for another server, which creates or changes the tables of the schema \(address.schema)")
-        try connection.withPatience(changeTime) {
-          try connection.run("SET LOCAL lock_timeout TO 0")
-          try connection.query("SELECT pg_advisory_xact_lock(hashtext($1), -1)", key)
-          try connection.run("SET LOCAL lock_timeout TO '4s'")
-        }
-      }
       // Only if it is missing, because the user may lack the right to create schemas.
-      let exists = try connection.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [address.schema]).count > 0
-      if !exists { try connection.run("CREATE SCHEMA \"\(address.schema)\"") }
-      let isAllowed = try connection.query(
-        "SELECT has_schema_privilege($1, 'USAGE') AND has_schema_privilege($1, 'CREATE')", [address.schema])
-      guard isAllowed.number(0, 0) == 1 else {
-        throw PostgreSQLError.forbidden("this user may not use the schema \(address.schema)")
-      }
-      let columns = try connection.query(
-        """
-        SELECT count(*) FILTER (WHERE table_name = 'push' AND column_name IN ('seq', 'arrived_ns', 'push_key')), \
-        count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_message')), \
-        count(*) \
-        FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
-        ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message')
-        """, [address.schema])
-      if columns.number(0, 2) == 0 {
-        try connection.run(tables)
-        return
-      }
-      guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else {
-        throw PostgreSQLError.foreign(schema: address.schema)
-      }
-      let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
-      guard version > 0 else { throw PostgreSQLError.foreign(schema: address.schema) }
-      guard version <= Self.version else { throw PostgreSQLError.newer(schema: address.schema, version: version) }
+      if try !exists(connection, schema) { try connection.run("CREATE SCHEMA \"\(schema)\"") }
+      guard let version = try check(connection, schema) else { return try connection.run(tables) }
       guard version < Self.version else { return }
       report(
-        "changing the tables of the schema \(address.schema) to the format of this version, which can take minutes: "
-          + "other servers cannot write until it is done"
+        "changing the tables of the schema \(schema) to the format of this version, which can take minutes: "
+          + "stop servers of older versions, which cannot write any more"
       )
-      // Servers of older versions have to end: what they write has no decision and no ending.
       try connection.withPatience(changeTime) {
         try connection.run("SET LOCAL lock_timeout TO '60s'")
         // A server that waits for the row of `contents` has locks of these two tables, so they are changed before that row is
         // locked.
         if version < 3 { try connection.run(identities) }
         try connection.run("SELECT version FROM contents FOR UPDATE")
-        try connection.run(
-          "ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
+        if version < 4 {
+          try connection.run(
+            "ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
+        }
         if version < 2 { try connection.run(indexes) }
-        try connection.run(
-          FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })
+        if version < 4 {
+          try connection.run(
+            FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })
+        }
+        try connection.run(oneWriter)
         try connection.run("UPDATE contents SET version = \(Self.version)")
+        try lock.checkIsHeld(connection)
       }
     }
   }
@@ -82,12 +85,12 @@ enum Schema {
       return "\(column.name) \(type)\(column == .seq ? " PRIMARY KEY" : "")"
     }
     return """
-      CREATE TABLE push (\(columns.joined(separator: ", ")), server integer NOT NULL);
+      CREATE TABLE push (\(columns.joined(separator: ", ")));
       CREATE INDEX push_device_token ON push (left(device_token, 200));
       CREATE INDEX push_push_key ON push (push_key);
       CREATE INDEX push_apns_id ON push (left(lower(apns_id), 200));
       CREATE INDEX push_received_at ON push (received_at);
-      CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
+      CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
       CREATE TABLE connection (
         id bigserial PRIMARY KEY, name text, listener bigint, environment text, client text, sni text, tls text,
         http text, certificate text, opened_ns bigint);
@@ -98,17 +101,11 @@ enum Schema {
       CREATE TABLE contents (
         version integer NOT NULL, last_seq bigint NOT NULL, emptied_through bigint NOT NULL, count bigint NOT NULL,
         bytes bigint NOT NULL, evicted bigint NOT NULL, last_evicted bigint NOT NULL, last_connection bigint NOT NULL,
-        last_message bigint NOT NULL, removed_through bigint NOT NULL, seed bigint);
+        seed bigint, reserved_seq bigint NOT NULL, last_batch bigint NOT NULL);
       \(indexes)
       \(identities)
-      INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL);
-      CREATE TABLE server (
-        id serial PRIMARY KEY, started_at timestamptz NOT NULL DEFAULT now(), durable text NOT NULL,
-        last_batch bigint NOT NULL DEFAULT 0, last_batch_seq bigint NOT NULL DEFAULT 0,
-        applied_message bigint, seen_at timestamptz NOT NULL DEFAULT now());
-      CREATE TABLE message (
-        number bigint PRIMARY KEY, server integer NOT NULL, kind text NOT NULL, body text NOT NULL,
-        sent_at timestamptz NOT NULL DEFAULT now());
+      INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0);
+      \(epoch)
       \(view)
       """
   }
@@ -124,6 +121,24 @@ enum Schema {
   private static let identities = """
     ALTER TABLE connection ADD COLUMN identity bigint;
     ALTER TABLE provider_token ADD COLUMN identity bigint;
+    """
+
+  /// The number of takeovers, which only the active server increments, and the URL of that server.
+  private static let epoch = """
+    CREATE TABLE epoch (number bigint NOT NULL, url text);
+    INSERT INTO epoch VALUES (0, NULL);
+    """
+
+  /// Changes the tables of version 4, to which several servers wrote.
+  private static let oneWriter = """
+    DROP TABLE server, message;
+    DROP INDEX push_pending;
+    ALTER TABLE push DROP COLUMN server;
+    CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
+    ALTER TABLE contents DROP COLUMN last_message, DROP COLUMN removed_through,
+      ADD COLUMN reserved_seq bigint NOT NULL DEFAULT 0, ADD COLUMN last_batch bigint NOT NULL DEFAULT 0;
+    UPDATE contents SET reserved_seq = last_seq;
+    \(epoch)
     """
 
   /// The documented view, whose columns stay the same in later versions.

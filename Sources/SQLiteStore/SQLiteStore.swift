@@ -166,9 +166,7 @@ package final class SQLiteStore: RecordStore {
 
   // MARK: - Writing
 
-  package func write(
-    _ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void
-  ) throws -> StoreBatch.Result {
+  package func write(_ batch: borrowing StoreBatch, progress: () -> Void) throws -> StoreBatch.Result {
     let batch = copy batch
     guard !isLost else { throw SQLiteStoreError.removed(path: path) }
     do {

@@ -22,21 +22,24 @@ import Testing
   @Test func portFileContentIsAsDocumented() {
     #expect(
       String(decoding: Self.example.json, as: UTF8.self) == """
-        {"pid":812,"apns":[{"host":"127.0.0.1","port":40123,"environment":"sandbox"}],"apns_plain":[],"proxy":null,"manage":[],\
+        {"pid":812,"role":"active","apns":[{"host":"127.0.0.1","port":40123,"environment":"sandbox"}],"apns_plain":[],"proxy":null,"manage":[],\
         "admin":{"host":"127.0.0.1","port":40124},"ca":"/c/ca.pem","key_id":"MOCKKEY001","team_id":"MOCKTEAM01","key":"/c/AuthKey_MOCKKEY001.p8",\
         "environment":"sandbox","seed":918273,"admin_token":null}
 
         """)
   }
 
-  @Test func portFileRoundTrips() throws {
+  @Test(arguments: [PortFile.Role.active, .standby])
+  func portFileRoundTrips(_ role: PortFile.Role) throws {
     var file = Self.example
+    file.role = role
     file.apns.append(Self.listener(2, host: "::1", .production))
     file.apnsPlain = [Self.listener(3), Self.listener(4, host: "::1", .production)]
     file.proxy = Self.listener(5, .production)
     file.manage = [Self.listener(6), Self.listener(7, .production)]
     file.environment = .production
-    file.seed = .max
+    // The seed of a standby is unknown.
+    file.seed = role == .active ? .max : 0
     file.adminToken = "s3cret \"quoted\""
     #expect(try PortFile(json: file.json) == file)
   }

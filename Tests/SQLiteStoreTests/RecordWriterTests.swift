@@ -22,7 +22,7 @@ import Testing
     }
     var written: [Int] { state.withLockedValue { $0.written } }
 
-    func write(_ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result {
+    func write(_ batch: borrowing StoreBatch, progress: () -> Void) throws -> StoreBatch.Result {
       let seqs = batch.appended.map(\.seq)
       disk.wait()
       disk.signal()
@@ -59,7 +59,7 @@ import Testing
     var prerequisite = RecordWriter.Prerequisite()
     for number in 1...2000 {
       let seq = inbox.append(Push.record(number))
-      writer.extend(&prerequisite, hasAnnounced: false)
+      writer.extend(&prerequisite)
       await withCheckedContinuation { continuation in writer.whenMet(prerequisite) { continuation.resume() } }
       #expect(store.written.last ?? 0 >= seq)
     }

@@ -76,7 +76,7 @@ import Testing
     var batch = StoreBatch()
     (batch.contents.lastSeq, batch.contents.count) = (60, 60)
     (batch.deleted, batch.maxRecords) = (Array(41...50), 55)
-    let result = try stored.writer.store.write(batch) { _ in }
+    let result = try stored.writer.store.write(batch) {}
     #expect(result.deleted.count == 10 && result.evicted.count == 0)
   }
 
@@ -93,7 +93,7 @@ import Testing
     batch.keptTimes = Push.noon + 3000...Push.noon + 10_000
     var removed = 0
     while true {
-      let result = try stored.writer.store.write(batch) { _ in }
+      let result = try stored.writer.store.write(batch) {}
       removed += result.evicted.count
       batch.contents.count -= result.evicted.count
       if result.evicted.count == 0 { break }

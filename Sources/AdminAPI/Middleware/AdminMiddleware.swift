@@ -7,11 +7,12 @@ internal import Notation
 
 /// The middleware of all requests: access control, problem documents for errors, common response header fields.
 struct AdminMiddleware: RouterMiddleware {
-  /// Nil if access was checked before.
-  let access: AccessRules?
+  let access: AccessRules
   let routes: [Route]
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
+  /// Returns the URL of the active server; nil for a server that is no standby.
+  let activeURL: (@Sendable () -> String?)?
 
   /// Header fields of every response that does not set them itself.
   static let fields: HTTPFields = [
@@ -25,7 +26,8 @@ struct AdminMiddleware: RouterMiddleware {
   ) async throws -> Response {
     var response: Response
     do {
-      try access?.check(request)
+      try access.check(request)
+      try checkIsActive(request)
       try checkReadOnly(request)
       response = try await next(request, context)
     } catch let problem as Problem {
@@ -70,6 +72,19 @@ struct AdminMiddleware: RouterMiddleware {
     throw .forbidden(
       "this is a view of \(viewedFile), read only",
       hint: "To receive pushes and change state, start a server: apns-mock serve.")
+  }
+
+  /// Checks that the server is active, or that any server answers the request.
+  ///
+  /// - Throws: `Problem` (503) with the URL of the active server.
+  private func checkIsActive(_ request: Request) throws(Problem) {
+    guard let activeURL, !routes.contains(where: { $0.matches(request.uri.path) }) else { return }
+    let url = activeURL()
+    throw Problem(
+      status: .serviceUnavailable, detail: "this server is a standby: another one is active",
+      hint: url.map { "Send the request to the active server: \($0)" }
+        ?? "Send the request to the active server, whose address is unknown: start it with --advertise URL.",
+      headers: url.map { [.location: $0 + request.uri.string, .retryAfter: "1"] } ?? [.retryAfter: "1"])
   }
 
   private func missing(_ request: Request) -> Problem {

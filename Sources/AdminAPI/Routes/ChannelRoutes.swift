@@ -84,12 +84,6 @@ struct ChannelRoutes: Sendable {
         "the query has neither bundle_id nor id",
         hint: "Specify the id of a channel, or bundle_id to remove all channels of an app. Percent-encode + as %2B.")
     }
-    if let bundleID, let environment, let id {
-      // A channel that a provider has removed here is gone already, but not for broadcasts to other servers.
-      let channel = ChannelName(bundleID: bundleID, environment: environment, id: id)
-      state.channels.didExecuteRemoval(of: channel)
-      if state.channels.storagePolicy(of: channel) == nil { state.devices.removeSubscriptions(of: channel) }
-    }
     let channels = state.channels.channels(of: bundleID, in: environment).filter { id == nil || $0.id == id }
     guard !channels.isEmpty || id == nil else {
       throw Problem.notFound(

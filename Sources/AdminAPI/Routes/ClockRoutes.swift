@@ -19,7 +19,7 @@ struct ClockRoutes: Sendable {
     let body = try await JSONBody(request, allowing: ["mode", "now"])
     let now = try body.time("now")
     switch try body.choice("mode", Mode.self) {
-    case .frozen: clock.freeze(at: now ?? state.changeTime)
+    case .frozen: clock.freeze(at: now ?? state.clock.now)
     case .real where now == nil: clock.runReal()
     case .real:
       throw Problem.badRequest(

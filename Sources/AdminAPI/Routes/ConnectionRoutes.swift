@@ -101,25 +101,13 @@ struct ConnectionRoutes: Sendable {
   }
 
   private func perform(_ action: ConnectionAction, _ scope: ConnectionScope) throws(Problem) -> Response {
-    if let ids = scope.ids, !ids.contains(where: state.inbox.isOfOtherServer),
+    if let ids = scope.ids,
       !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed })
     {
       throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openConnectionsHint)
     }
     let affected = state.connections.perform(action, where: scope.contains)
     return .json { $0.member("connections", affected.map(\.id)) }
-  }
-}
-
-extension Inbox {
-  /// Whether a connection with this id belongs to another server that shares the store. That server executes the same
-  /// command.
-  fileprivate func isOfOtherServer(connection id: String) -> Bool {
-    guard let store = writer?.store, store.isShared, id.hasPrefix("c"), let number = Int(id.dropFirst()) else {
-      return false
-    }
-    let first = store.initialContents.lastConnection + 1
-    return number > 0 && !(first..<first + StoredContents.connectionNumbers).contains(number)
   }
 }
 

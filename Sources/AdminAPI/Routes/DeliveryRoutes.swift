@@ -52,7 +52,7 @@ struct DeliveryRoutes: Sendable {
 
   /// Writes the delivery of a push.
   private func write(_ record: Record, to writer: inout JSONWriter) {
-    var entries = state.devices.log(of: state.inbox.number(of: record.seq)) ?? []
+    var entries = state.devices.log(of: record.seq) ?? []
     if entries.isEmpty, let delivery = record.delivery, delivery != .received {
       entries.append(DeliveryLogEntry(state: delivery, time: record.finishedAt ?? record.receivedAt))
     }
@@ -111,7 +111,7 @@ struct DeliveryRoutes: Sendable {
         }
       }
       writer.arrayMember("stored") { writer in
-        for push in contents.stored { writer.integer(state.inbox.seq(of: push.seq)) }
+        for push in contents.stored { writer.integer(push.seq) }
       }
     }
   }
@@ -128,13 +128,13 @@ struct DeliveryRoutes: Sendable {
     let channel = DisconnectCancellation.channel
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
-      body: ResponseBody { [inbox = state.inbox] writer in
+      body: ResponseBody { writer in
         var body = writer
         let (pieces, feed) = AsyncStream.makeStream(
           of: ByteBuffer.self, bufferingPolicy: .bufferingNewest(DeliveryControl.listenerBuffer))
         let forwarding = Task {
           for await notification in notifications {
-            feed.yield(ByteBuffer(notification, seq: await inbox.settledSeq(of: notification.received.seq)))
+            feed.yield(ByteBuffer(notification, seq: notification.received.seq))
           }
           feed.yield(ByteBuffer(string: "event: end\ndata: {\"message\":\"the server stops\"}\n\n"))
           feed.finish()

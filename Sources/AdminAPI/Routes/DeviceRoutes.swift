@@ -49,7 +49,7 @@ struct DeviceRoutes: Sendable {
       token: try Self.checked(token), topic: topic,
       environment: try body.choice("environment", PushEnvironment.self),
       state: try body.choice("state", SingleToken.State.self) ?? .online,
-      since: try body.time("since") ?? state.changeTime)
+      since: try body.time("since") ?? state.clock.now)
     let isNew = try state.performing { devices throws(DeviceError) in try devices.set(device) }
     return .stored(at: "/devices/\(device.token)", isNew: isNew) { writer in
       writer.object { state.devices.token(device.token)?.write(to: &$0) }
@@ -121,7 +121,7 @@ struct DeviceRoutes: Sendable {
         hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
     }
     try body.allow(action.members)
-    let now = state.changeTime
+    let now = state.clock.now
     switch action {
     case .online: try setState(of: id, .online)
     case .offline: try setState(of: id, .offline)
@@ -165,7 +165,7 @@ struct DeviceRoutes: Sendable {
 
   private func setState(of id: String, _ newState: DeviceState) throws(Problem) {
     let events = try state.performing { devices throws(DeviceError) in
-      try devices.setState(of: id, newState, now: state.changeTime)
+      try devices.setState(of: id, newState, now: state.clock.now)
     }
     state.deliveryControl.apply(events)
   }

@@ -14,9 +14,9 @@ struct FixtureRoutes: Sendable {
   }
 
   /// The maximum size of fixtures in a request, in bytes.
-  static let bodyLimit = 64 << 20
+  private static let bodyLimit = 64 << 20
   /// How to repair a request over the limit.
-  static let bodyLimitHint = "Load the file at the start: apns-mock serve --fixtures FILE."
+  private static let bodyLimitHint = "Load the file at the start: apns-mock serve --fixtures FILE."
 
   private func save(_ request: Request, _ context: AdminContext) throws -> Response {
     let eventLoop = DisconnectCancellation.channel?.eventLoop
@@ -39,21 +39,13 @@ struct FixtureRoutes: Sendable {
     return .json { contents.write(to: &$0) }
   }
 
-  /// Checks fixtures without loading them.
-  ///
-  /// - Throws: `Problem` or `FixtureFailure`.
-  @discardableResult
-  func check(_ request: Request) async throws -> FixtureReader.Contents {
+  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
     let document = try await Self.document(in: request)
     let configuration = state.configuration
-    return try await QueryExecutor.run {
+    let contents = try await QueryExecutor.run {
       try FixtureReader(defaults: FixtureDefaults(configuration), limits: FixtureReader.clientText)
         .lint([document], maxDevices: configuration.maxDevices)
     }
-  }
-
-  private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let contents = try await check(request)
     return .json { writer in
       writer.member("valid", true)
       writer.arrayMember("problems") { _ in }

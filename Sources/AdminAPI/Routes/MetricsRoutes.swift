@@ -17,29 +17,43 @@ struct MetricsRoutes: Sendable {
 
   var routes: [Route] { [.get(Self.path, metrics)] }
 
-  private func metrics(_ request: Request, _ context: AdminContext) -> Response {
+  /// Returns the route of a standby server: it has pushes when it is active.
+  static func standby(version: String, _ environment: PushEnvironment) -> Route {
+    let startTime = MachineTime.nanosecondsSince1970 / 1_000_000
+    return .get(path) { request, _ in
+      response(to: request) { write(version, environment, startTime: startTime, isReady: false, to: &$0) }
+    }
+  }
+
+  private static func response(to request: Request, _ write: (inout MetricsText) -> Void) -> Response {
     let accepts = request.headers[.accept]?.lowercased() ?? ""
     let format: MetricsText.Format = accepts.contains("application/openmetrics-text") ? .openMetrics : .prometheus
     var text = MetricsText(format)
-    writeServer(to: &text)
-    writePushes(to: &text)
-    writeFaults(to: &text)
-    writeConnections(to: &text)
-    writeInbox(to: &text)
+    write(&text)
     return .text(text.text, type: format.contentType)
   }
 
-  private func writeServer(to text: inout MetricsText) {
+  private func metrics(_ request: Request, _ context: AdminContext) -> Response {
+    Self.response(to: request) { text in
+      Self.write(
+        version, state.configuration.environment, startTime: state.startTime, isReady: state.phase == .ready, to: &text)
+      writePushes(to: &text)
+      writeFaults(to: &text)
+      writeConnections(to: &text)
+      writeInbox(to: &text)
+    }
+  }
+
+  private static func write(
+    _ version: String, _ environment: PushEnvironment, startTime: Int64, isReady: Bool, to text: inout MetricsText
+  ) {
     text.family(
       "apns_mock_build_info", .gauge, "The program's version and the environment of APNs.",
-      [
-        .init(
-          labels: [("version", version), ("environment", state.configuration.environment.rawValue)], value: "1")
-      ])
+      [.init(labels: [("version", version), ("environment", environment.rawValue)], value: "1")])
     text.family(
       "apns_mock_process_start_time_seconds", .gauge, "When the server started, in seconds since 1970.",
-      [.init(value: "\(Double(state.startTime) / 1000)")])
-    text.family("apns_mock_ready", .gauge, "Whether the server is ready (1) or not (0).", state.phase == .ready ? 1 : 0)
+      [.init(value: "\(Double(startTime) / 1000)")])
+    text.family("apns_mock_ready", .gauge, "Whether the server is ready (1) or not (0).", isReady ? 1 : 0)
   }
 
   private func writePushes(to text: inout MetricsText) {
@@ -87,9 +101,7 @@ struct MetricsRoutes: Sendable {
   private func writeInbox(to text: inout MetricsText) {
     // Not the settled state, for which a slow store would make this wait.
     let inbox = state.inbox.currentSnapshot()
-    // Records without a `seq` are not part of a snapshot.
-    let unwritten = state.inbox.writer?.store.isShared == true ? state.inbox.waitingRecords : 0
-    text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count + unwritten)
+    text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count)
     text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
     text.family(
       "apns_mock_inbox_evicted_records", .counter,

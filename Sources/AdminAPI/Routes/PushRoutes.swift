@@ -117,7 +117,7 @@ struct PushRoutes: Sendable {
       throw Problem.badRequest(
         "all=true excludes a filter", hint: "Omit all=true to delete the pushes that the filter matches.")
     case (true, true):
-      let deleted = try await source.inbox.empty()
+      let deleted = source.inbox.removeAll()
       try source.inbox.checkIsEmptied()
       return .json { $0.member("deleted", deleted) }
     case (false, false):

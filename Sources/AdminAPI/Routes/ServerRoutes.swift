@@ -13,11 +13,7 @@ struct ServerRoutes: Sendable {
 
   var routes: [Route] { [.get("/status", status), .post("/reset", reset)] }
 
-  private func status(_ request: Request, _ context: AdminContext) async -> Response {
-    var servers: [StoreServer]?
-    if let writer = state.inbox.writer, writer.store.isShared, writer.figures.problem == nil {
-      servers = try? await writer.blocking { try writer.store.servers() }
-    }
+  private func status(_ request: Request, _ context: AdminContext) -> Response {
     let configuration = state.configuration
     let inbox = state.inbox.snapshot()
     let faults = state.faults.selection
@@ -54,7 +50,7 @@ struct ServerRoutes: Sendable {
       }
       writer.objectMember("inbox") { inbox.write(to: &$0) }
       if let store = state.inbox.writer {
-        writer.objectMember("store") { [servers] in store.write(to: &$0, servers: servers) }
+        writer.objectMember("store") { store.write(to: &$0) }
       } else {
         writer.nullMember("store")
       }
@@ -122,7 +118,7 @@ struct ServerRoutes: Sendable {
   }
 
   /// Returns what a request to reset selects: parts, or pushes by a query.
-  static func selection(of request: Request) async throws -> (parts: [ResetPart], scope: String?) {
+  private static func selection(of request: Request) async throws -> (parts: [ResetPart], scope: String?) {
     let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep", "scope"]
     let body = try await JSONBody(request, allowing: names)
     guard let query = try body.text("scope") else { return (try parts(body), nil) }
@@ -138,7 +134,7 @@ struct ServerRoutes: Sendable {
     let (parts, scope) = try await Self.selection(of: request)
     if let scope { return try await reset(scope) }
     state.reset(Set(parts))
-    if parts.contains(.inbox), !state.inbox.isShared { try state.inbox.checkIsEmptied() }
+    if parts.contains(.inbox) { try state.inbox.checkIsEmptied() }
     return .json { $0.member("reset", parts.map(\.rawValue)) }
   }
 
@@ -162,10 +158,7 @@ extension Inbox {
   /// - Throws: `StoreUnavailable` if that fails or takes long.
   func checkIsEmptied() throws(StoreUnavailable) {
     guard let writer, !writer.flush() else { return }
-    throw StoreUnavailable(
-      problem: writer.store.isShared
-        ? "the inbox is empty, but this server does not show that yet"
-        : "the inbox is empty, but would have its pushes again after a restart")
+    throw StoreUnavailable(problem: "the inbox is empty, but would have its pushes again after a restart")
   }
 }
 
@@ -208,6 +201,7 @@ extension ServerState.Phase {
   var name: String {
     switch self {
     case .starting: "starting"
+    case .standby: "standby"
     case .ready: "ready"
     case .stopping: "stopping"
     }

@@ -19,9 +19,7 @@ extension Problem {
 
 extension RecordWriter {
   /// Writes the condition of the store as members of an object.
-  ///
-  /// - Parameter servers: The servers that share the store; nil if they are unknown, or if it is of this server alone.
-  func write(to writer: inout JSONWriter, servers: [StoreServer]?) {
+  func write(to writer: inout JSONWriter) {
     let figures = figures
     writer.member("place", store.place)
     writer.member("durable", options.durability.rawValue)
@@ -34,14 +32,5 @@ extension RecordWriter {
     writer.member("last_latency_ms", figures.lastLatency / .milliseconds(1))
     writer.member("lost", figures.lost)
     writer.member("refused", figures.refused)
-    guard let servers else { return writer.nullMember("servers") }
-    writer.arrayMember("servers") { writer in
-      for server in servers {
-        writer.object { writer in
-          writer.member("id", server.id)
-          writer.member("durable", server.durability)
-        }
-      }
-    }
   }
 }

@@ -1,6 +1,5 @@
 internal import Hummingbird
 internal import Inbox
-package import Logging
 package import MockAPNS
 
 /// A route of the admin API.
@@ -13,12 +12,10 @@ struct Route: Sendable {
   let handler: Handler
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false
-  /// Whether the response depends on all pushes that servers have answered, so that it needs the store of the inbox.
+  /// Whether the response must contain all pushes that were answered, so that only the active server can give it.
   var needsStore = false
-  /// Whether the response should contain all pushes that servers have answered, if the store of the inbox works.
+  /// Whether the response should contain all pushes that were answered.
   var isOfInbox = false
-  /// Set if servers that share the store of the inbox all have to execute the request.
-  var command: StoreCommand.Kind?
 
   static func get(_ path: String, _ handler: @escaping Handler) -> Route {
     Route(method: .get, path: path, handler: handler)
@@ -40,22 +37,13 @@ struct Route: Sendable {
   var underAPI: Route {
     Route(
       method: method, path: "/api/v1" + path, handler: handler, isQuery: isQuery, needsStore: needsStore,
-      isOfInbox: true, command: command)
+      isOfInbox: true)
   }
 
-  /// The same route, whose response depends on all pushes that servers have answered.
+  /// The same route, whose response must contain all pushes that were answered.
   var onStore: Route {
     var route = self
     route.needsStore = true
-    return route
-  }
-
-  /// The same route, which servers that share a store all execute if it changes something.
-  func shared(_ kind: StoreCommand.Kind = .state) -> Route {
-    var route = self
-    if method != .get, !path.hasSuffix("/lint"), !path.hasSuffix("/simulate"), !path.hasSuffix("/preview") {
-      route.command = kind
-    }
     return route
   }
 
@@ -84,43 +72,55 @@ package struct AdminRoutes: Sendable {
   let access: AccessRules
   let health: HealthRoutes
   /// The inbox whose pushes are served.
-  private let inbox: Inbox
+  let inbox: Inbox
   /// The deliveries to devices; nil without a running server.
   private let deliveries: DeliveryControl?
   /// The name of the export whose pushes are served read-only; nil for a running server.
   let viewedFile: String?
-  /// What servers that share a store all execute; nil for a server that shares none.
-  let commands: SharedRequests?
+  /// Returns the URL of the active server, or nil if that is unknown. Nil for a server that is no standby.
+  let activeURL: (@Sendable () -> String?)?
 
   /// Creates the routes of a running server.
   package init(state: ServerState, version: String) {
-    health = HealthRoutes(phase: { state.phase }, storeProblem: { state.inbox.writer?.figures.problem })
+    health = HealthRoutes(
+      phase: { state.phase },
+      storeProblem: {
+        state.inbox.writer.flatMap { $0.figures.problem ?? $0.exclusivityProblem }
+      })
     let root = RootRoutes { RootRoutes.welcome(to: state, version: version, host: $0) }
     let waits = WaitLimit()
     let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
-    let shared =
-      ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
-      + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
-      + FaultRoutes(faults: state.faults).routes
-      + RuleRoutes(state: state).routes
-    // A reset keeps profiles.
-    let profiles = ProfileRoutes(faults: state.faults).routes
     let api =
-      profiles.map { $0.shared($0.path.hasSuffix("/reload") ? .once : .lasting) } + reading.map(\.onStore)
-      + TestRoutes(state: state).routes.map(\.onStore) + shared.map { $0.shared() }
-      + KeyRoutes(keys: state.keys).routes.map { $0.shared(.lasting) }
-      + ConnectionRoutes(state: state).routes.map { $0.shared(.once) } + SendRoutes(state: state).routes
-      + ImportRoutes(state: state).routes
-      + ServerRoutes(state: state, version: version).routes.map { $0.method == .post ? $0.shared().onStore : $0 }
+      ProfileRoutes(faults: state.faults).routes + reading.map(\.onStore)
+      + TestRoutes(state: state).routes.map(\.onStore)
+      + ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
+      + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
+      + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes
+      + KeyRoutes(keys: state.keys).routes + ConnectionRoutes(state: state).routes + SendRoutes(state: state).routes
+      + ImportRoutes(state: state).routes + ServerRoutes(state: state, version: version).routes
     inbox = state.inbox
     deliveries = state.deliveryControl
-    commands = state.inbox.writer.flatMap { $0.store.isShared ? SharedRequests($0, of: state) : nil }
     routes =
       api.map(\.underAPI) + health.routes + root.routes + [RootRoutes.authority(of: state)]
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     viewedFile = nil
+    activeURL = nil
+  }
+
+  /// Creates the routes of a standby server: health checks and metrics. It answers everything else with the URL of the active
+  /// server.
+  package init(
+    standbyOf activeURL: @escaping @Sendable () -> String?, _ configuration: Configuration, version: String
+  ) {
+    health = HealthRoutes(phase: { .standby }, storeProblem: { nil })
+    routes = health.routes + [MetricsRoutes.standby(version: version, configuration.environment)]
+    access = AccessRules(allowedHosts: configuration.allowedHosts, token: configuration.adminToken)
+    inbox = Inbox()
+    deliveries = nil
+    viewedFile = nil
+    self.activeURL = activeURL
   }
 
   /// Creates the routes of an imported inbox: those that read.
@@ -134,7 +134,7 @@ package struct AdminRoutes: Sendable {
     inbox = viewer.inbox
     deliveries = nil
     viewedFile = viewer.file
-    commands = nil
+    activeURL = nil
   }
 
   private static func readingRoutes(_ source: any InboxSource, _ waits: WaitLimit) -> [Route] {
@@ -147,12 +147,6 @@ package struct AdminRoutes: Sendable {
     DescriptionRoutes(version: version).routes + WebUIRoutes.routes
   }
 
-  /// Executes what other servers that share the store have changed before, and continues to do so. Call it before the server
-  /// listens for providers.
-  package func startSharing(logger: Logger) async throws {
-    try await commands?.start(responder(isInternal: true), logger: logger)
-  }
-
   /// Runs `work` with what the handlers of a request need: its connection, the memory of its body, and a thread.
   private static func withScope<Value: Sendable>(
     of context: AdminContext, _ work: @Sendable () async throws -> Value
@@ -161,7 +155,7 @@ package struct AdminRoutes: Sendable {
       try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) {
         try await withTaskExecutorPreference(QueryExecutor.handlers) {
           // The client may have disconnected while many other requests were handled.
-          guard context.channel?.isActive != false else { throw CancellationError() }
+          guard context.channel.isActive else { throw CancellationError() }
           return try await work()
         }
       }
@@ -169,26 +163,20 @@ package struct AdminRoutes: Sendable {
   }
 
   /// Returns the responder for these routes.
-  ///
-  /// - Parameter isInternal: Whether it executes what another server, or this one, has already checked and announced.
-  func responder(isInternal: Bool = false) -> some HTTPResponder<AdminContext> {
+  func responder() -> some HTTPResponder<AdminContext> {
     let router = Router(context: AdminContext.self)
     router.add(
-      middleware: AdminMiddleware(access: isInternal ? nil : access, routes: routes, viewedFile: viewedFile))
+      middleware: AdminMiddleware(access: access, routes: routes, viewedFile: viewedFile, activeURL: activeURL))
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
-        router.on(RouterPath(route.path), method: method) { [inbox, deliveries, commands] request, context in
+        router.on(RouterPath(route.path), method: method) { [inbox, deliveries] request, context in
           try await Self.withScope(of: context) {
             // A client that has the response to a broadcast finds that the devices have received it.
             if route.isOfInbox { await deliveries?.awaitBroadcasts() }
-            if !isInternal, let commands, route.isOfInbox {
-              try await commands.settle(isRequired: route.needsStore || route.command != nil)
-              if let kind = route.command {
-                return try await commands.execute(request, kind, path: route.path) {
-                  try await route.handler($0, context)
-                }
-              }
+            if route.isOfInbox {
+              if route.needsStore || route.method != .get { try await inbox.checkIsActive() }
+              await inbox.settle()
             }
             guard route.isQuery else { return try await route.handler(request, context) }
             return try await QueryExecutor.runLimited {

@@ -40,15 +40,15 @@ package final class AdminServer: Sendable {
       logger: logger)
   }
 
-  /// Starts to listen. Sets the source's `adminAddress`. Requests are served when this function returns.
+  /// Starts to listen. Sets the source's `adminAddress`, if there is a source. Requests are served when this function returns.
   ///
   /// - Parameters:
-  ///   - source: The pushes that the routes serve.
+  ///   - source: The pushes that the routes serve; nil for a standby server.
   ///   - clientTimeout: The time limit for the head of a request, for its body, and for an idle connection. The
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
   package static func start(
-    _ routes: AdminRoutes, of source: any InboxSource, at address: Endpoint, clientTimeout: Duration = .seconds(60),
+    _ routes: AdminRoutes, of source: (any InboxSource)?, at address: Endpoint, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
@@ -69,8 +69,8 @@ package final class AdminServer: Sendable {
     }
     for await port in bound {
       let real = Endpoint(host: address.host, port: port ?? address.port)
-      source.adminAddress = real
-      return AdminServer(address: real, inbox: source.inbox, services: services, running: running)
+      source?.adminAddress = real
+      return AdminServer(address: real, inbox: routes.inbox, services: services, running: running)
     }
     // The server ended before it listened.
     let result = await running.result
@@ -149,22 +149,12 @@ enum Limits {
 
 /// The context of one request: the framework's own, and the connection.
 struct AdminContext: RequestContext {
-  /// What a request that another server has received has instead of a connection.
-  struct Sender: RequestContextSource {
-    let logger: Logger
-  }
-
   var coreContext: CoreRequestContextStorage
-  /// The connection of the request; nil if another server has received it.
-  let channel: (any Channel)?
+  /// The connection of the request.
+  let channel: any Channel
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
     channel = source.channel
-  }
-
-  init(_ sender: Sender) {
-    coreContext = CoreRequestContextStorage(source: sender)
-    channel = nil
   }
 }

@@ -11,6 +11,9 @@ struct HealthcheckCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Wait until the server is ready.")
   var wait = false
 
+  @Flag(name: .long, help: "Check whether the server runs, which a standby does without being ready.")
+  var live = false
+
   @Option(name: .long, help: "The time limit for --wait, or without it for the response.")
   var timeout = "30s"
 
@@ -28,7 +31,8 @@ struct HealthcheckCommand: AsyncParsableCommand {
     while true {
       do {
         try await checkReadiness(timeout: wait ? min(.seconds(1), timeLimit) : timeLimit)
-        return output.print(text: "ready") { $0.member("ready", true) }
+        let state = live ? "live" : "ready"
+        return output.print(text: state) { $0.member(state, true) }
       } catch let failure as CommandFailure where failure.status == .unreachable && wait {
         guard clock.now + Self.pause < end else {
           throw CommandFailure(.timedOut, "not ready after \(timeout): \(failure)")
@@ -44,7 +48,7 @@ struct HealthcheckCommand: AsyncParsableCommand {
   private func checkReadiness(timeout: Duration) async throws {
     var client = try server.client()
     client.timeout = timeout
-    let status = try await client.request(.GET, "/readyz").status
+    let status = try await client.request(.GET, live ? "/livez" : "/readyz").status
     guard status == 200 else {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (status \(status))")
     }

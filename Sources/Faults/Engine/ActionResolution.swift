@@ -9,7 +9,7 @@ struct ActionResolution {
   private let rule: PreparedRule
   private let plan: FaultPlan
   /// The sequences that take a step when the rule has fired.
-  private(set) var steps: [(hash: Int, key: Trigger.Key)] = []
+  private(set) var steps: [Int] = []
 
   init(match: MatchedRule, rule: PreparedRule, plan: FaultPlan) {
     self.match = match
@@ -34,7 +34,7 @@ struct ActionResolution {
       return try resolve(choices[index].action, positions, &context, path: path + [index], depth: depth + 1)
     case .sequence(let key, let steps, let onEnd):
       let hash = context.hash(of: key, at: path)
-      guard let index = try step(after: positions[hash] ?? 0, of: steps.count, onEnd, (hash, key)) else { return .pass }
+      guard let index = try step(after: positions[hash] ?? 0, of: steps.count, onEnd, hash) else { return .pass }
       return try resolve(steps[index], positions, &context, path: path + [index], depth: depth)
     case .delay(let delay):
       return .delay(.fixed(limited(delay.length { draw("#delay") })))
@@ -73,7 +73,7 @@ struct ActionResolution {
 
   /// Returns the index of the current step; nil for a sequence without steps.
   private mutating func step(
-    after taken: Int, of count: Int, _ onEnd: Action.SequenceEnd, _ sequence: (hash: Int, key: Trigger.Key)
+    after taken: Int, of count: Int, _ onEnd: Action.SequenceEnd, _ sequence: Int
   ) throws(TriggerPart) -> Int? {
     let position = onEnd == .cycle && count > 0 ? taken % count : taken
     guard position < count else {

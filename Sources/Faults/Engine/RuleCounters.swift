@@ -17,12 +17,6 @@ package final class RuleCounters: Sendable {
     /// The counters of each kind of magic device token.
     var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
-    /// The number of pushes for magic device tokens that other servers do not know; nil without other servers.
-    var unannounced: UnannouncedCounts?
-    /// The number of the request for all servers that is being executed; 0 for none.
-    var request = 0
-    /// The number of the request that last reset all counters.
-    var resetBy = 0
   }
 
   struct Identity: Hashable {
@@ -32,16 +26,10 @@ package final class RuleCounters: Sendable {
     var occurrence: Int
   }
 
-  private let state: NIOLockedValueBox<State>
-  private let isShared: Bool
+  private let state = NIOLockedValueBox(State())
 
   /// Creates counters at zero.
-  ///
-  /// - Parameter isShared: Whether other servers have the same rules and count the same pushes.
-  package init(isShared: Bool = false) {
-    self.isShared = isShared
-    state = NIOLockedValueBox(State(unannounced: isShared ? UnannouncedCounts() : nil))
-  }
+  package init() {}
 
   // MARK: - Active rules
 
@@ -61,7 +49,7 @@ package final class RuleCounters: Sendable {
         if let known = earlier.counterIDs[identity], let same = earlier.counters[known], same.rule == rule {
           (counterID, ruleCounter) = (known, same)
         } else {
-          ruleCounter = RuleCounter(rule, profile: profile, since: isShared ? state.request : nil)
+          ruleCounter = RuleCounter(rule, profile: profile)
           counterID = state.nextID
           state.nextID += 1
         }
@@ -77,61 +65,9 @@ package final class RuleCounters: Sendable {
   /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for counterID in state.orderedIDs { state.counters[counterID]?.reset(by: state.request) }
+      for counterID in state.orderedIDs { state.counters[counterID]?.reset() }
       state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
-      state.resetBy = state.request
-      if isShared { state.unannounced = UnannouncedCounts() }
-    }
-  }
-
-  // MARK: - Several servers
-
-  /// Notes which request of all servers is being executed, so that what it creates and resets has its number everywhere.
-  ///
-  /// - Parameter number: The number of the request; 0 for none.
-  package func setRequest(_ number: Int) { state.withLockedValue { $0.request = number } }
-
-  /// Returns what was counted since the last call; nil for nothing.
-  ///
-  /// - Parameter start: The number of the newest message in the store when this server was started.
-  package func takeUnannounced(startedAfter start: Int) -> SharedCounts? {
-    let rules = state.withLockedValue { state in
-      var rules: [SharedCounts.RuleCounts] = []
-      func add(_ unannounced: inout UnannouncedCounts?, of rule: Identity?, since: Int) {
-        guard let counts = unannounced?.counts, !counts.isEmpty else { return }
-        rules.append(SharedCounts.RuleCounts(rule: rule, since: max(since, start), counts: counts))
-        unannounced = UnannouncedCounts()
-      }
-      add(&state.unannounced, of: nil, since: state.resetBy)
-      for (rule, counterID) in state.counterIDs {
-        guard let index = state.counters.index(forKey: counterID), let since = state.counters.values[index].since
-        else { continue }
-        add(&state.counters.values[index].unannounced, of: rule, since: since)
-      }
-      return rules
-    }
-    return rules.isEmpty ? nil : SharedCounts(rules)
-  }
-
-  /// Adds what another server has counted. Ignores counts that are older than this server's counter.
-  package func add(_ counts: SharedCounts) {
-    for counts in counts.rules {
-      // Some at a time, because pushes wait for the lock.
-      let entries = Array(counts.counts)
-      for start in stride(from: 0, to: entries.count, by: 1024) {
-        let part = entries[start..<min(start + 1024, entries.count)]
-        state.withLockedValue { state in
-          if let rule = counts.rule {
-            guard let counterID = state.counterIDs[rule], let index = state.counters.index(forKey: counterID) else {
-              return
-            }
-            for (counted, count) in part { state.counters.values[index].add(count, to: counted, since: counts.since) }
-          } else if counts.since >= state.resetBy {
-            for (counted, count) in part { state.magic[counted.key] = (state.magic[counted.key] ?? 0) &+ count }
-          }
-        }
-      }
     }
   }
 
@@ -247,7 +183,6 @@ extension RuleCounters.State {
       let key = context.hash(of: .deviceToken)
       let count = (magic[key] ?? 0) &+ 1
       magic[key] = count
-      unannounced?.add(.matched, key)
       if count > first { return stop(token, by: .count) }
     }
     let injection = token.injection(within: plan.profile.limits)
@@ -291,11 +226,6 @@ struct RuleCounter {
   private var buckets = TokenBuckets(limit: keyLimit)
   private var positions = GenerationalCache<Int, Int>(limit: keyLimit)
   private var openings = GenerationalCache<Int, Int64>(limit: keyLimit)
-  /// What other servers do not know; nil without other servers.
-  var unannounced: UnannouncedCounts?
-  /// The number of the request for all servers that created or reset the counters; nil without other servers.
-  let since: Int?
-
   /// The counts that an explanation shows.
   struct Count {
     var evaluations = 0
@@ -309,10 +239,8 @@ struct RuleCounter {
     var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
   }
 
-  init(_ rule: Rule, profile: String?, since: Int?, skipCounters: SkipCounters = SkipCounters()) {
+  init(_ rule: Rule, profile: String?, skipCounters: SkipCounters = SkipCounters()) {
     self.rule = rule
-    self.since = since
-    if since != nil { unannounced = UnannouncedCounts() }
     self.profile = profile
     self.skipCounters = skipCounters
     count.misses = [Int](repeating: 0, count: rule.condition.tests.count)
@@ -320,23 +248,11 @@ struct RuleCounter {
   }
 
   /// Resets all counters except the number of delayed pushes.
-  ///
-  /// - Parameter request: The number of the request for all servers that resets them, if there are other servers.
-  mutating func reset(by request: Int) {
+  mutating func reset() {
     let active = active
     skipCounters.reset()
-    self = RuleCounter(rule, profile: profile, since: since == nil ? nil : request, skipCounters: skipCounters)
+    self = RuleCounter(rule, profile: profile, skipCounters: skipCounters)
     self.active = active
-  }
-
-  /// Adds what another server has counted since a request, unless a newer one has created or reset the counters.
-  mutating func add(_ count: Int, to counted: CountedKey, since request: Int) {
-    guard let since, request >= since else { return }
-    switch counted.kind {
-    case .matched: matched[counted.key] = (matched[counted.key] ?? 0) &+ count
-    case .injected: injected[counted.key] = (injected[counted.key] ?? 0) &+ count
-    case .steps: positions[counted.key] = (positions[counted.key] ?? 0) &+ count
-    }
   }
 
   /// All counts, including those of `skipCounters`.
@@ -413,22 +329,11 @@ struct RuleCounter {
       if delayedPushes >= plan.profile.limits.maxActive { throw .profileMaxActive }
       active += 1
     }
-    for step in resolution.steps {
-      positions[step.hash] = (positions[step.hash] ?? 0) &+ 1
-      announce(.steps, step.hash, of: step.key)
-    }
-    if trigger.times != nil {
-      injected[match.countKey] = before &+ 1
-      announce(.injected, match.countKey, of: trigger.countKey)
-    }
+    for step in resolution.steps { positions[step] = (positions[step] ?? 0) &+ 1 }
+    if trigger.times != nil { injected[match.countKey] = before &+ 1 }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
       Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
-  }
-
-  /// Counts for other servers, to which only connections are unknown.
-  private mutating func announce(_ kind: CountedKey.Kind, _ hash: Int, of key: Trigger.Key) {
-    if key != .connection { unannounced?.add(kind, hash) }
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
@@ -447,7 +352,6 @@ struct RuleCounter {
     } else {
       number = (matched[match.countKey] ?? 0) &+ 1
       matched[match.countKey] = number
-      announce(.matched, match.countKey, of: trigger.countKey)
     }
     if !trigger.allows(number) { throw .count }
   }

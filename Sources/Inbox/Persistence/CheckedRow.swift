@@ -114,7 +114,6 @@ package struct DamagedRow: Error, Sendable, CustomStringConvertible {
       case "last_seq": "(SELECT coalesce(max(seq), 0) FROM push)"
       case "reserved_seq": "last_seq"
       case "count": "(SELECT count(*) FROM push)"
-      case "last_message": "(SELECT coalesce(max(number), 0) FROM message)"
       default: "0"
       }
     return "UPDATE \(table) SET \(column) = \(value)"

@@ -19,11 +19,17 @@ package protocol RecordStore: Sendable {
   /// Whether the file of the store was removed or replaced, so that nothing written now would be there after a restart.
   var isLost: Bool { get }
 
+  /// Whether no other server can have taken over the store. Answers leave before their pushes are written only then.
+  var isExclusive: Bool { get }
+
+  /// Whether the database is another program, for which no event loop may wait.
+  var isRemote: Bool { get }
+
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
   ///
-  /// - Parameter waitingForOthers: Is called before and after the store waits for the batch of another server.
-  func write(_ batch: borrowing StoreBatch, waitingForOthers: (Bool) -> Void) throws -> StoreBatch.Result
+  /// - Parameter progress: Is called when the database has received a part of the batch.
+  func write(_ batch: borrowing StoreBatch, progress: () -> Void) throws -> StoreBatch.Result
 
   /// Calls `visit` with each record that matches `query`, until it returns false. More records may be visited than
   /// match the conditions of the query, never fewer.
@@ -37,70 +43,18 @@ package protocol RecordStore: Sendable {
   /// - Parameter span: The number of `seq` values that a part covers at most, unless an index finds its records.
   func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice]
 
-  /// Records up to this `seq` were removed because a server that shares the store emptied the inbox, as the store knows it now;
-  /// 0 for a store of one server.
-  func emptiedThrough() throws -> Int
-
   /// Returns whether a record with this rule, profile or reason that is not one of APNs was ever stored.
   func contains(name: String) throws -> Bool
 
   /// Ends all use of the database.
   func close() throws
-
-  // MARK: - Sharing
-
-  /// Whether several servers use the store at the same time. It then numbers the new records of a batch itself.
-  var isShared: Bool { get }
-
-  /// Calls `receive` on any thread with what other servers announce, until the store is closed.
-  func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void)
-
-  /// Waits until the other servers have written the pushes that they have answered so far, at most for some seconds.
-  func awaitOthers() throws
-
-  /// Announces a command, which all servers execute in the same order.
-  ///
-  /// - Parameters:
-  ///   - supersedesState: Whether servers that start later need not execute the earlier commands of the kind `state`.
-  ///   - emptiesInbox: Whether the inbox is emptied in the same transaction.
-  /// - Returns: Its number.
-  func send(_ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool) throws -> Int
-
-  /// Notes that servers that start later need not execute earlier commands of the kind `lasting` with the same URI.
-  func supersede(uri: String, before number: Int) throws
-
-  /// Removes all records of a shared store, and tells all servers.
-  ///
-  /// - Returns: The number of records removed.
-  func empty() throws -> Int
-
-  /// Notes that this server has executed all commands up to a number.
-  func confirm(_ number: Int) throws
-
-  /// Waits until the other servers have executed a command.
-  ///
-  /// - Returns: The servers that have not.
-  func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> [Int]
-
-  /// The servers that use the store now.
-  func servers() throws -> [StoreServer]
 }
 
 extension RecordStore {
   package var stallTime: Int64 { 750_000_000 }
   package var isLost: Bool { false }
-  package var isShared: Bool { false }
-  package func emptiedThrough() throws -> Int { 0 }
-  package func listen(_ receive: @escaping @Sendable (StoreSignal) -> Void) {}
-  package func awaitOthers() throws {}
-  package func send(
-    _ command: String, _ kind: StoreCommand.Kind, supersedesState: Bool, emptiesInbox: Bool
-  ) throws -> Int { 0 }
-  package func supersede(uri: String, before number: Int) throws {}
-  package func empty() throws -> Int { 0 }
-  package func confirm(_ number: Int) throws {}
-  package func awaitConfirmation(of number: Int, until deadline: ContinuousClock.Instant) throws -> [Int] { [] }
-  package func servers() throws -> [StoreServer] { [] }
+  package var isExclusive: Bool { true }
+  package var isRemote: Bool { false }
 }
 
 /// What a store contains.
@@ -119,11 +73,7 @@ package struct StoredContents: Sendable, Equatable {
   package var lastEvicted = 0
   /// The number of the newest connection.
   package var lastConnection = 0
-  /// The number of connections that a server may number which shares a store, after `lastConnection`.
-  package static let connectionNumbers = 10_000_000
-  /// The number of the newest message between servers; 0 for a store of one server.
-  package var lastMessage = 0
-  /// The seed that all servers have that were started without one; nil for a store of one server.
+  /// The seed of servers that are started without one; nil if the store keeps none.
   package var seed: UInt64?
 
   /// Creates the contents of an empty store.
@@ -132,7 +82,7 @@ package struct StoredContents: Sendable, Equatable {
 
 /// Changes of a store that belong together.
 package struct StoreBatch: Sendable {
-  /// The number of the batch, different for each of this server.
+  /// The number of the batch, different for each since the start.
   package var number = 0
   /// New records in ascending order.
   package var appended: [Record] = []
@@ -140,14 +90,6 @@ package struct StoreBatch: Sendable {
   package var changed: [Record] = []
   /// The `seq` of records to remove.
   package var deleted: [Int] = []
-  /// The number of new records of a shared store that are not kept, and count as evicted.
-  package var unkept = 0
-  /// Commands of the kind `state` to announce to all servers of a shared store.
-  package var commands: [String] = []
-  /// Connections that have ended, to announce to all servers of a shared store.
-  package var ended: [ConnectionEnd] = []
-  /// What rules have counted, as JSON, to announce to all servers of a shared store; nil for nothing.
-  package var counts: String?
   /// Whether records up to `contents.emptiedThrough` are removed.
   package var isEmptied = false
   /// The maximum number of records; the oldest that exceed it are removed.
@@ -170,9 +112,6 @@ package struct StoreBatch: Sendable {
     package var evicted = RemovedRecords()
     /// Whether more records have to be removed.
     package var isIncomplete = false
-    /// What other servers have changed; nil for a store of one server.
-    package var shared: SharedChanges?
-
     /// Creates the result of a batch that removed nothing.
     package init() {}
   }
@@ -188,8 +127,7 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && unkept == 0 && commands.isEmpty && ended.isEmpty && counts == nil && changed.isEmpty
-      && deleted.isEmpty && !isEmptied && !mayExceedLimits && !isRequired
+    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && !mayExceedLimits && !isRequired
   }
 }
 

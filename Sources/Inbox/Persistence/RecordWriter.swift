@@ -77,13 +77,10 @@ package final class RecordWriter: Sendable {
   /// The microseconds to wait for more records, so that a batch has many of them.
   private static let collectingTime: UInt32 = 5_000
   /// The maximum number of new records in one transaction.
-  private static let batchLimit = 16_384
-  /// The maximum number of new records, changes, and removals in one transaction of a shared store, for which others wait.
-  private static let sharedBatchLimit = 4_096
-  /// The nanoseconds to wait for another server in addition.
-  private static let othersTime: Int64 = 4_000_000_000
-  /// The time to wait until other servers have executed a command of a batch.
-  private static let confirmationTime = Duration.seconds(3)
+  package static let batchLimit = 16_384
+  /// The size of the new records in one transaction of a remote store, in bytes: a slow network transmits them within the time
+  /// that the database has to execute a command.
+  private static let remoteBatchBytes = 4 << 20
   /// The nanoseconds that writing may take after the server has stopped.
   private static let stopTime: Int64 = 5_000_000_000
   /// The number of seqs without a record in the store after which the newest seq is stored nevertheless.
@@ -94,6 +91,10 @@ package final class RecordWriter: Sendable {
   private static let analysisInterval = 16_384
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
   private static let retryTime: Int64 = 250_000_000
+  /// The nanoseconds for which another server may be active before the store counts as failing.
+  private static let doubtTime: Int64 = 2_000_000_000
+  /// The nanoseconds between two checks that the database answers.
+  private static let watchTime: Int64 = 50_000_000
 
   package let store: any RecordStore
   package let options: Options
@@ -108,10 +109,6 @@ package final class RecordWriter: Sendable {
     var readProblem: String?
     /// When such an error was last reported.
     var readReport: ContinuousClock.Instant?
-    var receiveMessages: (@Sendable ([StoreMessage]) -> Void)?
-    var unreceivedMessages: [StoreMessage] = []
-    var takeCounts: (@Sendable () -> String?)?
-    var receiveRecords: (@Sendable (_ appended: [Record], _ changed: [Record]) -> Void)?
     var analyze: (@Sendable () -> Void)?
   }
 
@@ -123,8 +120,6 @@ package final class RecordWriter: Sendable {
     var analyzedSeq: Int
     /// The number of batches so far.
     var batches = 0
-    /// The number of the newest command that this server has announced together with a batch.
-    var lastCommand = 0
     /// Whether the server has stopped and the store has failed for too long since.
     var hasGivenUp = false
   }
@@ -148,14 +143,14 @@ package final class RecordWriter: Sendable {
   private let readFailures = Atomic<Int>(0)
   /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
   private let writingSince = Atomic<Int64>(0)
+  /// Since when another server may be active, in monotonic nanoseconds; 0 if none can be.
+  private let doubtfulSince = Atomic<Int64>(0)
   /// The number of the batch that changes made now belong to.
   private let collecting = Atomic<Int>(1)
   /// All batches up to this number were written, or given up.
   private let written = Milestone()
-  /// The commands of all batches up to this number were executed by the other servers, or given up.
-  private let executed = Milestone()
-  /// The number of the newest command that the other servers have executed, or were given up with.
-  private let confirmed = Atomic<Int>(0)
+  /// The number of changes to be made later.
+  private let laterChanges = Atomic<Int>(0)
 
   /// Creates a writer, which the inbox starts.
   ///
@@ -184,6 +179,11 @@ package final class RecordWriter: Sendable {
   /// Notes the number of a new connection, so that it is not used again after a restart.
   package func didOpen(connection number: Int) { newestConnection.max(number, ordering: .relaxed) }
 
+  /// Why this server cannot know that it is the only one that writes; nil if it is.
+  package var exclusivityProblem: String? {
+    store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
+  }
+
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
 
@@ -191,31 +191,25 @@ package final class RecordWriter: Sendable {
   package struct Prerequisite: Sendable {
     /// The number of the batch that has to be written.
     fileprivate var batch = 0
-    /// The number of the batch whose commands the other servers have to execute.
-    fileprivate var commands = 0
 
     /// Creates a prerequisite that is always met.
     package init() {}
   }
 
   /// Extends what the answers of a connection wait for, after it has appended records.
-  ///
-  /// - Parameter hasAnnounced: Whether it has announced a command since the last call, too.
-  package func extend(_ prerequisite: inout Prerequisite, hasAnnounced: Bool) {
+  package func extend(_ prerequisite: inout Prerequisite) {
     if options.failurePolicy == .drop, failing.load(ordering: .relaxed) { return }
-    guard options.durability == .answer || hasAnnounced || hasBacklog.load(ordering: .relaxed) else { return }
+    // A server that was stopped or cut off may answer only what it can still write.
+    guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) || !store.isExclusive else { return }
     prerequisite.batch = collecting.load(ordering: .acquiring)
-    if hasAnnounced { prerequisite.commands = prerequisite.batch }
   }
 
   /// Returns whether an answer need not wait any more.
-  package func isMet(_ prerequisite: Prerequisite) -> Bool {
-    written.isReached(prerequisite.batch) && executed.isReached(prerequisite.commands)
-  }
+  package func isMet(_ prerequisite: Prerequisite) -> Bool { written.isReached(prerequisite.batch) }
 
   /// Calls `resume` on any thread when an answer need not wait any more.
   package func whenMet(_ prerequisite: Prerequisite, _ resume: @escaping @Sendable () -> Void) {
-    whenWritten(prerequisite.batch) { [self] in executed.whenReached(prerequisite.commands, resume) }
+    whenWritten(prerequisite.batch, resume)
   }
 
   /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
@@ -270,9 +264,6 @@ package final class RecordWriter: Sendable {
   /// Notes that the inbox was emptied.
   func didEmpty(through seq: Int) { emptied.store(seq, ordering: .releasing) }
 
-  /// Notes that a record has changed, so that other servers learn of it soon.
-  func didChange() { signal() }
-
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
     evictWritten(&state)
@@ -306,38 +297,8 @@ package final class RecordWriter: Sendable {
     return written.wait(timeout: .now() + .seconds(2)) == .success && !failing.load(ordering: .relaxed)
   }
 
-  /// Waits until a query finds all pushes that servers have answered so far. Returns at once if the store is not shared.
-  ///
-  /// - Throws: `StoreUnavailable` if the database cannot be reached.
-  package func settle() async throws(StoreUnavailable) {
-    guard store.isShared else { return }
-    // No request waits for a database that is known to fail.
-    if let problem = figures.problem { throw StoreUnavailable(problem: problem) }
-    try await blocking { [self] in
-      try store.awaitOthers()
-      try awaitChanges()
-    }
-  }
-
-  /// Waits until queries of other servers find what has changed so far, before a request is confirmed that has changed it.
-  /// Returns at once if answers do not wait for the database, because then those queries wait for this server.
-  ///
-  /// - Throws: `StoreUnavailable` if the changes cannot be written.
-  package func settleChanges() async throws(StoreUnavailable) {
-    guard store.isShared, options.durability == .answer else { return }
-    let deadline = ContinuousClock.now + .seconds(8)
-    while true {
-      do throws(StoreUnavailable) {
-        return try await blocking { [self] in try awaitChanges() }
-      } catch {
-        // Changes of thousands of older records take some seconds.
-        guard figures.problem == nil, .now < deadline else { throw error }
-      }
-    }
-  }
-
   /// Waits until all changes made so far are written, also those that are still to be made later.
-  private func awaitChanges() throws(StoreUnavailable) {
+  func awaitChanges() throws(StoreUnavailable) {
     let areMade = DispatchSemaphore(value: 0)
     later { areMade.signal() }
     guard areMade.wait(timeout: .now() + .seconds(2)) == .success else { throw StoreUnavailable.unwritten }
@@ -365,35 +326,22 @@ package final class RecordWriter: Sendable {
   private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
   private static let watchingQueue = DispatchQueue(label: "store.watching")
   private let changingQueue = DispatchQueue(label: "store.changing")
-  private let confirmingQueue = DispatchQueue(label: "store.confirming")
   private let analysisQueue = DispatchQueue(label: "store.analysis")
 
   /// Runs `change`, which waits for the database, later and not on the thread that calls.
-  func later(_ change: @escaping @Sendable () -> Void) { changingQueue.async(execute: change) }
-
-  /// Calls `receive`, which must return at once, with the commands of all servers and the messages of other servers, in
-  /// their order.
-  package func receiveMessages(_ receive: @escaping @Sendable ([StoreMessage]) -> Void) {
-    state.withLockedValue { state in
-      state.receiveMessages = receive
-      // With the lock, so that their order remains. `receive` returns at once.
-      if !state.unreceivedMessages.isEmpty { receive(state.unreceivedMessages) }
-      state.unreceivedMessages = []
+  func later(_ change: @escaping @Sendable () -> Void) {
+    laterChanges.add(1, ordering: .relaxed)
+    changingQueue.async { [self] in
+      change()
+      laterChanges.subtract(1, ordering: .releasing)
     }
   }
 
-  /// Calls `take` before each batch. It returns, as JSON, what rules have counted since the last call; nil for nothing.
-  package func announceCounts(_ take: @escaping @Sendable () -> String?) {
-    state.withLockedValue { $0.takeCounts = take }
-  }
+  /// Whether changes are still to be made later.
+  var hasLaterChanges: Bool { laterChanges.load(ordering: .acquiring) > 0 }
 
-  /// Calls `receive` with the records that other servers have appended, and with those that they have changed, from now
-  /// on. It runs on the thread that writes, so it must not wait for the database, and before later commands are executed.
-  package func receiveRecords(
-    _ receive: @escaping @Sendable (_ appended: [Record], _ changed: [Record]) -> Void
-  ) {
-    state.withLockedValue { $0.receiveRecords = receive }
-  }
+  /// Whether the store cannot be written.
+  var isFailing: Bool { failing.load(ordering: .relaxed) }
 
   /// Calls `analyze`, on a thread of its own, whenever there are many new records that it has not analyzed.
   package func analyzeInBackground(_ analyze: @escaping @Sendable () -> Void) {
@@ -483,16 +431,6 @@ package final class RecordWriter: Sendable {
 
   func start(_ inbox: Inbox) {
     watch()
-    store.listen { [self] announced in
-      switch announced {
-      case .changed: signal()
-      case .flush(let reply):
-        later { [self] in
-          skipsCollecting.store(true, ordering: .releasing)
-          whenWritten(collecting.load(ordering: .acquiring), reply)
-        }
-      }
-    }
     DispatchQueue(label: "store").async { [self] in
       let lastSeq = store.initialContents.lastSeq
       var progress = Progress(storedSeq: lastSeq, analyzedSeq: lastSeq)
@@ -529,19 +467,30 @@ package final class RecordWriter: Sendable {
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
   }
 
-  /// Notices now and then that the database does not answer, while the thread that writes waits for it.
+  /// Notices that the database does not answer, while the thread that writes waits for it, or does not confirm that this server
+  /// is the active one.
   private func watch() {
-    let due = MachineTime.nanoseconds + Self.retryTime
-    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.retryTime))) { [weak self] in
+    let due = MachineTime.nanoseconds + Self.watchTime
+    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.watchTime))) { [weak self] in
       guard let self, !isStopping.load(ordering: .acquiring) else { return }
       let now = MachineTime.nanoseconds
       let since = writingSince.load(ordering: .relaxed)
-      if now - due > Self.retryTime, since != 0, since < now {
-        // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
+      // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
+      let wasSuspended = now - due > Self.retryTime
+      if wasSuspended, since != 0, since < now {
         let later = min(since + now - due, now)
         _ = writingSince.compareExchange(expected: since, desired: later, ordering: .relaxed)
       }
-      if isStalled { didFail(StoreUnavailable(problem: "the database does not answer")) }
+      if isStalled {
+        didFail(StoreUnavailable(problem: "the database does not answer"))
+      } else if let problem = exclusivityProblem {
+        if wasSuspended || doubtfulSince.load(ordering: .relaxed) == 0 { doubtfulSince.store(now, ordering: .relaxed) }
+        // Not at once: a server that was suspended first finds out whether another one has taken over.
+        let isDoubtful = now - doubtfulSince.load(ordering: .relaxed) > Self.doubtTime
+        if isDoubtful, !failing.load(ordering: .relaxed) { didFail(StoreUnavailable(problem: problem)) }
+      } else {
+        doubtfulSince.store(0, ordering: .relaxed)
+      }
       watch()
     }
   }
@@ -562,42 +511,34 @@ package final class RecordWriter: Sendable {
     let (number, isPartial) = (taken.number, taken.isPartial)
     progress.batches += 1
     (batch.number, batch.isRequired) = (progress.batches, isRequired)
-    batch.counts = state.withLockedValue(\.takeCounts)?()
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
-      // The changes of other servers are read together with writing.
-      store.isShared
-        // While something is wrong, writing finds out whether it still is.
-        || !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
+      // While something is wrong, writing finds out whether it still is.
+      !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit || store.isLost
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
-      complete(number, lastCommand: progress.lastCommand)
+      written.reach(number)
       return false
     }
     let start = ContinuousClock.now
     // The rest of what could not be written is not tried.
     if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
       discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
-      if !isPartial { complete(number, lastCommand: progress.lastCommand) }
+      if !isPartial { written.reach(number) }
       return isPartial
     }
     while true {
       do {
         writingSince.store(MachineTime.nanoseconds, ordering: .relaxed)
         defer { writingSince.store(0, ordering: .relaxed) }
-        let result = try store.write(batch) { isWaiting in
-          // A server that writes a large batch, or whose machine has stopped, may hold back the others for some seconds.
-          let allowance = isWaiting ? Self.othersTime : 0
-          writingSince.store(MachineTime.nanoseconds + allowance, ordering: .relaxed)
-        }
+        let result = try store.write(batch) { writingSince.store(MachineTime.nanoseconds, ordering: .relaxed) }
         progress.storedSeq = batch.contents.lastSeq
-        if !batch.commands.isEmpty { progress.lastCommand = result.shared?.lastCommand ?? progress.lastCommand }
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         analyzeNewRecords(of: inbox, &progress)
-        if !isPartial { complete(number, lastCommand: progress.lastCommand) }
+        if !isPartial { written.reach(number) }
         // What remains to be removed is removed after the next start.
         return isPartial || result.isIncomplete && !isStopping.load(ordering: .acquiring)
       } catch {
@@ -607,7 +548,7 @@ package final class RecordWriter: Sendable {
         progress.hasGivenUp = isStopped && (batch.isEmpty || hasWaited)
         if options.failurePolicy == .drop || progress.hasGivenUp {
           discard(batch, of: inbox, atEnd: isStopped)
-          if !isPartial { complete(number, lastCommand: progress.lastCommand) }
+          if !isPartial { written.reach(number) }
           return isPartial
         }
         _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
@@ -626,10 +567,9 @@ package final class RecordWriter: Sendable {
       guard let number = state.stored?.batch else { return nil }
       let (records, evicted) = (state.records, (state.evicted, state.lastEvicted))
       guard
-        let taken = store.isShared
-          ? state.takeSharedBatch(limit: Self.sharedBatchLimit)
-          : state.stored?.takeBatch(
-            of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit)
+        let taken = state.stored?.takeBatch(
+          of: records, lastSeq: state.nextSeq - 1, evicted: evicted, limit: Self.batchLimit,
+          byteLimit: store.isRemote ? Self.remoteBatchBytes : .max)
       else { return nil }
       var batch = taken.batch
       batch.contents.lastConnection = newestConnection.load(ordering: .relaxed)
@@ -645,10 +585,6 @@ package final class RecordWriter: Sendable {
 
   /// Notes that a batch was written.
   private func finish(_ batch: borrowing StoreBatch, _ result: StoreBatch.Result, of inbox: Inbox) {
-    if let changes = result.shared {
-      inbox.state.withLockedValue { $0.counts.addEvicted(result.evicted.count) }
-      return finish(batch, changes, of: inbox)
-    }
     let lastSeq = batch.contents.lastSeq
     inbox.state.withLockedValue { state in
       state.stored?.didWrite(through: lastSeq, result)
@@ -658,90 +594,23 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Adds what a shared store has, and tells the listeners of the inbox.
-  private func finish(_ batch: borrowing StoreBatch, _ changes: SharedChanges, of inbox: Inbox) {
-    let deviceTokens = inbox.notifier.deviceTokens(of: changes.appended + batch.appended)
-    let (formerLastSeq, isEmptied) = inbox.state.withLockedValue { state in
-      let formerLastSeq = state.nextSeq - 1
-      let isEmptied = state.apply(changes)
-      evictWritten(&state)
-      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
-      return (formerLastSeq, isEmptied)
-    }
-    let contents = changes.contents
-    // After their records, which the findings are about.
-    for end in changes.ended + batch.ended { inbox.analyzer.add(end) }
-    for record in changes.appended {
-      // So that a retry that arrives here is the next attempt. If no response was sent, the next request is a retry too.
-      if record.accepted, record.sentResponse.status != nil {
-        inbox.attempts.accept(record.pushKey)
-      } else {
-        inbox.attempts.resume(
-          AttemptKey(push: record.pushKey, id: record.idKey), after: record.attempt, now: MachineTime.nanoseconds)
-      }
-    }
-    // It is less after a database without the newest reset has taken over.
-    if emptiedThrough != contents.emptiedThrough { didEmpty(through: contents.emptiedThrough) }
-    if contents.lastSeq < formerLastSeq { inbox.analyzer.reset(through: contents.lastSeq) }
-    if isEmptied {
-      inbox.attempts.removeAll()
-      inbox.analyzer.reset(through: contents.emptiedThrough)
-      inbox.notifier.signalEmptied(inbox, through: contents.emptiedThrough, reset: ["inbox"])
-    }
-    if contents.lastSeq > formerLastSeq {
-      let isComplete = changes.outdated.isEmpty && deviceTokens?.count == contents.lastSeq - formerLastSeq
-      inbox.notifier.signalAppended(to: inbox, from: formerLastSeq + 1, isComplete ? deviceTokens : nil)
-    }
-    for record in changes.changed { inbox.notifier.signalUpdated(record.seq, in: inbox) }
-    let findings = inbox.state.withLockedValue { state in
-      defer { state.outbox?.findings = [] }
-      return state.outbox?.findings ?? []
-    }
-    for finding in findings { inbox.addFinding(finding.kind, seq: finding.number, by: finding.other) }
-    if !changes.appended.isEmpty || !changes.changed.isEmpty {
-      let appended = changes.appended.filter { $0.seq > contents.emptiedThrough }
-      state.withLockedValue(\.receiveRecords)?(appended, changes.changed)
-    }
-    if !changes.messages.isEmpty {
-      state.withLockedValue { state in
-        guard let receive = state.receiveMessages else { return state.unreceivedMessages += changes.messages }
-        receive(changes.messages)
-      }
-    }
-  }
-
-  /// Notes that a batch was written or given up, and the commands up to `lastCommand` with it.
-  private func complete(_ number: Int, lastCommand: Int) {
-    written.reach(number)
-    guard confirmed.load(ordering: .acquiring) < lastCommand else { return executed.reach(number) }
-    let deadline = ContinuousClock.now + Self.confirmationTime
-    confirmingQueue.async { [self] in
-      // A server that does not execute it in time is not waited for.
-      while confirmed.load(ordering: .acquiring) < lastCommand, .now < deadline, !isStopping.load(ordering: .relaxed) {
-        do {
-          _ = try store.awaitConfirmation(of: lastCommand, until: deadline)
-          confirmed.max(lastCommand, ordering: .releasing)
-        } catch {
-          usleep(50_000)
-        }
-      }
-      executed.reach(number)
-    }
-  }
-
   private func didWrite(_ batch: borrowing StoreBatch, in time: Duration) {
     let (size, isBatch, isEmpty) = (batch.appended.count, !batch.appended.isEmpty, batch.isEmpty)
-    let failedSince = state.withLockedValue { state in
+    // A failure lasts until this server is also known to be the only one that writes.
+    let recovers = store.isExclusive
+    let failedSince = state.withLockedValue { state -> ContinuousClock.Instant? in
       if !isEmpty { state.figures.batches += 1 }
       state.figures.records += size
       state.figures.time += time
       state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
       if isBatch { (state.figures.lastBatch, state.figures.lastLatency) = (size, time) }
+      guard recovers else { return nil }
       state.figures.problem = nil
       state.readProblem = nil
       defer { state.failedSince = nil }
       return state.failedSince
     }
+    guard recovers else { return }
     failing.store(false, ordering: .relaxed)
     if let failedSince { report(.recovered(after: .now - failedSince)) }
   }
@@ -761,14 +630,6 @@ package final class RecordWriter: Sendable {
   /// Drops the new records of a batch that cannot be written.
   private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
     let count = inbox.state.withLockedValue { state in
-      if store.isShared {
-        state.stored?.didLose(shared: batch)
-        let lost = state.outbox?.didLose(unkept: batch.unkept) ?? 0
-        state.outbox?.commands.insert(contentsOf: batch.commands, at: 0)
-        state.outbox?.ended.insert(contentsOf: batch.ended, at: 0)
-        hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
-        return lost
-      }
       var lost = RemovedRecords()
       for record in batch.appended where state.records.record(record.seq) != nil {
         lost.count += 1
@@ -776,7 +637,7 @@ package final class RecordWriter: Sendable {
         lost.lastSeq = record.seq
       }
       _ = state.records.remove(batch.appended.map(\.seq))
-      state.stored?.didLose(own: batch)
+      state.stored?.didLose(batch)
       state.evict(lost)
       hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
       return lost.count

@@ -192,10 +192,8 @@ struct StoredRecords: Sendable {
     StoreQuery(selection, after: selection.after, before: selection.before, usesResults: changes.isEmpty)
   }
 
-  private func checkNotEmptied() throws {
-    guard try writer.emptiedThrough <= after && writer.store.emptiedThrough() <= after else {
-      throw StoreUnavailable.emptied
-    }
+  private func checkNotEmptied() throws(StoreUnavailable) {
+    guard writer.emptiedThrough <= after else { throw StoreUnavailable.emptied }
   }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
@@ -279,8 +277,7 @@ package struct StoreUnavailable: Error {
   private static let maxRepetitions = 8
 
   /// Returns the result of `read`. If the inbox is emptied before `read` ends, calls it again, up to eight times. Waits 10
-  /// milliseconds before the second call and 10 more before each further one, because this server learns that the inbox
-  /// was emptied some milliseconds after the database.
+  /// milliseconds before the second call and 10 more before each further one.
   package static func repeatingAfterReset<Value>(_ read: () async throws -> Value) async throws -> Value {
     for repetition in 1...maxRepetitions {
       do {

@@ -33,7 +33,7 @@ struct StoredState: Sendable {
     taken = contents.lastSeq
   }
 
-  /// Notes new records of this server, in a store of its own.
+  /// Notes new records.
   mutating func add(_ records: [Record]) {
     count += records.count
     for record in records { bytes += record.storedSize }
@@ -83,28 +83,6 @@ struct StoredState: Sendable {
     isEmptied = true
   }
 
-  /// Takes what a shared store has to change, without new records.
-  ///
-  /// - Parameters:
-  ///   - limit: The maximum number of changes, and of removals.
-  ///   - isPartial: Whether more new records remain, which belong to the batch of the same number.
-  /// - Returns: The batch, and whether more of any kind remains.
-  mutating func takeChanges(limit: Int, isPartial: Bool) -> (batch: StoreBatch, isPartial: Bool) {
-    var result = StoreBatch()
-    (result.contents.count, result.contents.bytes) = (count, bytes)
-    result.contents.emptiedThrough = emptiedThrough
-    let restOfChanged = Array(changed.dropFirst(limit))
-    let restOfDeleted = Array(deleted.dropFirst(limit))
-    for (seq, _) in restOfChanged { changed[seq] = nil }
-    deleted.removeLast(restOfDeleted.count)
-    takeChanges(for: &result)
-    for (seq, record) in restOfChanged { changed[seq] = record }
-    deleted = restOfDeleted
-    let isPartial = isPartial || !changed.isEmpty || !deleted.isEmpty
-    if !isPartial { batch += 1 }
-    return (result, isPartial)
-  }
-
   private mutating func takeChanges(for result: inout StoreBatch) {
     result.changed = Array(changed.values)
     result.deleted = deleted
@@ -116,41 +94,27 @@ struct StoredState: Sendable {
     isEmptied = false
   }
 
-  /// Notes what a shared store contains after a batch was written.
-  mutating func didWrite(_ contents: StoredContents) {
-    (count, bytes, emptiedThrough) = (contents.count, contents.bytes, contents.emptiedThrough)
-    (written, taken) = (contents.lastSeq, contents.lastSeq)
-    beingWritten = [:]
-    beingDeleted = false
-    changed = changed.filter { $0.key > contents.emptiedThrough }
-  }
-
-  /// Notes that a batch of a shared store was given up: its new records are lost. Its other changes remain to be made.
-  mutating func didLose(shared batch: borrowing StoreBatch) {
-    changed.merge(beingWritten) { newer, _ in newer }
-    deleted = batch.deleted + deleted
-    beingWritten = [:]
-    beingDeleted = false
-  }
-
-  /// Takes what a store of this server alone has to change.
+  /// Takes what is not written yet.
   ///
   /// - Parameters:
   ///   - records: The records in memory.
   ///   - evicted: The number of evicted records, and the `seq` of the last one.
   ///   - limit: The maximum number of new records.
+  ///   - byteLimit: The size of new records in bytes after which the batch gets no more.
   /// - Returns: The batch, and whether more new records remain, which belong to the batch of the same number.
   mutating func takeBatch(
-    of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int), limit: Int
+    of records: RecordStorage, lastSeq: Int, evicted: (count: Int, last: Int), limit: Int, byteLimit: Int
   ) -> (batch: StoreBatch, isPartial: Bool) {
     var result = StoreBatch()
     var new = Selection.allKinds
     new.after = taken
+    var size = 0
     records.forEach(in: new) { record in
       result.appended.append(copy record)
-      return result.appended.count < limit
+      size += record.storedSize
+      return result.appended.count < limit && size < byteLimit
     }
-    let isPartial = result.appended.count >= limit
+    let isPartial = result.appended.count >= limit || size >= byteLimit
     let lastSeq = isPartial ? result.appended.last?.seq ?? lastSeq : lastSeq
     result.contents.count = count
     result.contents.bytes = bytes
@@ -182,7 +146,7 @@ struct StoredState: Sendable {
   }
 
   /// Notes that a batch was given up: its new records are lost. Its other changes remain to be made.
-  mutating func didLose(own batch: borrowing StoreBatch) {
+  mutating func didLose(_ batch: borrowing StoreBatch) {
     written = max(written, batch.contents.lastSeq)
     // After the inbox was emptied in the meantime, the batch does not count any more.
     if emptiedThrough < batch.contents.lastSeq {
@@ -225,8 +189,7 @@ extension Inbox {
 
   /// The age of the oldest received push that is not written to the store yet; zero if all are, and without a store.
   package var writingLag: Duration {
-    let arrivedAt = state.withLockedValue { state in
-      if let outbox = state.outbox { return outbox.oldest?.arrivedAt }
+    let arrivedAt = state.withLockedValue { state -> Int64? in
       guard let stored = state.stored else { return nil }
       var waiting = Selection.allKinds
       waiting.after = stored.written
@@ -242,66 +205,10 @@ extension Inbox {
 }
 
 extension Inbox.State {
-  /// Takes a batch for a shared store.
-  ///
-  /// - Parameter limit: The maximum number of new records.
-  mutating func takeSharedBatch(limit: Int) -> (batch: StoreBatch, isPartial: Bool)? {
-    guard let (records, unkept, hasMore) = outbox?.take(limit: limit),
-      let taken = stored?.takeChanges(limit: min(limit, 512), isPartial: hasMore)
-    else { return nil }
-    var batch = taken.batch
-    batch.appended = records
-    batch.unkept = unkept
-    batch.contents.count += records.count
-    for record in records { batch.contents.bytes += record.storedSize }
-    // Each is an INSERT. After a long failure there may be thousands, and other servers wait for the batch.
-    batch.commands = Array((outbox?.commands ?? []).prefix(512))
-    outbox?.commands.removeFirst(batch.commands.count)
-    if !hasMore {
-      // After the records of these connections.
-      batch.ended = outbox?.ended ?? []
-      outbox?.ended = []
-    }
-    return (batch, taken.isPartial || outbox?.commands.isEmpty == false)
-  }
-
-  /// Adds what a shared store has: the changes of other servers and the new records of this one.
-  ///
-  /// - Returns: Whether the inbox was emptied.
-  mutating func apply(_ changes: SharedChanges) -> Bool {
-    guard let former = stored,
-      let written = outbox?.didWrite(from: changes.firstSeq, except: Set(changes.outdated))
-    else { return false }
-    let contents = changes.contents
-    stored?.didWrite(contents)
-    let isEmptied = contents.emptiedThrough > former.emptiedThrough
-    if isEmptied { outbox?.removePending(through: contents.emptiedThrough) }
-    if changes.hasGap {
-      records = RecordStorage()
-    } else {
-      var new = changes.appended
-      records.append(moving: &new)
-      new = written.records
-      records.append(moving: &new)
-    }
-    while let first = records.first, first <= max(contents.emptiedThrough, changes.removedThrough) {
-      _ = records.removeFirst()
-    }
-    for record in changes.changed {
-      // A change of this server that is not written yet is newer.
-      if former.changedRecord(record.seq) == nil { _ = records.update(record.seq) { $0 = copy record } }
-    }
-    for record in written.changed { stored?.change(record) }
-    _ = records.remove(changes.deleted)
-    (nextSeq, evicted, lastEvicted) = (contents.lastSeq + 1, contents.evicted, contents.lastEvicted)
-    return isEmptied
-  }
-
   /// Creates the state of an inbox with the contents of its store; nil without a store.
   init(_ store: (any RecordStore)?) {
     guard let store else { return }
     let contents = store.initialContents
-    if store.isShared { outbox = Outbox() }
     nextSeq = contents.lastSeq + 1
     evicted = contents.evicted
     lastEvicted = contents.lastEvicted
@@ -309,7 +216,7 @@ extension Inbox.State {
   }
 
   /// The number of records that are not written to the store yet; 0 without one.
-  var waitingRecords: Int { stored.map { nextSeq - 1 - $0.written + (outbox?.count ?? 0) } ?? 0 }
+  var waitingRecords: Int { stored.map { nextSeq - 1 - $0.written } ?? 0 }
 
   /// The `seq` from which records are in memory.
   var firstInMemory: Int { records.first ?? nextSeq }

@@ -123,38 +123,4 @@ package struct ConnectionEnd: Sendable {
   package init(of connection: ConnectionFacts, _ event: Event) {
     (self.connection, self.event) = (connection.identity, event)
   }
-
-  /// The nanoseconds to add to a monotonic time of this machine for one that other servers understand.
-  private static var clockOffset: Int64 { MachineTime.nanosecondsSince1970 &- MachineTime.nanoseconds }
-
-  /// The end in one word, for other servers.
-  package var text: String {
-    switch event {
-    case .closed(let closing):
-      let times = [closing.at, closing.lastReceivedAt].map { String($0 &+ Self.clockOffset) }
-      let flags = [closing.isOrderly, closing.isReset, closing.isFinal].map { $0 ? "1" : "0" }.joined()
-      return ([String(connection), closing.initiator.rawValue] + times + [flags]).joined(separator: ":")
-    case .windowExhausted(let responses): return "\(connection):\(responses)"
-    }
-  }
-
-  /// Creates the description of an end from its text; nil if that is invalid.
-  package init?(text: Substring) {
-    let parts = text.split(separator: ":").map(String.init)
-    guard parts.count >= 2, let connection = UInt64(parts[0]) else { return nil }
-    self.connection = connection
-    if parts.count == 2, let responses = Int(parts[1]) {
-      event = .windowExhausted(responses: responses)
-    } else if parts.count == 5, let initiator = ConnectionFacts.CloseInitiator(rawValue: parts[1]),
-      let at = Int64(parts[2]), let lastReceivedAt = Int64(parts[3]), parts[4].count == 3
-    {
-      let flags = parts[4].map { $0 == "1" }
-      event = .closed(
-        Closing(
-          by: initiator, at: at &- Self.clockOffset, lastReceivedAt: lastReceivedAt &- Self.clockOffset,
-          isOrderly: flags[0], isReset: flags[1], isFinal: flags[2]))
-    } else {
-      return nil
-    }
-  }
 }

@@ -15,8 +15,6 @@ package final class Inbox: Sendable {
     var counts = PushCounts()
     /// What the store has and what it lacks; nil without one.
     var stored: StoredState?
-    /// The new records that a shared store has not numbered yet; nil without one.
-    var outbox: Outbox?
   }
 
   /// The maximum number of records.
@@ -30,8 +28,6 @@ package final class Inbox: Sendable {
   let state: NIOLockedValueBox<State>
   /// Writes the records to a store; nil without one.
   package let writer: RecordWriter?
-  /// Whether the store is shared with other servers.
-  package let isShared: Bool
   /// The attempt counts, which distinguish retries from new pushes.
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.
@@ -56,7 +52,6 @@ package final class Inbox: Sendable {
     self.maxBytes = maxBytes
     self.attempts = attempts
     self.writer = writer
-    isShared = writer?.store.isShared ?? false
     state = NIOLockedValueBox(State(writer?.store))
     guard let writer else { return }
     // Findings that compare several pushes cover those since the start.
@@ -72,7 +67,6 @@ package final class Inbox: Sendable {
     maxBytes = .max
     attempts = Attempts()
     writer = nil
-    isShared = false
     state = NIOLockedValueBox(State(records: records, nextSeq: lastSeq + 1))
   }
 
@@ -84,14 +78,12 @@ package final class Inbox: Sendable {
   /// The records are visible to all readers when this returns, so the responses may be sent. Older records are
   /// evicted if the limits require it.
   ///
-  /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none. With a shared store
-  ///   a provisional number: a record is visible, and has its `seq`, when it is written.
+  /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
   @discardableResult
   package func append(_ records: inout [Record]) -> Int { append(&records, isCounted: true) }
 
   private func append(_ records: inout [Record], isCounted: Bool) -> Int {
     guard !records.isEmpty else { return 0 }
-    if isShared { return appendToOutbox(&records, isCounted: isCounted) }
     let deviceTokens = notifier.deviceTokens(of: records)
     let first = state.withLockedValue { state in
       let first = state.nextSeq
@@ -114,30 +106,6 @@ package final class Inbox: Sendable {
     return first
   }
 
-  private func appendToOutbox(_ records: inout [Record], isCounted: Bool) -> Int {
-    state.withLockedValue { state in
-      let areLost = isCounted && writer?.loses(keptCount(of: records), waiting: state.waitingRecords) ?? false
-      if isCounted {
-        state.counts.add(records)
-        if areLost || recording != .all {
-          state.counts.addEvicted(records.count { areLost || !recording.keeps($0.pushKey) })
-        }
-      }
-      let count = records.count
-      let first =
-        state.outbox?.append(&records) { [recording] in
-          !areLost && (!isCounted || recording.keeps($0.pushKey))
-        } ?? 0
-      if !isCounted {
-        // For the result of an import.
-        state.outbox?.rememberSeq(of: first)
-        state.outbox?.rememberSeq(of: first + count - 1)
-      }
-      writer?.didAppend(to: &state)
-      return first
-    }
-  }
-
   /// Appends one record and returns its `seq`.
   @discardableResult
   package func append(_ record: Record) -> Int {
@@ -155,19 +123,16 @@ package final class Inbox: Sendable {
   }
 
   /// Changes a record, in memory or in the store, and reports it as updated.
-  private func update(_ number: Int, _ change: @escaping @Sendable (inout Record) -> Void) -> Record? {
-    let (seq, record) = state.withLockedValue { state in
-      // A record of the outbox is reported when it is written.
-      if let record = state.outbox?.update(number, change) { return (Int?.none, Optional(record)) }
-      guard let seq = state.seq(of: number) else { return (nil, nil) }
-      let held = state.outbox?.updatePending(seq, change)
-      let record = state.records.update(seq, change) ?? held
+  ///
+  /// - Returns: The updated record; nil if there is none, or if it is changed later because event loops must not wait for the
+  ///   database.
+  private func update(_ seq: Int, _ change: @escaping @Sendable (inout Record) -> Void) -> Record? {
+    let record = state.withLockedValue { state in
+      let record = state.records.update(seq, change)
       if let record { state.stored?.change(record) }
-      return (seq, record)
+      return record
     }
-    guard let seq else { return record }
-    if record == nil, isShared, let writer {
-      // The calling event loop must not wait for the database.
+    if record == nil, let writer, writer.store.isRemote {
       writer.later { [self] in
         if writer.update(seq, in: self, patience: .seconds(2), change) != nil { notifier.signalUpdated(seq, in: self) }
       }
@@ -175,7 +140,6 @@ package final class Inbox: Sendable {
     }
     guard let record = record ?? writer?.update(seq, in: self, change) else { return nil }
     notifier.signalUpdated(seq, in: self)
-    if isShared { writer?.didChange() }
     return record
   }
 
@@ -189,7 +153,7 @@ package final class Inbox: Sendable {
 
   /// Sets the states of the deliveries of pushes, and reports these as updated. Pushes that are not in the inbox are skipped.
   package func setDeliveries(_ changes: [(seq: Int, delivery: DeliveryState)]) {
-    guard changes.count > 1, !isShared else {
+    guard changes.count > 1 else {
       for (seq, delivery) in changes { setDelivery(seq, delivery) }
       return
     }
@@ -205,7 +169,15 @@ package final class Inbox: Sendable {
         }
       }
     }
-    if let writer, !older.isEmpty { updated += writer.setDeliveries(older, in: self) }
+    if let writer, !older.isEmpty {
+      if writer.store.isRemote {
+        writer.later { [self, older] in
+          notifier.signalUpdated(writer.setDeliveries(older, in: self), in: self)
+        }
+      } else {
+        updated += writer.setDeliveries(older, in: self)
+      }
+    }
     notifier.signalUpdated(updated, in: self)
   }
 
@@ -250,9 +222,7 @@ package final class Inbox: Sendable {
         try Task.checkCancellation()
       }
     }
-    guard isShared else { return range }
-    let (first, last) = (await settledSeq(of: range.lowerBound), await settledSeq(of: range.upperBound))
-    return first...max(first, last)
+    return range
   }
 
   private func keptCount(of records: [Record]) -> Int { records.count { recording.keeps($0.pushKey) } }
@@ -281,16 +251,6 @@ package final class Inbox: Sendable {
   }
 
   /// Removes all records, attempt counts and the count of evicted records, from a store too. The numbering continues.
-  ///
-  /// - Returns: The number of records removed.
-  /// - Throws: `StoreUnavailable` if the store fails.
-  package func empty() async throws(StoreUnavailable) -> Int {
-    guard let writer, isShared else { return removeAll() }
-    return try await writer.blocking { try writer.store.empty() }
-  }
-
-  /// Removes all records, attempt counts and the count of evicted records, of an inbox that is not shared. The numbering
-  /// continues.
   ///
   /// - Parameter reset: The names of what is reset together with the inbox, for the event log.
   /// - Returns: The number of records removed.
@@ -373,7 +333,6 @@ package final class Inbox: Sendable {
     var pushes: Set<PushKey> = []
     var seqs: [Int] = []
     let snapshot = snapshot()
-    // First all are found, because other servers that execute the same reset remove them too.
     try await snapshot.forEachSlice(of: selection) { part in
       snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
@@ -416,19 +375,12 @@ package final class Inbox: Sendable {
   /// Records for the findings how a connection was closed. The first call for a connection says who closed it and when;
   /// later ones add what is known afterwards.
   package func recordClose(of connection: ConnectionFacts, _ closing: ConnectionEnd.Closing) {
-    add(ConnectionEnd(of: connection, .closed(closing)))
+    analyzer.add(ConnectionEnd(of: connection, .closed(closing)))
   }
 
   /// Records for the findings that a connection ended while its flow-control window held back responses.
   package func addExhaustedWindow(of connection: ConnectionFacts, responses: Int) {
-    add(ConnectionEnd(of: connection, .windowExhausted(responses: responses)))
-  }
-
-  private func add(_ end: ConnectionEnd) {
-    guard isShared else { return analyzer.add(end) }
-    // The analysis learns of it when the records of the connection are written.
-    state.withLockedValue { $0.outbox?.add(end) }
-    writer?.didChange()
+    analyzer.add(ConnectionEnd(of: connection, .windowExhausted(responses: responses)))
   }
 
   /// Records a finding that follows neither from the record of a push nor from other records: what happened to it on its way to
@@ -438,15 +390,7 @@ package final class Inbox: Sendable {
   ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck`, `backgroundBudget` or `trustedAnything`.
   ///   - other: The `seq` of the push that replaced it; nil if none did.
   package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
-    let isDeferred = state.withLockedValue { state in
-      guard let outbox = state.outbox, outbox.isWaiting(seq) || other.map(outbox.isWaiting) ?? false else {
-        return false
-      }
-      state.outbox?.findings.append((kind, seq, other))
-      return true
-    }
-    guard !isDeferred, let seq = isShared ? self.seq(of: seq) : record(seq: seq)?.seq else { return }
-    let other = other.map(self.seq(of:))
+    guard writer?.store.isRemote == true || record(seq: seq) != nil else { return }
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .kind), to: seq)
     notifier.signalUpdated(seq, in: self)
   }
@@ -462,9 +406,34 @@ package final class Inbox: Sendable {
       let isUnsettled = state.withLockedValue { state in
         state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
       }
-      if isUnsettled, !isShared { writer.flush() }
+      if isUnsettled, !writer.store.isRemote { writer.flush() }
     }
     return currentSnapshot()
+  }
+
+  /// Waits until a snapshot has all changes that were made so far, if the store is of another program: a snapshot does not wait
+  /// for that. Waits at most four seconds, and not while the store fails.
+  package func settle() async {
+    guard let writer, writer.store.isRemote, !writer.isFailing else { return }
+    let isUnsettled = state.withLockedValue { state in
+      state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
+    }
+    guard isUnsettled || writer.hasLaterChanges else { return }
+    try? await writer.blocking { try writer.awaitChanges() }
+  }
+
+  /// Checks that no other server can have taken over the store. Waits at most three seconds until that is known.
+  ///
+  /// - Throws: `StoreUnavailable` if it is not, or if the store fails.
+  package func checkIsActive() async throws {
+    guard let writer, writer.store.isRemote else { return }
+    for _ in 0..<150 {
+      // No request waits for a database that is known to fail.
+      if let problem = writer.figures.problem { throw StoreUnavailable(problem: problem) }
+      if writer.store.isExclusive { return }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    if let problem = writer.exclusivityProblem { throw StoreUnavailable(problem: problem) }
   }
 
   /// Returns the current content without waiting.
@@ -486,16 +455,10 @@ package final class Inbox: Sendable {
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
   ///
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  func readableRecord(seq number: Int) throws(StoreUnavailable) -> Record? {
-    let (seq, record, stored) = state.withLockedValue { state -> (Int, Record?, StoredRecords?) in
-      var seq = number
-      switch state.outbox?.place(of: number) {
-      case .outbox(let record): return (number, record, nil)
-      case .store(let written): seq = written
-      case nil: break
-      }
+  func readableRecord(seq: Int) throws(StoreUnavailable) -> Record? {
+    let (record, stored) = state.withLockedValue { state -> (Record?, StoredRecords?) in
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
-      return (seq, record, record == nil ? writer.flatMap { state.storedRecords(of: $0, changes: [:]) } : nil)
+      return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0, changes: [:]) } : nil)
     }
     if record == nil, let stored {
       let found = stored.record(seq)
@@ -504,32 +467,4 @@ package final class Inbox: Sendable {
     }
     return record
   }
-
-  /// Returns the `seq` of a record for the number that `append` returned; the number itself while it has none.
-  package func seq(of number: Int) -> Int {
-    state.withLockedValue { $0.seq(of: number) ?? number }
-  }
-
-  /// Returns the `seq` of a record for the number that `append` returned; nil while it has none.
-  package func knownSeq(of number: Int) -> Int? { state.withLockedValue { $0.seq(of: number) } }
-
-  /// Has `knownSeq(of:)` know the `seq` of a record that was appended, when it is written.
-  package func rememberSeq(of number: Int) { state.withLockedValue { $0.outbox?.rememberSeq(of: number) } }
-
-  /// Returns the `seq` of a record for the number that `append` returned, when it has one.
-  package func settledSeq(of number: Int) async -> Int {
-    guard let writer, state.withLockedValue({ $0.seq(of: number) }) == nil else { return seq(of: number) }
-    try? await writer.blocking { try writer.awaitWritten() }
-    return seq(of: number)
-  }
-
-  /// Announces a command to all servers that share the store, together with the records that were appended before. Does
-  /// nothing if the store is not shared.
-  package func announce(_ command: String) {
-    state.withLockedValue { $0.outbox?.commands.append(command) }
-    writer?.didChange()
-  }
-
-  /// Returns the number that `append` returned for a record whose delivery may change; otherwise its `seq`.
-  package func number(of seq: Int) -> Int { state.withLockedValue { $0.outbox?.numbers[seq] ?? seq } }
 }

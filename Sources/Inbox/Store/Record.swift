@@ -155,13 +155,6 @@ package struct Record: Sendable {
   /// The `seq` of the push whose rule ended the connection; nil if no other push did.
   package var faultedBy: Int? { wireDetails?.by?.seq(of: seq) }
 
-  /// Returns the record with another `seq`, which a shared store gives it.
-  package func numbered(_ seq: Int) -> Record {
-    var record = self
-    record.seq = seq
-    return record
-  }
-
   /// Whether there is a verdict.
   var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }
 

@@ -34,9 +34,9 @@ extension ServerState {
     if parts.contains(.devices) { resetDevices() }
     if parts.contains(.channels) { channels.reset() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
-    // its own. Only a shared inbox was emptied before, with an event between those of earlier and later pushes.
-    let names = ResetPart.allCases.filter { parts.contains($0) && !($0 == .inbox && inbox.isShared) }.map(\.rawValue)
-    if parts.contains(.inbox), !inbox.isShared {
+    // its own.
+    let names = ResetPart.allCases.filter { parts.contains($0) }.map(\.rawValue)
+    if parts.contains(.inbox) {
       inbox.removeAll(reset: names)
     } else if !names.isEmpty {
       events.record(.reset) { $0.member("reset", names) }

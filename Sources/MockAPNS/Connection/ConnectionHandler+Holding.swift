@@ -2,8 +2,7 @@ import HTTP2Session
 import Inbox
 import NIOCore
 
-/// Frames that wait until the store has the records of the requests that they answer, or until other servers know what the
-/// requests have changed.
+/// Frames that wait until the store has the records of the requests that they answer.
 struct HeldOutput {
   /// The number of bytes from which the connection is not read.
   static let limit = 256 << 10
@@ -60,8 +59,8 @@ struct HeldOutput {
   }
 }
 
-/// Holding of answers, for an inbox with a store: `--durable answer`, a store that is slower than the pushes, or a
-/// channel that was created or removed, which other servers have to know.
+/// Holding of answers, for an inbox with a store: `--durable answer`, a store that is slower than the pushes, or a server that
+/// was stopped or cut off and may not be the active one any more.
 extension ConnectionHandler {
   /// Keeps the new frames back if they have to wait for the store. All frames behind them wait too, with one exception:
   /// while the store fails, responses to pushes that are refused leave before answers that wait, and so do frames such as

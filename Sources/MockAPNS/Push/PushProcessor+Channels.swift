@@ -64,7 +64,6 @@ extension PushProcessor {
     if let reserved = exchange.reserved {
       if isAccepted {
         state.channels.create(reserved, storagePolicy)
-        announce(.creation(of: reserved, storagePolicy))
       } else {
         state.channels.release(reserved)
       }
@@ -75,19 +74,10 @@ extension PushProcessor {
     case .broadcast:
       return AcceptedBroadcast(channel: channel, expiration: request.expiration ?? 0, storagePolicy: storagePolicy)
     case .delete:
-      state.removeChannel(channel, isAnnounced: state.inbox.isShared)
-      announce(.removal(of: channel))
+      state.removeChannel(channel)
     case .create, .read, .list: break
     }
     return nil
-  }
-
-  /// Announces a change of the channels, which this server has made, to the servers that share its store. The response
-  /// leaves when they have made it too.
-  private func announce(_ change: AnnouncedRequest.ChannelChange) {
-    guard state.inbox.isShared else { return }
-    state.inbox.announce(AnnouncedRequest(change, time: state.clock.now).json)
-    hasAnnounced = true
   }
 
   /// Returns the header fields of a response to the current request, without its ids. `apns-unique-id` for broadcasts
@@ -130,27 +120,10 @@ extension Broadcast {
   }
 }
 
-extension AcceptedBroadcast {
-  /// Creates the description of a broadcast to another server; nil if its channel does not exist any more.
-  init?(_ record: Record, in channels: ChannelRegistry) {
-    let (facts, headers) = (record.facts, record.request.headers)
-    guard let bundleID = facts.topic, let id = headers["apns-channel-id"] else { return nil }
-    channel = ChannelName(
-      bundleID: headers.string(bundleID), environment: record.connection.environment, id: id)
-    guard let storagePolicy = channels.sharedStoragePolicy(of: channel) else { return nil }
-    self.storagePolicy = storagePolicy
-    expiration = facts.expiration ?? 0
-    acceptedAt = record.acceptedAt
-  }
-}
-
 extension ServerState {
   /// Removes a channel and its subscriptions.
-  ///
-  /// - Parameter isAnnounced: Whether all servers that share the store execute the removal later. The subscriptions remain
-  ///   until then, for broadcasts that other servers still accept.
-  package func removeChannel(_ channel: ChannelName, isAnnounced: Bool = false) {
-    channels.remove(channel, isAnnounced: isAnnounced)
-    if !isAnnounced { devices.removeSubscriptions(of: channel) }
+  package func removeChannel(_ channel: ChannelName) {
+    channels.remove(channel)
+    devices.removeSubscriptions(of: channel)
   }
 }

@@ -56,8 +56,6 @@ final class PushProcessor {
   @exclusivity(unchecked) private var hasCompletedRecord = false
   /// Whether the server's certificate is one that no client may accept, and no push has shown yet that this client does.
   var isUnverified = false
-  /// Whether a change of channels was announced to other servers, and its response does not wait for them yet.
-  var hasAnnounced = false
 
   /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
   struct FaultScope {
@@ -254,7 +252,7 @@ final class PushProcessor {
       injections = Injections([cause.injection] + own)
       switch (cause.push, index) {
       case (.inBatch(let cause)?, let index?) where cause < index: by = .before(index - cause)
-      case (.recorded(let number)?, _): by = state.inbox.knownSeq(of: number).map { .seq($0) }
+      case (.recorded(let seq)?, _): by = .seq(seq)
       default: break
       }
     }
@@ -363,10 +361,7 @@ final class PushProcessor {
     batch.delayed.removeAll(keepingCapacity: true)
     for (stream, index) in batch.unfinished { unfinished[stream]?.seq = first + index }
     batch.unfinished.removeAll(keepingCapacity: true)
-    if case .inBatch(let index) = cause?.push {
-      cause?.push = .recorded(first + index)
-      state.inbox.rememberSeq(of: first + index)
-    }
+    if case .inBatch(let index) = cause?.push { cause?.push = .recorded(first + index) }
     for (broadcast, index) in batch.broadcasts {
       state.deliveryControl.deliver(Broadcast(broadcast, seq: first + index, time: batch.serverTime))
     }

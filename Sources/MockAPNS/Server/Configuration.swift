@@ -180,3 +180,12 @@ public struct Configuration: Sendable {
   /// Creates a configuration with the defaults.
   public init() {}
 }
+
+extension Configuration {
+  /// The listeners for providers in the order of their indices.
+  var providerListeners: [(address: ListenerAddress, kind: ListenerKind)] {
+    apnsListeners.map { ($0, $0.hasProxyProtocol ? .proxyProtocol : .tls) }
+      + apnsPlainListeners.map { ($0, .cleartext) } + (proxyListener.map { [($0, .connectProxy)] } ?? [])
+      + manageListeners.map { ($0, .management) }
+  }
+}

@@ -141,7 +141,7 @@ package final class DeliveryControl: Sendable {
       let (events, isComplete) = devices.advance(to: now)
       apply(events)
       changes += events.count
-      if changes >= Self.storedChanges, !inbox.isShared {
+      if changes >= Self.storedChanges {
         // Pushes whose answers wait for the store do so for one transaction with so many changes.
         inbox.writer?.flush()
         changes = 0
@@ -167,17 +167,9 @@ package final class DeliveryControl: Sendable {
     if pending > Self.broadcastLimit { broadcasting.sync {} }
   }
 
-  /// Delivers a broadcast that another server has accepted, before this returns.
-  ///
-  /// - Parameter record: Its record.
-  func follow(_ broadcast: Broadcast, record: Record) {
-    _ = devices.begin(broadcast)
-    deliverInSlices(broadcast, record: record)
-  }
-
-  private func deliverInSlices(_ broadcast: Broadcast, record: Record? = nil) {
+  private func deliverInSlices(_ broadcast: Broadcast) {
     devices.deliver(broadcast) { events in
-      apply(events, of: record)
+      apply(events)
       usleep(Self.pause)
     }
   }
@@ -191,9 +183,7 @@ package final class DeliveryControl: Sendable {
   // MARK: - Effects
 
   /// Updates records, findings and listeners.
-  ///
-  /// - Parameter record: A record that events may be about, so that it need not be read.
-  package func apply(_ events: [DeliveryEvent], of record: Record? = nil) {
+  package func apply(_ events: [DeliveryEvent]) {
     var changes: [(seq: Int, delivery: DeliveryState)] = []
     for event in events {
       if case .changed(let seq, let state) = event {
@@ -202,12 +192,12 @@ package final class DeliveryControl: Sendable {
       }
       inbox.setDeliveries(changes)
       changes.removeAll()
-      apply(event, of: record)
+      apply(event)
     }
     inbox.setDeliveries(changes)
   }
 
-  private func apply(_ event: DeliveryEvent, of record: Record?) {
+  private func apply(_ event: DeliveryEvent) {
     switch event {
     case .changed(let seq, let state): inbox.setDelivery(seq, state)
     case .overwrittenInStorage(let seq, let other):
@@ -218,8 +208,7 @@ package final class DeliveryControl: Sendable {
     case .received(let id, let received):
       let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
       if continuations.isEmpty { return }
-      let notification = Notification(
-        received: received, record: record?.seq == received.seq ? record : inbox.record(seq: received.seq))
+      let notification = Notification(received: received, record: inbox.record(seq: received.seq))
       for continuation in continuations { continuation.yield(notification) }
     }
   }

@@ -21,13 +21,6 @@ package final class FaultControl: Sendable {
     package let endsAt: MonotonicTime?
   }
 
-  /// How long ago the request that is executed was made, in nanoseconds: a server that shares a store executes earlier
-  /// requests when it starts.
-  @TaskLocal package static var requestAge: Int64 = 0
-
-  /// When the profile or rule of the request that is executed became active, in monotonic nanoseconds.
-  fileprivate static var activationTime: MonotonicTime { MachineTime.nanoseconds &- requestAge }
-
   /// The available profiles.
   package let library: PublishedValue<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
@@ -45,7 +38,7 @@ package final class FaultControl: Sendable {
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
   private let start: (selectedProfile: SelectedProfile, seed: UInt64)
-  private let ruleCounters: RuleCounters
+  private let ruleCounters = RuleCounters()
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
@@ -59,7 +52,6 @@ package final class FaultControl: Sendable {
     self.seed = seed
     self.connections = connections
     self.logger = logger
-    ruleCounters = RuleCounters(isShared: configuration.recordWriter?.store.isShared ?? false)
     library = PublishedValue(configuration.profiles)
     let selectedProfile = configuration.profile ?? Self.healthy(in: configuration.profiles)
     start = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)
@@ -278,7 +270,7 @@ package final class FaultControl: Sendable {
   /// Adds a rule, or replaces the one with its name.
   @discardableResult
   package func add(_ rule: Rule, timeToLive: Duration?) -> InsertionResult {
-    let now = Self.activationTime
+    let now = MachineTime.nanoseconds
     let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
     return change { selection in
       let index = selection.added.firstIndex { $0.rule.name == rule.name }
@@ -288,9 +280,6 @@ package final class FaultControl: Sendable {
       return index == nil ? .added : .replaced
     }
   }
-
-  /// Sets the number after which rules without a name are named.
-  func nameRules(after number: Int) { generatedNames.store(number, ordering: .relaxed) }
 
   /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
   private func nextRuleName() -> String {
@@ -331,7 +320,7 @@ package final class FaultControl: Sendable {
   package func resetCounters() {
     ruleCounters.reset()
     // Restart the windows and ramps of the profile's rules.
-    change { $0.activatedAt = Self.activationTime }
+    change { $0.activatedAt = MachineTime.nanoseconds }
   }
 
   @discardableResult
@@ -457,7 +446,7 @@ package struct FaultSelection: Sendable {
   mutating func activate(_ selectedProfile: SelectedProfile, seed: UInt64, timeToLive: Duration? = nil) {
     self.selectedProfile = selectedProfile
     self.seed = seed
-    activatedAt = FaultControl.activationTime
+    activatedAt = MachineTime.nanoseconds
     endsAt = [timeToLive, selectedProfile.profile.stopAfter].compactMap(\.self).min()
       .map { activatedAt.addingClamped($0.nanoseconds) }
   }

@@ -45,17 +45,14 @@ public final class MockServer: Sendable {
 
   /// Starts a server.
   ///
-  /// - Parameters:
-  ///   - loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the files
-  ///     that was read.
-  ///   - beforeListening: Called when the initial state is complete, before the server listens.
+  /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
+  ///   files that was read.
   package static func start(
     _ configuration: Configuration, logger: Logger,
-    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void,
-    beforeListening: (ServerState) async throws -> Void = { _ in }
+    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     do {
-      return try await listening(configuration, logger: logger, loading: loading, beforeListening: beforeListening)
+      return try await listening(configuration, logger: logger, loading: loading)
     } catch {
       configuration.removeTemporaryFolder()
       throw error
@@ -64,8 +61,7 @@ public final class MockServer: Sendable {
 
   private static func listening(
     _ configuration: Configuration, logger: Logger,
-    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void,
-    beforeListening: (ServerState) async throws -> Void
+    loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
@@ -73,11 +69,9 @@ public final class MockServer: Sendable {
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
-    state.followDeliveries()
     state.inbox.writer?.analyzeInBackground { [weak state] in
       if let state { state.inbox.updateFindings(by: state.rulebook) }
     }
-    try await beforeListening(state)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
@@ -96,12 +90,7 @@ public final class MockServer: Sendable {
           environment: environment))
     }
     do {
-      for address in configuration.apnsListeners {
-        try await listen(on: address, as: address.hasProxyProtocol ? .proxyProtocol : .tls)
-      }
-      for address in configuration.apnsPlainListeners { try await listen(on: address, as: .cleartext) }
-      if let address = configuration.proxyListener { try await listen(on: address, as: .connectProxy) }
-      for address in configuration.manageListeners { try await listen(on: address, as: .management) }
+      for (address, kind) in configuration.providerListeners { try await listen(on: address, as: kind) }
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()

@@ -25,7 +25,7 @@ extension ServerState {
     let reader = FixtureReader(defaults: FixtureDefaults(configuration), limits: limits, knownApps: apps.load())
     var contents = FixtureReader.Contents()
     try FixtureFailure.converting {
-      try devices.load(now: changeTime) { loader in
+      try devices.load(now: clock.now) { loader in
         contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
           try loader.add(device)
         }

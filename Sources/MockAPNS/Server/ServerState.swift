@@ -11,7 +11,7 @@ import Synchronization
 package final class ServerState: Sendable {
   /// The stages of a server's life.
   package enum Phase: Sendable {
-    case starting, ready, stopping
+    case starting, standby, ready, stopping
   }
 
   /// The configuration the server was started with.
@@ -69,11 +69,8 @@ package final class ServerState: Sendable {
     seed = configuration.seed ?? contents?.seed ?? Self.randomSeed()
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = DeviceRegistry(maxDevices: configuration.maxDevices)
-    // Servers that share a store make different ids.
-    let formerIDs =
-      configuration.recordWriter?.store.isShared == true ? UInt64(clamping: contents?.lastConnection ?? 0) : 0
     channels = ChannelRegistry { [seed] number in
-      var source = IdentifierSource(seed: seed, channel: formerIDs &+ number)
+      var source = IdentifierSource(seed: seed, channel: number)
       return source.base64()
     }
     inbox = Inbox(
@@ -86,25 +83,6 @@ package final class ServerState: Sendable {
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
-
-  /// The time of a change by a request, in milliseconds since 1970: that of the server which received it, so that servers
-  /// that share a store make the same change.
-  package var changeTime: Int64 { Self.requestTime ?? clock.now }
-
-  /// Begins to execute a request that all servers which share a store execute: what they generate for it is the same.
-  ///
-  /// - Parameter number: The number of the request.
-  package func begin(request number: Int) {
-    tokensMade.store(UInt64(number) << 20, ordering: .relaxed)
-    faults.nameRules(after: number * 100)
-    faults.counters.setRequest(number)
-  }
-
-  /// Notes that the execution of the request has ended.
-  package func endRequest() { faults.counters.setRequest(0) }
-
-  /// The time of the request that is executed, if another server may have received it.
-  @TaskLocal package static var requestTime: Int64?
 
   /// Returns a seed for a server that is started without one.
   package static func randomSeed() -> UInt64 { UInt64.random(in: 1...999_999) }

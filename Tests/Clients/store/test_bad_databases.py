@@ -3,6 +3,7 @@ URLs that it uses.
 """
 
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import urllib.parse
 import pytest
 
 from support import stores
-from support.postgres import ADMINISTRATOR, GUARDED, PASSWORD
+from support.postgres import ADMINISTRATOR, GUARDED, PASSWORD, disposable
 from support.refusals import refusal, run_serve
 from support.server import Server, wait_until
 from support.wire import connect, push_headers
@@ -256,54 +257,36 @@ def test_a_schema_of_a_newer_version(start, inbox, refused):
     refused("newer version", "99")
 
 
-# In this order, or this transaction and a server that runs may wait for each other.
-TO_FIRST_VERSION = (
-    "ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity;"
-    "SELECT FROM contents FOR UPDATE; ALTER TABLE push DROP COLUMN decision, DROP COLUMN ending; DROP INDEX push_status; DROP INDEX push_reason; UPDATE contents SET version = 1")
+# The tables of version 4, to which several servers wrote.
+TO_FOURTH_VERSION = """
+    DROP TABLE epoch; DROP INDEX push_pending; ALTER TABLE push ADD COLUMN server integer NOT NULL DEFAULT 1;
+    CREATE INDEX push_pending ON push (server) WHERE outcome = 'pending';
+    ALTER TABLE contents DROP COLUMN reserved_seq, DROP COLUMN last_batch,
+      ADD COLUMN last_message bigint NOT NULL DEFAULT 7, ADD COLUMN removed_through bigint NOT NULL DEFAULT 0;
+    CREATE TABLE server (id serial PRIMARY KEY, durable text); CREATE TABLE message (number bigint PRIMARY KEY, body text);
+    INSERT INTO server (durable) VALUES ('soon'); INSERT INTO message VALUES (7, 'x'); UPDATE contents SET version = 4
+"""
+TO_FIRST_VERSION = TO_FOURTH_VERSION + """;
+    ALTER TABLE connection DROP COLUMN identity; ALTER TABLE provider_token DROP COLUMN identity;
+    ALTER TABLE push DROP COLUMN decision, DROP COLUMN ending; DROP INDEX push_status; DROP INDEX push_reason;
+    UPDATE contents SET version = 1
+"""
 
 
-def test_a_schema_of_an_older_version_is_changed(start, inbox):
+@pytest.mark.parametrize("sql", [TO_FOURTH_VERSION, TO_FIRST_VERSION], ids=["4", "1"])
+def test_a_schema_of_an_older_version_is_changed(start, inbox, sql):
     first = start(*stores.flags(inbox))
-    push_once(first)
-    # What the first server, of the older version, writes still has its place.
-    inbox.execute(TO_FIRST_VERSION)
+    for _ in range(3):
+        push_once(first)
+    before = stores.everything(first)
+    assert first.stop() == 0
+    inbox.execute(sql)
     second = start(*stores.flags(inbox))
-    assert inbox.execute("SELECT version FROM contents") == "4"
+    assert inbox.execute("SELECT version FROM contents") == "5"
     assert "changing the tables" in second.log()
-    for server in (first, second):
-        push_once(server)
-        assert server.api("GET", "/pushes", status=410)["items"] == []
-    assert second.api("GET", "/pushes", limit=0)["matched"] == 3
-
-
-def test_a_schema_is_changed_while_a_server_writes(start, inbox):
-    """Its pushes may be refused during the change; afterwards it continues, and has each one that it accepted once."""
-    first, over = start(*stores.flags(inbox)), threading.Event()
-
-    def push():
-        statuses, accepted = set(), []
-        with connect(first) as wire:
-            while not over.is_set():
-                response = wire.push(push_headers(first, "ab" * 32))
-                statuses.add(response.status)
-                if response.status == 200:
-                    accepted.append(response.header("apns-id"))
-        return statuses, accepted
-
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        pushing = [pool.submit(push) for _ in range(4)]
-        try:
-            inbox.execute(TO_FIRST_VERSION)
-            start(*stores.flags(inbox))
-        finally:
-            over.set()
-        results = [one.result(30) for one in pushing]
-        assert all(statuses <= {200, 503} for statuses, _ in results)
-    assert inbox.execute("SELECT version FROM contents") == "4"
-    wait_until(lambda: first.request("GET", "/readyz").status == 200, "the server is ready again", 10)
-    push_once(first)
-    found = [record["apns"]["id"] for record in stores.everything(first)]
-    assert sorted(found[:-1]) == sorted(sum((accepted for _, accepted in results), []))
+    assert [record["apns"] for record in stores.everything(second)] == [record["apns"] for record in before]
+    push_once(second)
+    assert stores.seqs(second) == [1, 2, 3, 4]
 
 
 def test_an_empty_schema_is_used(start, inbox):
@@ -376,11 +359,12 @@ def test_parameters_of_libpq(start, inbox):
     assert inbox.postgres.execute("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'team inbox'") == "t"
 
 
-def test_settings_of_the_database_that_lose_commits_are_reported(start, inbox):
+def test_settings_of_the_database_that_lose_commits_are_reported(start, postgres):
     options = "-c synchronous_commit=off"
-    assert start("--store", inbox.url(options=options), "--durable", "answer").logged("synchronous_commit = off")
-    soon = start("--store", inbox.url(options=options))
-    safe = start("--store", inbox.url(), "--durable", "answer")
+    unsafe = start("--store", postgres.new_inbox().url(options=options), "--durable", "answer")
+    assert unsafe.logged("synchronous_commit = off")
+    soon = start("--store", postgres.new_inbox().url(options=options))
+    safe = start("--store", postgres.new_inbox().url(), "--durable", "answer")
     for server in (soon, safe):
         push_once(server)
         assert "synchronous_commit" not in server.log()
@@ -407,18 +391,62 @@ def test_the_settings_in_a_file(start, inbox, tmp_path):
 # Several servers that start
 
 
-def test_servers_that_start_at_the_same_time_share_a_new_inbox(binary, certs, inbox):
-    """Only one of them can create the schema."""
+def test_servers_that_start_at_the_same_time(binary, certs, inbox):
+    """One of them creates the schema, and the others are standbys."""
     running = []
     try:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            running += list(pool.map(lambda _: Server(binary, certs, *stores.flags(inbox)), range(4)))
-        for server in running:
-            push_once(server)
-        for server in running:
-            assert len(stores.seqs(server)) == 4 and len(stores.status(server)["store"]["servers"]) == 4
+            running += list(pool.map(lambda _: Server(binary, certs, *stores.flags(inbox), role=None), range(4)))
+        wait_until(lambda: sorted(one.request("GET", "/readyz").json["status"] for one in running)
+                   == ["ready", "standby", "standby", "standby"], "one is active")
+        (active,) = (one for one in running if one.request("GET", "/readyz").status == 200)
+        push_once(active)
         for server in running:
             assert server.stop() == 0
     finally:
         for server in running:
             server.kill()
+
+
+# Locks
+
+
+def test_a_user_who_may_not_lock(serve):
+    postgres = disposable()
+    function = "FUNCTION pg_try_advisory_lock(int, int)"
+    postgres.execute(f"REVOKE EXECUTE ON {function} FROM PUBLIC", user=ADMINISTRATOR)
+    try:
+        assert_helpful(serve(*stores.flags(postgres.new_inbox())), "pg_try_advisory_lock", "rights")
+    finally:
+        postgres.execute(f"GRANT EXECUTE ON {function} TO PUBLIC", user=ADMINISTRATOR)
+
+
+class Pooler(socketserver.BaseRequestHandler):
+    """Forwards a connection, and sends the client an invented id of the database process, as poolers do."""
+
+    def handle(self):
+        with socket.create_connection(("127.0.0.1", self.server.database)) as far:
+            def answer():
+                while data := far.recv(1 << 16):
+                    start = data.find(b"K\x00\x00\x00\x0c")
+                    self.request.sendall(data if start < 0 else data[:start + 5] + bytes(4) + data[start + 9:])
+
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            with contextlib.suppress(OSError):
+                while data := self.request.recv(1 << 16):
+                    far.sendall(data)
+            far.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+
+
+def test_a_pooler(serve, inbox):
+    """It may give the session with the lock to another client."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Pooler) as pooler:
+        pooler.database = inbox.postgres.port
+        threading.Thread(target=pooler.serve_forever, daemon=True).start()
+        url = inbox.postgres.url(tcp=True, schema=inbox.schema).replace(
+            f":{inbox.postgres.port}/", f":{pooler.server_address[1]}/")
+        message = serve("--store", url)
+        pooler.shutdown()
+    assert "pooler" in message and "PostgreSQL itself" in message, message

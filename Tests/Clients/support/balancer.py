@@ -40,13 +40,6 @@ def program():
     return found
 
 
-@contextlib.contextmanager
-def balancer(*servers):
-    """Distributes connections over the APNs ports of the servers in turn; yields its port on 127.0.0.1."""
-    with _haproxy([server.port for server in servers]) as (port, _):
-        yield port
-
-
 class Proxy:
     """A TCP proxy to another port of 127.0.0.1. While it is interrupted, nothing arrives, and nothing is lost."""
 
@@ -107,9 +100,9 @@ def slow_proxy_to(far_port, delay):
 
 @contextlib.contextmanager
 def documented_balancer(first, second):
-    """Distributes connections over two servers with the configuration of the documentation; yields its port."""
-    text = (PAGES / "SharedInbox.md").read_text()
-    configuration = re.search(r"^```\n(listen apns\n.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    """Distributes connections over two servers with the configuration of the documentation; yields its port for providers."""
+    text = (PAGES / "StandbyServers.md").read_text()
+    configuration = re.search(r"^```\n(listen apns\n.*?)^listen admin\n.*?^```$", text, re.MULTILINE | re.DOTALL)[1]
     for address, server in (("10.0.0.1", first), ("10.0.0.2", second)):
         documented = f"{address}:2197 check port 8197"
         assert documented in configuration

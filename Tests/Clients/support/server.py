@@ -79,7 +79,8 @@ class Server:
     default_store = None
 
     def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None,
-                 directory=None):
+                 directory=None, role="active"):
+        """Waits until the server has this role: `standby`, or `active` when it is ready; None for any."""
         self.directory = directory or pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
         self.port_file = self.directory / "ports.json"
         self.binary = binary
@@ -102,12 +103,11 @@ class Server:
                 env=clean_environment(**(environment or {})),
             )
         try:
-            self._await_port_file()
+            self.await_role(role)
         except BaseException:
             self.kill()
             raise
-        facts = json.loads(self.port_file.read_text())
-        self.facts = facts
+        facts = self.facts = self.read_facts()
         self.listeners = [(entry["host"], entry["port"]) for entry in facts["apns"]]
         self.port = self.listeners[0][1]
         self.admin_host, self.admin_port = facts["admin"]["host"], facts["admin"]["port"]
@@ -117,13 +117,18 @@ class Server:
         self.team_id = facts["team_id"]
         self._bearer = None
 
-    def _await_port_file(self):
-        deadline = time.monotonic() + START_TIMEOUT
-        while not self.port_file.exists():
+    def read_facts(self):
+        """Returns the content of the port file."""
+        return json.loads(self.port_file.read_text())
+
+    def await_role(self, role, timeout=START_TIMEOUT):
+        """Waits until the port file says that the server has this role; None for any."""
+        deadline = time.monotonic() + timeout
+        while not (self.port_file.exists() and role in (None, self.read_facts()["role"])):
             if self.process.poll() is not None:
-                raise AssertionError(f"serve ended with {self.process.returncode} before it was ready:\n{self.log()}")
+                raise AssertionError(f"serve ended with {self.process.returncode} before it was {role}:\n{self.log()}")
             if time.monotonic() > deadline:
-                raise AssertionError(f"serve wrote no port file within {START_TIMEOUT} s:\n{self.log()}")
+                raise AssertionError(f"serve was not {role} within {timeout} s:\n{self.log()}")
             time.sleep(0.005)
 
     # Values that clients need

@@ -29,7 +29,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       of the signal that killed it, 127 if the program does not exist, 126 if it cannot be run. If the program exits \
       with 0: 1 if --verify, --fail-on-findings or --fail-on-rejected fails, 5 if the result is unknown because pushes were evicted.
 
-      Addresses, the port file and the store (--store, --durable, --store-failure, --retain) are set by flags only. All \
+      Addresses, the port file and the store (--store, --durable, --store-failure, --retain, --advertise) are set by flags only. All \
       other settings are those of serve.
       """)
 
@@ -76,7 +76,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   func run() async throws {
     var (settings, logger) = try flags.settings(
       Environment.variables, defaults: Self.defaults,
-      onlyByFlag: [.apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain])
+      onlyByFlag: [
+        .apns, .apnsPlain, .proxy, .manage, .admin, .portFile, .store, .durable, .storeFailure, .retain, .advertise,
+      ])
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),

@@ -76,6 +76,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.durable)) var durable: String?
   @Option(help: Command.help(.storeFailure)) var storeFailure: String?
   @Option(help: Command.help(.retain)) var retain: String?
+  @Option(help: Command.help(.advertise)) var advertise: String?
   @Option(help: Command.help(.fixtures)) var fixtures: [String] = []
   @Option(help: Command.help(.devices)) var devices: String?
   @Option(help: Command.help(.maxDevices)) var maxDevices: String?
@@ -115,7 +116,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
       .proxy: proxy, .admin: admin, .certs: certs, .profiles: profiles, .profile: profile, .seed: seed,
       .environment: environment,
       .rules: rules, .topics: topics, .maxRecords: maxRecords, .maxBytes: maxBytes, .record: record, .devices: devices,
-      .store: store, .durable: durable, .storeFailure: storeFailure, .retain: retain,
+      .store: store, .durable: durable, .storeFailure: storeFailure, .retain: retain, .advertise: advertise,
       .maxDevices: maxDevices, .threads: threads, .portFile: portFile,
       .adminToken: adminToken, .shutdownTimeout: shutdownTimeout, .logFormat: logFormat, .logLevel: logLevel,
       .magicTokens: noMagicTokens ? "off" : nil, .exportOnExit: exportOnExit,

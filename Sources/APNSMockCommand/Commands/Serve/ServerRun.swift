@@ -17,7 +17,15 @@ struct ServerRun: Sendable {
     let signals = await StopSignals(isStarting: true)
     let reloads = await ReloadSignals()
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
-    let server = try await StartedServer.start(settings, logger: logger) { state in
+    let server = try await StartedServer.start(settings, logger: logger) { portFile in
+      signals.beginStandby { portFile?.remove() }
+      if stopsAtEndOfInput {
+        Task {
+          await StandardInput.waitForEnd()
+          signals.endStandby()
+        }
+      }
+    } whenListening: { state in
       StartReport(state: state, settings: settings).warn(logger: logger)
       signals.endStart()
     }
@@ -92,11 +100,11 @@ struct ReloadSignals: Sendable {
   }
 }
 
-/// The signals SIGTERM and SIGINT: one that arrives during the start exits immediately; afterwards the first one
-/// requests a graceful shutdown, one that arrives 200 milliseconds later exits immediately.
+/// The signals SIGTERM and SIGINT: one that arrives during the start, or at a standby, exits immediately; afterwards the first
+/// one requests a graceful shutdown, one that arrives 200 milliseconds later exits immediately.
 struct StopSignals: Sendable {
   private enum Phase {
-    case starting, running, stopping, stopped
+    case starting, standby, running, stopping, stopped
   }
 
   private struct State {
@@ -125,6 +133,9 @@ struct StopSignals: Sendable {
         state.withLockedValue { state in
           switch state.phase {
           case .starting: Self.exit(128 + signal.rawValue)
+          case .standby:
+            state.beforeExit()
+            Self.exit(ExitStatus.done.rawValue)
           case .running:
             (state.phase, state.stoppingSince) = (.stopping, .now)
             continuation.yield(signal)
@@ -139,6 +150,25 @@ struct StopSignals: Sendable {
     }
     self.state = state
     self.requests = requests
+  }
+
+  /// Notes that the server is a standby, which has nothing to finish: a signal exits with code 0.
+  ///
+  /// - Parameter beforeExit: Cleanup before that.
+  func beginStandby(beforeExit: @escaping @Sendable () -> Void) {
+    state.withLockedValue { state in
+      state.phase = .standby
+      state.beforeExit = beforeExit
+    }
+  }
+
+  /// Exits like a signal, if the server is a standby.
+  func endStandby() {
+    state.withLockedValue { state in
+      guard state.phase == .standby else { return }
+      state.beforeExit()
+      Self.exit(ExitStatus.done.rawValue)
+    }
   }
 
   /// Ends the start: from now on the first signal requests a graceful shutdown.
@@ -156,7 +186,8 @@ struct StopSignals: Sendable {
   /// Ignores further signals. For use when the shutdown is complete.
   func ignoreFurther() { state.withLockedValue { $0.phase = .stopped } }
 
-  private static func exit(_ code: Int32) -> Never {
+  /// Exits at once, after the log was written.
+  static func exit(_ code: Int32) -> Never {
     LogPipe.standardError.flush()
     // Not `exit`: its handlers could block on the operation that takes too long.
     _exit(code)

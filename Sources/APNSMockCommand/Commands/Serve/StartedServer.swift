@@ -6,6 +6,7 @@ import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
 import Notation
+import PostgreSQLStore
 import TLSEngine
 
 /// A running server with its admin listener and port file.
@@ -16,39 +17,80 @@ struct StartedServer: Sendable {
   private let admin: AdminServer?
   private let portFile: WrittenPortFile?
 
-  /// Starts a server. When this function returns, all listeners accept connections and the port file exists.
+  /// Starts a server, which may first be a standby for any time. When this function returns, all listeners accept connections
+  /// and the port file exists.
   ///
-  /// - Parameter whenListening: Called before the server reports that it is ready.
+  /// - Parameters:
+  ///   - whenStandby: Called before the server waits as a standby, with its port file.
+  ///   - whenListening: Called before the server reports that it is ready.
   /// - Throws: `CommandFailure`, after stopping everything that was started.
   static func start(
-    _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
+    _ settings: ServeSettings, logger: Logger, whenStandby: (WrittenPortFile?) -> Void = { _ in },
+    whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> StartedServer {
     var configuration = settings.configuration
-    let seed = configuration.seed ?? ServerState.randomSeed()
-    configuration.recordWriter = try settings.store.open(seed: seed, logger: logger)
+    if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
+    let writtenFile = NIOLockedValueBox<WrittenPortFile?>(nil)
+    let lock = try settings.store.lock()
+    lock?.whenSuperseded {
+      // At once, so that no client gets an answer of a server that is not the active one.
+      logger.critical("\(PostgreSQLError.superseded): this server ends; start it again to have a standby")
+      writtenFile.withLockedValue { $0?.remove() }
+      StopSignals.exit(ExitStatus.failed.rawValue)
+    }
+    var standby: StandbyServer?
+    if let lock, !lock.isHeld {
+      let started = try await starting { [configuration] in
+        try await StandbyServer.start(lock, configuration, portFile: settings.portFile, logger: logger)
+      }
+      writtenFile.withLockedValue { $0 = started.portFile }
+      whenStandby(started.portFile)
+      logger.notice("another server is active: this one is a standby")
+      await lock.wait()
+      logger.notice("this server takes over")
+      configuration = started.release(to: configuration)
+      standby = started
+    }
+    do {
+      configuration.recordWriter = try settings.store.open(
+        lock, seed: configuration.seed ?? ServerState.randomSeed(), logger: logger)
+      let server = try await activate(
+        settings, configuration, endStandby: { await standby?.stop() }, whenListening, logger: logger)
+      writtenFile.withLockedValue { $0 = server.portFile }
+      return server
+    } catch {
+      standby?.portFile?.remove()
+      throw error
+    }
+  }
+
+  /// Starts all listeners of a server whose store is open.
+  ///
+  /// - Parameter endStandby: Called before the admin listener opens.
+  private static func activate(
+    _ settings: ServeSettings, _ configuration: Configuration, endStandby: () async -> Void,
+    _ whenListening: (ServerState) -> Void, logger: Logger
+  ) async throws -> StartedServer {
+    var configuration = configuration
     if configuration.recordWriter != nil {
       if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
       if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
     }
-    if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
     let progress = NIOLockedValueBox(LoadingProgress())
-    var routes: AdminRoutes?
-    let server = try await starting {
-      try await MockServer.start(
-        configuration, logger: logger,
-        loading: { devices, fraction in progress.withLockedValue { $0.report(devices: devices, fraction: fraction) } },
-        beforeListening: { state in
-          routes = AdminRoutes(state: state, version: Version.text)
-          try await routes?.startSharing(logger: logger)
-        })
+    let server = try await starting { [configuration] in
+      try await MockServer.start(configuration, logger: logger) { devices, fraction in
+        progress.withLockedValue { $0.report(devices: devices, fraction: fraction) }
+      }
     }
+    await endStandby()
     let admin: AdminServer?
     do {
-      admin = try await starting { try await startAdmin(routes, of: server.state, logger: logger) }
+      admin = try await starting { try await startAdmin(of: server.state, logger: logger) }
     } catch {
       await server.stop()
       throw error
     }
+    await settings.store.advertise(server.state, logger: logger)
     whenListening(server.state)
     server.state.phase = .ready
     do {
@@ -91,11 +133,9 @@ struct StartedServer: Sendable {
   /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }
 
-  private static func startAdmin(
-    _ routes: AdminRoutes?, of state: ServerState, logger: Logger
-  ) async throws -> AdminServer? {
-    guard let address = state.configuration.admin, let routes else { return nil }
-    return try await AdminServer.start(routes, of: state, at: address, logger: logger)
+  private static func startAdmin(of state: ServerState, logger: Logger) async throws -> AdminServer? {
+    guard let address = state.configuration.admin else { return nil }
+    return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
   }
 
   /// Runs `work`, which starts a server, and converts its errors to `CommandFailure`s.

@@ -74,7 +74,8 @@ extension Setting {
       .init(
         "The pushes in the inbox: all, sample=1/N for one of N with its attempts, or counters for none.",
         .value("all"))
-    case .store: .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (shared).", .value("memory"))
+    case .store:
+      .init("Where pushes are kept: memory, sqlite:FILE, or postgres://… (one server is active).", .value("memory"))
     case .durable:
       .init(
         "With --store: send the response at once (soon), or when the push is on the disk (answer).", .value("soon"))
@@ -83,6 +84,10 @@ extension Setting {
         "While the store fails: answer 503 (refuse), or answer as usual and lose the pushes (drop).", .value("refuse"))
     case .retain:
       .init("With --store: the age after which pushes are removed, such as 7d.", .other("keep all", example: "7d"))
+    case .advertise:
+      .init(
+        "With --store postgres://…: the URL of this server's admin API, which standby servers name.",
+        .other("the address of --admin, unless it is loopback", example: "http://mock-1:8197"))
     case .fixtures:
       .init(
         "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))
@@ -149,6 +154,7 @@ extension ServeSettings {
     case .durable: store.options.durability = try Value.word(value, of: RecordWriter.Durability.self)
     case .storeFailure: store.options.failurePolicy = try Value.word(value, of: RecordWriter.FailurePolicy.self)
     case .retain: store.options.retention = try Value.duration(value, isPositive: true).milliseconds
+    case .advertise: store.advertisedURL = try Self.url(value)
     case .record:
       guard let recording = Recording(value) else {
         throw InvalidSettingValue(value: value, allowed: "all, counters, or sample=1/N such as sample=1/1000")
@@ -188,6 +194,15 @@ extension ServeSettings {
   private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {
     for value in values { _ = try Value.notEmpty(value, allowed: allowed) }
     return values
+  }
+
+  /// Validates a URL without a query, and removes the slash at its end.
+  private static func url(_ text: String) throws(InvalidSettingValue) -> String {
+    let host = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first ?? ""
+    guard text.hasPrefix("http://") || text.hasPrefix("https://"), host.first.map({ $0 != "/" }) ?? false,
+      text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }), !text.contains(where: { "?#".contains($0) })
+    else { throw InvalidSettingValue(value: text, allowed: "a URL such as http://mock-1:8197") }
+    return text.hasSuffix("/") ? String(text.dropLast()) : text
   }
 
   /// Validates an admin token: it is sent in an HTTP header, so it must consist of visible ASCII characters (RFC 6750

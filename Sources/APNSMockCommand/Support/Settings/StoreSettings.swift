@@ -1,6 +1,7 @@
 import ClientCommands
 import Inbox
 import Logging
+import MockAPNS
 import Notation
 import PostgreSQLStore
 import SQLiteStore
@@ -12,12 +13,14 @@ struct StoreSettings: Sendable {
     case memory
     /// An SQLite file, and the number of records that are in memory too; nil for the default.
     case sqlite(path: String, recent: Int?)
-    /// A schema of a PostgreSQL database, which other servers may use too.
+    /// A schema of a PostgreSQL database, which may have standby servers.
     case postgreSQL(PostgreSQLAddress)
   }
 
   var place = Place.memory
   var options = RecordWriter.Options()
+  /// The URL of the admin API that standby servers name; nil for the address of the listener.
+  var advertisedURL: String?
   /// Whether the number of records is limited by a setting, so that the default does not apply.
   var hasRecordLimit = false
   /// Whether the size of the records is limited by a setting.
@@ -70,32 +73,45 @@ extension StoreSettings {
     return options.retention == nil ? nil : .retain
   }
 
+  /// Opens the session for the lock of the schema; nil for another store.
+  ///
+  /// - Throws: `CommandFailure` if the database cannot be used.
+  func lock() throws -> ActiveLock? {
+    guard case .postgreSQL(let address) = place else {
+      guard advertisedURL == nil else {
+        throw CommandFailure(
+          .usage,
+          "\(Setting.advertise.flag) has an effect only with --store postgres://…, which other servers may use too")
+      }
+      return nil
+    }
+    return try Self.opening { try ActiveLock(address) }
+  }
+
   /// Opens the store; nil for an inbox in memory.
   ///
-  /// - Parameter seed: The seed of the server, for other servers that share the store.
+  /// - Parameters:
+  ///   - lock: The lock of the schema, which this server has.
+  ///   - seed: The seed to store, if the store keeps one.
   /// - Throws: `CommandFailure` if the store cannot be used.
-  func open(seed: UInt64, logger: Logger) throws -> RecordWriter? {
+  func open(_ lock: ActiveLock?, seed: UInt64, logger: Logger) throws -> RecordWriter? {
     var options = options
+    let isDurable = options.durability == .answer
     let store: any RecordStore
-    do {
-      switch place {
-      case .memory:
-        guard let setting = settingWithoutStore else { return nil }
-        throw CommandFailure(
-          .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
-      case .sqlite(let path, let recent):
-        options.recentRecords = recent ?? options.recentRecords
-        store = try SQLiteStore(path: path, isDurable: options.durability == .answer) { logger.notice("\($0)") }
-      case .postgreSQL(let address):
-        options.recentRecords = address.recentRecords ?? options.recentRecords
-        store = try PostgreSQLStore(
-          address, recentRecords: options.recentRecords, durability: options.durability, seed: seed
-        ) { logger.notice("\($0)") }
+    switch place {
+    case .memory:
+      guard let setting = settingWithoutStore else { return nil }
+      throw CommandFailure(
+        .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
+    case .sqlite(let path, let recent):
+      options.recentRecords = recent ?? options.recentRecords
+      store = try Self.opening { try SQLiteStore(path: path, isDurable: isDurable) { logger.notice("\($0)") } }
+    case .postgreSQL(let address):
+      guard let lock else { return nil }
+      options.recentRecords = address.recentRecords ?? options.recentRecords
+      store = try Self.opening {
+        try PostgreSQLStore(lock, isDurable: isDurable, seed: seed) { logger.notice("\($0)") }
       }
-    } catch let failure as CommandFailure {
-      throw failure
-    } catch {
-      throw CommandFailure(.usage, "\(Setting.store.flag): \(error)")
     }
     let action =
       options.failurePolicy == .refuse ? "pushes are answered 503 until it works" : "pushes are not kept until it works"
@@ -108,4 +124,28 @@ extension StoreSettings {
       }
     }
   }
+
+  private static func opening<Store>(_ open: () throws -> Store) throws -> Store {
+    do {
+      return try open()
+    } catch {
+      throw CommandFailure(.usage, "\(Setting.store.flag): \(error)")
+    }
+  }
+
+  /// Stores the URL of this server, which standby servers name to their clients.
+  func advertise(_ state: ServerState, logger: Logger) async {
+    guard let writer = state.inbox.writer, let store = writer.store as? PostgreSQLStore else { return }
+    let own = state.adminAddress.flatMap { $0.isReachable ? "http://\($0)" : nil }
+    do {
+      try await writer.blocking { [url = advertisedURL ?? own] in try store.advertise(url) }
+    } catch {
+      logger.warning("standby servers do not know the URL of this one: \(error.problem)")
+    }
+  }
+}
+
+extension Endpoint {
+  /// Whether other machines may reach it by this host.
+  fileprivate var isReachable: Bool { !isLoopback && host != "0.0.0.0" && host != "::" }
 }

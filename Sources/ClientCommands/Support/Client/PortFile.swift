@@ -18,8 +18,15 @@ package struct PortFile: Sendable, Equatable {
     var environment = PushEnvironment.sandbox
   }
 
+  /// Whether a server accepts pushes, or waits to take over from the one that does.
+  enum Role: String, Sendable, Decodable {
+    case active, standby
+  }
+
   /// The server's process id.
   var pid: Int32
+  /// The server's role; active for a server of an older version.
+  var role = Role.active
   /// The listeners for providers.
   var apns: [Listener]
   /// The listeners for providers without TLS.
@@ -51,6 +58,7 @@ package struct PortFile: Sendable, Equatable {
   var json: [UInt8] {
     JSONWriter.object { writer in
       writer.member("pid", pid)
+      writer.member("role", isView ? nil : role.rawValue)
       Self.write(apns, as: "apns", to: &writer)
       Self.write(apnsPlain, as: "apns_plain", to: &writer)
       if let proxy {
@@ -69,7 +77,7 @@ package struct PortFile: Sendable, Equatable {
       writer.member("team_id", isView ? nil : teamID)
       writer.member("key", isView ? nil : key)
       writer.member("environment", isView ? nil : environment.rawValue)
-      writer.member("seed", isView ? nil : seed)
+      writer.member("seed", isView || role == .standby ? nil : seed)
       writer.member("admin_token", adminToken)
     } + [UInt8(ascii: "\n")]
   }
@@ -94,17 +102,36 @@ package struct PortFile: Sendable, Equatable {
 extension PortFile {
   /// Creates the content for a server.
   package init(of state: ServerState) {
+    self.init(
+      state.listeners, admin: state.adminAddress, state.certificates, state.configuration, seed: state.seed)
+  }
+
+  /// Creates the content for a standby server.
+  ///
+  /// - Parameters:
+  ///   - listeners: The listeners for providers, which do not listen yet.
+  ///   - admin: The address of the admin listener; nil without one.
+  package init(
+    standbyAt listeners: [BoundListener], admin: Endpoint?, certificates: CertificateFolder,
+    _ configuration: Configuration
+  ) {
+    self.init(listeners, admin: admin, certificates, configuration, seed: configuration.seed ?? 0)
+    role = .standby
+  }
+
+  private init(
+    _ bound: [BoundListener], admin: Endpoint?, _ certificates: CertificateFolder, _ configuration: Configuration,
+    seed: UInt64
+  ) {
     func listeners(_ isIncluded: (ListenerKind) -> Bool) -> [Listener] {
-      state.listeners.filter { isIncluded($0.kind) }.map {
-        Listener(endpoint: $0.endpoint, environment: $0.environment)
-      }
+      bound.filter { isIncluded($0.kind) }.map { Listener(endpoint: $0.endpoint, environment: $0.environment) }
     }
     self.init(
       pid: getpid(), apns: listeners(\.isAPNs), apnsPlain: listeners { $0 == .cleartext },
-      proxy: listeners { $0 == .connectProxy }.first, manage: listeners { $0 == .management },
-      admin: state.adminAddress, ca: state.certificates.caPath,
-      keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
-      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
+      proxy: listeners { $0 == .connectProxy }.first, manage: listeners { $0 == .management }, admin: admin,
+      ca: certificates.caPath, keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID,
+      key: certificates.providerKeyPath, environment: configuration.environment, seed: seed,
+      adminToken: configuration.adminToken)
   }
 
   /// Creates the content for a `view` of an export.
@@ -134,12 +161,15 @@ extension PortFile {
       adminToken: server.adminToken, isView: server.ca == nil)
     guard !isView else { return }
     let access = try JSONDecoder.adminAPI.decode(Access.self, from: Data(json))
-    (ca, keyID, teamID, key, seed) = (access.ca, access.keyId, access.teamId, access.key, access.seed)
+    (ca, keyID, teamID, key, seed) = (access.ca, access.keyId, access.teamId, access.key, access.seed ?? 0)
+    role = server.role ?? .active
   }
 
   /// The members for every server.
   private struct Server: Decodable {
     var pid: Int32
+    /// Nil in port files of older versions.
+    var role: Role?
     var apns: [Address]
     /// Nil in port files of older versions.
     var apnsPlain: [Address]?
@@ -158,7 +188,8 @@ extension PortFile {
     var keyId: String
     var teamId: String
     var key: String
-    var seed: UInt64
+    /// Nil for a standby.
+    var seed: UInt64?
   }
   /// The JSON form of an address.
   struct Address: Decodable {

@@ -14,7 +14,7 @@ package enum Setting: String, CaseIterable, Sendable {
   case record
   case store, durable
   case storeFailure = "store_failure"
-  case retain
+  case retain, advertise
   case fixtures, devices
   case maxDevices = "max_devices"
   case threads

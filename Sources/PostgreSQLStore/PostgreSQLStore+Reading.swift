@@ -1,0 +1,147 @@
+package import Inbox
+internal import NIOConcurrencyHelpers
+
+extension PostgreSQLStore {
+  private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
+
+  private func records(
+    of rows: Rows, _ connection: Connection, _ references: inout ReferenceCache
+  ) throws -> [Record] {
+    var reader = StoredRecordReader()
+    var records: [Record] = []
+    let rows = (0..<rows.count).map { rows.checked($0, of: .push) }
+    do {
+      try references.read(for: rows, connection, clockOffset)
+      for row in rows {
+        let (facts, token, checks) = try references.references(of: row, connection)
+        records.append(
+          try reader.record(of: row, connection: facts, token: token, checks: checks, clockOffset: clockOffset))
+      }
+    } catch let row as DamagedRow {
+      throw PostgreSQLError.damaged(row)
+    }
+    return records
+  }
+
+  package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
+    if query.readsContents.headers || query.readsContents.payload {
+      return try forEachCandidate(query) { seqs in
+        try records("seq = ANY ($1::bigint[])", [seqs], newestFirst: query.newestFirst, limit: Self.pageSize)
+          .allSatisfy { visit($0) }
+      }
+    }
+    var rest = query
+    // Few at first: often the first one is enough.
+    var limit = 8
+    while true {
+      let condition = SQLCondition(rest)
+      let records = try records(condition.sql, condition.parameters, newestFirst: query.newestFirst, limit: limit)
+      for index in records.indices { guard visit(records[index]) else { return } }
+      guard records.count == limit, let last = records.last?.seq else { return }
+      if query.newestFirst { rest.before = last } else { rest.after = last }
+      limit = Self.pageSize
+    }
+  }
+
+  /// The number of records that are read at once, and of contents that are compared at once: some megabytes.
+  private static let (pageSize, comparedSize) = (256, 2048)
+
+  private func records(
+    _ condition: String, _ parameters: [String?], newestFirst: Bool, limit: Int
+  ) throws -> [Record] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        """
+        SELECT \(Self.columns) FROM push WHERE \(condition) ORDER BY seq \(newestFirst ? "DESC" : "ASC") LIMIT \(limit)
+        """, parameters)
+      // A copy, so that no other query waits for the lock while this one reads from the database.
+      var cache = references.withLockedValue { $0 }
+      defer { references.withLockedValue { $0 = cache } }
+      return try records(of: rows, connection, &cache)
+    }
+  }
+
+  /// Calls `visit` with the `seq` values of records that may match, as the elements of an array in SQL, until it returns
+  /// false. Reads only the contents that have to be compared. Measured: a million payloads of 1 KB take 2.3 instead of 4.1 s.
+  private func forEachCandidate(_ query: StoreQuery, _ visit: (String) throws -> Bool) throws {
+    let contents = query.readsContents
+    let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+    var rest = query
+    while true {
+      let condition = SQLCondition(rest)
+      let (seqs, last) = try readers.use { connection in
+        let rows = try connection.query(
+          """
+          SELECT seq, \(contents.headers ? "headers" : "NULL"), \(contents.payload ? "payload" : "NULL") FROM push \
+          WHERE \(condition.sql) ORDER BY seq \(query.newestFirst ? "DESC" : "ASC") LIMIT \(Self.comparedSize)
+          """, condition.parameters)
+        let candidates = (0..<rows.count).filter { row in
+          rows.withBytes(row, 1) { headers in
+            rows.withBytes(row, 2) { query.mayMatch(headers: headers ?? nothing, payload: $0 ?? nothing) }
+          }
+        }
+        return (
+          candidates.compactMap { rows.number($0, 0) },
+          rows.count == Self.comparedSize ? rows.number(rows.count - 1, 0).map { Int($0) } : nil
+        )
+      }
+      for start in stride(from: 0, to: seqs.count, by: Self.pageSize) {
+        let part = seqs[start..<min(start + Self.pageSize, seqs.count)]
+        guard try visit("{\(part.map { String($0) }.joined(separator: ","))}") else { return }
+      }
+      guard let last else { return }
+      if query.newestFirst { rest.before = last } else { rest.after = last }
+    }
+  }
+
+  package func count(_ query: StoreQuery, limit: Int) throws -> Int {
+    let condition = SQLCondition(query)
+    return try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) LIMIT \(limit)) AS found",
+        condition.parameters)
+      return Int(rows.number(0, 0) ?? 0)
+    }
+  }
+
+  /// The maximum number of matches of an index that are listed; more of them are searched like any other condition.
+  private static let indexLimit = 50_000
+
+  package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
+    try readers.use { connection in
+      let condition = SQLCondition(query)
+      if RecordColumn.Hashed.allCases.contains(where: { query.hashes(of: $0) != nil }) {
+        let found = try connection.query(
+          "SELECT seq FROM push WHERE \(condition.sql) ORDER BY seq LIMIT \(Self.indexLimit + 1)", condition.parameters)
+        if found.count <= Self.indexLimit {
+          return stride(from: 0, to: found.count, by: 256).map { start in
+            let end = min(start + 256, found.count) - 1
+            return RecordSlice(
+              after: Int(found.number(start, 0) ?? 0) - 1, before: Int(found.number(end, 0) ?? 0) + 1)
+          }
+        }
+      }
+      var range: Rows?
+      if query.conditions.contains(where: { $0.column == .receivedAt && !$0.isNegated }) {
+        // With a limit, because PostgreSQL looks for a minimum in the order of `seq`, where all matches are at the end.
+        let found = try connection.query(
+          """
+          SELECT min(seq), max(seq), count(*) FROM (SELECT seq FROM push WHERE \(condition.sql) \
+          LIMIT \(Self.indexLimit + 1)) AS found
+          """, condition.parameters)
+        if found.number(0, 2) ?? 0 <= Int64(Self.indexLimit) { range = found }
+      }
+      let bounds =
+        try range
+        ?? connection.query(
+          "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2",
+          [String(query.after), String(query.before)])
+      guard let first = bounds.number(0, 0), let last = bounds.number(0, 1) else { return [] }
+      return RecordSlice.parts(of: Int(first)...Int(last), span: span)
+    }
+  }
+
+  package func contains(name: String) throws -> Bool {
+    try readers.use { try $0.query("SELECT 1 FROM name WHERE name = $1", [name]).count > 0 }
+  }
+}
