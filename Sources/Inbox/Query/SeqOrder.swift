@@ -4,13 +4,7 @@ extension [Int] {
   func position(ofSeq seq: Int) -> Int {
     // The value is nearly always larger than the last one.
     guard let last, last >= seq else { return endIndex }
-    var low = startIndex
-    var high = endIndex
-    while low < high {
-      let middle = low + (high - low) / 2
-      if self[middle] >= seq { high = middle } else { low = middle + 1 }
-    }
-    return low
+    return partitioningIndex { $0 >= seq }
   }
 }
 
@@ -61,12 +55,8 @@ struct SeqRanges: Sendable {
 
   /// Returns whether a value is in the list.
   func contains(_ seq: Int) -> Bool {
-    var (low, high) = (0, ranges.count)
-    while low < high {
-      let middle = low + (high - low) / 2
-      if ranges[middle].upperBound < seq { low = middle + 1 } else { high = middle }
-    }
-    return low < ranges.count && ranges[low].contains(seq)
+    let index = ranges.partitioningIndex { $0.upperBound >= seq }
+    return index < ranges.count && ranges[index].contains(seq)
   }
 }
 

@@ -24,13 +24,6 @@ struct PartialPush: Sendable {
     }
     contentLength = length
   }
-
-  /// Whether an attempt with another `apns-id` and the same target may be the same push: the lengths of their bodies do not
-  /// differ, and, if both have an id, are known.
-  fileprivate func mayEqual(_ other: PartialPush) -> Bool {
-    if let contentLength, let length = other.contentLength { return contentLength == length }
-    return id == nil || other.id == nil
-  }
 }
 
 extension PushKey {
@@ -58,23 +51,59 @@ extension Record {
 
 /// Attempts whose body is not known, because their request did not become complete, and whose push is not known either.
 ///
-/// A later attempt is matched to the nearest of them that has the same `apns-id`, else to the nearest one with the same
-/// device token, topic, push type, collapse id and `content-length`; and to no other. If one of the two has no
-/// `content-length`, they match only if one of them has no `apns-id`: providers send different pushes to one device.
+/// A later attempt is matched to the latest of them that has the same `apns-id`; else to the latest one with the same device
+/// token, topic, push type, collapse id and `content-length`. Without `content-length` in both, they match only if neither has
+/// an `apns-id`: providers send different pushes to one device.
+///
+/// A client decides how many attempts have the same target, so every operation takes logarithmic time.
 struct PartialAttempts<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     let push: PartialPush
-    /// When the attempt ended, in monotonic nanoseconds. Only attempts that arrive later can be retries.
     let endedAt: MonotonicTime
     let value: Value
+  }
+
+  /// What two attempts of one push have in common if their `apns-id` differs.
+  private struct Likeness: Hashable, Sendable {
+    let target: PushKey
+    let contentLength: Int64?
+
+    /// Returns nil if only the `apns-id` identifies the push.
+    init?(_ push: PartialPush) {
+      if push.contentLength == nil, push.id != nil { return nil }
+      target = push.target
+      contentLength = push.contentLength
+    }
+  }
+
+  /// Attempts with one key, in the order in which they ended.
+  private struct EndedAttempts: Sendable {
+    private var attempts: [(endedAt: MonotonicTime, number: Int)] = []
+
+    var isEmpty: Bool { attempts.isEmpty }
+
+    /// The number of the last attempt that ended before a time.
+    func last(before time: MonotonicTime) -> Int? {
+      let count = attempts.partitioningIndex { $0.endedAt >= time }
+      return count == 0 ? nil : attempts[count - 1].number
+    }
+
+    mutating func insert(_ number: Int, endedAt time: MonotonicTime) {
+      attempts.insert((time, number), at: attempts.partitioningIndex { $0.endedAt > time })
+    }
+
+    mutating func remove(_ number: Int, endedAt time: MonotonicTime) {
+      let index = attempts.partitioningIndex { ($0.endedAt, $0.number) >= (time, number) }
+      if index < attempts.count, attempts[index].number == number { attempts.remove(at: index) }
+    }
   }
 
   /// The maximum number of attempts; beyond it the older half is dropped.
   private static var limit: Int { 1 << 15 }
 
   private var entries: [Int: Entry] = [:]
-  private var numbersByID: [PushKey: [Int]] = [:]
-  private var numbersByTarget: [PushKey: [Int]] = [:]
+  private var withID: [PushKey: EndedAttempts] = [:]
+  private var alike: [Likeness: EndedAttempts] = [:]
   private var next = 0
 
   init() {}
@@ -83,40 +112,45 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   var isEmpty: Bool { entries.isEmpty }
 
   /// Adds an attempt that ended at a time in monotonic nanoseconds.
-  mutating func add(_ push: PartialPush, endedAt: MonotonicTime, _ value: Value) {
-    if entries.count >= Self.limit {
-      for number in entries.keys.sorted().prefix(Self.limit / 2) { remove(number) }
-    }
-    entries[next] = Entry(push: push, endedAt: endedAt, value: value)
-    if let id = push.id { numbersByID[id, default: []].append(next) }
-    numbersByTarget[push.target, default: []].append(next)
+  mutating func add(_ push: PartialPush, endedAt time: MonotonicTime, _ value: Value) {
+    if entries.count >= Self.limit { dropOlderHalf() }
+    insert(next, Entry(push: push, endedAt: time, value: value))
     next += 1
   }
 
   /// Removes the attempt that a later one is matched to, and returns its value.
   ///
-  /// - Parameter time: When the later attempt arrived, in monotonic nanoseconds.
+  /// - Parameter time: When the later attempt arrived, in monotonic nanoseconds. Only attempts that ended before can be earlier
+  ///   attempts of its push.
   mutating func takeMatch(_ push: PartialPush, arrivedAt time: MonotonicTime) -> Value? {
-    guard let number = number(for: push, arrivedAt: time) else { return nil }
-    return remove(number)
-  }
-
-  private func number(for push: PartialPush, arrivedAt time: MonotonicTime) -> Int? {
-    func hasEnded(_ number: Int) -> Bool { entries[number].map { $0.endedAt < time } ?? false }
-    if let id = push.id, let number = numbersByID[id]?.last(where: hasEnded) { return number }
-    return numbersByTarget[push.target]?.last { hasEnded($0) && entries[$0]?.push.mayEqual(push) == true }
-  }
-
-  @discardableResult
-  private mutating func remove(_ number: Int) -> Value? {
-    guard let entry = entries.removeValue(forKey: number) else { return nil }
-    if let id = entry.push.id { Self.remove(number, of: id, from: &numbersByID) }
-    Self.remove(number, of: entry.push.target, from: &numbersByTarget)
+    let number =
+      push.id.flatMap { withID[$0] }?.last(before: time) ?? Likeness(push).flatMap { alike[$0] }?.last(before: time)
+    guard let number, let entry = entries.removeValue(forKey: number) else { return nil }
+    if let id = entry.push.id { Self.remove(number, entry, of: id, from: &withID) }
+    if let likeness = Likeness(entry.push) { Self.remove(number, entry, of: likeness, from: &alike) }
     return entry.value
   }
 
-  private static func remove(_ number: Int, of key: PushKey, from numbers: inout [PushKey: [Int]]) {
-    numbers[key]?.removeAll { $0 == number }
-    if numbers[key]?.isEmpty == true { numbers[key] = nil }
+  private mutating func insert(_ number: Int, _ entry: Entry) {
+    entries[number] = entry
+    if let id = entry.push.id { withID[id, default: EndedAttempts()].insert(number, endedAt: entry.endedAt) }
+    if let likeness = Likeness(entry.push) {
+      alike[likeness, default: EndedAttempts()].insert(number, endedAt: entry.endedAt)
+    }
+  }
+
+  private static func remove<Key>(
+    _ number: Int, _ entry: Entry, of key: Key, from sequences: inout [Key: EndedAttempts]
+  ) {
+    sequences[key]?.remove(number, endedAt: entry.endedAt)
+    if sequences[key]?.isEmpty == true { sequences[key] = nil }
+  }
+
+  private mutating func dropOlderHalf() {
+    let kept = entries.sorted { $0.key < $1.key }.suffix(Self.limit / 2)
+    entries = [:]
+    withID = [:]
+    alike = [:]
+    for (number, entry) in kept { insert(number, entry) }
   }
 }

@@ -166,21 +166,10 @@ struct RecordStorage: Sendable {
 
   /// Returns the position of the first record whose `seq` is at least `seq`; the end if there is none.
   private func position(from seq: Int) -> (chunk: Int, index: Int) {
-    let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].records.last?.seq ?? 0) >= seq }
+    let chunk = chunks.indices.partitioningIndex { (chunks[$0].records.last?.seq ?? 0) >= seq }
     guard chunk < chunks.count else { return (chunk, 0) }
     let present = chunk == 0 ? head..<chunks[0].count : 0..<chunks[chunk].count
-    return (chunk, Self.firstIndex(in: present) { chunks[chunk].records[$0].seq >= seq })
-  }
-
-  /// Returns the first index for which `isAfter` returns true; it must then hold for all later indices.
-  private static func firstIndex(in range: Range<Int>, where isAfter: (Int) -> Bool) -> Int {
-    var low = range.lowerBound
-    var high = range.upperBound
-    while low < high {
-      let middle = low + (high - low) / 2
-      if isAfter(middle) { high = middle } else { low = middle + 1 }
-    }
-    return low
+    return (chunk, present.partitioningIndex { chunks[chunk].records[$0].seq >= seq })
   }
 }
 
