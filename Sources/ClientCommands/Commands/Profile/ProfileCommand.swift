@@ -261,8 +261,11 @@ struct ActiveProfile: Decodable {
   var reference: String
   var seed: UInt64
   var halted: Bool
-  var endsIn: String?
+  private var endsInMs: Int64?
   var rules: [ActiveRule]
+
+  /// The time until the profile ends, such as `4m59s`; nil if it does not end.
+  var endsIn: String? { endsInMs.map(ActiveRule.text) }
 
   /// `flaky-503?rate=0.4, seed 7, ends in 4m59s`.
   var text: String {

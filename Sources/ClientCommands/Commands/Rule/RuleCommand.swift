@@ -120,13 +120,21 @@ struct ActiveRule: Decodable {
   var at: String
   var lookedAt: Int
   var fired: Int
-  var endsIn: String?
+  private var endsInMs: Int64?
   private var action: String?
   /// The action of an added rule, which is returned in full: an object with one member.
   private var `do`: [String: Ignored]?
 
   private struct Ignored: Decodable {
     init(from decoder: any Decoder) {}
+  }
+
+  /// The time until the rule ends, such as `4m59s`; nil if it does not end.
+  var endsIn: String? { endsInMs.map(Self.text) }
+
+  /// Returns the text of a remaining time, to the second from one second on.
+  static func text(_ milliseconds: Int64) -> String {
+    DurationFormat.text(.milliseconds(milliseconds < 1000 ? milliseconds : milliseconds / 1000 * 1000))
   }
 
   /// The name of the rule's action.
