@@ -34,6 +34,8 @@ struct Step: Sendable {
   var headers: [(String, String)] = []
   /// How the connection ends after the push.
   var closing: ConnectionFacts.CloseInitiator?
+  /// Whether it ends by a reset.
+  var resets = false
   /// How far the server's clock is ahead of the machine's, in milliseconds.
   var clock: Int64 = 0
 }
@@ -71,7 +73,8 @@ final class FindingsScenario {
       inbox.recordClose(
         of: connection,
         ConnectionEnd.Closing(
-          by: initiator, at: ended, lastReceivedAt: opened + step.at * 1_000_000, isOrderly: initiator == .client))
+          by: initiator, at: ended, lastReceivedAt: opened + step.at * 1_000_000,
+          isOrderly: initiator == .client && !step.resets, isReset: step.resets))
     }
     return inbox.append(record)
   }

@@ -29,6 +29,13 @@ import Testing
       ),
       ("400 is for retried-permanent", [Step(at: 0, answer: "400 BadDeviceToken"), Step(at: 5000, push: "b")], []),
       ("it had left before the answer", [Step(at: 0, answer: "410 Unregistered", latency: 50), Step(at: 20)], []),
+      (
+        "the server's reset may have destroyed the response",
+        [
+          Step(at: 0, answer: "410 Unregistered", closing: .server, resets: true),
+          Step(at: 200, answer: "410 Unregistered", connection: "c2"), Step(at: 210, push: "b", connection: "c2"),
+        ], []
+      ),
       ("another push at once", [Step(at: 0, answer: "410 Unregistered"), Step(at: 5, push: "b")], []),
       ("another push in time", [Step(at: 0, answer: "410 Unregistered"), Step(at: 101, push: "b")], [2]),
       (
@@ -95,6 +102,13 @@ import Testing
       (
         "used on elsewhere",
         [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 120, push: "b", connection: "c2")], [2]
+      ),
+      (
+        "the server's reset may have destroyed the response",
+        [
+          Step(at: 0, answer: "403 ExpiredProviderToken", closing: .server, resets: true),
+          Step(at: 20, connection: "c2"),
+        ], []
       ),
       ("renewed", [Step(at: 0, answer: "403 ExpiredProviderToken"), Step(at: 20, issued: -1)], []),
       ("another reason", [Step(at: 0, answer: "403 InvalidProviderToken"), Step(at: 20, push: "b")], []),

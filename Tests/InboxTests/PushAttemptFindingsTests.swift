@@ -61,6 +61,10 @@ import Testing
       (
         "delivered in between", [Step(at: 0, answer: "400 BadTopic"), Step(at: 500), Step(at: 900)], [2]
       ),
+      (
+        "the server's reset may have destroyed the response",
+        [Step(at: 0, answer: "400 BadTopic", closing: .server, resets: true), Step(at: 500, connection: "c2")], []
+      ),
     ] as [Case])
   func retriedPermanent(_ name: String, _ steps: [Step], _ earners: [Int]) {
     #expect(FindingsScenario(steps).earners(of: .retriedPermanent) == earners)
@@ -82,6 +86,20 @@ import Testing
       ("a refused stream may come at once", [Step(at: 0, answer: "refused"), Step(at: 5)], []),
       ("what a GOAWAY left out too", [Step(at: 0, answer: "goaway"), Step(at: 5, connection: "c2")], []),
       ("a lost connection too", [Step(at: 0, answer: "lost"), Step(at: 5, connection: "c2")], []),
+      (
+        "the server's reset may have destroyed the response",
+        [Step(at: 0, answer: "503 ServiceUnavailable", closing: .server, resets: true), Step(at: 5, connection: "c2")],
+        []
+      ),
+      (
+        "its close has not",
+        [Step(at: 0, answer: "503 ServiceUnavailable", closing: .server), Step(at: 5, connection: "c2")], [2]
+      ),
+      (
+        "nor has the client's reset",
+        [Step(at: 0, answer: "503 ServiceUnavailable", closing: .client, resets: true), Step(at: 5, connection: "c2")],
+        [2]
+      ),
       ("Shutdown, on a new connection", [Step(at: 0, answer: "503 Shutdown"), Step(at: 5, connection: "c2")], []),
       ("Shutdown, on the same one", [Step(at: 0, answer: "503 Shutdown"), Step(at: 5)], [2]),
       ("before its retry-after", [Step(at: 0, answer: "503", retryAfter: "2"), Step(at: 1500)], [2]),

@@ -175,7 +175,8 @@ extension FindingsAnalyzer.State {
   fileprivate mutating func analyzeSome(
     of snapshot: InboxSnapshot, at span: Int, interval: Int64, _ ends: NIOLockedValueBox<FindingsAnalyzer.Ends>
   ) -> Bool {
-    analyzePending(of: snapshot, interval: interval)
+    func end(of connection: UInt64) -> ConnectionEnd.Closing? { ends.withLockedValue { $0.closed[connection] } }
+    analyzePending(of: snapshot, interval: interval, end)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
     var selection = Selection.allKinds
@@ -185,7 +186,7 @@ extension FindingsAnalyzer.State {
       if record.outcome == .pending {
         pending.append((record.seq, findingsState.addPending(record)))
       } else {
-        findingsState.analyze(record, interval: interval)
+        findingsState.analyze(record, interval: interval, end)
       }
       through = record.seq
       count += 1
@@ -195,7 +196,7 @@ extension FindingsAnalyzer.State {
     guard snapshot.records.isReadable else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
-    findingsState.analyzeEndedConnections { connection in ends.withLockedValue { $0.closed[connection] } }
+    findingsState.analyzeEndedConnections(end)
     let exhausted = ends.withLockedValue(\.exhausted)
     for (connection, responses) in exhausted[analyzedExhausted...] {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
@@ -208,7 +209,9 @@ extension FindingsAnalyzer.State {
     return true
   }
 
-  private mutating func analyzePending(of snapshot: InboxSnapshot, interval: Int64) {
+  private mutating func analyzePending(
+    of snapshot: InboxSnapshot, interval: Int64, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) {
     guard !pending.isEmpty else { return }
     let former = pending
     pending = []
@@ -225,7 +228,7 @@ extension FindingsAnalyzer.State {
         pending.append((seq, identity))
       } else {
         findingsState.endPending(identity.push)
-        findingsState.analyze(record, of: identity, interval: interval)
+        findingsState.analyze(record, of: identity, interval: interval, end)
       }
     }
   }

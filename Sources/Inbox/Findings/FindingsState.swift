@@ -74,8 +74,10 @@ struct FindingsState: Sendable {
   /// - Parameters:
   ///   - pending: What `addPending(_:)` returned for the record; nil if it was not called.
   ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
+  ///   - end: Returns how a connection has ended; nil for an open one.
   mutating func analyze(
-    _ record: borrowing Record, of pending: PushIdentities.Identity? = nil, interval: Int64
+    _ record: borrowing Record, of pending: PushIdentities.Identity? = nil, interval: Int64,
+    _ end: (UInt64) -> ConnectionEnd.Closing?
   ) {
     var connection = takeState(of: record)
     defer { current = connection }
@@ -96,12 +98,13 @@ struct FindingsState: Sendable {
     if let violation = record.wireDetails?.violation, let evidence = FindingEvidence(violation) {
       add(evidence, to: record.seq)
     }
-    analyzePush(record, pending ?? identify(record), on: connection, wasPending: pending != nil)
+    analyzePush(record, pending ?? identify(record), on: connection, wasPending: pending != nil, end)
     connection.lastArrival = max(connection.lastArrival, record.arrivedAt)
   }
 
   private mutating func analyzePush(
-    _ record: borrowing Record, _ identity: PushIdentities.Identity, on connection: Connection, wasPending: Bool
+    _ record: borrowing Record, _ identity: PushIdentities.Identity, on connection: Connection, wasPending: Bool,
+    _ end: (UInt64) -> ConnectionEnd.Closing?
   ) {
     let push = identity.push
     let settlement = settlements[push]
@@ -127,9 +130,9 @@ struct FindingsState: Sendable {
     guard record.hasVerdict,
       record.outcome != .accepted || !history.isEmpty || !devices.isEmpty || !staleTokens.isEmpty
     else { return }
-    for (seq, evidence) in history.analyze(record, push) { add(evidence, to: seq) }
-    if let evidence = devices.analyze(record, push) { add(evidence, to: record.seq) }
-    if let evidence = staleTokens.analyze(record, push) { add(evidence, to: record.seq) }
+    for (seq, evidence) in history.analyze(record, push, end) { add(evidence, to: seq) }
+    if let evidence = devices.analyze(record, push, end) { add(evidence, to: record.seq) }
+    if let evidence = staleTokens.analyze(record, push, end) { add(evidence, to: record.seq) }
   }
 
   /// Adds the evidence that follows from connections that have ended since the last call.

@@ -57,9 +57,12 @@ struct PushAttemptHistory: Sendable {
 
   /// Analyzes an attempt that has ended.
   ///
+  /// - Parameter end: Returns how a connection has ended; nil for an open one.
   /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
   ///   before.
-  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
+  mutating func analyze(
+    _ record: borrowing Record, _ push: PushKey, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) -> [(seq: Int, evidence: FindingEvidence)] {
     guard let advice = record.retryAdvice, record.isRequestComplete else { return [] }
     let former = sequences.removeValue(forKey: push).flatMap { sequence in
       record.arrivedAt &- sequence.last.endedAt < FindingThreshold.retryWindow ? sequence : nil
@@ -72,7 +75,9 @@ struct PushAttemptHistory: Sendable {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     var sequence = former ?? AttemptSequence(last: Attempt(record, advice))
     if former != nil, record.arrivedAt >= sequence.last.endedAt {
-      evidence = retryEvidence(for: record, after: &sequence).map { (record.seq, $0) }
+      let (connection, endedAt) = (sequence.last.connection, sequence.last.endedAt)
+      let isUnread = end(connection)?.mayHaveDestroyed(responseOf: endedAt, before: record.arrivedAt) == true
+      evidence = retryEvidence(for: record, after: &sequence, isUnread: isUnread).map { (record.seq, $0) }
     }
     let id = record.idIdentity
     if record.accepted {
@@ -99,11 +104,14 @@ struct PushAttemptHistory: Sendable {
     return [(accepted.seq, FindingEvidence(.duplicate, with: [record.seq], .acceptedTwice))]
   }
 
-  private func retryEvidence(for record: borrowing Record, after sequence: inout AttemptSequence) -> [FindingEvidence] {
+  /// - Parameter isUnread: Whether the client may not have the response to the attempt before.
+  private func retryEvidence(
+    for record: borrowing Record, after sequence: inout AttemptSequence, isUnread: Bool
+  ) -> [FindingEvidence] {
     let last = sequence.last
     let delay = record.arrivedAt &- last.endedAt
     var evidence: [FindingEvidence] = []
-    switch last.advice {
+    switch isUnread ? .afterLoss : last.advice {
     case .none, .unregister, .immediately: return []
     case .fix(let remedy):
       guard remedy.value(of: record) == last.remedy, !last.wasFixedElsewhere(before: record) else { return [] }

@@ -48,38 +48,31 @@ struct TokenUse: Sendable {
 
 /// Expired provider tokens and their further use, for `jwt-stale`.
 struct StaleTokens: Sendable {
-  private struct Refusal: Sendable {
-    let seq: Int
-    let endedAt: MonotonicTime
-    /// The pushes that were rejected because of it.
-    var pushes: AnsweredPushes
-  }
-
   private static let limit = 4096
 
-  private var refusals = GenerationalCache<UInt64, Refusal>(limit: limit)
+  private var refusals = GenerationalCache<UInt64, SharedRejection>(limit: limit)
 
   /// Whether no token was rejected as expired.
   var isEmpty: Bool { refusals.isEmpty }
 
   /// Analyzes an attempt that has ended.
-  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> FindingEvidence? {
+  ///
+  /// - Parameter end: Returns how a connection has ended; nil for an open one.
+  mutating func analyze(
+    _ record: borrowing Record, _ push: PushKey, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
     let isRefused = record.outcome == .rejected && record.sentResponse.reason == .expiredProviderToken
     guard var refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
       if isRefused, record.verdict?.token?.signature == .valid {
-        refusals[token] = Refusal(
-          seq: record.seq, endedAt: record.endedAt, pushes: AnsweredPushes(push, at: record.endedAt))
+        refusals[token] = SharedRejection(record, push)
       }
       return nil
     }
-    // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
-    let delay = record.arrivedAt &- refusal.endedAt
-    guard delay >= 0, refusal.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction
-    else {
+    guard let delay = refusal.delay(of: record, push, end) else {
       if isRefused {
-        refusal.pushes.add(push, at: record.endedAt)
+        refusal.add(record, push)
         refusals[token] = refusal
       }
       return nil

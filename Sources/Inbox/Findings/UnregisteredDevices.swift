@@ -5,11 +5,8 @@ internal import APNSRules
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
 struct UnregisteredDevices: Sendable {
   private struct UnregisteredResponse: Sendable {
-    let seq: Int
-    let endedAt: MonotonicTime
     let response: String
-    /// The pushes that have this response.
-    var pushes: AnsweredPushes
+    var rejection: SharedRejection
     /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
     /// again.
     let isFromRegistry: Bool
@@ -23,7 +20,11 @@ struct UnregisteredDevices: Sendable {
   var isEmpty: Bool { responses.isEmpty }
 
   /// Analyzes an attempt that has ended.
-  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> FindingEvidence? {
+  ///
+  /// - Parameter end: Returns how a connection has ended; nil for an open one.
+  mutating func analyze(
+    _ record: borrowing Record, _ push: PushKey, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) -> FindingEvidence? {
     let is410 = record.sentResponse.status == 410 && record.end.ending == .response
     guard is410 || !responses.isEmpty else { return nil }
     let facts = record.facts
@@ -32,8 +33,7 @@ struct UnregisteredDevices: Sendable {
     guard var response = responses[device] else {
       guard is410 else { return nil }
       responses[device] = UnregisteredResponse(
-        seq: record.seq, endedAt: record.endedAt, response: record.responseText,
-        pushes: AnsweredPushes(push, at: record.endedAt),
+        response: record.responseText, rejection: SharedRejection(record, push),
         isFromRegistry: record.verdict?.status == 410)
       return nil
     }
@@ -43,39 +43,69 @@ struct UnregisteredDevices: Sendable {
       responses[device] = nil
       return nil
     }
-    // A retry of the same push shows that the client read its response. Other pushes may have been sent before that.
-    let delay = record.arrivedAt &- response.endedAt
-    guard delay >= 0, response.pushes.contains(push, before: record.arrivedAt) || delay >= FindingThreshold.reaction
-    else {
+    guard let delay = response.rejection.delay(of: record, push, end) else {
       if is410 {
-        response.pushes.add(push, at: record.endedAt)
+        response.rejection.add(record, push)
         responses[device] = response
       }
       return nil
     }
     if record.sentResponse.status == 200 { responses[device] = nil }
     return FindingEvidence(
-      .retried410, with: [response.seq],
-      .unregistered(response: response.response, after: delay))
+      .retried410, with: [response.rejection.seq], .unregistered(response: response.response, after: delay))
   }
 }
 
-/// The first pushes that have the same rejection, each with the time of its response: a retry of one of them is reported
-/// at once, because the client has read the response.
-struct AnsweredPushes: Sendable {
+/// A rejection that concerns all pushes with the same device or provider token. A retry of a push that has it is reported at once,
+/// because the client has read the response; other pushes may have been sent before that.
+struct SharedRejection: Sendable {
+  private struct Response: Sendable {
+    let at: MonotonicTime
+    /// The `identity` of the connection.
+    let connection: UInt64
+  }
+
   /// The maximum number of pushes. Retries of others are reported after `FindingThreshold.reaction`, as all pushes are.
   private static let limit = 32
 
-  private var times: [PushKey: MonotonicTime]
+  /// The `seq` of the first record.
+  let seq: Int
+  private let first: Response
+  /// The responses to the first pushes that were rejected.
+  private var responses: [PushKey: Response]
 
-  init(_ push: PushKey, at time: MonotonicTime) { times = [push: time] }
+  init(_ record: borrowing Record, _ push: PushKey) {
+    seq = record.seq
+    first = Response(at: record.endedAt, connection: record.connection.identity)
+    responses = [push: first]
+  }
 
-  /// Whether a push had its response before a time.
-  func contains(_ push: PushKey, before time: MonotonicTime) -> Bool { times[push].map { $0 <= time } ?? false }
+  /// Adds a push that was rejected.
+  mutating func add(_ record: borrowing Record, _ push: PushKey) {
+    guard responses.count < Self.limit, responses[push] == nil else { return }
+    responses[push] = Response(at: record.endedAt, connection: record.connection.identity)
+  }
 
-  /// Adds a push with the time of its response.
-  mutating func add(_ push: PushKey, at time: MonotonicTime) {
-    guard times.count < Self.limit, times[push] == nil else { return }
-    times[push] = time
+  /// Returns the nanoseconds after the first response in which a push arrived; nil if the client may not have read the response.
+  ///
+  /// - Parameter end: Returns how a connection has ended; nil for an open one.
+  func delay(
+    of record: borrowing Record, _ push: PushKey, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) -> Int64? {
+    let (delay, arrivedAt) = (record.arrivedAt &- first.at, record.arrivedAt)
+    let own = responses[push].flatMap { $0.at <= arrivedAt ? $0 : nil }
+    guard delay >= 0, let response = own ?? (delay >= FindingThreshold.reaction ? first : nil),
+      end(response.connection)?.mayHaveDestroyed(responseOf: response.at, before: arrivedAt) != true
+    else { return nil }
+    return delay
+  }
+}
+
+extension ConnectionEnd.Closing {
+  /// Whether the server reset the connection before a time, and the client had not shown until then that it read a response.
+  ///
+  /// - Parameter respondedAt: When the response was written.
+  func mayHaveDestroyed(responseOf respondedAt: MonotonicTime, before time: MonotonicTime) -> Bool {
+    initiator == .server && isReset && at <= time && lastReceivedAt &- respondedAt < FindingThreshold.reaction
   }
 }

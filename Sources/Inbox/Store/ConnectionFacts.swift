@@ -78,7 +78,7 @@ package struct ConnectionEnd: Sendable {
     package var lastReceivedAt: MonotonicTime
     /// Whether the client ended its side with close_notify or FIN.
     package var isOrderly: Bool
-    /// Whether the client reset the TCP connection.
+    /// Whether a side reset the TCP connection, so that the other one may have lost what it had not read.
     package var isReset: Bool
     /// Whether the socket is closed, so that nothing more is received.
     package var isFinal: Bool

@@ -70,10 +70,11 @@ extension ConnectionHandler {
   /// - Parameters:
   ///   - isClient: Whether the client did; ignored if the end was reported before.
   ///   - isOrderly: Whether the client has ended its side with close_notify.
+  ///   - isReset: Whether the server resets the TCP connection.
   ///   - isFinal: Whether the socket is closed.
-  func recordClosing(isClient: Bool, isOrderly: Bool = false, isFinal: Bool = false) {
+  func recordClosing(isClient: Bool, isOrderly: Bool = false, isReset: Bool = false, isFinal: Bool = false) {
     guard let processor, stateMachine.processedStreams.highestProcessed > 0 else { return }
-    let isReset = (socketError as? IOError)?.errnoCode == ECONNRESET
+    let isReset = isReset || closing?.isReset == true || (socketError as? IOError)?.errnoCode == ECONNRESET
     let new = ConnectionEnd.Closing(
       by: closing?.initiator ?? (isClient ? .client : .server), at: closing?.at ?? MachineTime.nanoseconds,
       lastReceivedAt: input.lastReceivedAt,

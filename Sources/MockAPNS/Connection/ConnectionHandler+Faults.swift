@@ -253,7 +253,7 @@ extension ConnectionHandler {
     log.add(.reset, "TCP RST", at: state.clock.now)
     stateMachine.closedAbruptly()
     endAttempts(context)
-    recordClosing(isClient: false)
+    recordClosing(isClient: false, isReset: true)
     hasClosedSocket = true
     // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
     // the channel's event loop the option is set when the call returns.

@@ -268,7 +268,7 @@ final class PushProcessor {
   /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
   func endWithoutResponse(on stream: RequestStream, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
     guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }),
-      batch.records[index].end.ending != .pending
+      batch.records[index].end.ending == .response
     else { return endAttempt(on: stream.id, ending, reset: reset) }
     let record = batch.records[index]
     if ending == .refused {
