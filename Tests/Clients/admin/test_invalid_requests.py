@@ -259,7 +259,7 @@ PUSHES = [
         "last_event_id=x", "last_event_id=-1", "topik=a", "limit=1"))),
     *queries("GET", "/export", (
         "format=xml", "", "ndjson"), ("format=", "", "ndjson"), ("topik=a", "", "topic"), ("limit=3", "", "fields")),
-    *(("GET", f"{API}/pushes/{number}{part}", None, 404, "", "The inbox has 1 pushes")
+    *(("GET", f"{API}/pushes/{number}{part}", None, 404, "", "The inbox has 1 push, ")
       for part in ("", "/payload", "/curl", "/apns") for number in (
           "2", "0", "99999999999999999999999", "nosuchid", "27cfdc15-e305-27e0-e290-8fc98e115899", "..%2f..", "-1")),
 ]

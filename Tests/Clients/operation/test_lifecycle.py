@@ -21,7 +21,7 @@ def test_the_port_file_contains_addresses_and_paths(server):
     facts = server.facts
     assert set(facts) == {
         "pid", "apns", "apns_plain", "proxy", "manage", "admin", "ca", "key_id", "team_id", "key", "environment", "seed",
-        "admin_token",
+        "admin_token", "role",
     }
     assert facts["pid"] == server.process.pid
     assert (facts["key_id"], facts["team_id"]) == ("MOCKKEY001", "MOCKTEAM01")

@@ -8,6 +8,7 @@ import contextlib
 import secrets
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -84,9 +85,13 @@ def test_without_a_url_a_standby_asks_for_one(servers):
 
 def test_a_standby_ends_with_its_standard_input(binary, certs, servers, inbox, tmp_path):
     servers("active")
-    done = run(binary, "serve", "--exit-on-stdin-close", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs,
-               "--port-file", tmp_path / "ports.json", *stores.flags(inbox), input="")
-    assert done.returncode == 0 and "standby" in done.stderr and not (tmp_path / "ports.json").exists(), done
+    port_file = tmp_path / "ports.json"
+    started = subprocess.Popen(
+        [binary, "serve", "--exit-on-stdin-close", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs,
+         "--port-file", port_file, *stores.flags(inbox)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(port_file.exists, "the standby is ready")
+    _, log = started.communicate(timeout=30)  # closes the standard input
+    assert started.returncode == 0 and "standby" in log and not port_file.exists(), log
 
 
 def test_an_address_of_a_standby_is_reserved(binary, certs, servers, inbox):
