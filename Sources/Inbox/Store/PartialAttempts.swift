@@ -52,8 +52,8 @@ extension Record {
 /// Attempts whose body is not known, because their request did not become complete, and whose push is not known either.
 ///
 /// A later attempt is matched to the latest of them that has the same `apns-id`; else to the latest one with the same device
-/// token, topic, push type, collapse id and `content-length`. Without `content-length` in both, they match only if neither has
-/// an `apns-id`: providers send different pushes to one device.
+/// token, topic, push type, collapse id and `content-length`; and to no other. If one of the two has no `content-length`, they match
+/// only if one of them has no `apns-id`: providers send different pushes to one device.
 ///
 /// A client decides how many attempts have the same target, so every operation takes logarithmic time.
 struct PartialAttempts<Value: Sendable>: Sendable {
@@ -63,16 +63,29 @@ struct PartialAttempts<Value: Sendable>: Sendable {
     let value: Value
   }
 
-  /// What two attempts of one push have in common if their `apns-id` differs.
-  private struct Likeness: Hashable, Sendable {
-    let target: PushKey
-    let contentLength: Int64?
+  /// Attempts of which a later one may be a repetition.
+  private enum Likeness: Hashable, Sendable {
+    case id(PushKey)
+    case target(PushKey)
+    case targetWithoutID(PushKey)
+    case contentLength(PushKey, Int64)
+    case unknownLength(PushKey, hasID: Bool)
 
-    /// Returns nil if only the `apns-id` identifies the push.
-    init?(_ push: PartialPush) {
-      if push.contentLength == nil, push.id != nil { return nil }
-      target = push.target
-      contentLength = push.contentLength
+    /// Returns all that an attempt belongs to.
+    static func all(of push: PartialPush) -> [Likeness] {
+      let target = push.target
+      let length = push.contentLength.map { contentLength(target, $0) } ?? unknownLength(target, hasID: push.id != nil)
+      return [.target(target), length, push.id.map { id($0) } ?? targetWithoutID(target)]
+    }
+
+    /// Returns those whose attempts a later one with another `apns-id` may repeat.
+    static func repeated(by push: PartialPush) -> [Likeness] {
+      let target = push.target
+      guard let length = push.contentLength else {
+        return [push.id == nil ? .target(target) : .targetWithoutID(target)]
+      }
+      return [.contentLength(target, length), .unknownLength(target, hasID: false)]
+        + (push.id == nil ? [.unknownLength(target, hasID: true)] : [])
     }
   }
 
@@ -82,10 +95,10 @@ struct PartialAttempts<Value: Sendable>: Sendable {
 
     var isEmpty: Bool { attempts.isEmpty }
 
-    /// The number of the last attempt that ended before a time.
-    func last(before time: MonotonicTime) -> Int? {
+    /// The last attempt that ended before a time.
+    func last(before time: MonotonicTime) -> (endedAt: MonotonicTime, number: Int)? {
       let count = attempts.partitioningIndex { $0.endedAt >= time }
-      return count == 0 ? nil : attempts[count - 1].number
+      return count == 0 ? nil : attempts[count - 1]
     }
 
     mutating func insert(_ number: Int, endedAt time: MonotonicTime) {
@@ -102,7 +115,6 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   private static var limit: Int { 1 << 15 }
 
   private var entries: [Int: Entry] = [:]
-  private var withID: [PushKey: EndedAttempts] = [:]
   private var alike: [Likeness: EndedAttempts] = [:]
   private var next = 0
 
@@ -123,33 +135,27 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   /// - Parameter time: When the later attempt arrived, in monotonic nanoseconds. Only attempts that ended before can be earlier
   ///   attempts of its push.
   mutating func takeMatch(_ push: PartialPush, arrivedAt time: MonotonicTime) -> Value? {
-    let number =
-      push.id.flatMap { withID[$0] }?.last(before: time) ?? Likeness(push).flatMap { alike[$0] }?.last(before: time)
-    guard let number, let entry = entries.removeValue(forKey: number) else { return nil }
-    if let id = entry.push.id { Self.remove(number, entry, of: id, from: &withID) }
-    if let likeness = Likeness(entry.push) { Self.remove(number, entry, of: likeness, from: &alike) }
+    let match =
+      push.id.flatMap { alike[.id($0)]?.last(before: time) }
+      ?? Likeness.repeated(by: push).compactMap { alike[$0]?.last(before: time) }.max { $0 < $1 }
+    guard let match, let entry = entries.removeValue(forKey: match.number) else { return nil }
+    for likeness in Likeness.all(of: entry.push) {
+      alike[likeness]?.remove(match.number, endedAt: entry.endedAt)
+      if alike[likeness]?.isEmpty == true { alike[likeness] = nil }
+    }
     return entry.value
   }
 
   private mutating func insert(_ number: Int, _ entry: Entry) {
     entries[number] = entry
-    if let id = entry.push.id { withID[id, default: EndedAttempts()].insert(number, endedAt: entry.endedAt) }
-    if let likeness = Likeness(entry.push) {
+    for likeness in Likeness.all(of: entry.push) {
       alike[likeness, default: EndedAttempts()].insert(number, endedAt: entry.endedAt)
     }
-  }
-
-  private static func remove<Key>(
-    _ number: Int, _ entry: Entry, of key: Key, from sequences: inout [Key: EndedAttempts]
-  ) {
-    sequences[key]?.remove(number, endedAt: entry.endedAt)
-    if sequences[key]?.isEmpty == true { sequences[key] = nil }
   }
 
   private mutating func dropOlderHalf() {
     let kept = entries.sorted { $0.key < $1.key }.suffix(Self.limit / 2)
     entries = [:]
-    withID = [:]
     alike = [:]
     for (number, entry) in kept { insert(number, entry) }
   }
