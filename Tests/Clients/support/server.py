@@ -221,7 +221,11 @@ class Server:
         return self.out_path.read_text(errors="replace")
 
     def signal(self, number=signal.SIGTERM):
+        """Sends a signal; after SIGSTOP, waits until no thread runs."""
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            threads = pathlib.Path("/proc", str(self.process.pid), "task")
+            wait_until(lambda: all("State:\tT" in (one / "status").read_text() for one in threads.iterdir()), "every thread stops")
         self.is_stopping = self.is_stopping or number in (signal.SIGTERM, signal.SIGINT)
 
     def wait(self, timeout=STOP_TIMEOUT):
