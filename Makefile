@@ -75,7 +75,7 @@ help:
 	@echo 'make test-dist      install and run each package (DIST_ARGS="-k wheel" selects)'
 	@echo 'make test-image     build the image as docker build does, in a bare Debian system: many minutes, needs root'
 	@echo 'make install        install what is built (PREFIX=/usr/local DESTDIR=); RELEASE=1 installs a program without the toolchain; also make uninstall'
-	@echo 'make lint-distribution  check workflows, action, Dockerfile, compose file and shell scripts'
+	@echo 'make lint-distribution  check workflows, action, Dockerfile, compose file, the example for Kubernetes and shell scripts'
 	@echo 'make format, lint   swift format over all sources'
 	@echo 'make clean          remove .build'
 
