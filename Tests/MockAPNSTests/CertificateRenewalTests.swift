@@ -28,6 +28,20 @@ import Testing
     #expect(try fixture.open(inDays: days).notices.isEmpty)
   }
 
+  /// A team may keep the key of the CA elsewhere, and a folder may be read-only.
+  @Test func validCertificatesThatCannotBeRenewedAreKept() throws {
+    let fixture = try CertificateFixture()
+    try fixture.open()
+    try fixture.delete("ca-key.pem")
+    let renewed = try altered(fixture) {
+      let notices = try fixture.open(inDays: 380).notices
+      #expect(notices.count == 2 && notices.allSatisfy { $0.contains("near its end") && $0.contains("ca-key.pem") })
+    }
+    #expect(renewed.isEmpty)
+    #expect(throws: CertificateFolderError.self) { try fixture.open(inDays: 398) }
+    #expect(throws: CertificateFolderError.self) { try fixture.open(extraNames: ["apns.test"]) }
+  }
+
   @Test func anAddedNameRenewsTheServerCertificateOnly() throws {
     let fixture = try CertificateFixture()
     try fixture.open()

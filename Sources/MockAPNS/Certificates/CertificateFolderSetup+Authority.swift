@@ -97,13 +97,17 @@ extension CertificateFolderSetup {
     let bundle = file("client.p12")
     let present = try leaf(files, authority, renew: renew)
     if let reason = present.flaw {
-      let issuer = try issuer(authority, for: files.certificate, reason)
-      let request = CertificateAuthority.ProviderRequest(
-        topics: CertificateFolder.topics, teamID: CertificateFolder.teamID)
-      let issued = try making(files.certificate) { try issuer.issueProvider(request, valid: life(Self.leafLife)) }
-      try saveBundle(issued, topic: CertificateFolder.topic, in: bundle)
-      try save(issued.key, [issued.certificate], in: files)
-      notices.append("created a provider certificate because \(reason): \(files.certificate.path)")
+      let isCreated = try renewing(files.certificate, isValid: present.isValid, because: reason) { setup in
+        let issuer = try setup.issuer(authority, for: files.certificate, reason)
+        let request = CertificateAuthority.ProviderRequest(
+          topics: CertificateFolder.topics, teamID: CertificateFolder.teamID)
+        let issued = try setup.making(files.certificate) {
+          try issuer.issueProvider(request, valid: setup.life(Self.leafLife))
+        }
+        try setup.saveBundle(issued, topic: CertificateFolder.topic, in: bundle)
+        try setup.save(issued.key, [issued.certificate], in: files)
+      }
+      if isCreated { notices.append("created a provider certificate because \(reason): \(files.certificate.path)") }
       return
     }
     guard let certificate = present.certificate, let key = present.key else { return }

@@ -29,8 +29,10 @@ struct CertificateFolderSetup {
     /// The certificates after the first in its file.
     var others: [X509Certificate] = []
     var key: ES256PrivateKey?
-    /// The reason for which certificate and key must be replaced; nil if they are valid.
+    /// The reason for which certificate and key are to be replaced; nil if there is none.
     var flaw: String?
+    /// Whether certificate and key are valid, in spite of a flaw.
+    var isValid = false
   }
 
   static let hour: Int64 = 3_600_000
@@ -104,9 +106,12 @@ struct CertificateFolderSetup {
       }
       leaf.flaw = "the old one is another authority's"
     } else if certificate.notAfter - now < Self.renewal {
-      leaf.flaw = certificate.notAfter < now ? "the old one had expired" : "the old one was near its end"
+      leaf.isValid = certificate.notAfter >= now
+      leaf.flaw = leaf.isValid ? "the old one was near its end" : "the old one had expired"
     } else if certificate.notBefore > now {
       leaf.flaw = "the old one is not valid yet"
+    } else {
+      leaf.isValid = true
     }
     return leaf
   }
@@ -154,6 +159,22 @@ struct CertificateFolderSetup {
     }
   }
 
+  /// Runs `work`, which replaces a certificate. If that fails, as in a read-only folder or without the CA's key, keeps one that is
+  /// valid and adds a notice.
+  ///
+  /// - Returns: Whether the certificate was replaced.
+  mutating func renewing(
+    _ file: WholeFile, isValid: Bool, because reason: String, _ work: (CertificateFolderSetup) throws -> Void
+  ) throws -> Bool {
+    do {
+      try work(self)
+      return true
+    } catch  where isValid {
+      notices.append("\(file.path) is to be replaced (\(reason)) and cannot be, so it is used as it is: \(error)")
+      return false
+    }
+  }
+
   /// Runs `make` and reports an OpenSSL error as an error of the file.
   func making<Result>(_ file: WholeFile, _ make: () throws -> Result) throws -> Result {
     do {
@@ -193,12 +214,15 @@ extension CertificateFolderSetup {
         problem: "the name \(name) is not allowed by \(path)/ca.pem",
         repair: "create a new CA: \(newAuthorityCommand)")
     }
-    let issuer = try issuer(authority, for: files.certificate, reason)
-    let issued = try making(files.certificate) {
-      try issuer.issueServer(names: wanted, valid: life(Self.leafLife))
+    let isEnough = present.isValid && !missing.contains { names.extra.contains($0) }
+    let isCreated = try renewing(files.certificate, isValid: isEnough, because: reason) { setup in
+      let issuer = try setup.issuer(authority, for: files.certificate, reason)
+      let issued = try setup.making(files.certificate) {
+        try issuer.issueServer(names: wanted, valid: setup.life(Self.leafLife))
+      }
+      try setup.save(issued.key, [issued.certificate, authority.certificate], in: files)
     }
-    try save(issued.key, [issued.certificate, authority.certificate], in: files)
-    notices.append("created a server certificate because \(reason): \(files.certificate.path)")
+    if isCreated { notices.append("created a server certificate because \(reason): \(files.certificate.path)") }
   }
 
   /// Replaces the old CA certificate in the server's chain by the re-issued one.

@@ -102,7 +102,7 @@ def slow_proxy_to(far_port, delay):
 def documented_balancer(first, second):
     """Distributes connections over two servers with the configuration of the documentation; yields its port for providers."""
     text = (PAGES / "Store.md").read_text()
-    configuration = re.search(r"^```\n(listen apns\n.*?)^listen admin\n.*?^```$", text, re.MULTILINE | re.DOTALL)[1]
+    configuration = re.search(r"^```\n(defaults\n.*?)^listen admin\n.*?^```$", text, re.MULTILINE | re.DOTALL)[1]
     for address, server in (("10.0.0.1", first), ("10.0.0.2", second)):
         documented = f"{address}:2197 check port 8197"
         assert documented in configuration

@@ -87,7 +87,7 @@ extension Setting {
     case .advertise:
       .init(
         "With --store postgres://…: the URL of this server's admin API, which standby servers name.",
-        .other("the address of --admin, unless it is loopback", example: "http://mock-1:8197"))
+        .other("the address of --admin, unless it is loopback or a wildcard", example: "http://mock-1:8197"))
     case .fixtures:
       .init(
         "Files with the apps, devices and channels that exist, YAML or JSON; a reset restores them.", .value("[]"))
