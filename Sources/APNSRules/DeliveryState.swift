@@ -35,9 +35,6 @@ package enum DeliveryState: UInt8, CaseIterable, Sendable {
     self = state
   }
 
-  /// Whether the device received the push.
-  package var isDelivered: Bool { self == .delivered || self == .deliveredFromStorage }
-
   /// Whether no other state follows.
   package var isFinal: Bool { self != .received && !isStored }
 

@@ -7,7 +7,7 @@ extension HTTP2ServerSession {
   /// frame. The last frame carries END_STREAM.
   package func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
-      stream.state.isEndedByServer = true
+      (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (true, true)
       submit(headers, on: stream.id, body: nil)
     } else {
       submit(ResponseBodyParts(body), to: stream, headers: headers)
@@ -118,7 +118,7 @@ extension HTTP2ServerSession {
   }
 
   private func submit(_ body: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
-    stream.state.isEndedByServer = true
+    (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (true, true)
     stream.state.responseBody = body
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()

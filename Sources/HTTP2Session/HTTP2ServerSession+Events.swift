@@ -240,10 +240,7 @@ extension HTTP2ServerSession {
       }
     case APNS_FRAME_RST_STREAM:
       closedStreams.didSendReset(on: header.stream_id)
-      withStream(header.stream_id) {
-        $0.state.isResetSent = true
-        $0.state.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame))
-      }
+      withStream(header.stream_id) { $0.state.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame)) }
     default: break
     }
   }
@@ -252,7 +249,7 @@ extension HTTP2ServerSession {
   func didNotSendHeaders(on id: Int32) {
     withStream(id) { stream in
       guard stream.isEndedByServer else { return }
-      stream.state.isEndedByServer = false
+      (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (false, false)
       events.append(.responseDropped(stream))
     }
   }

@@ -33,13 +33,13 @@ package final class RequestStream {
     var violation: MessageViolation?
     /// The name of the header field that violates the rules.
     var violationField: String?
+    /// Whether a response was submitted.
+    var isResponseSubmitted = false
     /// Whether END_STREAM of the response was appended to the output.
     var isResponseSent = false
     /// Whether the end of the response is reported as an event.
     var reportsEnd = false
-    /// Whether RST_STREAM was appended to the output.
-    var isResetSent = false
-    /// Its error code; nil without one, or if the code is unknown.
+    /// The error code of the RST_STREAM that was sent on this stream; nil without one, or if the code is unknown.
     var resetSent: HTTP2ErrorCode?
     /// The validation of the request.
     var validator = MessageValidator()
@@ -75,7 +75,7 @@ package final class RequestStream {
   package var resetSent: HTTP2ErrorCode? { state.resetSent }
 
   /// Whether a response was submitted of which not everything was appended to the output.
-  var isResponseUnfinished: Bool { isEndedByServer && !state.isResponseSent && !state.isResetSent }
+  var isResponseUnfinished: Bool { state.isResponseSubmitted && !state.isResponseSent }
 
   /// Whether a part of the response waits for `HTTP2ServerSession.releasePart`.
   var isAwaitingRelease: Bool { state.responseBody?.isAwaitingRelease == true }

@@ -116,7 +116,7 @@ package final class ActiveLock: Sendable {
       """
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
       AND usename = current_user AND pid <> pg_backend_pid() AND pid IN (SELECT pid FROM pg_locks \
-      WHERE locktype = 'relation' AND relation = 'epoch'::regclass AND mode = 'RowShareLock' AND granted)
+      WHERE locktype = 'relation' AND relation = 'epoch'::regclass AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted)
       """)
     let epoch = try connection.query("UPDATE epoch SET number = number + 1, url = NULL RETURNING number").number(0, 0)
     guard let epoch else { throw PostgreSQLError.other("the table epoch has no row") }
@@ -230,6 +230,8 @@ package final class ActiveLock: Sendable {
         }
       } catch {
         state.withLockedValue { $0.session = nil }
+        // With the session, the lock may be lost.
+        confirmedAt.store(-Self.exclusiveTime, ordering: .releasing)
         // After a session that worked, another one may work at once.
         if session == nil { usleep(100_000) }
       }

@@ -178,17 +178,25 @@ package struct AdminRoutes: Sendable {
               if route.needsStore || route.method != .get { try await inbox.checkIsActive() }
               await inbox.settle()
             }
-            guard route.isQuery else { return try await route.handler(request, context) }
-            return try await QueryExecutor.runLimited {
-              guard route.method == .get else { return try await route.handler(request, context) }
-              return try await StoreUnavailable.repeatingAfterReset {
-                try await inbox.readCompletely { try await route.handler(request, context) }
-              }
-            }
+            let response = try await Self.response(of: route, to: request, context, inbox)
+            if route.isOfInbox { try await inbox.checkIsStillActive() }
+            return response
           }
         }
       }
     }
     return RequestPath.Normalizing(next: router.buildResponder())
+  }
+
+  private static func response(
+    of route: Route, to request: Request, _ context: AdminContext, _ inbox: Inbox
+  ) async throws -> Response {
+    guard route.isQuery else { return try await route.handler(request, context) }
+    return try await QueryExecutor.runLimited {
+      guard route.method == .get else { return try await route.handler(request, context) }
+      return try await StoreUnavailable.repeatingAfterReset {
+        try await inbox.readCompletely { try await route.handler(request, context) }
+      }
+    }
   }
 }

@@ -41,7 +41,7 @@ struct FindingsState: Sendable {
   private var pruneAt = pruneFrom
 
   /// Whether something was dropped that findings may depend on.
-  var isTruncated: Bool { churn.isTruncated || resends.isTruncated }
+  var isTruncated: Bool { churn.isTruncated || resends.isTruncated || identities.isTruncated }
 
   /// Adds a pending record.
   ///

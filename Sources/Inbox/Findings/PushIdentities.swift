@@ -26,6 +26,9 @@ struct PushIdentities: Sendable {
   private(set) var special: [Int: Identity] = [:]
   private var pruneAt = pruneFrom
 
+  /// Whether something was dropped that matches depend on.
+  var isTruncated: Bool { partial.isTruncated }
+
   /// Determines the push of an attempt. Attempts are passed in the order of their numbers, each once.
   mutating func identify(_ record: borrowing Record) -> Identity {
     var identity = Identity(push: record.pushKey)

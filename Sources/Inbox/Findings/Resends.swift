@@ -36,6 +36,8 @@ struct Resends: Sendable {
       record.arrivedAt &- former.respondedAt < FindingThreshold.retryWindow
     else { return nil }
     let hasSameID = former.id == record.idIdentity
+    // Two equal pushes with ids of their own on one connection are two pushes.
+    guard hasSameID || record.connection.identity != former.connection else { return nil }
     let latest =
       record.connection.identity == former.connection
       ? record.arrivedAt : lastArrival(former.connection) ?? former.respondedAt

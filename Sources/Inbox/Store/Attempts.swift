@@ -74,7 +74,13 @@ package final class Attempts: Sendable {
     headers: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, now: MonotonicTime
   ) -> Int32 {
     let push = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
-    let known = push.id.flatMap { id in counter.withLockedValue { $0.countUnprocessed(withID: id, now: now) } }
+    let known = push.id.flatMap { id in
+      counter.withLockedValue { counter in
+        let attempt = counter.countUnprocessed(withID: id, now: now)
+        if attempt != nil { hasEntries.store(true, ordering: .releasing) }
+        return attempt
+      }
+    }
     if let known { return known }
     return partial.withLockedValue { partial in
       let attempt = Self.successor(of: partial.takeMatch(push, arrivedAt: now), now: now) ?? 1
@@ -93,6 +99,7 @@ package final class Attempts: Sendable {
     let partialPush = PartialPush(headers: headers, facts, defaultTopic: defaultTopic)
     let earlier = partial.withLockedValue { partial in
       let match = partial.takeMatch(partialPush, arrivedAt: now)
+      if now &- partial.lastEnd >= AttemptCounter.retryWindow { partial = PartialAttempts() }
       partialCount.store(partial.isEmpty ? 0 : 1, ordering: .releasing)
       return Self.successor(of: match, now: now)
     }
@@ -278,6 +285,7 @@ struct AttemptCounter {
   mutating func add(_ attempts: Int32, to push: PushKey, now: MonotonicTime) {
     let former = unprocessed[push.number]
     resume(push, after: peek(push, now: now) &- 1 &+ attempts, now: now)
+    if unprocessed.count >= Self.unprocessedLimit { unprocessed = [:] }
     unprocessed[push.number] = (former ?? 0) &+ attempts
   }
 

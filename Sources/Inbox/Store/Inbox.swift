@@ -436,6 +436,13 @@ package final class Inbox: Sendable {
     if let problem = writer.exclusivityProblem { throw StoreUnavailable(problem: problem) }
   }
 
+  /// Checks after a request, which may have waited, that no other server has taken over the store in the meantime.
+  ///
+  /// - Throws: `StoreUnavailable` if that is not known.
+  package func checkIsStillActive() async throws {
+    if let writer, !writer.store.isExclusive { try await checkIsActive() }
+  }
+
   /// Returns the current content without waiting.
   package func currentSnapshot() -> InboxSnapshot {
     state.withLockedValue { state in

@@ -55,7 +55,7 @@ extension Record {
 /// token, topic, push type, collapse id and `content-length`; and to no other. If one of the two has no `content-length`, they match
 /// only if one of them has no `apns-id`: providers send different pushes to one device.
 ///
-/// A client decides how many attempts have the same target, so every operation takes logarithmic time.
+/// A client decides how many attempts have the same target, so the match is found by binary search.
 struct PartialAttempts<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     let push: PartialPush
@@ -112,11 +112,15 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   }
 
   /// The maximum number of attempts; beyond it the older half is dropped.
-  private static var limit: Int { 1 << 15 }
+  private static var limit: Int { 1 << 13 }
 
   private var entries: [Int: Entry] = [:]
   private var alike: [Likeness: EndedAttempts] = [:]
   private var next = 0
+  /// When the latest attempt ended, in monotonic nanoseconds.
+  private(set) var lastEnd: MonotonicTime = 0
+  /// Whether attempts were dropped because there were too many.
+  private(set) var isTruncated = false
 
   init() {}
 
@@ -126,6 +130,7 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   /// Adds an attempt that ended at a time in monotonic nanoseconds.
   mutating func add(_ push: PartialPush, endedAt time: MonotonicTime, _ value: Value) {
     if entries.count >= Self.limit { dropOlderHalf() }
+    lastEnd = max(lastEnd, time)
     insert(next, Entry(push: push, endedAt: time, value: value))
     next += 1
   }
@@ -154,6 +159,7 @@ struct PartialAttempts<Value: Sendable>: Sendable {
   }
 
   private mutating func dropOlderHalf() {
+    isTruncated = true
     let kept = entries.sorted { $0.key < $1.key }.suffix(Self.limit / 2)
     entries = [:]
     alike = [:]

@@ -299,15 +299,17 @@ final class PushProcessor {
     var sentResponse = push.result.sentResponse
     if ending == .response { sentResponse.latencyNanoseconds = now &- push.arrivedAt }
     let own = push.result.wireDetails
-    let isTold = ending == .response
+    let hasResponse = ending == .response
     push.result = Record.Result(
       decision, ending, sentResponse: sentResponse,
-      wireDetails: isTold
+      wireDetails: hasResponse
         ? own
         : own?.merging(details(of: ending, own: own?.injections ?? [], index: nil, reset: reset))
           ?? details(of: ending, own: [], index: nil, reset: reset),
       finishedAt: batch.serverTime)
-    if !isTold, decision == .accepted { attempts.resume(push.attemptKey, after: push.attempt, now: batch.arrivedAt) }
+    if !hasResponse, decision == .accepted {
+      attempts.resume(push.attemptKey, after: push.attempt, now: batch.arrivedAt)
+    }
     if let seq = push.seq {
       hasCompletedRecord = true
       state.inbox.finish(seq, with: push.result)

@@ -2,8 +2,8 @@ import APNSRules
 import NIOCore
 import PlatformLibc
 
-/// The addresses of a standby server's listeners for providers. They are bound, so that no other program takes them, but do not
-/// listen, so that connections are refused and clients try the next server.
+/// The addresses of a standby server's listeners for providers. They are bound, so that their ports are known and no program without
+/// SO_REUSEADDR takes them, but do not listen, so that connections are refused and clients try the next server.
 package struct ReservedAddresses: Sendable {
   /// The listeners with the ports actually bound.
   package private(set) var listeners: [BoundListener] = []

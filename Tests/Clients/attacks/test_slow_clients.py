@@ -248,7 +248,8 @@ def test_a_response_without_window_is_abandoned(after):
     response, status, said, record = slow.seen
     assert (response.status, response.data, response.reset, status, said) == (400, [], CANCEL, 200, [])
     assert len(lines) == 1 and "stream 1 reset with CANCEL: its response is not read" in lines[0]
-    assert record["served"]["status"] == 400
+    assert (record["served"]["status"], record["served"]["reset"]) == (400, "CANCEL")
+    assert (record["decision"], record["ending"], record["outcome"]) == ("rejected", "reset", "response_lost")
 
 
 def test_a_client_that_never_reads_is_closed(after):

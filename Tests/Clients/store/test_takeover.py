@@ -101,6 +101,12 @@ def test_an_address_of_a_standby_is_reserved(binary, certs, servers, inbox):
     assert done.returncode == 6 and "already in use" in done.stderr, done
 
 
+def test_exec_does_not_stand_by(binary, certs, servers, inbox):
+    servers("active")
+    done = run(binary, "exec", "--certs", certs, *stores.flags(inbox), "--", "true")
+    assert done.returncode == 2 and "another server is active" in done.stderr and "schema=NAME" in done.stderr, done
+
+
 # Takeover
 
 

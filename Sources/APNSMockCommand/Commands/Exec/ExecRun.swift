@@ -30,7 +30,7 @@ struct ExecRun: Sendable {
       settings.portFile = settings.portFile ?? folder.path + "/ports.json"
       if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
     }
-    let server = try await StartedServer.start(settings, logger: logger)
+    let server = try await StartedServer.start(settings, logger: logger, mayStandBy: false)
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
       if let export { FileReplacement.abandon(export.path) }
@@ -135,7 +135,7 @@ struct ExecSummary {
     total = snapshot.count + snapshot.evicted
     evicted = snapshot.evicted
     var walk = InboxIterator(snapshot, .allKinds)
-    // `exec` has no store, so that reading does not fail.
+    // What a store cannot read is left out.
     while let records = try? walk.next() {
       for record in records {
         counts[record.outcome, default: 0] += 1

@@ -21,11 +21,13 @@ struct StartedServer: Sendable {
   /// and the port file exists.
   ///
   /// - Parameters:
+  ///   - mayStandBy: Whether to wait while another server is active. If not, this is an error.
   ///   - whenStandby: Called before the server waits as a standby, with its port file.
   ///   - whenListening: Called before the server reports that it is ready.
   /// - Throws: `CommandFailure`, after stopping everything that was started.
   static func start(
-    _ settings: ServeSettings, logger: Logger, whenStandby: (WrittenPortFile?) -> Void = { _ in },
+    _ settings: ServeSettings, logger: Logger, mayStandBy: Bool = true,
+    whenStandby: (WrittenPortFile?) -> Void = { _ in },
     whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> StartedServer {
     var configuration = settings.configuration
@@ -40,6 +42,10 @@ struct StartedServer: Sendable {
     }
     var standby: StandbyServer?
     if let lock, !lock.isHeld {
+      guard mayStandBy else {
+        throw CommandFailure(
+          .usage, "\(Setting.store.flag): another server is active; use another schema: add schema=NAME to the URL")
+      }
       let started = try await starting { [configuration] in
         try await StandbyServer.start(lock, configuration, portFile: settings.portFile, logger: logger)
       }
