@@ -62,7 +62,10 @@ import Testing
     _ = session.drained()
     #expect(try firstLook(session)?.number == patience + 1)
     #expect(session.drained().filter { $0.stream == 1 }.map(\.type) == [3])
-    #expect(session.takeEvents().isEmpty)
+    let codes = session.takeEvents().map { event -> HTTP2ErrorCode? in
+      return if case .cancelled(let ended) = event { ended.resetSent } else { nil }
+    }
+    #expect(codes == [.cancel])
     #expect(session.openStreamCount == 0)
   }
 
