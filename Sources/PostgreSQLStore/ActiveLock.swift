@@ -15,7 +15,8 @@ package final class ActiveLock: Sendable {
   private static let interval: UInt32 = 200_000
   /// The microseconds that a standby waits after it has opened its session again.
   private static let reopeningTime: UInt32 = 1_000_000
-  /// The nanoseconds after a confirmed statement was sent in which no other server can have the lock. Less than `sessionTime`.
+  /// The nanoseconds after a confirmed statement was sent in which no other server can have the lock, unless
+  /// somebody else ends the session. Less than `sessionTime`.
   private static let exclusiveTime: Int64 = 1_000_000_000
 
   private enum Phase {
@@ -230,8 +231,6 @@ package final class ActiveLock: Sendable {
         }
       } catch {
         state.withLockedValue { $0.session = nil }
-        // With the session, the lock may be lost.
-        confirmedAt.store(-Self.exclusiveTime, ordering: .releasing)
         // After a session that worked, another one may work at once.
         if session == nil { usleep(100_000) }
       }

@@ -484,22 +484,15 @@ package final class RecordWriter: Sendable {
       if isStalled {
         didFail(StoreUnavailable(problem: "the database does not answer"))
       } else if let problem = exclusivityProblem {
-        if wasSuspended { doubtfulSince.store(now, ordering: .relaxed) }
-        if !mayBeSuperseded, !failing.load(ordering: .relaxed) { didFail(StoreUnavailable(problem: problem)) }
+        if wasSuspended || doubtfulSince.load(ordering: .relaxed) == 0 { doubtfulSince.store(now, ordering: .relaxed) }
+        // Not at once: a server that was suspended first finds out whether another one has taken over.
+        let isDoubtful = now - doubtfulSince.load(ordering: .relaxed) > Self.doubtTime
+        if isDoubtful, !failing.load(ordering: .relaxed) { didFail(StoreUnavailable(problem: problem)) }
       } else {
         doubtfulSince.store(0, ordering: .relaxed)
       }
       watch()
     }
-  }
-
-  /// Whether this server has yet to find out whether another one has taken over while it was suspended. Until then it answers
-  /// nothing, not even that its store fails.
-  private var mayBeSuperseded: Bool {
-    guard !store.isExclusive else { return false }
-    let now = MachineTime.nanoseconds
-    let since = doubtfulSince.compareExchange(expected: 0, desired: now, ordering: .relaxed).original
-    return since == 0 || now - since <= Self.doubtTime
   }
 
   private func writeAll(of inbox: Inbox, _ progress: inout Progress) {
@@ -551,12 +544,8 @@ package final class RecordWriter: Sendable {
         // What remains to be removed is removed after the next start.
         return isPartial || result.isIncomplete && !isStopping.load(ordering: .acquiring)
       } catch {
-        let isStopped = isStopping.load(ordering: .acquiring)
-        if !isStopped, mayBeSuperseded {
-          _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
-          continue
-        }
         didFail(error)
+        let isStopped = isStopping.load(ordering: .acquiring)
         let hasWaited = MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
         progress.hasGivenUp = isStopped && (batch.isEmpty || hasWaited)
         if options.failurePolicy == .drop || progress.hasGivenUp {
