@@ -517,8 +517,6 @@ package final class RecordWriter: Sendable {
       // While something is wrong, writing finds out whether it still is.
       !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit || store.isLost
-        // Answers that wait for this batch are for pushes that are not recorded: only the database knows who is active.
-        || !store.isExclusive
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
       written.reach(number)
