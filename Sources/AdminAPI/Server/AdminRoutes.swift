@@ -174,12 +174,11 @@ package struct AdminRoutes: Sendable {
           try await Self.withScope(of: context) {
             // A client that has the response to a broadcast finds that the devices have received it.
             if route.isOfInbox { await deliveries?.awaitBroadcasts() }
-            if route.isOfInbox {
-              if route.needsStore || route.method != .get { try await inbox.checkIsActive() }
-              await inbox.settle()
-            }
+            let dependsOnStore = route.isOfInbox && (route.needsStore || route.method != .get)
+            if dependsOnStore { try await inbox.checkIsActive() }
+            if route.isOfInbox { await inbox.settle() }
             let response = try await Self.response(of: route, to: request, context, inbox)
-            if route.isOfInbox { try await inbox.checkIsStillActive() }
+            if dependsOnStore { try await inbox.checkIsStillActive() }
             return response
           }
         }
