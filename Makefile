@@ -161,8 +161,9 @@ campaigns: $(built) $(clients)/ready
 soak: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
-attacks: $(built) $(clients)/ready
-	$(clients)/bin/python Benchmarks/attacks.py --binary $(program) $(ATTACK_ARGS)
+# The program of the packages, unless PROGRAM is another one.
+attacks: $(if $(PROGRAM),,build-optimized) $(clients)/ready
+	$(clients)/bin/python Benchmarks/attacks.py --binary $(or $(PROGRAM),$(optimized)) $(ATTACK_ARGS)
 
 screenshots: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)

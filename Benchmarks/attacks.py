@@ -4,8 +4,8 @@ it. SECURITY.md says which limits hold.
 
     make attacks [ATTACK_ARGS="--only sorts"] [PROGRAM=…]
 
-Set PROGRAM to another program to compare. It needs 4 GB of memory, up to 20,000 open files and two quiet cores. Ends with
-status 1 if a limit is exceeded.
+It attacks the program of the packages; set PROGRAM to another one to compare. It needs 4 GB of memory, up to 20,000 open
+files and two quiet cores. Ends with status 1 if a limit is exceeded.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def row(name, value, unit, limit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=ROOT / ".build/release/apns-mock", type=pathlib.Path)
+    parser.add_argument("--binary", default=ROOT / ".build/dist-parts/system/apns-mock", type=pathlib.Path)
     parser.add_argument("--only", default="", help="run the attacks whose name contains this")
     arguments = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

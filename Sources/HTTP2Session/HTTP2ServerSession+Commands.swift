@@ -7,7 +7,7 @@ extension HTTP2ServerSession {
   /// frame. The last frame carries END_STREAM.
   package func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
-      (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (true, true)
+      stream.state.serverEnd = .response
       submit(headers, on: stream.id, body: nil)
     } else {
       submit(ResponseBodyParts(body), to: stream, headers: headers)
@@ -50,7 +50,7 @@ extension HTTP2ServerSession {
 
   /// Resets a stream with any error code. A submitted response that is not in the output yet is dropped.
   package func reset(_ stream: RequestStream, rawCode: UInt32) {
-    stream.state.isEndedByServer = true
+    if !stream.isEndedByServer { stream.state.serverEnd = .reset }
     nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
@@ -75,7 +75,7 @@ extension HTTP2ServerSession {
       nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.refusedStream.rawValue)
     }
     var reported = refused.filter(\.isReported)
-    for stream in reported { stream.state.isEndedByServer = true }
+    for stream in reported { stream.state.serverEnd = .reset }
     events.replaceRequests { stream in
       guard stream.isRefused else { return nil }
       reported.removeAll { $0 === stream }
@@ -118,7 +118,7 @@ extension HTTP2ServerSession {
   }
 
   private func submit(_ body: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
-    (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (true, true)
+    stream.state.serverEnd = .response
     stream.state.responseBody = body
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()

@@ -85,10 +85,16 @@ extension HTTP2ServerSession {
       guard stream.violation == nil else { return }
       let violation = stream.state.validator.validateField(name, value, isTrailer: stream.state.hasHeaders)
       guard let violation else { return isValid = true }
-      stream.state.violationField = Self.shown(name)
-      reset(stream, for: violation)
+      reset(stream, for: violation, of: name)
     }
     return isValid
+  }
+
+  /// Resets the stream of a request with an invalid field. Not inlined, because `validateField` runs for each field.
+  @inline(never)
+  private func reset(_ stream: RequestStream, for violation: MessageViolation, of name: UnsafeRawBufferPointer) {
+    stream.state.violationField = Self.shown(name)
+    reset(stream, for: violation)
   }
 
   /// Returns the name of a header field for a message: printable characters only, at most 64.
@@ -249,7 +255,7 @@ extension HTTP2ServerSession {
   func didNotSendHeaders(on id: Int32) {
     withStream(id) { stream in
       guard stream.isEndedByServer else { return }
-      (stream.state.isEndedByServer, stream.state.isResponseSubmitted) = (false, false)
+      stream.state.serverEnd = .none
       events.append(.responseDropped(stream))
     }
   }

@@ -16,13 +16,22 @@ package final class RequestStream {
   /// What is known of the stream apart from its request. Other modules read it through the properties below.
   @exclusivity(unchecked) var state = State()
 
+  /// What the server has submitted that ends its side of a stream.
+  enum ServerEnd {
+    case none
+    /// RST_STREAM.
+    case reset
+    /// A response, perhaps with RST_STREAM after it.
+    case response
+  }
+
   /// The state of a stream apart from its request.
   struct State {
     var id: Int32 = 0
     /// The index in the session's `open`.
     var index = 0
     var isComplete = false
-    var isEndedByServer = false
+    var serverEnd = ServerEnd.none
     var isOverdue = false
     var isRefused = false
     var isReported = false
@@ -33,8 +42,6 @@ package final class RequestStream {
     var violation: MessageViolation?
     /// The name of the header field that violates the rules.
     var violationField: String?
-    /// Whether a response was submitted.
-    var isResponseSubmitted = false
     /// Whether END_STREAM of the response was appended to the output.
     var isResponseSent = false
     /// Whether the end of the response is reported as an event.
@@ -54,7 +61,7 @@ package final class RequestStream {
   /// Whether the client has ended its side of the stream.
   package var isComplete: Bool { state.isComplete }
   /// Whether a response or RST_STREAM was submitted.
-  package var isEndedByServer: Bool { state.isEndedByServer }
+  package var isEndedByServer: Bool { state.serverEnd != .none }
   /// Whether the stream was reset because its request was not completed, or its response not accepted, in time.
   package var isOverdue: Bool { state.isOverdue }
   /// Whether the server refused the stream because it reduced the stream limit.
@@ -75,7 +82,7 @@ package final class RequestStream {
   package var resetSent: HTTP2ErrorCode? { state.resetSent }
 
   /// Whether a response was submitted of which not everything was appended to the output.
-  var isResponseUnfinished: Bool { state.isResponseSubmitted && !state.isResponseSent }
+  var isResponseUnfinished: Bool { state.serverEnd == .response && !state.isResponseSent }
 
   /// Whether a part of the response waits for `HTTP2ServerSession.releasePart`.
   var isAwaitingRelease: Bool { state.responseBody?.isAwaitingRelease == true }

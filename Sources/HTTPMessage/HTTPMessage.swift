@@ -56,5 +56,8 @@ package struct HTTPResponse: Sendable, Equatable {
 /// HTTP status codes.
 package enum HTTPStatus {
   /// Returns whether a response with this status reports success (RFC 9110 section 15.3).
-  package static func isSuccess(_ status: some BinaryInteger) -> Bool { (200..<300).contains(status) }
+  package static func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) }
+
+  /// Returns whether a response with this status reports success.
+  package static func isSuccess(_ status: Int16) -> Bool { isSuccess(Int(status)) }
 }

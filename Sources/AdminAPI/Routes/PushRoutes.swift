@@ -167,7 +167,7 @@ struct PushRoutes: Sendable {
     let evicted =
       snapshot.evicted > 0
       ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes, --retain) or not kept (--record)." : ""
-    if snapshot.lastSeq == 0 { return "The inbox is empty: no push has arrived.\(evicted)" }
+    if snapshot.lastSeq == 0 { return "The inbox is empty.\(evicted.isEmpty ? " No push has arrived." : evicted)" }
     let pushes = snapshot.count == 1 ? "1 push" : "\(snapshot.count) pushes"
     return "The inbox has \(pushes), the newest of all was seq \(snapshot.lastSeq).\(evicted)"
   }

@@ -25,7 +25,8 @@ struct VerifyRoutes: Sendable {
       verification.settle = .zero
     }
     let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
-    defer { withExtendedLifetime(slot) {} }
+    let memory = try reserveMemory(for: verification)
+    defer { withExtendedLifetime((slot, memory)) {} }
     return try await QueryExecutor.run { [verification] in
       guard let report = try await source.verify(verification) else {
         throw Problem(
@@ -34,6 +35,17 @@ struct VerifyRoutes: Sendable {
       }
       return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
     }
+  }
+
+  /// Reserves what a verification of retries keeps of the inbox; at most half of the budget, so that one is always possible.
+  ///
+  /// - Throws: `Problem` (503) if other requests use too much of the budget.
+  private func reserveMemory(for verification: Verification) throws(Problem) -> MemoryBudget.Reservation? {
+    guard verification.checksRetries else { return nil }
+    let reservation = MemoryBudget.Reservation(in: .responses)
+    let size = source.inbox.snapshot().count * Verification.bytesPerAttempt
+    try reservation.grow(by: min(size, MemoryBudget.responses.limit / 2))
+    return reservation
   }
 }
 

@@ -8,8 +8,9 @@ internal import Synchronization
 final class MemoryBudget: Sendable {
   /// The bodies of requests, from their first byte until the response is made.
   static let bodies = MemoryBudget(128 << 20, of: "the bodies of requests")
-  /// Responses that are made in memory, until the client has read nearly all of them.
-  static let responses = MemoryBudget(96 << 20, of: "responses that clients have not read yet")
+  /// Responses that are made in memory, until the client has read nearly all of them, and what verifications of retries keep.
+  static let responses = MemoryBudget(
+    96 << 20, of: "responses that clients have not read yet, and verifications of retries,")
 
   /// Reserved memory. It is given back when this object is released.
   final class Reservation: Sendable {
@@ -38,7 +39,8 @@ final class MemoryBudget: Sendable {
   /// The delay before that, during which other requests may end.
   private static let trimDelay = DispatchTimeInterval.seconds(2)
 
-  private let limit: Int
+  /// The size in bytes.
+  let limit: Int
   private let purpose: String
   private let used = Atomic(0)
   private let returned = Atomic(0)

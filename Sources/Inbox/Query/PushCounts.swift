@@ -40,13 +40,15 @@ package struct PushCounts: Sendable {
 
   /// Counts new records. A pending record is counted when it ends.
   mutating func add(_ records: [Record]) {
-    for index in records.indices {
-      if records[index].outcome == .pending {
-        pending += 1
-      } else {
-        add(
-          records[index].outcome, records[index].sentResponse,
-          hasUnusualReason: records[index].hasUnusualReason)
+    // The buffer's elements are read in place; those of an array are copied.
+    records.withUnsafeBufferPointer { records in
+      for index in records.indices {
+        let outcome = records[index].outcome
+        if outcome == .pending {
+          pending += 1
+        } else {
+          add(outcome, records[index].sentResponse, hasUnusualReason: records[index].hasUnusualReason)
+        }
       }
     }
   }

@@ -70,13 +70,13 @@ extension Record {
     /// - Parameter isIdleTimeout: Whether the response is 400 `IdleTimeout`, which is equivalent to a GOAWAY.
     package init(_ decision: Decision, _ ending: Ending, isIdleTimeout: Bool = false) {
       switch (decision, ending) {
+      case (.accepted, .response): self = .accepted
       case (_, .pending), (.pending, _): self = .pending
       case (.notProcessed, .incomplete): self = .incomplete
       case (.notProcessed, .malformed): self = .malformed
       case (.notProcessed, .refused): self = .unprocessed
       case (_, .unknown), (.unknown, _): self = .unknown
       case (.rejected, .response) where isIdleTimeout: self = .unprocessed
-      case (.accepted, .response): self = .accepted
       case (.rejected, .response): self = .rejected
       case (.notProcessed, .reset), (.notProcessed, .disconnected), (.notProcessed, .cancelled): self = .unanswered
       case (.accepted, .reset), (.accepted, .disconnected), (.accepted, .cancelled),

@@ -46,7 +46,7 @@ struct VerificationCounts: Sendable {
   init(_ verification: Verification) {
     self.verification = verification
     counts = Array(repeating: Count(), count: verification.expectations.count)
-    checksRetries = verification.expectations.contains { $0.retries != nil }
+    checksRetries = verification.checksRetries
     dependsOnDelivery =
       verification.scope.dependsOnDelivery
       || verification.expectations.contains { $0.selection.filter.dependsOnDelivery || $0.ending.dependsOnDelivery }
@@ -127,6 +127,12 @@ struct VerificationCounts: Sendable {
 }
 
 extension Verification {
+  /// The memory that counting needs for each record of the inbox if retries are checked, in bytes.
+  package static let bytesPerAttempt = 96
+
+  /// Whether an expectation has a retry policy, so that the attempts of all pushes are kept while they are counted.
+  package var checksRetries: Bool { expectations.contains { $0.retries != nil } }
+
   /// Whether a further push could make the verification fail, so that meeting all expectations once is not enough.
   var canBeViolated: Bool {
     hasCriteriaBeyondCounts || allowsNoOthers || expectations.contains { $0.count?.maximum != nil || $0.allowsNone }
@@ -134,6 +140,6 @@ extension Verification {
 
   /// Whether the verification has criteria other than counts, so that one wrong count does not complete the report.
   var hasCriteriaBeyondCounts: Bool {
-    order != nil || refusedFindings != nil || requiresNothingLost || expectations.contains { $0.retries != nil }
+    order != nil || refusedFindings != nil || requiresNothingLost || checksRetries
   }
 }

@@ -169,7 +169,7 @@ struct CertificateFolderSetup {
     do {
       try work(self)
       return true
-    } catch  where isValid {
+    } catch let error where isValid {
       notices.append("\(file.path) is to be replaced (\(reason)) and cannot be, so it is used as it is: \(error)")
       return false
     }

@@ -24,8 +24,8 @@ package final class DeliveryControl: Sendable {
 
   /// The number of changed records after which the store is to write them.
   private static let storedChanges = 512
-  /// The number of broadcasts that may wait for their delivery. The connection of a further one waits.
-  private static let broadcastLimit = 32
+  /// The number of broadcasts that may wait for their delivery. The event loop of a further one waits until one is delivered.
+  private static let broadcastLimit = 1024
   /// The microseconds between two slices. Without them, a thread that waits for the lock would wait for many slices, because
   /// the one that has released it takes it again before the other one runs.
   private static let pause: UInt32 = 50
@@ -42,6 +42,7 @@ package final class DeliveryControl: Sendable {
   private let broadcasting = DispatchQueue(label: "deliveries.broadcasting")
   /// The number of broadcasts whose delivery has not ended.
   private let pendingBroadcasts = Atomic<Int>(0)
+  private let freeBroadcasts = DispatchSemaphore(value: DeliveryControl.broadcastLimit)
 
   private struct Listeners {
     var next = 0
@@ -159,12 +160,13 @@ package final class DeliveryControl: Sendable {
     if count <= DeviceRegistry.sliceSize, pendingBroadcasts.load(ordering: .acquiring) == 0 {
       return devices.deliver(broadcast) { apply($0) }
     }
-    let pending = pendingBroadcasts.add(1, ordering: .acquiringAndReleasing).newValue
+    freeBroadcasts.wait()
+    pendingBroadcasts.add(1, ordering: .acquiringAndReleasing)
     broadcasting.async { [self] in
       deliverInSlices(broadcast)
       pendingBroadcasts.subtract(1, ordering: .releasing)
+      freeBroadcasts.signal()
     }
-    if pending > Self.broadcastLimit { broadcasting.sync {} }
   }
 
   private func deliverInSlices(_ broadcast: Broadcast) {

@@ -3,6 +3,8 @@ memory together.
 """
 
 import contextlib
+import json
+import select
 import socket
 import time
 
@@ -87,3 +89,22 @@ def test_many_sorts_take_turns(full):
             seqs = full.api("GET", "/pushes/seqs", sort="device_token", order="desc")["seqs"]
         # The bystander's pushes are newer.
         assert [seq for seq in seqs if seq <= 2000] == list(range(2000, 0, -1))
+
+
+def test_verifications_of_retries_share_a_budget(full):
+    """Each keeps the attempts of all pushes while it waits. What does not fit is refused, and fits again after others have ended."""
+    export = full.request("GET", "/api/v1/export").body
+    for _ in range(9):
+        assert full.request("POST", "/api/v1/import", export, headers={"content-type": "application/x-ndjson"}).status == 200
+    body = json.dumps({"timeout": "60s", "expect": [{"count": 1_000_000, "retries": {"max": 3}}]}).encode()
+    with unharmed(full, memory=200 * MEBIBYTE), closing([]) as waiting:
+        for _ in range(60):
+            waiting.append(ask(full, "/api/v1/verify", "POST", len(body)))
+            waiting[-1].sendall(body)
+        refused = wait_until(lambda: select.select(waiting, [], [], 0)[0], "no verification over the budget is refused", timeout=60)
+        assert all(sock.recv(64).startswith(b"HTTP/1.1 503 ") for sock in refused) and len(refused) < 30
+        for sock in waiting:
+            sock.close()
+        quick = {"timeout": "0s", "expect": [{"retries": {"max": 3}}]}
+        wait_until(lambda: full.request("POST", "/api/v1/verify", quick).status == 200,
+                   "the memory of verifications that have ended is not available again")
