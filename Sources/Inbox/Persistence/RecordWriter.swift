@@ -638,7 +638,7 @@ package final class RecordWriter: Sendable {
       }
       _ = state.records.remove(batch.appended.map(\.seq))
       state.stored?.didLose(batch)
-      state.evict(lost)
+      state.countEvicted(lost)
       hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
       return lost.count
     }
@@ -650,12 +650,21 @@ package final class RecordWriter: Sendable {
 }
 
 extension Inbox.State {
-  /// Notes that the store has removed its oldest records.
-  fileprivate mutating func evict(_ removed: RemovedRecords) {
-    guard removed.count > 0, removed.lastSeq > stored?.emptiedThrough ?? 0 else { return }
+  /// Counts records that are not in the inbox any more, unless it was emptied in the meantime.
+  ///
+  /// - Returns: Whether they count.
+  @discardableResult
+  fileprivate mutating func countEvicted(_ removed: RemovedRecords) -> Bool {
+    guard removed.count > 0, removed.lastSeq > stored?.emptiedThrough ?? 0 else { return false }
     evicted += removed.count
     lastEvicted = max(lastEvicted, removed.lastSeq)
     counts.addEvicted(removed.count)
+    return true
+  }
+
+  /// Notes that the store has removed its oldest records.
+  fileprivate mutating func evict(_ removed: RemovedRecords) {
+    guard countEvicted(removed) else { return }
     while let first = records.first, first <= removed.lastSeq { _ = records.removeFirst() }
   }
 }
