@@ -83,9 +83,9 @@ class Server:
         """Waits until the server has this role: `standby`, or `active` when it is ready; None for any."""
         self.directory = directory or pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
         self.port_file = self.directory / "ports.json"
-        self.binary = binary
+        self.binary = pathlib.Path(binary).resolve()  # the server runs in another folder
         self.certs = certs
-        arguments = [str(binary), "serve", "--admin", admin]
+        arguments = [str(self.binary), "serve", "--admin", admin]
         for address in apns:
             arguments += ["--apns", address]
         if self.default_store and not chooses_store(flags, environment or {}):
