@@ -43,7 +43,7 @@ struct VerifyRoutes: Sendable {
   private func reserveMemory(for verification: Verification) throws(Problem) -> MemoryBudget.Reservation? {
     guard verification.checksRetries else { return nil }
     let reservation = MemoryBudget.Reservation(in: .responses)
-    let size = source.inbox.snapshot().count * Verification.bytesPerAttempt
+    let size = source.inbox.currentSnapshot().count * Verification.bytesPerAttempt
     try reservation.grow(by: min(size, MemoryBudget.responses.limit / 2))
     return reservation
   }
