@@ -242,6 +242,15 @@ import Testing
     #expect(scenario.earners(of: .blindResend) == [3])
   }
 
+  /// A request that is read long after the response was sent after it, also if it is refused.
+  @Test func refusedResends() {
+    for (at, expected) in [(900, []), (1100, [2])] {
+      let scenario = FindingsScenario([Step(at: 0, id: "x"), Step(at: Int64(at), answer: "excluded", id: "x")])
+      #expect(scenario.earners(of: .blindResend) == expected, "\(at) ms")
+      #expect(scenario.inbox.analyzer.unresolved(after: 0).isEmpty)
+    }
+  }
+
   // MARK: - Connections
 
   /// The result does not depend on how often findings are read.

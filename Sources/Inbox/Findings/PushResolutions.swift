@@ -57,11 +57,13 @@ struct Settlement: Sendable {
   }
 
   /// Whether an attempt that was not processed was probably sent before the push was settled, although it was recorded after
-  /// that: a client that has the response does not send the push again.
+  /// that: a client that has the response does not send the push again. A request that never became complete may end long
+  /// after it was sent; a complete one was read soon after that.
   func hasOvertaken(_ record: borrowing Record) -> Bool {
     guard lostAt == nil, !record.hasVerdict, record.end.decision == .notProcessed else { return false }
     guard let accepted else { return rejected?.isRepeated(by: record) == true }
-    return accepted.isRepeated(by: record) || record.arrivedAt &- accepted.respondedAt < Self.overtakingTime
+    return record.arrivedAt &- accepted.respondedAt < Self.overtakingTime
+      || !record.isRequestComplete && accepted.isRepeated(by: record)
   }
 }
 

@@ -203,6 +203,15 @@ def test_ends_of_a_sequence(text, finals):
      set(), {1}),
     (rules.hot_retries, f"{A}; .1 c1 < 1 503 X; .5 c1 > 3 push a1; .6 c1 < 3 200", set(), set()),
     (rules.hot_retries, f"{A}; .1 c1 < 1 503 Shutdown; .11 c2 > 3 push a1; .2 c2 < 3 200", set(), set()),
+    # The server has reset the connection, so that the response may be lost after the relay has received it; or the client had shown
+    # before that it read the response, or sends again before the reset.
+    (rules.hot_retries, f"{A}; .02 c1 < 1 503 X; .03 c1 < rst; .05 c2 > 3 push a1; .06 c2 < 3 200", set(), {3}),
+    (rules.hot_retries, f"{A}; .02 c1 < 1 503 X; .03 c1 > fin; .05 c2 > 3 push a1; .06 c2 < 3 200", {3}, set()),
+    (rules.hot_retries, f"{A}; .02 c1 < 1 503 X; .03 c2 > 3 push a1; .04 c2 < 3 200; .5 c1 < rst", {3}, set()),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; .11 c1 < rst; 1 c2 > 3 push a1; 1.1 c2 < 3 200", set(), {3}),
+    (rules.retried_permanent, f"{A}; .1 c1 < 1 400 BadTopic; .5 c1 > window; .6 c1 < rst; 1 c2 > 3 push a1; 1.1 c2 < 3 200", {3},
+     set()),
+    (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .11 c1 < rst; .5 c2 > 3 push b1 device=a; .6 c2 < 3 410 X", set(), {3}),
     (rules.retried_410, f"{A}; .1 c1 < 1 410 Unregistered; .11 c1 > 3 push a1; .2 c1 < 3 410 Unregistered", {3}, set()),
     (rules.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .04 c1 < 3 410 X", set(), set()),
     (rules.retried_410, f"{A}; .02 c1 < 1 410 Unregistered; .03 c1 > 3 push b1 device=a; .2 c1 < 3 410 X", set(), {3}),

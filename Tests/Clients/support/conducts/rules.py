@@ -13,6 +13,7 @@ NEAR = 0.06  # seconds around a limit in which both results are possible
 READ_TIME = 0.1  # seconds after a response from which on a frame shows that the client has read it
 HOT_TIME = 0.1  # seconds in which a retry is immediate
 CROSSING_TIME = 0.5  # seconds after a GOAWAY in which a new stream may have crossed it
+OVERTAKING_TIME = 1  # seconds after a response in which a request may be read that was sent before
 RESEND_TIME = 60  # seconds after the end of a connection in which its pushes count as sent again
 CHURN = 4  # further connections with one push
 
@@ -219,8 +220,15 @@ def is_blind_resend(attempts):
                 results.append(None)  # the response was written and did not reach the relay
             elif later.attempt.opened_at > first.attempt.responded_at:
                 shown = has_shown_reading(first.attempt, later.attempt)
-                results.append(both(shown, _is_resent(first.attempt, later.attempt)))
+                results.append(both(shown, _is_resent(first.attempt, later.attempt), _is_sent_after(first, later)))
     return True if True in results else None if None in results else False
+
+
+def _is_sent_after(first, later):
+    """Of an attempt that was not processed and read soon after a response, the server takes it for one that was sent before."""
+    since = later.attempt.opened_at - first.attempt.responded_at
+    is_late = later.attempt.complete_at is not None and certainty(since, OVERTAKING_TIME, later.attempt.connection.lag)
+    return True if later.decision != "not_processed" or is_late else None
 
 
 def _is_resent(first, later):
@@ -267,8 +275,22 @@ def _after_responses(attempts, is_found):
             is_next = True if former is attempts[index - 1] else None
             is_destroyed = former.ending == "response" and not former.attempt.is_answered
             found = None if is_destroyed else is_found(former.attempt, later.attempt)
-            expected.add(later.attempt.key, both(found, is_next, _if_processed(later)))
+            expected.add(
+                later.attempt.key, both(found, is_next, _if_processed(later), _if_received(former.attempt, later.attempt)))
     return expected
+
+
+def _if_received(former, later):
+    """After a response that the server's reset of the connection may have destroyed on its way, a finding is possible and not
+    required: the relay has received the response, and the server cannot know that the client has.
+    """
+    connection = former.connection
+    if connection.ended_by != SERVER or connection.is_orderly or later.connection is connection:
+        return True
+    if connection.ended_at - later.opened_at > connection.race:
+        return True
+    has_read = [certainty(frame - former.responded_at, READ_TIME, connection.lag) for frame in connection.client_frames]
+    return True if True in has_read else None
 
 
 def _if_processed(one):
@@ -284,7 +306,8 @@ def after_refusal(known, is_refusal, subject):
     for one in sorted(known, key=lambda one: one.attempt.opened_at):
         attempt, earlier = one.attempt, refusals[subject(one.attempt)]
         late = [
-            first.responded_at < attempt.opened_at if first.push == attempt.push else has_passed(first, attempt, READ_TIME)
+            both(first.responded_at < attempt.opened_at if first.push == attempt.push else has_passed(first, attempt, READ_TIME),
+                 _if_received(first, attempt))
             for first in earlier]
         is_late = True if True in late else None if None in late else False
         expected.add(attempt.key, both(is_late, _if_processed(one)))
