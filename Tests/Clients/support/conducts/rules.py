@@ -285,7 +285,8 @@ def _if_received(former, later):
     required: the relay has received the response, and the server cannot know that the client has.
     """
     connection = former.connection
-    if connection.ended_by != SERVER or connection.is_orderly or later.connection is connection:
+    is_reset = connection.ended_by == SERVER and not connection.is_orderly
+    if not is_reset or not former.is_answered or later.connection is connection:
         return True
     if connection.ended_at - later.opened_at > connection.race:
         return True
