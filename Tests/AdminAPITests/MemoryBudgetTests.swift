@@ -1,4 +1,5 @@
 import Hummingbird
+import Inbox
 import Testing
 
 @testable import AdminAPI
@@ -21,6 +22,20 @@ import Testing
     try third.grow(by: 1 << 20)
     #expect(throws: Problem.self) { try third.grow(by: 1) }
     withExtendedLifetime(first) {}
+  }
+
+  @Test func verificationsOfRetriesShareABudget() throws {
+    let budget = MemoryBudget(250_000, of: "tests")
+    let retries = try Verification(json: Array(#"{"expect":[{"retries":{"max":3}}]}"#.utf8))
+    let first = try VerifyRoutes.reserveMemory(for: retries, pushes: 1000, in: budget)
+    var second = try VerifyRoutes.reserveMemory(for: retries, pushes: 1000, in: budget)
+    #expect(throws: Problem.self) { try VerifyRoutes.reserveMemory(for: retries, pushes: 1000, in: budget) }
+    // Half of the budget is enough for any inbox.
+    second = nil
+    second = try VerifyRoutes.reserveMemory(for: retries, pushes: 1_000_000, in: budget)
+    let other = try Verification(json: Array(#"{"expect":[{"count":3}]}"#.utf8))
+    #expect(try VerifyRoutes.reserveMemory(for: other, pushes: 1_000_000, in: budget) == nil)
+    withExtendedLifetime((first, second)) {}
   }
 
   @Test func largeResponsesAreRefusedWhenTheBudgetIsUsed() throws {

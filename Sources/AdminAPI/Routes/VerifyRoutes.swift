@@ -25,7 +25,7 @@ struct VerifyRoutes: Sendable {
       verification.settle = .zero
     }
     let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
-    let memory = try reserveMemory(for: verification)
+    let memory = try Self.reserveMemory(for: verification, pushes: source.inbox.currentSnapshot().count)
     defer { withExtendedLifetime((slot, memory)) {} }
     return try await QueryExecutor.run { [verification] in
       guard let report = try await source.verify(verification) else {
@@ -39,12 +39,14 @@ struct VerifyRoutes: Sendable {
 
   /// Reserves what a verification of retries keeps of the inbox; at most half of the budget, so that one is always possible.
   ///
+  /// - Parameter pushes: The number of pushes in the inbox.
   /// - Throws: `Problem` (503) if other requests use too much of the budget.
-  private func reserveMemory(for verification: Verification) throws(Problem) -> MemoryBudget.Reservation? {
+  static func reserveMemory(
+    for verification: Verification, pushes: Int, in budget: MemoryBudget = .responses
+  ) throws(Problem) -> MemoryBudget.Reservation? {
     guard verification.checksRetries else { return nil }
-    let reservation = MemoryBudget.Reservation(in: .responses)
-    let size = source.inbox.currentSnapshot().count * Verification.bytesPerAttempt
-    try reservation.grow(by: min(size, MemoryBudget.responses.limit / 2))
+    let reservation = MemoryBudget.Reservation(in: budget)
+    try reservation.grow(by: min(pushes * Verification.bytesPerAttempt, budget.limit / 2))
     return reservation
   }
 }

@@ -91,6 +91,7 @@ def test_many_sorts_take_turns(full):
         assert [seq for seq in seqs if seq <= 2000] == list(range(2000, 0, -1))
 
 
+@pytest.mark.long
 def test_verifications_of_retries_share_a_budget(full):
     """Each keeps the attempts of all pushes while it waits. What does not fit is refused, and fits again after others have ended."""
     export = full.request("GET", "/api/v1/export").body
