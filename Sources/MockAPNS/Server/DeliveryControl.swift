@@ -42,6 +42,7 @@ package final class DeliveryControl: Sendable {
   private let broadcasting = DispatchQueue(label: "deliveries.broadcasting")
   /// The number of broadcasts whose delivery has not ended.
   private let pendingBroadcasts = Atomic<Int>(0)
+  /// Counts how many more may wait.
   private let freeBroadcasts = DispatchSemaphore(value: DeliveryControl.broadcastLimit)
 
   private struct Listeners {

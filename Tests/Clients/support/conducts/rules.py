@@ -225,7 +225,9 @@ def is_blind_resend(attempts):
 
 
 def _is_sent_after(first, later):
-    """Of an attempt that was not processed and read soon after a response, the server takes it for one that was sent before."""
+    """Whether an attempt was sent after the response to another. None if it was not processed and may have been read soon after
+    the response: the server takes it for one that was sent before.
+    """
     since = later.attempt.opened_at - first.attempt.responded_at
     is_late = later.attempt.complete_at is not None and certainty(since, OVERTAKING_TIME, later.attempt.connection.lag)
     return True if later.decision != "not_processed" or is_late else None
@@ -281,8 +283,8 @@ def _after_responses(attempts, is_found):
 
 
 def _if_received(former, later):
-    """After a response that the server's reset of the connection may have destroyed on its way, a finding is possible and not
-    required: the relay has received the response, and the server cannot know that the client has.
+    """Whether the client has a response for certain. None if the server's reset of the connection may have destroyed it on its
+    way: the relay has received the response, and the server cannot know that the client has.
     """
     connection = former.connection
     is_reset = connection.ended_by == SERVER and not connection.is_orderly
