@@ -102,10 +102,9 @@ let package = Package(
       name: "AdminAPI",
       dependencies: [
         "APNSRules", "CMemory", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "TLSEngine",
+        "PlatformLibc", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),

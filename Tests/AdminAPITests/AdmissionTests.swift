@@ -14,10 +14,12 @@ import Testing
 
   private func connect() throws -> EmbeddedChannel {
     let health = HealthRoutes(phase: { .ready }, storeProblem: { nil })
+    let isRegular = connections.open()
     let channel = EmbeddedChannel(handlers: [
       RequestTimeoutHandler(timeout: .seconds(60), connections: connections),
-      AdmissionHandler(connections: connections, health: health),
+      AdmissionHandler(isRegular: isRegular, health: health),
     ])
+    channel.closeFuture.whenComplete { [connections] _ in connections.close(channel, isRegular: isRegular) }
     try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
     return channel
   }

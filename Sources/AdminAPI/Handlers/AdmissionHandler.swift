@@ -23,7 +23,7 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// A regular connection whose current request was answered here; the rest of the request is dropped.
     case answered
     /// The connection's last request was answered here; everything it sends is dropped, and the task closes it.
-    case ending(Scheduled<Void>, isRegular: Bool)
+    case ending(Scheduled<Void>)
     case closed
   }
 
@@ -32,19 +32,20 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
   /// The time in which a client must read the last response, after which the connection is closed.
   private static let readTimeout = TimeAmount.seconds(1)
 
-  private let connections: AdminConnections
+  private let isRegular: Bool
   private let health: HealthRoutes
   private var state = State.new
   /// The number of requests that were passed on and whose response is not complete.
   private var pendingResponses = 0
 
-  init(connections: AdminConnections, health: HealthRoutes) {
-    self.connections = connections
+  /// - Parameter isRegular: Whether the connection is not one of the reserve.
+  init(isRegular: Bool, health: HealthRoutes) {
+    self.isRegular = isRegular
     self.health = health
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    state = connections.enter() ? .regular : .reserve(close(context, in: Self.headTimeout))
+    state = isRegular ? .regular : .reserve(close(context, in: Self.headTimeout))
     context.fireChannelActive()
   }
 
@@ -57,12 +58,8 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func leave() {
     switch state {
-    case .regular, .answered: connections.leave()
-    case .reserve(let closing): closing.cancel()
-    case .ending(let closing, let isRegular):
-      closing.cancel()
-      if isRegular { connections.leave() }
-    case .new, .closed: break
+    case .reserve(let closing), .ending(let closing): closing.cancel()
+    case .regular, .answered, .new, .closed: break
     }
     state = .closed
   }
@@ -78,14 +75,14 @@ final class AdmissionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case (.regular, .head(let head)):
       if let answer = answer(to: head) {
         let endsConnection = head.headerFields[.connection]?.lowercased() == "close"
-        state = endsConnection ? .ending(close(context, in: Self.readTimeout), isRegular: true) : .answered
+        state = endsConnection ? .ending(close(context, in: Self.readTimeout)) : .answered
         return write(answer, to: head, endsConnection: endsConnection, context)
       }
       pendingResponses += 1
     case (.reserve(let closing), .head(let head)):
       closing.cancel()
       if let answer = answer(to: head) ?? Self.refusal(of: head) {
-        state = .ending(close(context, in: Self.readTimeout), isRegular: false)
+        state = .ending(close(context, in: Self.readTimeout))
         return write(answer, to: head, endsConnection: true, context)
       }
       pendingResponses += 1

@@ -5,8 +5,8 @@ internal import Inbox
 package import Logging
 package import MockAPNS
 internal import NIOCore
-internal import NIOPosix
-internal import ServiceLifecycle
+internal import NIOHTTP1
+internal import PlatformLibc
 
 /// The admin listener of a server: plain HTTP/1.1 for reading the inbox and controlling the server.
 ///
@@ -20,13 +20,10 @@ package final class AdminServer: Sendable {
   /// The address of the listener, with the port actually bound.
   package let address: Endpoint
 
-  /// An event loop apart from those of the listeners for pushes, so that health checks do not wait for TLS handshakes.
-  /// It is never shut down, because Hummingbird still schedules work on it when its service has ended.
-  private static let eventLoops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-
   private let inbox: Inbox
-  private let services: ServiceGroup
-  private let running: Task<Void, any Error>
+  private let listener: AdminListener
+  private let connections: AdminConnections
+  private let running: Task<Void, Never>
 
   /// Starts to listen for requests about a running server.
   ///
@@ -51,42 +48,37 @@ package final class AdminServer: Sendable {
     _ routes: AdminRoutes, of source: (any InboxSource)?, at address: Endpoint, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
-    let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections(logger: logger)
     apns_return_large_buffers_at_once()
-    let application = Application(
-      responder: routes.responder(),
-      server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health)),
-      configuration: ApplicationConfiguration(
-        address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: AdminConnectionLimit(connections: connections)),
-      onServerRunning: { listening.yield($0.localAddress?.port) }, eventLoopGroupProvider: .shared(Self.eventLoops),
-      logger: withoutFrameworkNotices(logger))
-    let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
-    let running = Task {
-      defer { listening.finish() }
-      try await services.run()
+    let responder = routes.responder()
+    let respond: HTTPChannelHandler.Responder = { request, writer, channel in
+      var response = try await responder.respond(
+        to: request, context: AdminContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+      response.headers[.date] = currentDate()
+      do {
+        try await writer.write(response: response.head, body: response.body)
+      } catch is HTTPParserError {
+        // The framework would answer a parser error with a second response.
+        throw CancellationError()
+      }
     }
-    for await port in bound {
-      let real = Endpoint(host: address.host, port: port ?? address.port)
-      source?.adminAddress = real
-      return AdminServer(address: real, inbox: routes.inbox, services: services, running: running)
+    let listener = try AdminListener(at: address, connections: connections, logger: logger) { isRegular in
+      HTTP1Channel(
+        responder: respond,
+        configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections, routes.health, isRegular: isRegular)
+      )
     }
-    // The server ended before it listened.
-    let result = await running.result
-    if case .failure(let error) = result {
-      throw ListenError(endpoint: address, purpose: "the admin API", flag: "--admin", cause: error)
-    }
-    throw CancellationError()
+    let bound = Endpoint(host: address.host, port: listener.port)
+    source?.adminAddress = bound
+    return AdminServer(address: bound, inbox: routes.inbox, listener: listener, connections: connections)
   }
 
-  private init(
-    address: Endpoint, inbox: Inbox, services: ServiceGroup, running: Task<Void, any Error>
-  ) {
+  private init(address: Endpoint, inbox: Inbox, listener: AdminListener, connections: AdminConnections) {
     self.address = address
     self.inbox = inbox
-    self.services = services
-    self.running = running
+    self.listener = listener
+    self.connections = connections
+    running = Task { await listener.run() }
   }
 
   /// Stops the server: ends waiting requests and event streams, accepts no new connections, lets active requests
@@ -94,13 +86,12 @@ package final class AdminServer: Sendable {
   package func stop(gracePeriod: Duration = .seconds(1)) async {
     // No further pushes arrive.
     inbox.endWaiting()
-    await services.triggerGracefulShutdown()
+    listener.stop()
     let forcedStop = Task {
       try await Task.sleep(for: gracePeriod)
-      running.cancel()
+      connections.closeAll()
     }
-    // Errors were logged and do not matter for stopping.
-    _ = await running.result
+    await running.value
     forcedStop.cancel()
   }
 
@@ -115,11 +106,15 @@ package final class AdminServer: Sendable {
       """
   }
 
-  /// Suppresses the web framework's notices, which do not concern users of the mock.
-  private static func withoutFrameworkNotices(_ logger: Logger) -> Logger {
-    var logger = logger
-    if logger.logLevel > .debug { logger.logLevel = .warning }
-    return logger
+  /// Returns the time for the field Date of a response (RFC 9110, section 5.6.7).
+  private static func currentDate() -> String {
+    var seconds = time(nil)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { text in
+      let length = strftime(text.baseAddress, text.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+      return String(decoding: UnsafeRawBufferPointer(text).prefix(length), as: UTF8.self)
+    }
   }
 }
 
@@ -134,13 +129,13 @@ enum Limits {
   static let field = 16 << 10
 
   static func http(
-    timeout: TimeAmount, _ connections: AdminConnections, _ health: HealthRoutes
+    timeout: TimeAmount, _ connections: AdminConnections, _ health: HealthRoutes, isRegular: Bool
   ) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
         ResponseProgressHandler(), RequestTimeoutHandler(timeout: timeout, connections: connections),
-        AdmissionHandler(connections: connections, health: health), HalfCloseHandler(),
+        AdmissionHandler(isRegular: isRegular, health: health), HalfCloseHandler(),
       ],
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: field, maxHeaderListSize: head, maxHeaderFieldCount: 100))

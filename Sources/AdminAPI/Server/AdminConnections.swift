@@ -1,20 +1,7 @@
-internal import Dispatch
-internal import HummingbirdCore
 internal import Logging
 internal import MockAPNS
 internal import NIOConcurrencyHelpers
 internal import NIOCore
-
-/// The limit on the open connections to the admin listener, for the web framework.
-struct AdminConnectionLimit: AvailableConnectionsDelegate {
-  let connections: AdminConnections
-
-  func connectionOpened() { connections.open() }
-
-  func connectionClosed() { connections.close() }
-
-  func isAcceptingNewConnections() -> Bool { connections.hasCapacity }
-}
 
 /// The open connections to the admin listener.
 ///
@@ -27,10 +14,14 @@ final class AdminConnections: Sendable {
   struct CloseIfIdle: Sendable {}
 
   private struct State {
-    /// All open connections.
+    /// All accepted connections.
     var count = 0
     /// Those that are not in reserve.
     var regularCount = 0
+    /// Those that belong to an event loop.
+    var channels: [ObjectIdentifier: any Channel] = [:]
+    /// Whether connections end after their current request.
+    var isStopping = false
     /// The number of connections closed since freed memory was last returned to the system.
     var closedCount = 0
     var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
@@ -61,24 +52,13 @@ final class AdminConnections: Sendable {
   /// Whether another connection may be accepted.
   var hasCapacity: Bool { state.withLockedValue { $0.count < limit } }
 
-  /// Counts an accepted connection.
-  func open() { state.withLockedValue { $0.count += 1 } }
-
-  /// Counts a closed connection, and returns freed memory to the system after a burst of them.
-  func close() {
-    let isBurst = state.withLockedValue { state in
-      state.count -= 1
-      state.closedCount += 1
-      return state.closedCount == Self.burst
-    }
-    if isBurst { MemoryBudget.trim { self.state.withLockedValue { $0.closedCount = 0 } } }
-  }
-
-  /// Decides whether a new connection is a regular one, if necessary in place of an idle one, or one of the reserve.
+  /// Counts an accepted connection, and decides whether it is a regular one, if necessary in place of an idle one, or one of
+  /// the reserve.
   ///
-  /// - Returns: Whether it is a regular one, which must call `leave()` when it is closed.
-  func enter() -> Bool {
+  /// - Returns: Whether it is a regular one.
+  func open() -> Bool {
     let (isRegular, idle, shouldLog) = state.withLockedValue { state -> (Bool, (any Channel)?, Bool) in
+      state.count += 1
       let isFull = state.regularCount >= limit - reserve
       let idle = isFull ? state.removeLongestIdle() : nil
       guard !isFull || idle != nil else { return (false, nil, state.throttle.shouldLog()) }
@@ -96,8 +76,47 @@ final class AdminConnections: Sendable {
     return isRegular
   }
 
-  /// Counts a closed regular connection.
-  func leave() { state.withLockedValue { $0.regularCount -= 1 } }
+  /// Adds a connection that belongs to an event loop now, which must call `close`.
+  func add(_ channel: any Channel) {
+    let isStopping = state.withLockedValue { state in
+      state.channels[ObjectIdentifier(channel)] = channel
+      return state.isStopping
+    }
+    // Later, because a channel must not be closed before it is registered.
+    if isStopping {
+      channel.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+    }
+  }
+
+  /// Counts a closed connection, and returns freed memory to the system after a burst of them.
+  ///
+  /// - Parameters:
+  ///   - channel: nil for one that never belonged to an event loop.
+  ///   - isRegular: What `open()` returned.
+  func close(_ channel: (any Channel)?, isRegular: Bool) {
+    let isBurst = state.withLockedValue { state in
+      state.count -= 1
+      if isRegular { state.regularCount -= 1 }
+      if let channel { state.channels[ObjectIdentifier(channel)] = nil }
+      state.closedCount += 1
+      return state.closedCount == Self.burst
+    }
+    if isBurst { MemoryBudget.trim { self.state.withLockedValue { $0.closedCount = 0 } } }
+  }
+
+  /// Ends each connection after its current request.
+  func endAfterRequests() {
+    let channels = state.withLockedValue { state in
+      state.isStopping = true
+      return Array(state.channels.values)
+    }
+    for channel in channels { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+  }
+
+  /// Closes all connections.
+  func closeAll() {
+    for channel in state.withLockedValue({ Array($0.channels.values) }) { channel.close(promise: nil) }
+  }
 
   /// Adds an idle connection.
   func addIdle(_ channel: any Channel) {
