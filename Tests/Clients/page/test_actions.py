@@ -279,10 +279,9 @@ def test_two_pushes_are_compared(view):
     ({"a/b~c": None}, {"a/b~c": {}}, [["/a~1b~0c", "changed"]]), (1, "1", [["", "changed"]]), ({"a": []}, {"a": {}}, [["/a", "changed"]]),
     ({"__proto__x": 1, "toString": 1}, {}, [["/__proto__x", "removed"], ["/toString", "removed"]]),
 ])
-def test_differences_of_json_values(server, open_page, before, after, expected):
-    view = open_page(server).live()
-    found = view.page.evaluate("""async ([before, after]) => (await import("/page/modules/jsondiff.js")).differences(before, after).map((one) => [one.pointer, one.kind])""",
-                               [before, after])
+def test_differences_of_json_values(kept_view, before, after, expected):
+    found = kept_view.page.evaluate("""async ([before, after]) => (await import("/page/modules/jsondiff.js")).differences(before, after).map((one) => [one.pointer, one.kind])""",
+                                    [before, after])
     assert found == expected
 
 

@@ -42,14 +42,15 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("type", "suffix", "payload", "row", "words"), KINDS, ids=[f"{kind[0]}-{i}" for i, kind in enumerate(KINDS)])
-def test_each_kind_of_push_has_a_preview(server, open_page, provider, device, type, suffix, payload, row, words):
+def test_each_kind_of_push_has_a_preview(server, kept_view, provider, device, type, suffix, payload, row, words):
     response = provider(server).push(device, payload, topic="com.example.app" + suffix, type=type)
     assert response.status_code == 200, response.text
     seq = server.record(device)["seq"]
-    view = open_page(server, f"/?q=token:{device}&push={seq}")
-    assert row in view.page.locator(".row .row-title").inner_text()
-    view.page.locator(".statement").wait_for()
-    text = view.page.locator(".tab-panel").inner_text()
+    kept_view.visit(f"/?q=token:{device}&push={seq}")
+    panel = kept_view.page.locator(f".tab-panel[data-seq='{seq}']")
+    panel.locator(".statement").wait_for()
+    assert row in kept_view.page.locator(f".row[data-seq='{seq}'] .row-title").inner_text()
+    text = panel.inner_text()
     for word in words:
         assert word in text, f"{word!r} is missing in:\n{text}"
 
@@ -260,11 +261,12 @@ def test_nothing_is_wider_than_the_screen(server, open_page, provider, device, w
     provider(server).alert(device, "W" * 300)
     seq = server.record(device)["seq"]
     view = open_page(server, f"/?q=token:{device}", width=width, height=740)
-    view.page.locator(".row").wait_for()
-    for path in ("/", f"/?push={seq}", f"/?push={seq}&tab=verdict", f"/?push={seq}&tab=headers", "/?view=faults", "/?view=devices",
-                 "/?view=connections", "/?view=connect"):
-        view.page.goto(view.base + path)
-        view.page.locator(".main > *").first.wait_for()
+    view.page.locator(".row .row-title").wait_for()
+    for path, drawn in (("/", ".row .row-title"), (f"/?push={seq}", ".statement"), (f"/?push={seq}&tab=verdict", ".verdict-advice"),
+                        (f"/?push={seq}&tab=headers", ".tab-panel tbody tr"), ("/?view=faults", ".clock"),
+                        ("/?view=devices", ".device"), ("/?view=connections", ".lane-bar"), ("/?view=connect", ".settings")):
+        view.visit(path)
+        view.page.locator(drawn).first.wait_for()
         assert view.page.evaluate("() => document.documentElement.scrollWidth") <= width, path
         assert view.page.evaluate("() => document.querySelector('main').scrollWidth <= document.querySelector('main').clientWidth"), path
 

@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from support import stores
+
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\u202e\u0000"
 
 
@@ -178,11 +180,8 @@ def test_bars_of_a_sequential_client_share_neither_pixels_nor_rows(start, open_p
 def test_all_pushes_of_a_connection_are_drawn(start, open_page, provider, device):
     """More pushes than one request returns: columns of counts, and bars after zooming in."""
     server = start()
-    one = provider(server)
-    for _ in range(1100):
-        one.alert(device, "One of many")
-    other = provider(server)
-    other.alert(device, "Newest")
+    assert set(stores.load(server, 1100, device=device).values()) == {200}
+    provider(server).alert(device, "Newest")
     view = open_page(server, "/?view=connections").live()
     row = view.page.get_by_role("region", name="Connection c1")
     row.get_by_role("img", name=re.compile("1\\W?100 pushes")).wait_for()

@@ -5,6 +5,8 @@ import urllib.parse
 
 import pytest
 
+from support.selection import some
+
 FIELD = "Search pushes"
 
 
@@ -44,6 +46,7 @@ def test_every_example_of_the_syntax_sheet_is_valid(furnished, open_page):
     for example in examples:
         response = furnished.request("GET", "/api/v1/pushes", search=example)
         assert response.status == 200, f"{example}: {response.body}"
+    for example in some(examples, 8):
         view.page.get_by_label(FIELD).fill("")
         view.page.get_by_role("button", name=example, exact=True).click()
         view.until("(text) => new URLSearchParams(location.search).get('q') === text", example)

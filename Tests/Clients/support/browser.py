@@ -1,5 +1,6 @@
 """The machine's headless Chromium, controlled by Playwright, showing the page of a server."""
 
+import collections
 import contextlib
 import json
 import os
@@ -19,7 +20,8 @@ PLACES = (
 )
 TIMEOUT = 20_000  # milliseconds; rendering is slow on a loaded machine
 # `--no-sandbox`: the browser's sandbox refuses to run as root, and the browser only shows our own page.
-FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
+# `--renderer-process-limit`: the pages of a context share a process, which a new page need not start.
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb", "--renderer-process-limit=1"]
 
 
 def program():
@@ -35,9 +37,38 @@ def running():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program(), args=FLAGS)
+        browser = Browser(driver.chromium.launch(executable_path=program(), args=FLAGS))
         yield browser
         browser.close()
+
+
+class Browser:
+    """A browser that keeps its contexts for other tests. Creating one, and the process that renders its pages, takes nearly as long
+    as loading the page.
+    """
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.unused = collections.defaultdict(list)
+
+    def context(self, settings):
+        """Returns a context with these settings, which has only a blank page."""
+        if unused := self.unused[repr(settings)]:
+            return unused.pop()
+        context = self.browser.new_context(**settings)
+        context.set_default_timeout(TIMEOUT)
+        context.new_page()  # keeps the process
+        return context
+
+    def release(self, context, settings):
+        """Closes the pages of a context, so that another test can use it."""
+        for page in context.pages[1:]:
+            page.close()
+        context.clear_cookies()
+        self.unused[repr(settings)].append(context)
+
+    def close(self):
+        self.browser.close()
 
 
 class View:
@@ -45,12 +76,14 @@ class View:
     to other origins in `foreign`.
     """
 
-    def __init__(self, browser, server, path="/", *, width=1440, height=900, **context):
-        context.setdefault("color_scheme", "light")
-        self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
-        self.context.set_default_timeout(TIMEOUT)
+    def __init__(self, browser, server, path="/", *, width=1440, height=900, color_scheme="light", reduced_motion="no-preference",
+                 **settings):
+        self.browser, self.settings = browser, settings
+        self.context = browser.context(settings)
         self.base = f"http://127.0.0.1:{server.admin_port}"
         self.page = self.context.new_page()
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
         self.complaints = []
         self.foreign = []
         self.page.on("console", lambda message: message.type in ("error", "warning")
@@ -59,6 +92,13 @@ class View:
         self.page.on("request", lambda request: request.url.startswith(self.base) or self.foreign.append(request.url))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.goto(self.base + path)
+
+    def visit(self, path):
+        """Changes the address as the browser's Back button does: the page is not loaded again."""
+        self.page.evaluate("""(path) => {
+            history.pushState(null, "", path);
+            dispatchEvent(new PopStateEvent("popstate"));
+        }""", path)
 
     def forget_complaint(self):
         """Waits until the browser has logged the error that the test provokes, and forgets it."""
@@ -82,7 +122,9 @@ class View:
         self.page.wait_for_function(expression, arg=argument)
 
     def close(self):
-        self.context.close()
+        """Closes the page and deletes what it has stored."""
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.browser.release(self.context, self.settings)
 
 
 class Provider:
@@ -118,9 +160,12 @@ def accessibility(page):
     """
     import axe_playwright_python
 
-    script = pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js"
-    page.evaluate(script.read_text())
-    found = page.evaluate("""() => axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa",
-        "best-practice"]})""")
-    return [f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')[:300]}"
-            for one in found["violations"] for node in one["nodes"]]
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate((pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text())
+    # Only the violations are returned: all results are megabytes.
+    return page.evaluate("""async () => {
+        const { violations } = await axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a",
+            "wcag21aa", "wcag22aa", "best-practice"]});
+        return violations.flatMap(({ id, help, nodes }) => nodes.map(({ html, failureSummary }) =>
+            `${id}: ${help}: ${html.slice(0, 200)} ${(failureSummary ?? "").slice(0, 300)}`));
+    }""")
