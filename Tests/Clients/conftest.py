@@ -30,7 +30,8 @@ STORES = {
 # The files whose tests share something slow: a browser, or a server on which all slow clients, pushes of every kind or many pushes
 # are or were.
 ONE_WORKER = re.compile(
-    r"\bpage/|test_restart\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|test_power_loss\.py")
+    r"\bpage/|test_restart\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|test_power_loss\.py|"
+    r"test_damaged_files\.py|test_unusual_pushes\.py")
 
 
 def pytest_addoption(parser):

@@ -45,8 +45,10 @@ def full(start):
     server = start()
     payload = b'{"aps":{"alert":"%s"}}' % (b"x" * 2000)
     with connect(server) as wire:
-        for number in range(1, 2001):
-            assert wire.push(push_headers(server, f"{number:064x}"), payload).status == 200
+        assert wire.push(push_headers(server, f"{1:064x}"), payload).status == 200
+        for first in range(2, 2001, 20):
+            streams = [wire.open(push_headers(server, f"{number:064x}"), payload) for number in range(first, min(first + 20, 2001))]
+            assert {wire.response(stream).status for stream in streams} == {200}
     return server
 
 

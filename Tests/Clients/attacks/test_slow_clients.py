@@ -177,7 +177,7 @@ def siege(binary, certs):
     server = Server(binary, certs, "--max-records", "20000")
     try:
         # A third of the memory is for the bystander's pushes.
-        with unharmed(server, memory=48 * MEBIBYTE, processor=60) as bystander:
+        with unharmed(server, memory=48 * MEBIBYTE, processor=60, interval=0.05) as bystander:
             attackers = {act: Slow(act, server, secrets.token_hex(32)) for act in ATTACKS}
             for attacker in attackers.values():
                 attacker.start()

@@ -149,6 +149,7 @@ def test_another_process_reads_the_view(compared, file):
 # Counts
 
 
+@pytest.mark.long
 def test_matches_in_a_large_inbox_are_counted_on_request(start, place):
     server = start(*stores.flags(place, memory_records=100))
     assert set(stores.load(server, 10_500, streams=200, body=b"{}").values()) == {200}

@@ -15,12 +15,13 @@ import pytest
 
 from support import stores
 from support.event_stream import events
+from support.selection import ALL
 from support.server import clean_environment, wait_until
 from support.wire import connect, push_headers
 
 pytestmark = pytest.mark.timeout(180)  # for slow machines; normally each takes seconds
 
-PUSHES = 3_000
+PUSHES = 3_000 if ALL else 1_200
 FEW = 8  # records in memory
 SECONDS = 90  # until a reader must have seen everything
 

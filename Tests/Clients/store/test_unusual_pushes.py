@@ -6,6 +6,7 @@ import secrets
 import pytest
 
 from support import stores
+from support.server import Server, stop_cleanly
 from support.wire import connect, push_headers
 
 LONG = secrets.token_hex(4000)  # longer than an entry of an index of PostgreSQL, and not compressible
@@ -26,9 +27,15 @@ def assert_kept(server, *devices):
     assert status["problem"] is None, status
 
 
-@pytest.fixture
-def server(start, place):
-    return start(*stores.flags(place, "--durable", "answer", memory_records=4))
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def server(request, binary, certs, tmp_path_factory):
+    place = stores.new_place(request.param, tmp_path_factory.mktemp("unusual"))
+    running = Server(binary, certs, *stores.flags(place, "--durable", "answer", memory_records=4))
+    try:
+        yield running
+        stop_cleanly(running)
+    finally:
+        running.kill()
 
 
 @pytest.mark.parametrize("field", ["apns_topic", "apns_collapse_id", "apns_push_type", "apns_id", "apns_priority"])
@@ -43,7 +50,7 @@ def test_header_fields(server, field, value):
 def test_imported_times(server, year):
     """A time far from now exceeds the range of a 64-bit number of nanoseconds."""
     device, _ = send(server)
-    exported = json.loads(server.request("GET", "/api/v1/export").body)
+    exported = json.loads(server.request("GET", "/api/v1/export", device_token=device).body)
     record = {**exported, "received_at": f"{year}-01-01T00:00:00.000Z"}
     body = json.dumps(record).encode()
     answer = server.request("POST", "/api/v1/import", body, headers={"content-type": "application/x-ndjson"})

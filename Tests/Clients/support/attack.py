@@ -19,11 +19,14 @@ ENHANCE_YOUR_CALM = 11
 
 
 class Bystander(threading.Thread):
-    """A provider that pushes continuously on its own connection. `end` returns the statuses it received."""
+    """A provider that pushes continuously on its own connection, with a pause of `interval` seconds after each response. `end` returns
+    the statuses it received.
+    """
 
-    def __init__(self, server):
+    def __init__(self, server, interval):
         super().__init__(daemon=True)
         self.server = server
+        self.interval = interval
         self.device = secrets.token_hex(32)
         self.statuses = []
         self.error = None
@@ -32,7 +35,7 @@ class Bystander(threading.Thread):
     def run(self):
         try:
             with connect(self.server) as wire:
-                while not self._leaving.wait(0.005):
+                while not self._leaving.wait(self.interval):
                     self.statuses.append(wire.push(push_headers(self.server, self.device)).status)
         except Exception as error:  # raised by `end`, in the test's thread
             self.error = error
@@ -74,13 +77,13 @@ def reset_peak(server):
 
 
 @contextlib.contextmanager
-def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, responses=3):
+def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, responses=3, interval=0.005):
     """Runs an attack (the body) beside a bystander and checks its effects: the bystander gets 200 for every push
     and at least `responses` responses, the server never uses more than `memory` bytes beyond what it used before,
     spends at most `processor` seconds, and has no more descriptors open at the end. The limit in seconds allows
     for a machine a tenth as fast as today's and is still far below what a busy loop takes.
     """
-    bystander = Bystander(server)
+    bystander = Bystander(server, interval)
     bystander.start()
     wait_until(lambda: bystander.statuses or bystander.error, "the bystander has no response")
     reset_peak(server)

@@ -79,19 +79,22 @@ def load(server, count, *, streams=50, device=None, body=BODY, seconds=60, **cha
     were received, in the order of sending. Ends when the server closes the connection. Until a push was accepted, a
     connection is allowed one stream.
     """
-    statuses, started = {}, time.monotonic()
+    statuses, accepted, started = {}, False, time.monotonic()
     with connect(server) as wire, contextlib.suppress(Closed, OSError):
         wire.settings()
         while len(statuses) < count:
             assert time.monotonic() < started + seconds, f"only {len(statuses)} pushes within {seconds} s"
-            batch = {}
-            for _ in range(min(streams if 200 in statuses.values() else 1, count - len(statuses))):
+            batch, frames = {}, []
+            for _ in range(min(streams if accepted else 1, count - len(statuses))):
                 apns_id = str(uuid.uuid4())
                 statuses[apns_id] = None
-                batch[apns_id] = wire.open(
+                batch[apns_id], request = wire.request_frames(
                     push_headers(server, device or secrets.token_hex(32), apns_id=apns_id, **changes), body)
+                frames += request
+            wire.send(*frames)
             for apns_id, stream in batch.items():
                 statuses[apns_id] = wire.response(stream).status
+                accepted = accepted or statuses[apns_id] == 200
     return statuses
 
 
