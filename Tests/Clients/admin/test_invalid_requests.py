@@ -332,14 +332,24 @@ def problem(mock):
 def state(server):
     return [
         server.api("GET", "/clock")["mode"], server.api("GET", "/pushes")["total"], server.api("GET", "/connections")["open"],
-        *(server.api("GET", path) for path in ("/devices", "/keys", "/profile", "/profiles", "/rules"))]
+        *(server.api("GET", path) for path in ("/devices", "/keys", "/profile", "/rules"))]
+
+
+@pytest.fixture(scope="module")
+def states(mock):
+    """The states of the server that were compared so far. The last is compared again after all tests, and the profiles are."""
+    seen, profiles = [state(mock)], mock.api("GET", "/profiles")
+    yield seen
+    assert (state(mock), mock.api("GET", "/profiles")) == (seen[-1], profiles)
 
 
 @pytest.fixture
-def unchanged(mock):
-    before = state(mock)
+def unchanged(request, mock, states):
+    """Compares the server's state after a request that could change it."""
     yield
-    assert state(mock) == before
+    if not hasattr(request.node, "callspec") or request.node.callspec.params["method"] != "GET":
+        states.append(state(mock))
+        assert states[-1] == states[-2]
 
 
 def explained(response, problem, status, detail="", hint=""):

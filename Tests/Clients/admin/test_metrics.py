@@ -168,10 +168,11 @@ def test_labels_contain_no_client_values(start):
 
 def test_labels_of_rules_are_bounded(start, device):
     server = start()
-    for number in range(210):
-        server.api("PUT", "/rules/name-%d" % number, {"do": {"respond": {"reason": "ServiceUnavailable"}}})
-        push(server, device)
-        server.api("DELETE", "/rules/name-%d" % number)
+    with connect(server) as wire:
+        for number in range(210):
+            server.api("PUT", "/rules/name-%d" % number, {"do": {"respond": {"reason": "ServiceUnavailable"}}})
+            assert wire.push(push_headers(server, device)).status == 503
+            server.api("DELETE", "/rules/name-%d" % number)
     samples = metrics(server)["apns_mock_faults_injected"].samples
     assert len(samples) == 201
     assert value(server, "apns_mock_faults_injected_total", rule="other", action="respond") == 10

@@ -29,7 +29,15 @@ SAMPLE = """
     odd-answers/correct/curl/1            single-stream/apart/hand/1            broadcast-flaky/new-tokens/hand/1
 """.split()
 
-@pytest.mark.parametrize("text", SAMPLE)
+# They repeat a profile and a conduct with another client.
+LONG = """
+    unregistered-410/correct/httpx/1      unregistered-410/repeats-410/go/1     goaway-storm/correct/httpx/1
+    goaway-storm/correct/node/1           stream-throttle/correct/httpx/1       stream-throttle/correct/go/1
+    connection-reset/new-ids/node/1       connection-reset/resends-blindly/httpx/1
+""".split()
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, marks=pytest.mark.long) if text in LONG else text for text in SAMPLE])
 def test_verdicts_are_true(mock, text):
     run = Run.of(text)
     if run.carrier in missing():

@@ -5,6 +5,7 @@ A test of what holds for both databases runs with one of them, unless all tests 
 
 import collections
 import functools
+import itertools
 import os
 import pathlib
 import statistics
@@ -26,6 +27,13 @@ def some(values, count, first=0):
     if ALL or count >= len(values):
         return values
     return [values[(first + index * len(values) // count) % len(values)] for index in range(count)]
+
+
+def pairs(first, second):
+    """Returns all pairs of a value of `first` and one of `second` if all tests run, and else as few as have each value."""
+    if ALL:
+        return list(itertools.product(first, second))
+    return [(first[number % len(first)], second[number % len(second)]) for number in range(max(len(first), len(second)))]
 
 
 def add_options(parser):
