@@ -22,7 +22,6 @@ HEALTH_LIMIT = 5
 END_LIMIT = 30
 
 pytestmark = [
-    pytest.mark.serial,
     pytest.mark.timeout(120),
     pytest.mark.skipif(shutil.which("h2load") is None, reason="no h2load, which makes the pushes (nghttp2-client)"),
 ]
@@ -39,7 +38,7 @@ def filled(binary, certs, directory, pinned=False, number=NUMBER):
         os.sched_setaffinity(0, {min(cores)})
     try:
         server = Server(
-            binary, certs, "--export-on-exit", directory / "export.ndjson", "--shutdown-timeout", "5s")
+            binary, certs, "--export-on-exit", directory / "export.ndjson", "--shutdown-timeout", "1s")
     finally:
         os.sched_setaffinity(0, cores)
     body = directory / "body"
@@ -69,6 +68,7 @@ def health(server):
     return time.monotonic() - start
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned to a core here")
 @pytest.mark.parametrize("leave, pinned", [(True, True), (False, False)], ids=["leave-one-core", "stay"])
 def test_health_checks_and_signals_do_not_wait_for_queries(binary, certs, tmp_path, leave, pinned):

@@ -19,21 +19,22 @@ TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_payloads_stay_text(server, open_page, provider, device, name):
+def test_payloads_stay_text(server, kept_view, provider, device, name):
     text = HOSTILE[name]
     payload = {"aps": {"alert": {"title": text}, "thread-id": text[:20]}, "own": 1}
     body = json.dumps(payload, ensure_ascii=False).encode()
     assert len(body) <= 4096, "a case that is refused shows less"
     provider(server).push(device, body.decode(), apns_collapse_id="<b>id</b>")
     seq = server.record(device)["seq"]
-    view = open_page(server, f"/?q=token:{device}")
-    view.page.locator(".row-title").wait_for()
+    view = kept_view
+    view.visit(f"/?q=token:{device}")
+    view.page.locator(f".row[data-seq='{seq}'] .row-title").wait_for()
     assert view.page.locator(".row").bounding_box()["height"] == 32, "a row keeps its height"
     view.visit(f"/?q=token:{device}&push={seq}")
     for tab in TABS:
         view.page.locator(f"#tab-{tab}").click()
         view.page.locator(f"#tab-{tab}[aria-selected=true]").wait_for()
-        view.page.locator(".tab-panel > *").first.wait_for()
+        view.page.locator(f".tab-panel[data-seq='{seq}'] > *").first.wait_for()
         assert view.page.title() == "apns-mock"
         assert view.page.locator("main img, main script, main iframe, main b").count() == 0
         box = view.page.locator(".detail").bounding_box()
@@ -75,15 +76,16 @@ def test_headers_and_topics_stay_text(server, open_page, provider, device):
 @pytest.mark.parametrize("body", ["[" * 4000, "[" * 2000 + "]" * 2000, '{"a":' * 500 + "1" + "}" * 500, '{"a":1,"a":2}', "\x00\xff", "null",
                                   '{"__proto__":{"polluted":1},"aps":{"alert":"p"}}', '{"aps":{"alert":"\\ud800 lone"}}'],
                          ids=["open", "deep list", "deep object", "twice", "binary", "null", "proto", "surrogate"])
-def test_odd_json_is_shown(server, open_page, provider, device, body):
+def test_odd_json_is_shown(server, kept_view, provider, device, body):
     provider(server).push(device, body)
-    record = server.record(device)
-    view = open_page(server, f"/?q=token:{device}&push={record['seq']}&tab=payload")
-    view.page.locator(".payload > *").first.wait_for()
+    view, seq = kept_view, server.record(device)["seq"]
+    view.visit(f"/?q=token:{device}&push={seq}&tab=payload")
+    panel = view.page.locator(f".tab-panel[data-seq='{seq}']")
+    panel.locator(".payload > *").first.wait_for()
     if body == '{"a":1,"a":2}':
         view.page.locator(".json-line", has_text='"a"').nth(1).wait_for()
     view.page.locator("#tab-preview").click()
-    view.page.locator(".statement").wait_for()
+    panel.locator(".statement").wait_for()
     assert view.page.evaluate("() => ({}).polluted === undefined")
 
 

@@ -1,4 +1,4 @@
-"""Many pushes in the web UI: 20,000, or a hundred thousand if all tests run."""
+"""Many pushes in the web UI: 12,000, or a hundred thousand if all tests run."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from support.selection import ALL
 
-NUMBER = 100_000 if ALL else 20_000
+NUMBER = 100_000 if ALL else 12_000
 TIMEOUT = 240  # seconds for h2load; a debug build with a sanitizer is slow
 
 pytestmark = pytest.mark.timeout(400)

@@ -76,9 +76,9 @@ def furnished(binary, certs):
     assert server.stop() == 0
 
 
-# Each view at one width in each color scheme, or at all widths if all tests run.
-CASES = [(name, width, scheme) for number, name in enumerate(VIEWS) for scheme, first in (("light", number), ("dark", number + 3))
-         for width in some(WIDTHS, 1, first)]
+# Each view at one width in one color scheme, or at all widths in both if all tests run.
+SIZES = [(width, scheme) for scheme in ("light", "dark") for width in WIDTHS]
+CASES = [(name, width, scheme) for number, name in enumerate(VIEWS) for width, scheme in some(SIZES, 1, 7 * number)]
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), CASES)

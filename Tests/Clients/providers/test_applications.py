@@ -117,6 +117,7 @@ def test_django_push_notifications_reports_a_slow_response_as_failed(mock, shop,
     assert [[accepted for _, accepted in sent(mock, device)] for device in devices] == [[True]] * 3
 
 
+@pytest.mark.long
 @hurried
 def test_django_push_notifications_sends_again_after_a_reset(mock, shop, faults, device):  # noqa: F811
     """aioapns connects again at once and sends the push with the same id; the application does not notice."""
@@ -130,6 +131,7 @@ def test_django_push_notifications_sends_again_after_a_reset(mock, shop, faults,
     assert active(shop) == {device: True}
 
 
+@pytest.mark.long
 @hurried
 def test_django_push_notifications_gives_up_if_every_connection_is_reset(mock, shop, faults, device):  # noqa: F811
     faults.add({"reset_connection": {}})
