@@ -42,6 +42,9 @@ def serve(start, tmp_path):
     return starter
 
 
+BODY = b'{"aps":{"alert":"x"}}'
+
+
 class Provider:
     """Pushes on one connection."""
 
@@ -56,7 +59,7 @@ class Provider:
             self.issued, self.bearer = int(now), "bearer " + self.server.token(issued_at=int(now))
         return self.bearer
 
-    def push(self, token=ALERT, topic=APP, body=b'{"aps":{"alert":"x"}}', **changes):
+    def push(self, token=ALERT, topic=APP, body=BODY, **changes):
         """Sends a push and returns the response, with its JSON as `answer`."""
         headers = push_headers(
             self.server, token, **{"apns_topic": topic, "authorization": self.authorization(), **changes})
@@ -492,9 +495,12 @@ def test_many_stored_pushes_expire_before_the_clock_is_confirmed(start, tmp_path
     tokens = many_devices(server, "offline")
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(server) as wire:
-        provider = Provider(server, wire)
-        for token in tokens:
-            assert provider.push(token, apns_expiration=str(NOON_SECONDS + 60)).status == 200
+        provider, expiration = Provider(server, wire), str(NOON_SECONDS + 60)
+        assert provider.push(tokens[0], apns_expiration=expiration).status == 200
+        for first in range(1, MANY, 50):
+            streams = [wire.open(push_headers(server, token, apns_topic=APP, authorization=provider.bearer, apns_expiration=expiration), BODY)
+                       for token in tokens[first:first + 50]]
+            assert {wire.response(stream).status for stream in streams} == {200}
         server.api("POST", "/clock/advance", {"by": "59s"})
         assert server.api("GET", "/pushes", delivery="Stored*", limit=0)["matched"] == MANY
         server.api("POST", "/clock/advance", {"by": "1s"})
