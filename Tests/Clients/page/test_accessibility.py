@@ -1,4 +1,6 @@
-"""axe must find no violation in the list, a push and what is opened there, light and dark, wide and narrow: each at one size, or at all if all tests run."""
+"""axe must find no violation in the list, a push and what is opened there, light and dark, wide and narrow: each at one size, or at
+all if all tests run.
+"""
 
 import pytest
 
