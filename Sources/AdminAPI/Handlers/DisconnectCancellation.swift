@@ -65,7 +65,7 @@ final class HalfCloseHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   /// The delay, for clients that close their side as soon as they have sent their request.
-  private static let closeDelay = TimeAmount.milliseconds(500)
+  static let closeDelay = TimeAmount.milliseconds(500)
 
   private var observers: [ObjectIdentifier: DisconnectCancellation.Observer] = [:]
 

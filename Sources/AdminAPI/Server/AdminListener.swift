@@ -32,8 +32,8 @@ final class AdminListener: Sendable {
   /// turn. Without a limit, setting them up would keep the event loop from reading from any.
   private static let maxUnread = 32
   /// The time in which a client must send the first bytes of a health check; a later one shares the event loop of the
-  /// other connections.
-  private static let silence = TimeAmount.milliseconds(500)
+  /// other connections. Also the delay after which the connection of a client that has closed its side is closed.
+  private static let silence = HalfCloseHandler.closeDelay
   /// The time, in milliseconds, after which the thread looks again for what it cannot be notified of: a place in the event
   /// loop, a closed connection if all may be open, or a free descriptor.
   private static let pause: CInt = 2
@@ -83,8 +83,7 @@ final class AdminListener: Sendable {
   }
 
   deinit {
-    close(stopPipe.read)
-    close(stopPipe.write)
+    for descriptor in [stopPipe.read, stopPipe.write] { _ = PlatformLibc.close(descriptor) }
   }
 
   /// Accepts and serves connections until `stop()` is called and all of them are closed.
@@ -112,19 +111,31 @@ final class AdminListener: Sendable {
 
   // MARK: The thread that accepts
 
-  /// An accepted connection that has sent nothing yet.
-  private struct SilentConnection {
+  /// An accepted connection without an event loop.
+  private struct Connection {
     let descriptor: CInt
     /// Whether it is not one of the reserve.
     let isRegular: Bool
-    /// When it is handed over although it has sent nothing.
+    /// When it is handed over although it has sent nothing, and from when on it is closed if its client has ended it.
     let deadline: NIODeadline
+
+    /// Whether the client has closed its side, or the connection.
+    var isEnded: Bool {
+      #if os(Linux)
+        let peerClosed: Int16 = 0x2000  // POLLRDHUP, which Swift does not import
+      #else
+        let peerClosed: Int16 = 0
+      #endif
+      var polled = pollfd(fd: descriptor, events: peerClosed, revents: 0)
+      return poll(&polled, 1, 0) == 1
+    }
   }
 
   private func accept(_ accepted: AsyncStream<HTTP1Channel.Value>.Continuation) {
-    var silent: [SilentConnection] = []
+    /// The connections that have sent nothing.
+    var silent: [Connection] = []
     /// The regular connections that wait for their event loop.
-    var waiting: [CInt] = []
+    var waiting: [Connection] = []
     var throttle = LogThrottle()
     var cannotAccept = false
     while true {
@@ -137,7 +148,7 @@ final class AdminListener: Sendable {
       if polled[0].revents != 0 { break }
 
       let now = NIODeadline.now()
-      var remaining: [SilentConnection] = []
+      var remaining: [Connection] = []
       for (connection, poll) in zip(silent, polled.dropFirst(2)) {
         guard poll.revents != 0 || connection.deadline <= now else {
           remaining.append(connection)
@@ -147,16 +158,21 @@ final class AdminListener: Sendable {
         if !connection.isRegular || hasSent && Self.isHealthCheck(connection.descriptor) {
           handOver(connection.descriptor, to: Self.healthEventLoops, isRegular: connection.isRegular, accepted)
         } else if hasSent {
-          waiting.append(connection.descriptor)
+          waiting.append(connection)
         } else {
           handOver(connection.descriptor, to: Self.eventLoops, isRegular: true, accepted)
         }
       }
       silent = remaining
-      while unread.load(ordering: .relaxed) < Self.maxUnread, let descriptor = waiting.popLast() {
+      while unread.load(ordering: .relaxed) < Self.maxUnread, let connection = waiting.popLast() {
+        // Its client would get no response any more (`HalfCloseHandler`).
+        if connection.deadline <= now, connection.isEnded {
+          close(connection)
+          continue
+        }
         unread.add(1, ordering: .relaxed)
         let firstRead = { @Sendable [self] () -> Void in _ = unread.subtract(1, ordering: .relaxed) }
-        handOver(descriptor, to: Self.eventLoops, isRegular: true, accepted, onFirstRead: firstRead)
+        handOver(connection.descriptor, to: Self.eventLoops, isRegular: true, accepted, onFirstRead: firstRead)
       }
 
       cannotAccept = false
@@ -170,21 +186,20 @@ final class AdminListener: Sendable {
         }
         Self.configure(descriptor)
         silent.append(
-          SilentConnection(descriptor: descriptor, isRegular: connections.open(), deadline: now + Self.silence))
+          Connection(descriptor: descriptor, isRegular: connections.open(), deadline: now + Self.silence))
       }
     }
     listening.close()
-    for connection in silent {
-      close(connection.descriptor)
-      connections.close(nil, isRegular: connection.isRegular)
-    }
-    for descriptor in waiting {
-      close(descriptor)
-      connections.close(nil, isRegular: true)
-    }
+    for connection in silent + waiting { close(connection) }
     // After the connections that are handed over, because each event loop has a single thread.
     for loops in [Self.healthEventLoops, Self.eventLoops] { try? loops.next().submit {}.wait() }
     accepted.finish()
+  }
+
+  /// Closes a connection that has no event loop.
+  private func close(_ connection: Connection) {
+    _ = PlatformLibc.close(connection.descriptor)
+    connections.close(nil, isRegular: connection.isRegular)
   }
 
   /// Makes an accepted connection one of an event loop.

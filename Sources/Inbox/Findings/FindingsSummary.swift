@@ -144,7 +144,8 @@ package struct FindingsReport: Sendable {
 extension Inbox {
   /// Returns the findings on the selected records. Other records are still analyzed as their context.
   ///
-  /// The result is a snapshot: pending pushes and open connections may cause further findings when they end.
+  /// The result is a snapshot: pending pushes and open connections may cause further findings when they end. It is
+  /// incomplete if the current task was cancelled.
   ///
   /// - Parameter rulebook: The active rules, which some findings depend on.
   package func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
@@ -153,10 +154,10 @@ extension Inbox {
     var findings: [Finding] = []
     snapshot.records.forEach(in: selection) { record in
       findings += self.findings(on: copy record, by: rulebook)
-      return true
+      return !Task.isCancelled
     }
     return FindingsReport(
       findings: findings, evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: selection.after) && analyzer.isComplete)
+      isComplete: snapshot.isComplete(after: selection.after) && analyzer.isComplete && !Task.isCancelled)
   }
 }

@@ -7,7 +7,6 @@ package struct RecordMembers: Sendable {
   /// A requested member and, unless it is requested as a whole, its requested members.
   private struct Member: Sendable {
     let name: String
-    let pointer: JSONPointer
     var isWhole = false
     var members: [Member] = []
   }
@@ -54,18 +53,18 @@ package struct RecordMembers: Sendable {
           field: "fields", value: name,
           hint: "\(guess)Use a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
       }
-      Self.add(name.split(separator: ".").map(String.init)[...], to: &members, under: "")
+      Self.add(name.split(separator: ".").map(String.init)[...], to: &members)
     }
   }
 
-  private static func add(_ path: ArraySlice<String>, to members: inout [Member], under parent: String) {
-    guard let name = path.first, let pointer = JSONPointer("\(parent)/\(name)") else { return }
+  private static func add(_ path: ArraySlice<String>, to members: inout [Member]) {
+    guard let name = path.first else { return }
     let index = members.firstIndex { $0.name == name } ?? members.endIndex
-    if index == members.endIndex { members.append(Member(name: name, pointer: pointer)) }
+    if index == members.endIndex { members.append(Member(name: name)) }
     if path.count == 1 {
       members[index].isWhole = true
     } else {
-      add(path.dropFirst(), to: &members[index].members, under: "\(parent)/\(name)")
+      add(path.dropFirst(), to: &members[index].members)
     }
   }
 
@@ -78,16 +77,33 @@ package struct RecordMembers: Sendable {
     var whole = JSONWriter()
     record.write(to: &whole, rulebook: rulebook, in: includesFindings ? inbox : nil)
     whole.bytes.withUnsafeBytes { document in
-      writer.object { Self.write(members, of: document, to: &$0) }
+      writer.object { Self.write(members, of: document, at: 0, to: &$0) }
     }
   }
 
-  private static func write(_ members: [Member], of document: UnsafeRawBufferPointer, to writer: inout JSONWriter) {
-    for member in members {
+  /// Writes the requested members of the object at a position of a document, which is read once.
+  private static func write(
+    _ members: [Member], of document: UnsafeRawBufferPointer, at position: Int, to writer: inout JSONWriter
+  ) {
+    var scanner = JSONScanner(document, at: position)
+    var values = [Range<Int>?](repeating: nil, count: members.count)
+    guard scanner.enterObject() else { return }
+    while let found = scanner.nextMember() {
+      let index = members.firstIndex {
+        $0.name.utf8.count == found.name.count && $0.name.utf8.elementsEqual(document[found.name])
+      }
+      if let index { values[index] = found.value }
+    }
+    for (member, value) in zip(members, values) {
       writer.name(member.name)
-      switch member.pointer.value(in: document) ?? .null {
-      case .object where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
-      case let value: value.write(to: &writer)
+      guard let value else {
+        writer.null()
+        continue
+      }
+      if !member.isWhole, document[value.lowerBound] == UInt8(ascii: "{") {
+        writer.object { write(member.members, of: document, at: value.lowerBound, to: &$0) }
+      } else {
+        writer.verbatim(UnsafeRawBufferPointer(rebasing: document[value]))
       }
     }
   }
