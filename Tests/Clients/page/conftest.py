@@ -1,20 +1,29 @@
-"""Fixtures: an empty inbox for each test, and a page for all tests of a file."""
+"""Fixtures: a server for the tests of the page, whose inbox is empty before each of them, and a page for all tests of a file."""
 
 import pytest
 
 from support.browser import View
+from support.server import Server, stop_cleanly
+
+
+@pytest.fixture(scope="session")
+def server(binary, certs):
+    """A server with default settings, apart from the one whose pushes other tests keep."""
+    running = Server(binary, certs)
+    yield running
+    stop_cleanly(running)
 
 
 @pytest.fixture(autouse=True)
 def empty_inbox(request):
-    """Empties the inbox of the shared server, so that its page draws only the pushes of the test."""
+    """Empties the inbox of the server, so that its page draws only the pushes of the test."""
     if "server" in request.fixturenames:
         request.getfixturevalue("server").api("POST", "/reset", {"inbox": True})
 
 
 @pytest.fixture(scope="module")
 def kept_view(browser, server):
-    """The page of the shared server, loaded once for all tests of a file."""
+    """The page of the server, loaded once for all tests of a file."""
     view = View(browser, server).live()
     yield view
     complaints, foreign = list(view.complaints), list(view.foreign)

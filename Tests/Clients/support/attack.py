@@ -23,7 +23,7 @@ class Bystander(threading.Thread):
     the statuses it received.
     """
 
-    def __init__(self, server, interval):
+    def __init__(self, server, interval=0.005):
         super().__init__(daemon=True)
         self.server = server
         self.interval = interval
