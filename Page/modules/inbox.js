@@ -182,6 +182,7 @@ export class Inbox {
   }
 
   changedRecords() {
+    this.list.selection.addLoaded();
     const { length, total, evicted, q } = this.records;
     if (this.searched !== null) replace(this.count, `Searched ${Math.floor(100 * this.searched)} % of the pushes`);
     else replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,

@@ -8,6 +8,9 @@ export class Selection {
     this.current = null;
     this.anchor = null;
     this.seqs = new Set();
+    // While the rest of a list is loaded of which all are selected: the newest selected push, and the list; else null.
+    this.allThrough = null;
+    this.allOf = null;
   }
 
   get size() {
@@ -22,12 +25,14 @@ export class Selection {
   set(seq) {
     this.current = seq;
     this.anchor = seq;
+    this.allThrough = null;
     this.seqs = new Set(seq === null ? [] : [seq]);
     this.onChange();
   }
 
   /** Adds a push to the selection, or removes it. */
   toggle(seq) {
+    this.allThrough = null;
     if (!this.seqs.delete(seq)) this.seqs.add(seq);
     this.current = seq;
     this.anchor = seq;
@@ -40,13 +45,27 @@ export class Selection {
     const to = this.records.indexOf(seq);
     this.current = seq;
     if (from < 0 || to < 0) return this.set(seq);
+    this.allThrough = null;
     this.seqs = new Set(this.records.seqsBetween(from, to));
     return this.onChange();
   }
 
-  /** Selects all pushes of the list. */
+  /** Selects all pushes of the list. Those whose seq is not known yet are added by `addLoaded`. */
   all() {
-    this.seqs = new Set(this.records.seqsBetween(0, this.records.length - 1));
+    this.allThrough = this.records.newest;
+    this.allOf = this.records.loaded;
+    this.addLoaded();
+  }
+
+  /** Selects the other pushes of a list of which all were selected, as far as they are known now. */
+  addLoaded() {
+    const { records } = this;
+    // Another search has another list.
+    if (this.allOf !== records.loaded) this.allThrough = null;
+    if (this.allThrough === null) return;
+    const known = records.seqsBetween(0, records.length - 1);
+    this.seqs = new Set(known.filter((seq) => seq <= this.allThrough));
+    if (known.length === records.length || records.isPartial) this.allThrough = null;
     this.onChange();
   }
 

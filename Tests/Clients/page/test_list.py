@@ -357,6 +357,44 @@ def test_all_pushes_of_a_search_are_selected(start, open_page, provider, device)
     view.page.locator(".list-count", has_text="150 selected").wait_for()
 
 
+@pytest.fixture
+def partly_loaded(start, open_page, provider, device):
+    """A list of 150 pushes of which 100 are loaded, and a function that has the others loaded."""
+    server = start()
+    send(provider(server), device, 150)
+    view = open_page(server, "/?view=connect")
+    rest = []
+    view.page.route("**/api/v1/pushes/seqs?*", lambda route: rest.append(route))
+    view.page.goto(view.base)
+    view.page.locator(".list-count", has_text="150").wait_for()
+    view.page.get_by_role("button", name="Select all").click()
+    view.page.locator(".list-count", has_text="100 selected").wait_for()
+
+    def load_rest():
+        while rest:
+            rest.pop().continue_()
+
+    return view, load_rest
+
+
+def test_pushes_that_are_still_loaded_are_selected_with_all(partly_loaded):
+    view, load_rest = partly_loaded
+    load_rest()
+    view.page.locator(".list-count", has_text="150 selected").wait_for()
+
+
+def test_another_selection_ends_that_of_what_is_still_loaded(partly_loaded):
+    view, load_rest = partly_loaded
+    view.page.locator(".row").first.click()
+    with view.page.expect_response("**/api/v1/pushes/seqs?*") as response:
+        load_rest()
+    response.value.finished()
+    for _ in range(2):
+        view.page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert view.page.locator(".row[aria-selected=true]").count() == 1
+    assert "selected" not in view.page.locator(".list-count").inner_text()
+
+
 # curl
 
 
