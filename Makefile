@@ -220,7 +220,7 @@ asan-clients tsan-clients: %-clients: $(clients)/ready
 
 # For `.ci/run`: the Swift tests whose code runs on several threads, and the client tests that exercise the connection code most.
 tsan-threads:
-	@$(MAKE) --no-print-directory tsan TEST_ARGS="--filter 'EventLogTests|[.]InboxTests/|WaitingTests|VerificationWaitTests|DeviceWaitTests|SlowClientTests|RecordWriterTests'"
+	@$(MAKE) --no-print-directory tsan TEST_ARGS="--filter 'EventLogTests|[.]InboxTests/|WaitingTests|VerificationWaitTests|DeviceWaitTests|SlowClientTests|RecordWriterTests|AdminListenerTests'"
 	@$(MAKE) --no-print-directory tsan-clients PYTEST_ARGS="-k 'test_connections.py or test_lifecycle or test_wire_faults or test_tls_faults or test_stream_limits'"
 
 # Our own modules are compiled with the coverage instrumentation that libFuzzer needs.
