@@ -38,8 +38,9 @@ export function setToken(given) {
 export async function request(method, path, { query, body, signal, headers } = {}) {
   const url = "/api/v1" + path + (query ? "?" + new URLSearchParams(query) : "");
   for (;;) {
+    const used = token;
     const sent = { ...headers };
-    if (token !== null) sent.authorization = `Bearer ${token}`;
+    if (used !== null) sent.authorization = `Bearer ${used}`;
     if (body !== undefined) sent["content-type"] ??= "application/json";
     const response = await fetch(url, {
       method, signal, headers: sent, cache: "no-store",
@@ -47,7 +48,8 @@ export async function request(method, path, { query, body, signal, headers } = {
     });
     if (response.ok) return response;
     if (response.status === 401 && askForToken) {
-      await askForToken(token !== null);
+      // Another request may have asked for the token since this one was sent.
+      if (used === token) await askForToken(used !== null);
       continue;
     }
     throw new ApiError(response.status, await response.json().catch(() => ({})));

@@ -300,6 +300,32 @@ def test_a_token_is_read_from_the_address_or_requested(start, open_page, provide
         view.complaints.clear()
 
 
+def test_a_late_refusal_of_a_former_token_asks_no_second_time(start, open_page, provider, device):
+    server = start("--admin-token", "open-sesame")
+    provider(server).alert(device, "Secret")
+    view = open_page(server, "/")
+    held = []
+
+    def hold_one(route):
+        if not held and route.request.headers.get("authorization") == "Bearer wrong":
+            held.append(route)
+        else:
+            route.continue_()
+
+    view.page.route("**/api/v1/events*", hold_one)
+    token, proceed = view.page.get_by_role("textbox", name="Token"), view.page.get_by_role("button", name="Continue")
+    token.fill("wrong")
+    proceed.click()
+    view.page.get_by_text("The token is wrong").wait_for()
+    token.fill("open-sesame")
+    proceed.click()
+    view.row("Secret").wait_for()
+    held[0].continue_()
+    view.live()
+    assert view.page.get_by_role("dialog").count() == 0
+    view.complaints.clear()  # The browser itself logs each 401.
+
+
 def test_a_push_that_begins_to_match_later_is_listed(start, open_page, provider, device):
     """The search lists the newer push at once, and the older one when its delayed response is sent."""
     server = start()
