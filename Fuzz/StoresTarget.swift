@@ -72,7 +72,7 @@ struct StoresTarget: FuzzTarget {
     var options = RecordWriter.Options()
     // Otherwise closing a store that fails takes seconds.
     (options.recentRecords, options.failurePolicy) = (2, .drop)
-    let writer = RecordWriter(try SQLiteStore(path: path, isDurable: false) { _ in }, options) { event in
+    let writer = RecordWriter(try SQLiteStore(path: path, isDurable: false, seed: 1) { _ in }, options) { event in
       switch event {
       case .failed(let text), .readFailed(let text): expect(!text.contains(secret), text)
       case .recovered: break

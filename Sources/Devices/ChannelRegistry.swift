@@ -55,6 +55,8 @@ package final class ChannelRegistry: Sendable {
     var nextPosition = 0
     /// The number of ids that were made.
     var made: UInt64 = 0
+    /// Is called for each change; nil if nobody needs that.
+    var report: (@Sendable (ChannelName) -> Void)?
     /// Throws if the app or the server cannot have a further channel.
     func checkLimits(of app: App) throws(ChannelLimit) {
       guard (channels.byApp[app]?.count ?? 0) + (reserved[app] ?? 0) < ChannelDescription.limit else {
@@ -70,6 +72,7 @@ package final class ChannelRegistry: Sendable {
     mutating func set(_ name: ChannelName, _ storagePolicy: StoragePolicy) {
       channels.set(name, Channel(storagePolicy: storagePolicy, position: channels[name]?.position ?? nextPosition))
       nextPosition += 1
+      report?(name)
     }
   }
 
@@ -80,6 +83,17 @@ package final class ChannelRegistry: Sendable {
   ///
   /// - Parameter makeID: Returns the id with a number from 1, different for each.
   package init(makeID: @escaping @Sendable (_ number: UInt64) -> String) { self.makeID = makeID }
+
+  /// Calls `report` for each channel that is added, changed or removed from now on, but for `reset()`.
+  package func reportChanges(_ report: @escaping @Sendable (ChannelName) -> Void) {
+    state.withLockedValue { $0.report = report }
+  }
+
+  /// The number of ids that were made.
+  package var idCount: UInt64 { state.withLockedValue(\.made) }
+
+  /// Notes that this many ids were made before, so that none is made again.
+  package func didGenerate(_ count: UInt64) { state.withLockedValue { $0.made = max($0.made, count) } }
 
   /// The number of channels.
   package var count: Int { state.withLockedValue { $0.channels.count } }
@@ -176,7 +190,13 @@ package final class ChannelRegistry: Sendable {
   ///
   /// - Returns: Whether it existed.
   @discardableResult
-  package func remove(_ channel: ChannelName) -> Bool { state.withLockedValue { $0.channels.remove(channel) } }
+  package func remove(_ channel: ChannelName) -> Bool {
+    state.withLockedValue { state in
+      guard state.channels.remove(channel) else { return false }
+      state.report?(channel)
+      return true
+    }
+  }
 
   /// Makes the current channels those that `reset` restores.
   package func saveAsInitial() { state.withLockedValue { $0.initial = $0.channels } }

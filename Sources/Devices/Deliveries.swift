@@ -159,9 +159,23 @@ struct Deliveries: Sendable {
     var installation: Index
     var collapseKey: UInt64?
     /// Whether the device shows it.
-    var isShown = true
+    var isShown: Bool
 
     var acceptance: Acceptance { Acceptance(time: acceptedAt, seq: seq) }
+
+    init(_ push: AcceptedPush, seq: Int) {
+      self.init(
+        seq: seq, acceptedAt: push.acceptedAt, installation: push.target.installation, collapseKey: push.collapseKey,
+        isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity)
+    }
+
+    init(seq: Int, acceptedAt: MonotonicTime, installation: Index, collapseKey: UInt64?, isShown: Bool = true) {
+      self.seq = seq
+      self.acceptedAt = acceptedAt
+      self.installation = installation
+      self.collapseKey = collapseKey
+      self.isShown = isShown
+    }
   }
 
   /// When a push was accepted. Pushes may have the same time, but not the same `seq`.

@@ -11,6 +11,7 @@ extension DeviceRegistry {
     try update { state throws(DeviceError) in
       let device = try state.device(id)
       state.tables.setState(of: device, newState)
+      state.report?(.device(id))
       var events: [DeliveryEvent] = []
       if newState != .offline { state.releaseStored(on: device, now: now, &events) }
       return events
@@ -48,6 +49,9 @@ extension DeviceRegistry {
         state.discardStored(of: former, now: now, &events)
         state.deliveries.forget(installation: former, on: device)
         if !isRemoved { state.tables.setState(ofInstallation: former, .removed) }
+        if let report = state.report {
+          for token in state.tables.tokens(of: former) { report(.token(state.tables.text(ofToken: token))) }
+        }
         state.tables.detachTokens(of: former)
         state.tables.setState(ofInstallation: former, .enabled)
         installation = former
@@ -62,6 +66,7 @@ extension DeviceRegistry {
       for kind in kinds where kind != .liveactivity {
         tokens.append(try state.addToken(kind, to: installation, now: now, makeToken))
       }
+      state.report?(.device(id))
       return (tokens, events)
     }
   }
@@ -77,6 +82,7 @@ extension DeviceRegistry {
       let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
       guard state.tables.installations[Int(installation)].state != newState else { return }
       state.tables.setState(ofInstallation: installation, newState)
+      state.report?(.device(id))
     }
   }
 
@@ -91,7 +97,9 @@ extension DeviceRegistry {
       let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
       let valid = state.tables.tokens(of: installation).count { state.tables.tokens[Int($0)].state == .active }
       guard valid < Self.maxPerDevice else { throw .tooManyTokens(bundleID) }
-      return try state.addToken(kind, to: installation, now: now, makeToken)
+      let token = try state.addToken(kind, to: installation, now: now, makeToken)
+      state.report?(.device(id))
+      return token
     }
   }
 
@@ -103,6 +111,7 @@ extension DeviceRegistry {
     try update { state throws(DeviceError) in
       guard let index = state.tables.index(ofToken: token) else { throw .unknownToken(token) }
       state.tables.setState(ofToken: index, .expired, since: now)
+      state.reportChange(of: state.tables.tokens[Int(index)].installation)
     }
   }
 
@@ -112,11 +121,9 @@ extension DeviceRegistry {
   package func removeDevice(_ id: String) throws(DeviceError) {
     try update { state throws(DeviceError) in
       let device = try state.device(id)
-      for installation in Array(state.tables.installations(of: device)) {
-        state.deliveries.forget(installation: installation, on: device)
-      }
-      state.deliveries.forget(device: device)
+      state.forget(device)
       state.tables.removeDevice(device)
+      state.report?(.device(id))
     }
   }
 }
@@ -140,13 +147,16 @@ extension DeviceRegistry {
       if let index = state.tables.index(ofToken: token.token) {
         if state.tables.owner(of: index) != nil {
           state.tables.setState(ofToken: index, newState, since: token.since)
+          state.reportChange(of: state.tables.tokens[Int(index)].installation)
           return false
         }
         state.tables.removeToken(index)
         try state.add(token, newState, limit: maxDevices)
+        state.report?(.token(token.token))
         return false
       }
       try state.add(token, newState, limit: maxDevices)
+      state.report?(.token(token.token))
       return true
     }
   }
@@ -157,7 +167,9 @@ extension DeviceRegistry {
   package func remove(_ token: String) -> Bool {
     update { state in
       guard let index = state.tables.index(ofToken: token) else { return false }
+      let owner = state.tables.owner(of: index)
       state.tables.removeToken(index)
+      state.report?(owner.map { .device($0) } ?? .token(token.lowercased()))
       return true
     }
   }

@@ -25,6 +25,41 @@ extension DeviceRegistry {
     }
   }
 
+  /// Continues with a push that a former server has accepted: it is stored or shown again, or will be acknowledged. Pushes must be
+  /// given in the order in which they were accepted.
+  ///
+  /// - Parameters:
+  ///   - state: The state of its delivery.
+  ///   - receivedAt: When it was received, in milliseconds since 1970 by the server's clock.
+  package func restore(
+    _ push: AcceptedPush, seq: Int, _ state: DeliveryState, receivedAt: ServerTime, settings: APNSSettings
+  ) {
+    self.state.withLockedValue { registry in
+      guard registry.tables.isRegistered(push.target) else { return }
+      let device = registry.tables.installations[Int(push.target.installation)].device
+      guard device != DeviceTables.none else { return }
+      let received = Deliveries.DevicePush(push, seq: seq)
+      let kind = registry.tables.tokens[Int(push.target.tokenIndex)].kind
+      let key = Deliveries.storageKey(push.target.installation, kind: kind)
+      switch state {
+      case .storedOffline, .storedForPower:
+        let expiresAt = Self.expiry(push.expiration, now: receivedAt, longest: Deliveries.longestStorage)
+        registry.deliveries.store(
+          Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority), at: key)
+      case .received:
+        let due = receivedAt.addingClamped(settings.acknowledgeAfter.milliseconds)
+        registry.deliveries.awaitAcknowledgement(of: received, on: device, due: due)
+      case .deliveredFromStorage, .discardedExpired, .discardedUnregisteredFromStorage, .discardedDisabledFromStorage:
+        // It had replaced those that are older.
+        _ = registry.deliveries.removeStored(key)
+      case .delivered, .discardedUnregistered, .discardedDisabled: break
+      }
+      if [.delivered, .deliveredFromStorage].contains(state), received.isShown {
+        registry.deliveries.show(received, on: device)
+      }
+    }
+  }
+
   /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is
   /// recorded.
   package func recordRemovalDetected(_ reference: TokenReference, now: ServerTime) {
@@ -33,6 +68,7 @@ extension DeviceRegistry {
       let installation = state.tables.installations[Int(reference.installation)]
       guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
       state.tables.recordRemovalDetected(of: reference.installation, at: now)
+      state.reportChange(of: reference.installation)
     }
   }
 
@@ -136,9 +172,7 @@ extension DeviceRegistry.State {
     let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
     guard device != DeviceTables.none else { return }
-    let received = Deliveries.DevicePush(
-      seq: seq, acceptedAt: push.acceptedAt, installation: installation, collapseKey: push.collapseKey,
-      isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity)
+    let received = Deliveries.DevicePush(push, seq: seq)
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)

@@ -154,6 +154,7 @@ extension DeviceRegistry {
       // Only broadcasts after the subscription are delivered.
       state.deliveries.subscribers[channel, default: [:]][installation] =
         state.deliveries.storedBroadcasts[channel]?.acceptance ?? Deliveries.Acceptance(time: .min, seq: 0)
+      state.report?(.device(id))
       return nil
     }
     if let failure { throw failure }
@@ -167,6 +168,7 @@ extension DeviceRegistry {
       guard let device = state.tables.device(id),
         let installation = state.tables.installation(of: channel, on: device)
       else { return false }
+      state.report?(.device(id))
       return state.deliveries.subscribers[channel]?.removeValue(forKey: installation) != nil
     }
   }
@@ -189,7 +191,10 @@ extension DeviceRegistry {
   /// Forgets a channel that was removed. A stored broadcast may still be delivered (Protocol.md, section 10,
   /// documented).
   package func removeSubscriptions(of channel: ChannelName) {
-    state.withLockedValue { $0.deliveries.subscribers[channel] = nil }
+    state.withLockedValue { state in
+      let former = state.deliveries.subscribers.removeValue(forKey: channel) ?? [:]
+      for installation in former.keys { state.reportChange(of: installation) }
+    }
   }
 }
 

@@ -15,15 +15,13 @@ package final class DeviceRegistry: Sendable {
     var deliveries = Deliveries()
     /// Increases with each change of `tables`.
     private(set) var version = 0
+    /// Is called for each change; nil if nobody needs that.
+    var report: (@Sendable (DeviceChange) -> Void)?
 
     mutating func apply(_ loader: DeviceLoader) {
-      for device in loader.replaced {
-        for installation in tables.installations(of: device) {
-          deliveries.forget(installation: installation, on: device)
-        }
-        deliveries.forget(device: device)
-      }
+      for device in loader.replaced { forget(device) }
       tables = loader.tables
+      if let report { for id in loader.addedIDs { report(.device(id)) } }
     }
   }
 
@@ -154,6 +152,8 @@ package struct DeviceLoader {
   private(set) var replaced: [DeviceTables.Index] = []
   /// The devices added by this loader, by index.
   private var added: Set<DeviceTables.Index>?
+  /// The ids of the devices added by this loader.
+  fileprivate private(set) var addedIDs: [String] = []
   private let firstNewDevice: Int
   private let maxDevices: Int
   private let now: ServerTime
@@ -180,6 +180,7 @@ package struct DeviceLoader {
     guard tables.deviceCount + tables.singleTokenCount < maxDevices else { throw .limitReached(maxDevices) }
     let index = tables.addDevice(device.id, state: device.state)
     added?.insert(index)
+    addedIDs.append(device.id)
     for app in device.apps { try add(app, to: index) }
   }
 

@@ -171,7 +171,11 @@ struct DeviceTables: Sendable {
     } else {
       installations[Int(index)] = installation
     }
-    if device != Self.none { devices[Int(device)].firstInstallation = index } else { singleTokenCount += 1 }
+    if device != Self.none {
+      devices[Int(device)].firstInstallation = index
+    } else if state != .removed {
+      singleTokenCount += 1
+    }
     return index
   }
 

@@ -1,3 +1,4 @@
+internal import APNSRules
 package import Inbox
 internal import NIOConcurrencyHelpers
 
@@ -143,5 +144,23 @@ extension PostgreSQLStore {
 
   package func contains(name: String) throws -> Bool {
     try readers.use { try $0.query("SELECT 1 FROM name WHERE name = $1", [name]).count > 0 }
+  }
+  package func seqsOfStorage(limit: Int) throws -> [Int] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT seq FROM push WHERE \(DeliveryState.isOfStorage) ORDER BY seq DESC LIMIT \(limit)")
+      return (0..<rows.count).reversed().compactMap { rows.number($0, 0).map { Int($0) } }
+    }
+  }
+
+  package func serverState() throws -> [String: String] {
+    try readers.use { connection in
+      let rows = try connection.query("SELECT name, value FROM state")
+      var state: [String: String] = [:]
+      for row in 0..<rows.count {
+        if let name = rows.text(row, 0), let value = rows.text(row, 1) { state[name] = value }
+      }
+      return state
+    }
   }
 }

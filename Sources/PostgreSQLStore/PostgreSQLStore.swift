@@ -201,6 +201,7 @@ package final class PostgreSQLStore: RecordStore {
     try update(batch.changed, connection, progress)
     try state.ids.insertNames(of: batch.appended, connection)
     try state.ids.insertNames(of: batch.changed, connection)
+    try write(batch.serverState, connection, progress)
     var result = StoreBatch.Result()
     result.deleted = try remove(batch.deleted, after: contents.emptiedThrough, connection)
     contents.count = max(0, contents.count - result.deleted.count)
@@ -292,6 +293,26 @@ package final class PostgreSQLStore: RecordStore {
 
   /// The maximum number of records that one command updates.
   private static let updateLimit = 128
+
+  private func write(_ state: StoredServerState.Rows, _ connection: Connection, _ progress: () -> Void) throws {
+    let names = Array(state.keys)
+    for start in stride(from: 0, to: names.count, by: Self.updateLimit) {
+      let part = names[start..<min(start + Self.updateLimit, names.count)]
+      let removed = part.filter { state[$0] == .some(nil) }
+      let changed = part.filter { state[$0] != .some(nil) }
+      if !removed.isEmpty {
+        let list = removed.indices.map { "$\($0 + 1)" }.joined(separator: ", ")
+        try connection.query("DELETE FROM state WHERE name IN (\(list))", removed.map { $0 })
+      }
+      if !changed.isEmpty {
+        let rows = changed.indices.map { "($\(2 * $0 + 1), $\(2 * $0 + 2))" }.joined(separator: ", ")
+        try connection.query(
+          "INSERT INTO state VALUES \(rows) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+          changed.flatMap { [$0, state[$0] ?? nil] })
+      }
+      progress()
+    }
+  }
 
   private static let size =
     "coalesce(length(headers), 0)::bigint + coalesce(length(payload), 0) + \(Record.storedColumnsSize)"

@@ -1,9 +1,10 @@
+internal import APNSRules
 internal import Inbox
 
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 5
+  static let version = 6
 
   /// Checks that the database and the schema can be used. Changes nothing.
   ///
@@ -24,7 +25,8 @@ enum Schema {
       count(*) FILTER (WHERE table_name = 'contents' AND column_name IN ('version', 'last_seq', 'last_connection')), \
       count(*) \
       FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
-      ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch')
+      ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch', \
+      'state')
       """, [schema])
     guard columns.number(0, 2) != 0 else { return nil }
     guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else { throw PostgreSQLError.foreign(schema: schema) }
@@ -69,7 +71,8 @@ enum Schema {
           try connection.run(
             FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })
         }
-        try connection.run(oneWriter)
+        if version < 5 { try connection.run(oneWriter) }
+        try connection.run(serverState)
         try connection.run("UPDATE contents SET version = \(Self.version)")
         try lock.checkIsHeld(connection)
       }
@@ -106,6 +109,7 @@ enum Schema {
       \(identities)
       INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0);
       \(epoch)
+      \(serverState)
       \(view)
       """
   }
@@ -127,6 +131,12 @@ enum Schema {
   private static let epoch = """
     CREATE TABLE epoch (number bigint NOT NULL, url text);
     INSERT INTO epoch VALUES (0, NULL);
+    """
+
+  /// `StoredServerState`, and the pushes in the storage of APNs.
+  private static let serverState = """
+    CREATE TABLE IF NOT EXISTS state (name text PRIMARY KEY, value text NOT NULL);
+    CREATE INDEX IF NOT EXISTS push_of_storage ON push (seq) WHERE \(DeliveryState.isOfStorage);
     """
 
   /// Changes the tables of version 4, to which several servers wrote.

@@ -39,9 +39,12 @@ package final class SQLiteStore: RecordStore {
   /// - Parameters:
   ///   - path: The path of the file.
   ///   - isDurable: Whether a commit waits until the disk has the data, so that it survives a power failure.
+  ///   - seed: The seed for servers that are started without one, if none is stored.
   ///   - report: Is called with a sentence about each step that may take long or that the user should know.
   /// - Throws: `SQLiteStoreError` with a sentence that names the repair. The file is then unchanged.
-  package init(path: String, isDurable: Bool, report: (String) -> Void) throws(SQLiteStoreError) {
+  package init(
+    path: String, isDurable: Bool, seed: UInt64, report: (String) -> Void
+  ) throws(SQLiteStoreError) {
     // SQLite takes `file:` for the beginning of a URI, whose file would have another lock.
     let path = path.hasPrefix("file:") ? "./" + path : path
     self.path = path
@@ -71,7 +74,13 @@ package final class SQLiteStore: RecordStore {
       initialContents = try pool.writeWithoutTransaction { db in
         // These pushes were waiting for their response when the server ended.
         try db.execute(sql: "UPDATE push SET \(FormerResult.disconnection) WHERE outcome = 'pending'")
-        return try Self.contents(db)
+        try db.execute(sql: "INSERT OR IGNORE INTO state VALUES ('seed', ?)", arguments: [String(seed)])
+        var contents = try Self.contents(db)
+        let stored = try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
+          row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
+        }
+        contents.seed = stored ?? seed
+        return contents
       }
       files = StoreFiles(path)
       references = NIOLockedValueBox(ReferenceCache())
@@ -114,7 +123,7 @@ package final class SQLiteStore: RecordStore {
       try db.forEachRow(
         "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')"
       ) { row in
-        if row.type(of: 0) == .text { columns.insert(row.withBytes(0) { String(decoding: $0, as: UTF8.self) }) }
+        if row.type(of: 0) == .text { columns.insert(row.text(0)) }
         return true
       }
       if version < 0 || !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
@@ -225,6 +234,13 @@ package final class SQLiteStore: RecordStore {
     if !batch.changed.isEmpty { try update(batch.changed, db) }
     for record in batch.appended { try state.ids.insertNames(of: record, db) }
     for record in batch.changed { try state.ids.insertNames(of: record, db) }
+    for (name, value) in batch.serverState {
+      if let value {
+        try db.cachedStatement(sql: "INSERT OR REPLACE INTO state VALUES (?, ?)").execute(arguments: [name, value])
+      } else {
+        try db.cachedStatement(sql: "DELETE FROM state WHERE name = ?").execute(arguments: [name])
+      }
+    }
     var result = StoreBatch.Result()
     result.deleted = try Removal(db).remove(batch.deleted)
     contents.count -= result.deleted.count
@@ -332,6 +348,31 @@ package final class SQLiteStore: RecordStore {
 
   package func contains(name: String) throws -> Bool {
     try read { try $0.number("SELECT 1 FROM name WHERE name = ?", [name]) != nil }
+  }
+
+  package func seqsOfStorage(limit: Int) throws -> [Int] {
+    var seqs: [Int] = []
+    try read { db in
+      let sql = "SELECT seq FROM push WHERE \(DeliveryState.isOfStorage) ORDER BY seq DESC LIMIT ?"
+      try db.forEachRow(sql, [limit]) { row in
+        seqs.append(Int(row.number(0)))
+        return true
+      }
+    }
+    return seqs.reversed()
+  }
+
+  package func serverState() throws -> [String: String] {
+    var state: [String: String] = [:]
+    try read { db in
+      try db.forEachRow("SELECT name, value FROM state") { row in
+        // Another program may have stored anything.
+        guard row.type(of: 0) == .text, row.type(of: 1) == .text else { return true }
+        state[row.text(0)] = row.text(1)
+        return true
+      }
+    }
+    return state
   }
 }
 

@@ -1,10 +1,11 @@
+internal import APNSRules
 internal import GRDB
 internal import Inbox
 
 /// The tables of the database, and how older versions of them are changed.
 enum Schema {
   /// The version of this program, in `PRAGMA user_version`.
-  static let version = 4
+  static let version = 5
 
   /// Changes the database to the current version.
   ///
@@ -14,6 +15,7 @@ enum Schema {
     if version < 2 { try db.execute(sql: indexes) }
     if version < 3 { try db.execute(sql: identities) }
     if (1..<4).contains(version) { try db.execute(sql: ends) }
+    if version < 5 { try db.execute(sql: serverState) }
     try db.execute(sql: "PRAGMA user_version = \(Self.version)")
   }
 
@@ -66,6 +68,12 @@ enum Schema {
     ALTER TABLE push ADD COLUMN decision TEXT;
     ALTER TABLE push ADD COLUMN ending TEXT;
     \(FormerResult.migration { names in "json_extract(details, '$.\(names.joined(separator: "."))')" })
+    """
+
+  /// `StoredServerState`, and the pushes in the storage of APNs.
+  private static let serverState = """
+    CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS push_of_storage ON push (seq) WHERE \(DeliveryState.isOfStorage);
     """
 
   /// The documented view, whose columns stay the same in later versions.

@@ -21,7 +21,8 @@ final class StoredInbox {
     var options = RecordWriter.Options()
     options.recentRecords = recent
     change(&options)
-    writer = RecordWriter(try SQLiteStore(path: folder.path + "/inbox.db", isDurable: false) { _ in }, options) { _ in }
+    writer = RecordWriter(try SQLiteStore(path: folder.path + "/inbox.db", isDurable: false, seed: 1) { _ in }, options)
+    { _ in }
     inbox = Inbox(maxRecords: maxRecords, maxBytes: .max, writer: writer)
   }
 
@@ -30,7 +31,7 @@ final class StoredInbox {
   /// Closes the file and opens it again, with no record in memory.
   func reopen() throws {
     try writer.stop()
-    writer = RecordWriter(try SQLiteStore(path: path, isDurable: false) { _ in }, writer.options) { _ in }
+    writer = RecordWriter(try SQLiteStore(path: path, isDurable: false, seed: 1) { _ in }, writer.options) { _ in }
     inbox = Inbox(maxRecords: inbox.maxRecords, maxBytes: .max, writer: writer)
   }
 

@@ -110,6 +110,8 @@ package struct TrustedKey: Sendable {
   package var teamTopics: [String]?
   /// The key that a topic-specific key may share a connection with.
   package var relatedKeyID: String?
+  /// The public key in PEM, to store it; nil if it is not known.
+  package var publicKeyPEM: String?
   /// Verifies a signature (raw r‖s or DER) of a message with this key. Called at most once per distinct provider
   /// token and connection, on any thread.
   package var verifies: Verification

@@ -6,7 +6,9 @@ internal import Notation
 
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
-  let keys: PublishedValue<TrustedKeySet>
+  let state: ServerState
+
+  private var keys: PublishedValue<TrustedKeySet> { state.keys }
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
@@ -42,6 +44,7 @@ struct KeyRoutes: Sendable {
         status: .conflict, detail: "\(TrustedKeySet.limit) keys are trusted, which is the limit",
         hint: "Remove keys that are no longer needed: DELETE /api/v1/keys/{key_id}.")
     }
+    state.didChange(key: keyID)
     return .stored(at: "/keys/\(keyID)", isNew: result == .added) { $0.object(key.write) }
   }
 
@@ -56,6 +59,7 @@ struct KeyRoutes: Sendable {
       let known = keys.load().keys.keys.sorted().prefix(20).joined(separator: ", ")
       throw Problem.notFound("no key with id \(keyID) is trusted", hint: "Those that are: \(known).")
     }
+    state.didChange(key: keyID)
     return Response(status: .noContent)
   }
 

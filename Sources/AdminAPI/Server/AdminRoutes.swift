@@ -96,7 +96,7 @@ package struct AdminRoutes: Sendable {
       + ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
       + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes
-      + KeyRoutes(keys: state.keys).routes + ConnectionRoutes(state: state).routes + SendRoutes(state: state).routes
+      + KeyRoutes(state: state).routes + ConnectionRoutes(state: state).routes + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes + ServerRoutes(state: state, version: version).routes
     inbox = state.inbox
     deliveries = state.deliveryControl
@@ -178,6 +178,7 @@ package struct AdminRoutes: Sendable {
             if dependsOnStore { try await inbox.checkIsActive() }
             if route.isOfInbox { await inbox.settle() }
             let response = try await Self.response(of: route, to: request, context, inbox)
+            if route.method != .get { await inbox.storeServerState() }
             if dependsOnStore { try await inbox.checkIsStillActive() }
             return response
           }

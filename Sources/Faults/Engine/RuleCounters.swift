@@ -4,7 +4,7 @@ internal import NIOConcurrencyHelpers
 
 /// The counters of all rules. Thread-safe: one lock, acquired once per decision.
 package final class RuleCounters: Sendable {
-  fileprivate struct State: Sendable {
+  struct State: Sendable {
     var counters: [Int: RuleCounter] = [:]
     /// The keys of the active rules' counters; `orderedIDs` has them in the order of the plan, added rules first.
     var counterIDs: [Identity: Int] = [:]
@@ -17,6 +17,10 @@ package final class RuleCounters: Sendable {
     /// The counters of each kind of magic device token.
     var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
+    /// Whether a store keeps the counts.
+    var areStored = false
+    /// The rows of counts that do not exist any more, and may be in the store.
+    var removedRows: Set<String> = []
   }
 
   struct Identity: Hashable {
@@ -26,10 +30,14 @@ package final class RuleCounters: Sendable {
     var occurrence: Int
   }
 
-  private let state = NIOLockedValueBox(State())
+  let state = NIOLockedValueBox(State())
 
   /// Creates counters at zero.
-  package init() {}
+  ///
+  /// - Parameter areStored: Whether `takeChanges` returns what has changed.
+  package init(areStored: Bool = false) {
+    state.withLockedValue { $0.areStored = areStored }
+  }
 
   // MARK: - Active rules
 
@@ -49,7 +57,7 @@ package final class RuleCounters: Sendable {
         if let known = earlier.counterIDs[identity], let same = earlier.counters[known], same.rule == rule {
           (counterID, ruleCounter) = (known, same)
         } else {
-          ruleCounter = RuleCounter(rule, profile: profile)
+          ruleCounter = RuleCounter(rule, profile: profile, isStored: state.areStored)
           counterID = state.nextID
           state.nextID += 1
         }
@@ -58,6 +66,10 @@ package final class RuleCounters: Sendable {
         return (counterID: counterID, skipCounters: ruleCounter.skipCounters)
       }
       state.orderedIDs = counters.map(\.counterID)
+      for (identity, id) in earlier.counterIDs where state.counters[id] == nil {
+        guard let counter = earlier.counters[id] else { continue }
+        state.removedRows.formUnion(counter.rows.map { $0.name(of: identity) })
+      }
       return counters
     }
   }
@@ -65,7 +77,10 @@ package final class RuleCounters: Sendable {
   /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for counterID in state.orderedIDs { state.counters[counterID]?.reset() }
+      for (identity, id) in state.counterIDs {
+        state.removedRows.formUnion(state.counters[id]?.rows.map { $0.name(of: identity) } ?? [])
+        state.counters[id]?.reset()
+      }
       state.magic = GenerationalCache(limit: RuleCounter.keyLimit)
       state.magicTokenCounts = [:]
     }
@@ -220,6 +235,10 @@ struct RuleCounter {
   let skipCounters: SkipCounters
   /// The number of pushes that the rule currently delays.
   var active = 0
+  /// The rows that have changed since they were last stored; nil if no store keeps them.
+  private var changedRows: Set<CountRow>?
+  /// The rows that may be in the store.
+  private var storedRows: Set<CountRow> = []
 
   private var matched = GenerationalCache<Int, Int>(limit: keyLimit)
   private var injected = GenerationalCache<Int, Int>(limit: keyLimit)
@@ -239,7 +258,8 @@ struct RuleCounter {
     var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
   }
 
-  init(_ rule: Rule, profile: String?, skipCounters: SkipCounters = SkipCounters()) {
+  init(_ rule: Rule, profile: String?, skipCounters: SkipCounters = SkipCounters(), isStored: Bool) {
+    changedRows = isStored ? [] : nil
     self.rule = rule
     self.profile = profile
     self.skipCounters = skipCounters
@@ -251,7 +271,7 @@ struct RuleCounter {
   mutating func reset() {
     let active = active
     skipCounters.reset()
-    self = RuleCounter(rule, profile: profile, skipCounters: skipCounters)
+    self = RuleCounter(rule, profile: profile, skipCounters: skipCounters, isStored: changedRows != nil)
     self.active = active
   }
 
@@ -284,6 +304,7 @@ struct RuleCounter {
     delayedPushes: Int
   ) -> Injection? {
     count.evaluations &+= 1
+    if rule.trigger.isCounting || rule.trigger.times != nil { changedRows?.formUnion([.evaluations, .fired]) }
     switch evaluation {
     case .rejectedByAPNs: count.rejectedByAPNs &+= 1
     case .missed(.exception): count.excepted &+= 1
@@ -329,8 +350,8 @@ struct RuleCounter {
       if delayedPushes >= plan.profile.limits.maxActive { throw .profileMaxActive }
       active += 1
     }
-    for step in resolution.steps { positions[step] = (positions[step] ?? 0) &+ 1 }
-    if trigger.times != nil { injected[match.countKey] = before &+ 1 }
+    for step in resolution.steps { set((positions[step] ?? 0) &+ 1, .steps, of: step) }
+    if trigger.times != nil { set(before &+ 1, .fired, of: match.countKey) }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
       Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
@@ -351,8 +372,55 @@ struct RuleCounter {
       number = attempt
     } else {
       number = (matched[match.countKey] ?? 0) &+ 1
-      matched[match.countKey] = number
+      set(number, .matched, of: match.countKey)
     }
     if !trigger.allows(number) { throw .count }
+  }
+
+  // MARK: - Counts in a store
+
+  /// The maximum number of rows in the store. Beyond it, those that are not in memory any more are removed from it.
+  private static let rowLimit = 4 * keyLimit
+
+  /// The rows that may be in the store.
+  var rows: Set<CountRow> { storedRows.union(changedRows ?? []) }
+
+  private subscript(row: CountRow) -> Int? {
+    switch row.table {
+    case .matched: matched[row.key]
+    case .fired: injected[row.key]
+    case .steps: positions[row.key]
+    case .total: row == .evaluations ? count.evaluations : count.fired
+    }
+  }
+
+  /// Sets a count that the next server continues.
+  mutating func set(_ count: Int, _ table: CountRow.Table, of key: Int) {
+    switch table {
+    case .matched: matched[key] = count
+    case .fired: injected[key] = count
+    case .steps: positions[key] = count
+    case .total where key == CountRow.evaluations.key: self.count.evaluations = count
+    case .total: self.count.fired = count
+    }
+    changedRows?.insert(CountRow(table: table, key: key))
+  }
+
+  /// Returns the rows that have changed since the last call, with nil for one that is not counted any more.
+  mutating func takeChangedRows() -> [(row: CountRow, count: Int?)] {
+    guard var changed = changedRows, !changed.isEmpty else { return [] }
+    storedRows.formUnion(changed)
+    if storedRows.count > Self.rowLimit { changed.formUnion(storedRows.filter { self[$0] == nil }) }
+    let rows = changed.map { (row: $0, count: self[$0]) }
+    for (row, count) in rows where count == nil { storedRows.remove(row) }
+    changedRows = []
+    return rows
+  }
+
+  /// Continues with a stored count.
+  mutating func restore(_ count: Int, _ row: CountRow) {
+    set(count, row.table, of: row.key)
+    changedRows?.remove(row)
+    storedRows.insert(row)
   }
 }

@@ -1,4 +1,4 @@
-internal import APNSRules
+package import APNSRules
 package import Notation
 internal import PushQuery
 
@@ -46,6 +46,12 @@ package protocol RecordStore: Sendable {
   /// Returns whether a record with this rule, profile or reason that is not one of APNs was ever stored.
   func contains(name: String) throws -> Bool
 
+  /// Returns the state of the server that was stored last (`StoredServerState`), by name.
+  func serverState() throws -> [String: String]
+
+  /// Returns the `seq` of the newest pushes that wait for their device, or have (`DeliveryState.ofStorage`), in ascending order.
+  func seqsOfStorage(limit: Int) throws -> [Int]
+
   /// Ends all use of the database.
   func close() throws
 }
@@ -55,6 +61,19 @@ extension RecordStore {
   package var isLost: Bool { false }
   package var isExclusive: Bool { true }
   package var isRemote: Bool { false }
+  package func serverState() throws -> [String: String] { [:] }
+  package func seqsOfStorage(limit: Int) throws -> [Int] { [] }
+}
+
+extension DeliveryState {
+  /// The states of pushes that wait for their device, or that left the storage of APNs.
+  package static let ofStorage = [
+    storedOffline, storedForPower, deliveredFromStorage, discardedExpired, discardedUnregisteredFromStorage,
+    discardedDisabledFromStorage,
+  ]
+
+  /// A condition in SQL for `ofStorage`. The index with it is used for a query that repeats it.
+  package static let isOfStorage = "delivery IN (\(ofStorage.map { "'\($0.text)'" }.joined(separator: ", ")))"
 }
 
 /// What a store contains.
@@ -103,6 +122,8 @@ package struct StoreBatch: Sendable {
   package var isRequired = false
   /// What the store contains after the batch, without the records that it removes.
   package var contents = StoredContents()
+  /// Changed rows of the state of the server.
+  package var serverState: StoredServerState.Rows = [:]
 
   /// What a batch removed.
   package struct Result: Sendable {
@@ -127,7 +148,8 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && !mayExceedLimits && !isRequired
+    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && serverState.isEmpty && !mayExceedLimits
+      && !isRequired
   }
 }
 

@@ -98,6 +98,8 @@ package final class RecordWriter: Sendable {
 
   package let store: any RecordStore
   package let options: Options
+  /// What the store keeps of the server besides its records.
+  package let serverState = StoredServerState()
   private let report: @Sendable (Event) -> Void
 
   private struct State {
@@ -511,6 +513,7 @@ package final class RecordWriter: Sendable {
     let (number, isPartial) = (taken.number, taken.isPartial)
     progress.batches += 1
     (batch.number, batch.isRequired) = (progress.batches, isRequired)
+    batch.serverState = serverState.take()
     if checksAge { progress.lastRetention = .now }
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
@@ -519,6 +522,7 @@ package final class RecordWriter: Sendable {
         || unstored.partialValue > Self.unstoredLimit || store.isLost
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
+      serverState.didWrite()
       written.reach(number)
       return false
     }
@@ -535,6 +539,7 @@ package final class RecordWriter: Sendable {
         defer { writingSince.store(0, ordering: .relaxed) }
         let result = try store.write(batch) { writingSince.store(MachineTime.nanoseconds, ordering: .relaxed) }
         progress.storedSeq = batch.contents.lastSeq
+        serverState.didWrite()
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         analyzeNewRecords(of: inbox, &progress)
@@ -627,8 +632,9 @@ package final class RecordWriter: Sendable {
     if isNew { report(.failed(text)) }
   }
 
-  /// Drops the new records of a batch that cannot be written.
+  /// Drops the new records of a batch that cannot be written. Its other changes remain to be made.
   private func discard(_ batch: StoreBatch, of inbox: Inbox, atEnd: Bool) {
+    serverState.didLose(batch.serverState)
     let count = inbox.state.withLockedValue { state in
       var lost = RemovedRecords()
       for record in batch.appended where state.records.record(record.seq) != nil {

@@ -171,6 +171,21 @@ package final class Attempts: Sendable {
     }
   }
 
+  /// Continues the count of a push that the former server has counted.
+  ///
+  /// - Parameters:
+  ///   - last: The number of its last attempt.
+  ///   - unprocessed: The number of its attempts that were not processed.
+  ///   - at: When its last attempt arrived, in monotonic nanoseconds.
+  func restore(_ key: AttemptKey, last: Int32, unprocessed: Int32, at: MonotonicTime) {
+    counter.withLockedValue { counter in
+      if last > unprocessed { counter.resume(key.push, after: last - unprocessed, now: at) }
+      if unprocessed > 0 { counter.add(unprocessed, to: key.push, now: at) }
+      counter.remember(key)
+      hasEntries.store(true, ordering: .releasing)
+    }
+  }
+
   /// Removes the counts of some pushes: further attempts are first ones.
   package func remove(_ pushes: some Sequence<PushKey>) {
     counter.withLockedValue { counter in

@@ -32,7 +32,7 @@ extension ServerState {
     if parts.contains(.counters) { resetCounters() }
     if parts.contains(.clock) { clock.runReal() }
     if parts.contains(.devices) { resetDevices() }
-    if parts.contains(.channels) { channels.reset() }
+    if parts.contains(.channels) { resetChannels() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
     let names = ResetPart.allCases.filter { parts.contains($0) }.map(\.rawValue)
@@ -198,5 +198,6 @@ extension MockServer {
     guard state.keys.add(TrustedKey(keyID: id, teamID: teamID, publicKey: key)) != .limitReached else {
       throw MockServerError(.limitReached, "\(TrustedKeySet.limit) keys are trusted, which is the limit")
     }
+    state.didChange(key: id)
   }
 }

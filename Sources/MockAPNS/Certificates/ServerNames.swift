@@ -77,6 +77,7 @@ extension TrustedKey {
     ) { algorithm, message, signature in
       publicKey.isValid(signature: signature, for: message, hash: algorithm == .es512 ? .sha512 : .sha256)
     }
+    publicKeyPEM = try? publicKey.pem
   }
 }
 

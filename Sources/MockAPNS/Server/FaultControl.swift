@@ -38,17 +38,18 @@ package final class FaultControl: Sendable {
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
   private let start: (selectedProfile: SelectedProfile, seed: UInt64)
-  private let ruleCounters = RuleCounters()
+  private let ruleCounters: RuleCounters
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
   private let connections: Connections
   private let events: EventLog
-  private let logger: Logger
+  let logger: Logger
 
   init(configuration: Configuration, seed: UInt64, connections: Connections, events: EventLog, logger: Logger) {
     self.events = events
     self.configuration = configuration
+    ruleCounters = RuleCounters(areStored: configuration.recordWriter != nil)
     self.seed = seed
     self.connections = connections
     self.logger = logger
@@ -107,6 +108,7 @@ package final class FaultControl: Sendable {
   package func use(_ selectedProfile: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
     let activeSeed = change { selection in
       activate(selectedProfile, seed: seed, timeToLive: timeToLive, in: &selection)
+      selection.isChanged = true
       return selection.seed
     }
     logger.notice("profile \(selectedProfile.profile.name) active, seed \(activeSeed)")
@@ -134,7 +136,7 @@ package final class FaultControl: Sendable {
       let isChanged =
         selection.selectedProfile != start.selectedProfile || selection.seed != start.seed || selection.isPaused
       selection.activate(start.selectedProfile, seed: start.seed)
-      selection.isPaused = false
+      (selection.isPaused, selection.isChanged) = (false, false)
       return isChanged
     }
     if isChanged { logger.notice("profile \(start.selectedProfile.reference) restored, seed \(start.seed)") }
@@ -144,7 +146,7 @@ package final class FaultControl: Sendable {
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
   package func setParameters(_ parameters: [String: String]) throws(ProfileFailure) {
-    let updated = try updateSelectedProfile { current throws(ProfileFailure) in
+    let updated = try updateSelectedProfile(isChange: true) { current throws(ProfileFailure) in
       let values = current.profile.changedParameters.merging(parameters) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
       return SelectedProfile(source: current.source, profile: loaded.profile)
@@ -196,6 +198,7 @@ package final class FaultControl: Sendable {
         try rebuildActiveProfile(from: library, to: changed)
         library = changed
         invalidateLibraryNames()
+        configuration.recordWriter?.serverState.didChange(Self.profileRows + name)
         return (loaded: loaded, isNew: isNew)
       }
     }
@@ -213,6 +216,7 @@ package final class FaultControl: Sendable {
         try rebuildActiveProfile(from: library, to: changed)
         library = changed
         invalidateLibraryNames()
+        configuration.recordWriter?.serverState.didChange(Self.profileRows + name)
       }
     }
     try result.get()
@@ -237,9 +241,11 @@ package final class FaultControl: Sendable {
 
   /// Replaces the active profile by one made from it. Making it can take long, so it happens without the lock; if
   /// the active profile changes concurrently, it is made again.
+  ///
+  /// - Parameter isChange: Whether somebody has set the profile or its parameters.
   @discardableResult
   private func updateSelectedProfile(
-    _ make: (SelectedProfile) throws(ProfileFailure) -> SelectedProfile
+    isChange: Bool = false, _ make: (SelectedProfile) throws(ProfileFailure) -> SelectedProfile
   ) throws(ProfileFailure) -> SelectedProfile {
     while true {
       let current = selection.selectedProfile
@@ -248,6 +254,7 @@ package final class FaultControl: Sendable {
       let isDone = change { selection in
         guard selection.selectedProfile == current else { return false }
         selection.selectedProfile = made
+        selection.isChanged = selection.isChanged || isChange
         return true
       }
       if isDone { return made }
@@ -312,7 +319,7 @@ package final class FaultControl: Sendable {
 
   /// Pauses or resumes fault injection; the active profile and rules are kept.
   package func setPaused(_ isPaused: Bool) {
-    change { $0.isPaused = isPaused }
+    change { ($0.isPaused, $0.isChanged) = (isPaused, true) }
     logger.notice(isPaused ? "fault injection paused" : "fault injection resumed")
   }
 
@@ -321,6 +328,21 @@ package final class FaultControl: Sendable {
     ruleCounters.reset()
     // Restart the windows and ramps of the profile's rules.
     change { $0.activatedAt = MachineTime.nanoseconds }
+  }
+
+  /// The profile and the seed that the server was started with, for people.
+  var startDescription: String { "the profile \(start.selectedProfile.reference) and the seed \(start.seed)" }
+
+  /// The number of rules that have got a name.
+  var generatedNameCount: Int { generatedNames.load(ordering: .relaxed) }
+
+  /// Continues with rules and a selection from a store.
+  func restore(_ rules: [AddedRule], generatedNames: Int, _ change: (inout FaultSelection) -> Void) {
+    self.generatedNames.max(generatedNames, ordering: .relaxed)
+    self.change { selection in
+      selection.added = rules
+      change(&selection)
+    }
   }
 
   @discardableResult
@@ -341,6 +363,7 @@ package final class FaultControl: Sendable {
     }
     connections.notifyRulesChanged()
     events.record(changesFrom: before, to: after)
+    configuration.recordWriter?.serverState.didChange(Self.row)
     return result
   }
 
@@ -433,6 +456,8 @@ package struct FaultSelection: Sendable {
   package internal(set) var added: [FaultControl.AddedRule] = []
   /// Whether fault injection is paused.
   package internal(set) var isPaused = false
+  /// Whether the profile, its parameters or the pause are others than at the start, because somebody has set them.
+  var isChanged = false
 
   /// Selects a profile that is active from now on.
   init(_ selectedProfile: SelectedProfile, seed: UInt64) {

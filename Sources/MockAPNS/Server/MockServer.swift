@@ -69,6 +69,7 @@ public final class MockServer: Sendable {
     let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
+    try await NIOThreadPool.singleton.runIfActive { try state.continueFromStore(logger) }
     state.inbox.writer?.analyzeInBackground { [weak state] in
       if let state { state.inbox.updateFindings(by: state.rulebook) }
     }

@@ -18,10 +18,14 @@ package final class ServerClock: Sendable {
   private static let running = Int64.min
   private let frozenAt = Atomic<Int64>(ServerClock.running)
   private let offset = Atomic<Int64>(0)
-  private let changing = NIOLockedValueBox(())
+  /// Locked during a change; what is called after it.
+  private let changing = NIOLockedValueBox<(@Sendable () -> Void)?>(nil)
 
   /// Creates a clock that shows the machine's time.
   package init() {}
+
+  /// Calls `body` after each change from now on.
+  func whenChanged(_ body: @escaping @Sendable () -> Void) { changing.withLockedValue { $0 = body } }
 
   /// The current time in milliseconds since 1970, limited to the years 0 to 9999, so that it can always be
   /// formatted.
@@ -44,7 +48,7 @@ package final class ServerClock: Sendable {
 
   /// Stops the clock at `time` (milliseconds since 1970), or at the present if nil.
   package func freeze(at time: Int64? = nil) {
-    changing.withLockedValue { _ in frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
+    change { frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
   }
 
   /// Moves the clock by `duration`, forward or back, in either mode.
@@ -56,7 +60,7 @@ package final class ServerClock: Sendable {
 
   /// Moves the clock by `milliseconds`, forward or back, in either mode.
   package func advance(by milliseconds: Int64) {
-    changing.withLockedValue { _ in
+    change {
       let frozen = frozenAt.load(ordering: .relaxed)
       if frozen == Self.running {
         // Limited to the clock's range, so that moving back takes effect at once.
@@ -70,9 +74,16 @@ package final class ServerClock: Sendable {
 
   /// Returns the clock to the machine's time.
   package func runReal() {
-    changing.withLockedValue { _ in
+    change {
       offset.store(0, ordering: .relaxed)
       frozenAt.store(Self.running, ordering: .relaxed)
+    }
+  }
+
+  private func change(_ body: () -> Void) {
+    changing.withLockedValue { whenChanged in
+      body()
+      whenChanged?()
     }
   }
 

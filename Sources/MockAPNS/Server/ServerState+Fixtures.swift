@@ -37,6 +37,7 @@ extension ServerState {
     apps.update { apps in
       for app in contents.apps { apps.set(app) }
     }
+    for app in contents.apps { didLoad(app) }
     return contents
   }
 
@@ -91,6 +92,13 @@ extension ServerState {
   func resetDevices() {
     devices.reset()
     apps.update { $0 = initialApps.withLockedValue { $0 } }
+    didResetDevices()
+  }
+
+  /// Restores the channels that there were after the start.
+  func resetChannels() {
+    channels.reset()
+    didResetChannels()
   }
 
   /// Returns a writer of the present apps, devices and channels.
@@ -113,6 +121,7 @@ extension ServerState {
   /// Returns a new device token. The tokens are repeatable for the same seed.
   package func newDeviceToken(digits count: Int = 64) -> String {
     var source = IdentifierSource(seed: seed, deviceToken: tokensMade.add(1, ordering: .relaxed).newValue)
+    inbox.writer?.serverState.didChange(StateRow.generated)
     return source.hexadecimal(digits: count)
   }
 

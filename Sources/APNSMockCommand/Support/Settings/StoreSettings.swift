@@ -92,7 +92,7 @@ extension StoreSettings {
   ///
   /// - Parameters:
   ///   - lock: The lock of the schema, which this server has.
-  ///   - seed: The seed to store, if the store keeps one.
+  ///   - seed: The seed to store, if none is stored.
   /// - Throws: `CommandFailure` if the store cannot be used.
   func open(_ lock: ActiveLock?, seed: UInt64, logger: Logger) throws -> RecordWriter? {
     var options = options
@@ -105,7 +105,9 @@ extension StoreSettings {
         .usage, "\(setting.flag) has no effect on an inbox in memory: add --store sqlite:FILE, or omit it")
     case .sqlite(let path, let recent):
       options.recentRecords = recent ?? options.recentRecords
-      store = try Self.opening { try SQLiteStore(path: path, isDurable: isDurable) { logger.notice("\($0)") } }
+      store = try Self.opening {
+        try SQLiteStore(path: path, isDurable: isDurable, seed: seed) { logger.notice("\($0)") }
+      }
     case .postgreSQL(let address):
       guard let lock else { return nil }
       options.recentRecords = address.recentRecords ?? options.recentRecords

@@ -1,0 +1,149 @@
+internal import APNSRules
+internal import NIOConcurrencyHelpers
+internal import Notation
+
+/// A device, or a token without one, as a store keeps it.
+///
+/// Unlike a fixture it has the times of 410 responses, and tokens of former installations.
+package struct StoredDevice: Codable, Sendable {
+  struct Token: Codable, Sendable {
+    enum State: String, Codable { case active, expired, unregistered }
+
+    var token: String
+    /// The push type that the token was registered for; nil for all.
+    var kind: String?
+    var state: State
+    /// When the state began, in milliseconds since 1970.
+    var since: ServerTime
+  }
+
+  struct App: Codable, Sendable {
+    /// The bundle id; of a token without a device, its exact topic, or nil for any.
+    var name: String?
+    /// The environment; nil for both.
+    var environment: String?
+    var state: String
+    /// When APNs detected that the app was removed, in milliseconds since 1970.
+    var removalDetectedAt: ServerTime?
+    var tokens: [Token]
+    /// The ids of the channels that the app is subscribed to.
+    var channels: [String]
+  }
+
+  /// The state of the device; nil for a token without one.
+  var state: String?
+  var apps: [App]
+}
+
+/// What was changed in a registry.
+package enum DeviceChange: Sendable {
+  /// A device was added, changed or removed.
+  case device(String)
+  /// A token without a device was added, changed or removed.
+  case token(String)
+}
+
+extension DeviceRegistry {
+  /// Calls `report` for all changes from now on, while the registry is locked, but for `reset()`.
+  package func reportChanges(_ report: @escaping @Sendable (DeviceChange) -> Void) {
+    state.withLockedValue { $0.report = report }
+  }
+
+  /// Returns a device as a store keeps it; nil if there is none.
+  package func stored(device id: String) -> StoredDevice? {
+    state.withLockedValue { state in
+      state.tables.device(id).map { device in
+        StoredDevice(
+          state: state.tables.devices[Int(device)].state.rawValue,
+          apps: state.tables.installations(of: device).reversed().map {
+            state.storedApp($0, Array(state.tables.tokens(of: $0)))
+          })
+      }
+    }
+  }
+
+  /// Returns a token without a device as a store keeps it; nil if there is none.
+  package func stored(token: String) -> StoredDevice? {
+    state.withLockedValue { state in
+      guard let index = state.tables.index(ofToken: token), state.tables.owner(of: index) == nil else { return nil }
+      return StoredDevice(
+        state: nil, apps: [state.storedApp(state.tables.tokens[Int(index)].installation, [index])])
+    }
+  }
+
+  /// Continues with stored devices and tokens, in place of those of the same name. Of a device or token whose value is nil nothing
+  /// remains.
+  package func restore(devices: [String: StoredDevice?], tokens: [String: StoredDevice?]) {
+    update { state in
+      for id in devices.keys {
+        guard let device = state.tables.device(id) else { continue }
+        state.forget(device)
+        state.tables.removeDevice(device)
+      }
+      for token in tokens.keys {
+        if let index = state.tables.index(ofToken: token), state.tables.owner(of: index) == nil {
+          state.tables.removeToken(index)
+        }
+      }
+      for (id, stored) in devices {
+        guard let stored, let deviceState = stored.state.flatMap(DeviceState.init) else { continue }
+        state.add(stored, to: state.tables.addDevice(id, state: deviceState))
+      }
+      for stored in tokens.values { if let stored { state.add(stored, to: DeviceTables.none) } }
+    }
+  }
+}
+
+extension DeviceRegistry.State {
+  /// Forgets what is stored for a device and what it shows.
+  mutating func forget(_ device: DeviceTables.Index) {
+    for installation in Array(tables.installations(of: device)) {
+      deliveries.forget(installation: installation, on: device)
+    }
+    deliveries.forget(device: device)
+  }
+
+  /// Reports a change of the device that an installation is on, or else of its tokens.
+  func reportChange(of installation: DeviceTables.Index) {
+    guard let report else { return }
+    let device = tables.installations[Int(installation)].device
+    if device != DeviceTables.none { return report(.device(tables.id(of: device))) }
+    for token in tables.tokens(of: installation) { report(.token(tables.text(ofToken: token))) }
+  }
+
+  fileprivate func storedApp(_ index: DeviceTables.Index, _ tokens: [DeviceTables.Index]) -> StoredDevice.App {
+    let app = tables.installations[Int(index)]
+    return StoredDevice.App(
+      name: tables.name(app.name), environment: app.environment?.rawValue, state: app.state.rawValue,
+      removalDetectedAt: app.removalNoticedAt,
+      tokens: tokens.reversed().map { index in
+        let token = tables.tokens[Int(index)]
+        return StoredDevice.Token(
+          token: tables.text(ofToken: index), kind: PushType(rawValue: token.kind)?.text,
+          state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .active,
+          since: token.since)
+      },
+      channels: deliveries.subscribers.filter { $0.value[index] != nil }.map(\.key.id).sorted())
+  }
+
+  fileprivate mutating func add(_ stored: StoredDevice, to device: DeviceTables.Index) {
+    for app in stored.apps {
+      let environment = app.environment.flatMap(PushEnvironment.init)
+      guard let state = InstallationState(rawValue: app.state) else { continue }
+      let installation = tables.addInstallation(app.name, environment: environment, state: state, to: device)
+      if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time) }
+      for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
+        tables.addToken(
+          token.token, kind: PushType.allCases.first { $0.text == token.kind },
+          state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .active,
+          since: token.since, to: installation)
+      }
+      guard let name = app.name, let environment else { continue }
+      for id in app.channels {
+        // Only broadcasts from now on are delivered.
+        deliveries.subscribers[ChannelName(bundleID: name, environment: environment, id: id), default: [:]][
+          installation] = Deliveries.Acceptance(time: .min, seq: 0)
+      }
+    }
+  }
+}

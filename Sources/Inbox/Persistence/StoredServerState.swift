@@ -1,0 +1,93 @@
+internal import NIOConcurrencyHelpers
+
+/// What a server was set to and has counted: rows of its store besides the records, so that the next server continues from
+/// them.
+///
+/// A row is a text with a name, such as `clock` or `device/phone`. A source returns the rows that have changed. The thread that
+/// writes asks for them after it has taken the records of a batch, so that the state in the store is never older than a
+/// record there.
+package final class StoredServerState: Sendable {
+  /// Changed rows by name; nil for a row to remove.
+  package typealias Rows = [String: String?]
+
+  private struct State {
+    var source: (@Sendable (Set<String>) -> Rows)?
+    /// The names of the rows in the store, and of those that were taken for it.
+    var names: Set<String> = []
+    /// The names of rows that have changed since rows were last taken.
+    var changed: Set<String> = []
+    /// Rows to remove, and rows of a batch that was given up.
+    var others: Rows = [:]
+    /// Whether changed rows were taken and are not written yet.
+    var isBeingWritten = false
+  }
+
+  private let state = NIOLockedValueBox(State())
+
+  /// Whether there are changes that are not written yet.
+  package var hasChanges: Bool {
+    state.withLockedValue { !$0.changed.isEmpty || !$0.others.isEmpty || $0.isBeingWritten }
+  }
+
+  /// Begins to store changes.
+  ///
+  /// - Parameters:
+  ///   - names: The names of the rows that are in the store.
+  ///   - source: Returns the rows with names that have changed, and others that have changed since it was last called; nil for
+  ///     a row to remove. Called on the thread that writes.
+  package func start(
+    with names: some Sequence<String>, _ source: @escaping @Sendable (_ changed: Set<String>) -> Rows
+  ) {
+    state.withLockedValue { ($0.names, $0.source) = (Set(names), source) }
+  }
+
+  /// Notes that rows have changed.
+  package func didChange(_ names: String...) { state.withLockedValue { $0.changed.formUnion(names) } }
+
+  /// Removes rows.
+  package func remove(where isRemoved: (String) -> Bool) {
+    state.withLockedValue { state in
+      for name in state.names.union(state.changed).filter(isRemoved) { state.others[name] = .some(nil) }
+      state.changed = state.changed.filter { !isRemoved($0) }
+    }
+  }
+
+  /// Returns the changed rows for a batch, after which `didWrite` or `didLose` is called.
+  func take() -> Rows {
+    let (source, changed, others) = state.withLockedValue { state in
+      defer {
+        state.isBeingWritten = !state.changed.isEmpty || !state.others.isEmpty
+        (state.changed, state.others) = ([], [:])
+      }
+      return (state.source, state.changed, state.others)
+    }
+    guard let source else { return [:] }
+    let rows = others.merging(source(changed)) { _, newer in newer }
+    if !rows.isEmpty {
+      state.withLockedValue { state in
+        for (name, value) in rows { if value == nil { state.names.remove(name) } else { state.names.insert(name) } }
+      }
+    }
+    return rows
+  }
+
+  /// Notes that the rows of a batch were written.
+  func didWrite() { state.withLockedValue { $0.isBeingWritten = false } }
+
+  /// Notes that the rows of a batch were not written, and remain to be.
+  func didLose(_ rows: Rows) {
+    state.withLockedValue { state in
+      state.others.merge(rows) { newer, _ in newer }
+      state.isBeingWritten = false
+    }
+  }
+}
+
+extension Inbox {
+  /// Waits until the store has the state of the server, at most two seconds, and not while the store fails: a client that is told
+  /// that it has changed finds it so after the server has ended in any way.
+  package func storeServerState() async {
+    guard let writer, writer.serverState.hasChanges else { return }
+    _ = try? await writer.blocking { writer.flush() }
+  }
+}

@@ -1,0 +1,67 @@
+internal import APNSRules
+internal import NIOConcurrencyHelpers
+internal import Notation
+
+extension Inbox {
+  /// The most records of the former server that are read when this one starts: they take about a second.
+  private static let formerRecordLimit = 16_384
+
+  /// Continues where the former server ended: numbers the attempts of a push after those of the last ten minutes, and analyzes
+  /// these for findings. Its connections count as reset by the server. Waits for the store.
+  ///
+  /// - Parameter identifiesByID: Whether attempts belong to the same push if they have the same `apns-id`, whatever their content.
+  package func continueFormerServer(identifiesByID: Bool) {
+    guard let writer, writer.store.initialContents.lastSeq > writer.emptiedThrough else { return }
+    let now = MachineTime.nanoseconds
+    var records: [Record] = []
+    let newestFirst = StoreQuery(
+      .allKinds, after: writer.emptiedThrough, before: writer.store.initialContents.lastSeq + 1, newestFirst: true)
+    do {
+      try writer.store.forEach(newestFirst) { record in
+        // In a file, times are those of the machine since it was started: later ones are of an earlier start.
+        guard (now - AttemptCounter.retryWindow...now).contains(record.arrivedAt) else { return false }
+        records.append(copy record)
+        return records.count < Self.formerRecordLimit
+      }
+    } catch {
+      return writer.didFail(toRead: error)
+    }
+    guard let first = records.last?.seq else { return }
+    analyzer.reset(through: first - 1)
+    var unresolved: [PushKey: (key: AttemptKey, last: Int32, unprocessed: Int32, at: MonotonicTime)] = [:]
+    var connections: Set<UInt64> = []
+    for record in records.reversed() where !record.isImported {
+      if connections.insert(record.connection.identity).inserted {
+        let closing = ConnectionEnd.Closing(by: .server, at: now, lastReceivedAt: record.arrivedAt, isReset: true)
+        analyzer.add(ConnectionEnd(of: record.connection, .closed(closing)))
+      }
+      let id = record.withID { $0.map(PushKey.init(apnsID:)) }
+      let key = AttemptKey(push: identifiesByID ? id ?? record.pushKey : record.pushKey, id: id)
+      guard record.outcome != .accepted else {
+        unresolved[key.push] = nil
+        continue
+      }
+      let former = record.attempt > 1 ? unresolved[key.push]?.unprocessed ?? 0 : 0
+      unresolved[key.push] = (
+        key, record.attempt, former + (record.end.decision == .notProcessed ? 1 : 0), record.arrivedAt
+      )
+    }
+    for (key, last, unprocessed, at) in unresolved.values.sorted(by: { $0.at < $1.at }) {
+      attempts.restore(key, last: last, unprocessed: unprocessed, at: at)
+    }
+  }
+
+  /// Calls `visit` with the newest pushes whose deliveries a former server may have decided, in ascending order: those that wait for
+  /// their device, that have, or that were received in the last ten minutes. Waits for the store.
+  package func forEachFormerDelivery(_ visit: (borrowing Record) -> Void) {
+    guard let writer else { return }
+    var seqs: Set<Int> = []
+    do {
+      seqs.formUnion(try writer.store.seqsOfStorage(limit: Self.formerRecordLimit))
+    } catch {
+      return writer.didFail(toRead: error)
+    }
+    seqs.formUnion(analyzer.start + 1..<max(analyzer.start + 1, writer.store.initialContents.lastSeq + 1))
+    state.withLockedValue { $0.storedRecords(of: writer) }?.forEach(in: seqs.sorted()) { visit($0) }
+  }
+}

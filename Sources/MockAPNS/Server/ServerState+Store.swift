@@ -1,0 +1,267 @@
+import APNSRules
+import Devices
+import FaultModel
+import Faults
+import HTTPMessage
+import Inbox
+import Logging
+import Notation
+import Synchronization
+import TLSEngine
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The rows of a store that keep the state of a server besides the profile and the rules (`StoredFaults`).
+///
+/// Devices, apps, channels and keys have a row each if they differ from those that the server was started with; `removed` stands
+/// for one that there is no more.
+enum StateRow {
+  /// The server's clock; missing if it shows the machine's time.
+  static let clock = "clock"
+  /// The numbers of generated device tokens and channel ids, so that none is generated again.
+  static let generated = "generated"
+  /// The fixture files that the server was started with.
+  static let fixtures = "fixtures"
+
+  static let device = "device/"
+  static let token = "token/"
+  static let app = "app/"
+  static let channel = "channel/"
+  static let key = "key/"
+
+  static let removed = "removed"
+
+  /// Returns the rest of a name that begins with `prefix`.
+  static func rest(of name: String, after prefix: String) -> String? {
+    name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : nil
+  }
+
+  static func name(of channel: ChannelName) -> String {
+    "\(Self.channel)\(channel.environment.rawValue)/\(channel.bundleID)/\(channel.id)"
+  }
+
+  /// The channel of a row; the bundle id has no slash, an id in Base64 may.
+  static func channel(_ name: String) -> ChannelName? {
+    let parts = rest(of: name, after: channel)?.split(separator: "/", maxSplits: 2) ?? []
+    guard parts.count == 3, let environment = PushEnvironment(rawValue: String(parts[0])) else { return nil }
+    return ChannelName(bundleID: String(parts[1]), environment: environment, id: String(parts[2]))
+  }
+}
+
+private struct StoredClock: Codable {
+  /// The time of a frozen clock in milliseconds since 1970; nil for one that runs.
+  var frozenAt: Int64?
+  /// How far it is ahead of the machine's clock, in milliseconds.
+  var offset: Int64
+}
+
+private struct StoredCounts: Codable {
+  var deviceTokens: UInt64
+  var channels: UInt64
+}
+
+private struct StoredApp: Codable {
+  var teamID: String
+  var hasBroadcast: Bool
+}
+
+private struct StoredKey: Codable {
+  var teamID: String
+  var environment: String?
+  var topics: [String]?
+  var teamTopics: [String]?
+  var relatedKeyID: String?
+  var publicKey: String
+}
+
+extension ServerState {
+  /// Continues with the state that the store has, and keeps that of this server there from now on.
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func continueFromStore(_ logger: Logger) throws(StoreUnavailable) {
+    guard let writer = inbox.writer else { return }
+    var rows: [String: String]
+    do {
+      rows = try writer.store.serverState()
+    } catch {
+      throw StoreUnavailable(problem: String(describing: error))
+    }
+    writer.serverState.start(with: rows.keys) { [weak self] changed in self?.storedRows(changed) ?? [:] }
+    let fixtures = fixturesDescription
+    if rows[StateRow.fixtures] != fixtures {
+      let outdated = rows.keys.filter(Self.isOfFixtures)
+      if !outdated.isEmpty {
+        logger.notice(
+          "the former server was started with other fixtures: its devices, apps and channels are not continued")
+      }
+      for name in outdated { rows[name] = nil }
+      writer.serverState.remove(where: Self.isOfFixtures)
+    }
+    writer.serverState.didChange(StateRow.fixtures)
+    restoreClock(rows)
+    restoreFixtures(rows)
+    restoreKeys(rows)
+    faults.restore(rows, isTakeover: writer.store.isRemote)
+    inbox.continueFormerServer(identifiesByID: faults.selection.profile.pushIdentity == .apnsID)
+    restoreDeliveries()
+    clock.whenChanged { writer.serverState.didChange(StateRow.clock) }
+    devices.reportChanges { change in
+      switch change {
+      case .device(let id): writer.serverState.didChange(StateRow.device + id)
+      case .token(let token): writer.serverState.didChange(StateRow.token + token)
+      }
+    }
+    channels.reportChanges { writer.serverState.didChange(StateRow.name(of: $0), StateRow.generated) }
+  }
+
+  /// Notes that a part of the state has changed that the store keeps.
+  package func didChange(key id: String) { inbox.writer?.serverState.didChange(StateRow.key + id) }
+
+  /// Notes that an app was loaded.
+  func didLoad(_ app: AppTable.App) { inbox.writer?.serverState.didChange(StateRow.app + app.bundleID) }
+
+  /// Notes that the devices, tokens and apps are those of the start again.
+  func didResetDevices() {
+    inbox.writer?.serverState.remove { name in
+      [StateRow.device, StateRow.token, StateRow.app].contains { name.hasPrefix($0) }
+    }
+  }
+
+  /// Notes that the channels are those of the start again.
+  func didResetChannels() { inbox.writer?.serverState.remove { $0.hasPrefix(StateRow.channel) } }
+
+  private static func isOfFixtures(_ name: String) -> Bool {
+    [StateRow.device, StateRow.token, StateRow.app, StateRow.channel].contains { name.hasPrefix($0) }
+  }
+
+  /// The fixture files of the configuration, by their contents.
+  private var fixturesDescription: String {
+    configuration.fixtures.map { path in
+      let contents = (try? Data(contentsOf: URL(fileURLWithPath: path))) ?? Data()
+      return Hexadecimal.text(contents.withUnsafeBytes { PushKey(bytes: $0).number }, digits: 16)
+    }.joined(separator: " ")
+  }
+
+  // MARK: - Storing
+
+  private func storedRows(_ changed: Set<String>) -> StoredServerState.Rows {
+    var rows = StoredServerState.Rows(uniqueKeysWithValues: changed.map { ($0, storedRow($0)) })
+    rows.merge(faults.counters.takeChangedRows()) { _, newer in newer }
+    return rows
+  }
+
+  private func storedRow(_ name: String) -> String? {
+    switch name {
+    case StateRow.clock:
+      let mode = clock.mode
+      guard mode == .frozen || clock.machineOffset != 0 else { return nil }
+      return StoredClock(frozenAt: mode == .frozen ? clock.now : nil, offset: clock.machineOffset).rowText
+    case StateRow.generated:
+      return StoredCounts(deviceTokens: tokensMade.load(ordering: .relaxed), channels: channels.idCount).rowText
+    case StateRow.fixtures: return fixturesDescription
+    case FaultControl.row: return faults.storedRow(name)
+    default: break
+    }
+    if let id = StateRow.rest(of: name, after: StateRow.device) {
+      return devices.stored(device: id)?.rowText ?? StateRow.removed
+    }
+    if let token = StateRow.rest(of: name, after: StateRow.token) {
+      return devices.stored(token: token)?.rowText ?? StateRow.removed
+    }
+    if let id = StateRow.rest(of: name, after: StateRow.app) {
+      return apps.load()[id].flatMap { StoredApp(teamID: $0.teamID, hasBroadcast: $0.hasBroadcast).rowText }
+    }
+    if let channel = StateRow.channel(name) {
+      return channels.storagePolicy(of: channel).map { String($0.rawValue) } ?? StateRow.removed
+    }
+    if let id = StateRow.rest(of: name, after: StateRow.key) {
+      guard let key = keys.load().keys[id] else { return StateRow.removed }
+      return key.publicKeyPEM.flatMap { pem in
+        StoredKey(
+          teamID: key.teamID, environment: key.environment?.rawValue, topics: key.topics, teamTopics: key.teamTopics,
+          relatedKeyID: key.relatedKeyID, publicKey: pem
+        ).rowText
+      }
+    }
+    return faults.storedRow(name)
+  }
+
+  // MARK: - Restoring
+
+  private func restoreClock(_ rows: [String: String]) {
+    guard let stored = rows[StateRow.clock].flatMap({ StoredClock(row: $0) }) else { return }
+    if let time = stored.frozenAt { clock.freeze(at: time) } else { clock.advance(by: stored.offset) }
+  }
+
+  private func restoreFixtures(_ rows: [String: String]) {
+    var storedDevices: [String: StoredDevice?] = [:]
+    var storedTokens: [String: StoredDevice?] = [:]
+    var descriptions: [ChannelDescription] = []
+    for (name, text) in rows {
+      if let id = StateRow.rest(of: name, after: StateRow.device) {
+        storedDevices[id] = .some(StoredDevice(row: text))
+      } else if let token = StateRow.rest(of: name, after: StateRow.token) {
+        storedTokens[token] = .some(StoredDevice(row: text))
+      } else if let channel = StateRow.channel(name) {
+        if let policy = Int(text) {
+          descriptions.append(
+            ChannelDescription(
+              bundleID: channel.bundleID, environment: channel.environment, id: channel.id, messageStoragePolicy: policy
+            ))
+        } else {
+          channels.remove(channel)
+        }
+      }
+    }
+    devices.restore(devices: storedDevices, tokens: storedTokens)
+    _ = try? channels.add(descriptions.sorted { $0.id < $1.id })
+    apps.update { apps in
+      for (name, text) in rows {
+        guard let id = StateRow.rest(of: name, after: StateRow.app), let app = StoredApp(row: text) else { continue }
+        apps.set(AppTable.App(bundleID: id, teamID: app.teamID, hasBroadcast: app.hasBroadcast))
+      }
+    }
+    if let counts = rows[StateRow.generated].flatMap({ StoredCounts(row: $0) }) {
+      tokensMade.max(counts.deviceTokens, ordering: .relaxed)
+      channels.didGenerate(counts.channels)
+    }
+  }
+
+  /// Stores and shows again what devices of the former server stored and showed.
+  private func restoreDeliveries() {
+    guard !devices.isEmpty else { return }
+    let settings = activePolicy.load().settings
+    inbox.forEachFormerDelivery { record in
+      guard record.kind == .push, let state = record.delivery, let facts = record.verdict?.facts else { return }
+      let request = record.request
+      request.headers.bytes.withUnsafeBytes { headers in
+        guard let token = facts.deviceToken,
+          let match = devices.match(
+            UnsafeRawBufferPointer(rebasing: headers[token.indices]), now: record.receivedAt)
+        else { return }
+        var push = request.body.withUnsafeBytes { AcceptedPush(facts, headers: headers, body: $0, to: match, settings) }
+        push.acceptedAt = record.acceptedAt
+        devices.restore(push, seq: record.seq, state, receivedAt: record.receivedAt, settings: settings)
+      }
+    }
+  }
+
+  private func restoreKeys(_ rows: [String: String]) {
+    for (name, text) in rows {
+      guard let id = StateRow.rest(of: name, after: StateRow.key) else { continue }
+      if text == StateRow.removed {
+        keys.update { $0 = $0.removing(id) }
+      } else if let stored = StoredKey(row: text), let publicKey = try? ES256PublicKey(pem: stored.publicKey) {
+        _ = keys.add(
+          TrustedKey(
+            keyID: id, teamID: stored.teamID, publicKey: publicKey,
+            environment: stored.environment.flatMap(PushEnvironment.init), topics: stored.topics,
+            teamTopics: stored.teamTopics, relatedKeyID: stored.relatedKeyID))
+      }
+    }
+  }
+}
