@@ -65,6 +65,48 @@ import Testing
     #expect(injections.map(\.rule) == injections.map(\.rule).sorted())
   }
 
+  /// The counts of rules that count are rows of a store, from which other counters continue.
+  ///
+  /// - Parameter profile: The name of the profile with the rule; empty for an added rule.
+  @Test(arguments: ["test", "a/b.yaml", ""])
+  func storedCounts(profile: String) {
+    let rule = Rule.unavailable("a", trigger: Trigger(after: 1, times: 1))
+    let former = RuleCounters(areStored: true)
+    func plan(_ ruleCounters: RuleCounters) -> FaultPlan {
+      FaultPlan(
+        profile: Profile(name: profile.isEmpty ? "test" : profile, rules: profile.isEmpty ? [] : [rule]),
+        addedRules: profile.isEmpty ? [rule] : [], seed: 1, magicTokens: false, activatedAt: 0,
+        ruleCounters: ruleCounters)
+    }
+    let one = plan(former)
+    #expect((0..<2).map { _ in one.fires() } == [false, true])
+    let rows = former.takeChangedRows()
+    #expect(rows.count == 4 && rows.values.allSatisfy { $0 != nil })
+    #expect(former.takeChangedRows().isEmpty)
+
+    let next = RuleCounters(areStored: true)
+    let other = plan(next)
+    next.restore(rows.compactMapValues(\.self).merging(["count/gone/x/0/matched/1": "3", "clock": "{}"]) { $1 })
+    #expect(next.takeChangedRows() == ["count/gone/x/0/matched/1": String?.none], "no rule is known by this name")
+    #expect(next.explain("a")?.evaluations == 2 && next.explain("a")?.fired == 1)
+    #expect(!other.fires(), "the rule has fired once")
+    #expect(next.takeChangedRows().keys.allSatisfy(rows.keys.contains))
+    next.reset()
+    #expect(next.takeChangedRows() == rows.mapValues { _ in String?.none })
+    #expect((0..<2).map { _ in other.fires() } == [false, true])
+    _ = next.takeChangedRows()
+    _ = FaultPlan([], ruleCounters: next)
+    #expect(next.takeChangedRows() == rows.mapValues { _ in String?.none })
+  }
+
+  /// Rules that do not count have no rows: these would be written with each batch.
+  @Test func rulesThatDoNotCountAreNotStored() {
+    let ruleCounters = RuleCounters(areStored: true)
+    let plan = FaultPlan(
+      [.unavailable(when: [Condition.Test(.pushType, .equals("alert"))])], ruleCounters: ruleCounters)
+    #expect(plan.fires() && ruleCounters.takeChangedRows().isEmpty)
+  }
+
   @Test func sameNames() {
     let ruleCounters = RuleCounters()
     let plan = FaultPlan([Self.twice, Self.twice], addedRules: [Self.twice], ruleCounters: ruleCounters)

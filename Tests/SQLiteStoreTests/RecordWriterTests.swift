@@ -12,7 +12,7 @@ import Testing
 
     let place = "test"
     let initialContents = StoredContents()
-    private let state = NIOLockedValueBox((fails: false, written: [Int]()))
+    private let state = NIOLockedValueBox((fails: false, written: [Int](), rows: [String: String]()))
     /// Taken by a test to make the store wait.
     let disk = DispatchSemaphore(value: 1)
 
@@ -21,14 +21,17 @@ import Testing
       set { state.withLockedValue { $0.fails = newValue } }
     }
     var written: [Int] { state.withLockedValue { $0.written } }
+    /// The rows with the state of the server.
+    var rows: [String: String] { state.withLockedValue { $0.rows } }
 
     func write(_ batch: borrowing StoreBatch, progress: () -> Void) throws -> StoreBatch.Result {
-      let seqs = batch.appended.map(\.seq)
+      let (seqs, rows) = (batch.appended.map(\.seq), batch.serverState)
       disk.wait()
       disk.signal()
       try state.withLockedValue { state in
         if state.fails { throw Failure() }
         state.written += seqs
+        for (name, value) in rows { state.rows[name] = value }
       }
       return StoreBatch.Result()
     }
@@ -63,6 +66,39 @@ import Testing
       await withCheckedContinuation { continuation in writer.whenMet(prerequisite) { continuation.resume() } }
       #expect(store.written.last ?? 0 >= seq)
     }
+    try writer.stop()
+  }
+
+  /// The state of the server is stored with the batch in which it changed, later if the store fails, and not of the future.
+  @Test(arguments: RecordWriter.FailurePolicy.allCases)
+  func storesTheStateOfTheServer(policy: RecordWriter.FailurePolicy) async throws {
+    let store = FailingStore()
+    let (_, writer, _) = Self.inbox(store) { $0.failurePolicy = policy }
+    let values = NIOLockedValueBox(["clock": "1", "device/a": "1", "device/b": "1"])
+    writer.serverState.start(with: ["device/old"]) { changed in
+      values.withLockedValue { values in
+        StoredServerState.Rows(uniqueKeysWithValues: changed.map { ($0, values[$0]) })
+      }
+    }
+    #expect(!writer.serverState.hasChanges)
+    writer.serverState.didChange("clock", "device/a", "device/b")
+    #expect(writer.serverState.hasChanges)
+    #expect(writer.flush())
+    #expect(store.rows == ["clock": "1", "device/a": "1", "device/b": "1"] && !writer.serverState.hasChanges)
+    store.fails = true
+    values.withLockedValue { ($0["clock"], $0["device/b"]) = ("2", nil) }
+    writer.serverState.didChange("clock", "device/b")
+    try await eventually("the store fails") { writer.figures.problem != nil }
+    values.withLockedValue { $0["device/a"] = "3" }
+    writer.serverState.didChange("device/a")
+    store.fails = false
+    try await eventually("the state is stored") { store.rows == ["clock": "2", "device/a": "3"] }
+    writer.serverState.didChange("device/a")
+    writer.serverState.remove { $0.hasPrefix("device/") }
+    writer.serverState.didChange("device/c")
+    values.withLockedValue { $0["device/c"] = "4" }
+    #expect(writer.flush())
+    #expect(store.rows == ["clock": "2", "device/c": "4"])
     try writer.stop()
   }
 

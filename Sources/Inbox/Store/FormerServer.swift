@@ -16,15 +16,12 @@ extension Inbox {
     var records: [Record] = []
     let newestFirst = StoreQuery(
       .allKinds, after: writer.emptiedThrough, before: writer.store.initialContents.lastSeq + 1, newestFirst: true)
-    do {
-      try writer.store.forEach(newestFirst) { record in
-        // In a file, times are those of the machine since it was started: later ones are of an earlier start.
-        guard (now - AttemptCounter.retryWindow...now).contains(record.arrivedAt) else { return false }
-        records.append(copy record)
-        return records.count < Self.formerRecordLimit
-      }
-    } catch {
-      return writer.didFail(toRead: error)
+    // What is older than a damaged record is not used. Queries that need it report it.
+    try? writer.store.forEach(newestFirst) { record in
+      // In a file, times are those of the machine since it was started: later ones are of an earlier start.
+      guard (now - AttemptCounter.retryWindow...now).contains(record.arrivedAt) else { return false }
+      records.append(copy record)
+      return records.count < Self.formerRecordLimit
     }
     guard let first = records.last?.seq else { return }
     analyzer.reset(through: first - 1)
@@ -55,12 +52,7 @@ extension Inbox {
   /// their device, that have, or that were received in the last ten minutes. Waits for the store.
   package func forEachFormerDelivery(_ visit: (borrowing Record) -> Void) {
     guard let writer else { return }
-    var seqs: Set<Int> = []
-    do {
-      seqs.formUnion(try writer.store.seqsOfStorage(limit: Self.formerRecordLimit))
-    } catch {
-      return writer.didFail(toRead: error)
-    }
+    var seqs = Set((try? writer.store.seqsOfStorage(limit: Self.formerRecordLimit)) ?? [])
     seqs.formUnion(analyzer.start + 1..<max(analyzer.start + 1, writer.store.initialContents.lastSeq + 1))
     state.withLockedValue { $0.storedRecords(of: writer) }?.forEach(in: seqs.sorted()) { visit($0) }
   }

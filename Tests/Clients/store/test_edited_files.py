@@ -39,6 +39,7 @@ COLUMNS = {
     "check_list": ["id", "names"],
     "name": ["name"],
     "block": "first_seq oldest newest device_tokens push_keys apns_ids".split(),
+    "state": ["name", "value"],
     "contents": "last_seq reserved_seq emptied_through count bytes evicted last_evicted last_connection".split(),
 }
 
@@ -151,7 +152,7 @@ def test_an_edited_cell(binary, certs, complete, tmp_path, table, column, value,
     shutil.copy(complete, path)
     with contextlib.closing(sqlite3.connect(path)) as db:
         (row, seq) = db.execute(f"SELECT rowid, rowid FROM {table} ORDER BY rowid {order} LIMIT 1").fetchone() \
-            if table != "name" else (None, None)
+            if table not in ("name", "state") else (None, None)
         seq = seq if table == "push" else None
     where = "" if row is None else f" WHERE rowid = {row}"
     try:
