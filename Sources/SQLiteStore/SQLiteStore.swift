@@ -76,10 +76,7 @@ package final class SQLiteStore: RecordStore {
         try db.execute(sql: "UPDATE push SET \(FormerResult.disconnection) WHERE outcome = 'pending'")
         try db.execute(sql: "INSERT OR IGNORE INTO state VALUES ('seed', ?)", arguments: [String(seed)])
         var contents = try Self.contents(db)
-        let stored = try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
-          row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
-        }
-        contents.seed = stored ?? seed
+        contents.seed = try Self.serverState(db)["seed"].flatMap { UInt64($0) } ?? seed
         return contents
       }
       files = StoreFiles(path)
@@ -136,6 +133,7 @@ package final class SQLiteStore: RecordStore {
         throw SQLiteStoreError.foreign(path: path)
       }
       if version > 0 { _ = try Self.contents(db) }
+      if version >= 5 { _ = try serverState(db) }
       return try OpenBlock(db)
     }
   }
@@ -362,15 +360,14 @@ package final class SQLiteStore: RecordStore {
     return seqs.reversed()
   }
 
-  package func serverState() throws -> [String: String] {
+  package func serverState() throws -> [String: String] { try read { try Self.serverState($0) } }
+
+  private static func serverState(_ db: Database) throws -> [String: String] {
     var state: [String: String] = [:]
-    try read { db in
-      try db.forEachRow("SELECT name, value FROM state") { row in
-        // Another program may have stored anything.
-        guard row.type(of: 0) == .text, row.type(of: 1) == .text else { return true }
-        state[row.text(0)] = row.text(1)
-        return true
-      }
+    try db.forEachRow("SELECT name, value FROM state") { row in
+      // Another program may have stored anything.
+      if row.type(of: 0) == .text, row.type(of: 1) == .text { state[row.text(0)] = row.text(1) }
+      return true
     }
     return state
   }

@@ -93,7 +93,7 @@ def test_a_file_of_an_older_version_is_changed_after_a_copy(start, path, filled)
     with connect(server) as wire:
         assert wire.push(push_headers(server, "ab" * 32)).status == 200
     assert server.stop() == 0
-    for file, version, count, indexes in ((path, 4, 301, 2), (path.with_name(path.name + ".version1"), 1, 300, 0)):
+    for file, version, count, indexes in ((path, 5, 301, 2), (path.with_name(path.name + ".version1"), 1, 300, 0)):
         with sqlite3.connect(file) as db:
             assert db.execute("PRAGMA user_version").fetchone() == (version,)
             assert db.execute("SELECT count(*) FROM pushes").fetchone() == (count,)

@@ -1,6 +1,8 @@
 """Damaged files: refused at the start if the damage is found there, otherwise an error for each request that reads it."""
 
+import contextlib
 import os
+import sqlite3
 
 import pytest
 
@@ -36,12 +38,16 @@ def test_a_file_with_an_overwritten_schema(refused, path, filled):
     refused(path, "damaged")
 
 
-@pytest.mark.parametrize("part", [0.5, 0.85], ids=["totals", "newest pushes"])
-def test_a_file_with_overwritten_pages(refused, path, filled, part):
+@pytest.mark.parametrize("table", ["contents", "state", None], ids=["totals", "state", "newest pushes"])
+def test_a_file_with_overwritten_pages(refused, path, filled, table):
     content = bytearray(filled.read_bytes())
     size = page_size(content)
-    first = int(len(content) * part) // size * size
-    content[first:first + 3 * size] = b"\xaa" * 3 * size
+    first, count = int(len(content) * 0.85) // size * size, 3
+    if table:
+        with contextlib.closing(sqlite3.connect(filled)) as db:
+            (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        first, count = (page - 1) * size, 1
+    content[first:first + count * size] = b"\xaa" * count * size
     path.write_bytes(content)
     refused(path, "damaged")
 
@@ -58,7 +64,7 @@ def damaged_content(binary, certs, tmp_path_factory):
         server.kill()
     content = bytearray(path.read_bytes())
     size = page_size(content)
-    first = len(content) // 10 // size * size
+    first = len(content) // 5 // size * size
     content[first:first + 6 * size] = b"\xaa" * 6 * size
     return content
 

@@ -204,6 +204,7 @@ def test_pushes_that_age_while_no_server_runs_are_removed(start, place):
     push(server, 5)
     advance(server, "3h")
     push(server, 5)
+    server.api("PUT", "/clock", {"mode": "real"})
     assert server.stop() == 0
     server = start(*stores.flags(place, "--retain", "7d"))
     until_removed(server, place, list(range(6, 11)))

@@ -49,6 +49,15 @@ def pushes_view(place, sql="SELECT * FROM pushes ORDER BY seq", *arguments):
         return [dict(row) for row in db.execute(sql, arguments)]
 
 
+def execute(place, sql):
+    """Executes a command in the database, while no server uses it."""
+    if isinstance(place, PostgresInbox):
+        place.execute(sql)
+        return
+    with contextlib.closing(sqlite3.connect(place, timeout=10)) as db, db:
+        db.execute(sql)
+
+
 @contextlib.contextmanager
 def exclusive_lock(path):
     """Holds a lock with which no other program can write the file."""
