@@ -21,7 +21,7 @@ package final class DeviceRegistry: Sendable {
     mutating func apply(_ loader: DeviceLoader) {
       for device in loader.replaced { forget(device) }
       tables = loader.tables
-      if let report { for id in loader.addedIDs { report(.device(id)) } }
+      if let report { for id in loader.addedIDs ?? [] { report(.device(id)) } }
     }
   }
 
@@ -112,8 +112,8 @@ package final class DeviceRegistry: Sendable {
   package func load(now: ServerTime, _ change: (inout DeviceLoader) throws -> Void) rethrows {
     // Outside of the lock, so that pushes do not wait. After three attempts inside, so that loading ends.
     for _ in 0..<3 {
-      let (tables, version) = state.withLockedValue { ($0.tables, $0.version) }
-      var loader = DeviceLoader(tables, maxDevices: maxDevices, now: now)
+      let (tables, version, keepsIDs) = state.withLockedValue { ($0.tables, $0.version, $0.report != nil) }
+      var loader = DeviceLoader(tables, maxDevices: maxDevices, now: now, keepsIDs: keepsIDs)
       try change(&loader)
       let isCurrent = update { state in
         guard state.version == version else { return false }
@@ -123,7 +123,8 @@ package final class DeviceRegistry: Sendable {
       if isCurrent { return }
     }
     try update { state in
-      var loader = DeviceLoader(state.tables, maxDevices: maxDevices, now: now)
+      var loader = DeviceLoader(
+        state.tables, maxDevices: maxDevices, now: now, keepsIDs: state.report != nil)
       try change(&loader)
       state.apply(loader)
     }
@@ -152,14 +153,15 @@ package struct DeviceLoader {
   private(set) var replaced: [DeviceTables.Index] = []
   /// The devices added by this loader, by index.
   private var added: Set<DeviceTables.Index>?
-  /// The ids of the devices added by this loader.
-  fileprivate private(set) var addedIDs: [String] = []
+  /// The ids of the devices added by this loader; nil if nobody needs them.
+  fileprivate private(set) var addedIDs: [String]?
   private let firstNewDevice: Int
   private let maxDevices: Int
   private let now: ServerTime
 
-  fileprivate init(_ tables: DeviceTables, maxDevices: Int, now: ServerTime) {
+  fileprivate init(_ tables: DeviceTables, maxDevices: Int, now: ServerTime, keepsIDs: Bool) {
     self.tables = tables
+    addedIDs = keepsIDs ? [] : nil
     self.maxDevices = maxDevices
     self.now = now
     firstNewDevice = tables.devices.count
@@ -180,7 +182,7 @@ package struct DeviceLoader {
     guard tables.deviceCount + tables.singleTokenCount < maxDevices else { throw .limitReached(maxDevices) }
     let index = tables.addDevice(device.id, state: device.state)
     added?.insert(index)
-    addedIDs.append(device.id)
+    addedIDs?.append(device.id)
     for app in device.apps { try add(app, to: index) }
   }
 

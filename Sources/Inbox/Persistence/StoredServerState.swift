@@ -22,6 +22,9 @@ package final class StoredServerState: Sendable {
     var isBeingWritten = false
   }
 
+  /// The number of rows that are read for one batch, so that no batch takes long.
+  private static let limit = 2_048
+
   private let state = NIOLockedValueBox(State())
 
   /// Whether there are changes that are not written yet.
@@ -55,11 +58,13 @@ package final class StoredServerState: Sendable {
   /// Returns the changed rows for a batch, after which `didWrite` or `didLose` is called.
   func take() -> Rows {
     let (source, changed, others) = state.withLockedValue { state in
+      let changed = state.changed.count > Self.limit ? Set(state.changed.prefix(Self.limit)) : state.changed
       defer {
-        state.isBeingWritten = !state.changed.isEmpty || !state.others.isEmpty
-        (state.changed, state.others) = ([], [:])
+        state.isBeingWritten = !changed.isEmpty || !state.others.isEmpty
+        state.changed.subtract(changed)
+        state.others = [:]
       }
-      return (state.source, state.changed, state.others)
+      return (state.source, changed, state.others)
     }
     guard let source else { return [:] }
     let rows = others.merging(source(changed)) { _, newer in newer }
@@ -84,10 +89,13 @@ package final class StoredServerState: Sendable {
 }
 
 extension Inbox {
-  /// Waits until the store has the state of the server, at most two seconds, and not while the store fails: a client that is told
-  /// that it has changed finds it so after the server has ended in any way.
+  /// Waits until the store has the state of the server, not while the store fails: a client that is told that it has changed finds
+  /// it so after the server has ended in any way.
   package func storeServerState() async {
-    guard let writer, writer.serverState.hasChanges else { return }
-    _ = try? await writer.blocking { writer.flush() }
+    guard let writer else { return }
+    // Enough for the devices of the largest fixtures, and an end if others change the state all the time.
+    for _ in 0..<512 where writer.serverState.hasChanges {
+      guard (try? await writer.blocking { writer.flush() }) == true else { return }
+    }
   }
 }
