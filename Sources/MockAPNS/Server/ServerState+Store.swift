@@ -100,8 +100,8 @@ extension ServerState {
       }
       for name in outdated { rows[name] = nil }
       writer.serverState.remove(where: Self.isOfFixtures)
+      writer.serverState.didChange(StateRow.fixtures)
     }
-    writer.serverState.didChange(StateRow.fixtures)
     restoreClock(rows)
     restoreFixtures(rows)
     restoreKeys(rows)
