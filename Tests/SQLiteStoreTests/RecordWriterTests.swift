@@ -59,11 +59,11 @@ import Testing
   @Test func answersWaitForTheirBatch() async throws {
     let store = FailingStore()
     let (inbox, writer, _) = Self.inbox(store) { $0.durability = .answer }
-    var prerequisite = RecordWriter.Prerequisite()
+    var prerequisite = AnswerGate.Prerequisite()
     for number in 1...2000 {
       let seq = inbox.append(Push.record(number))
-      writer.extend(&prerequisite)
-      await withCheckedContinuation { continuation in writer.whenMet(prerequisite) { continuation.resume() } }
+      writer.answers.extend(&prerequisite)
+      await withCheckedContinuation { continuation in writer.answers.whenMet(prerequisite) { continuation.resume() } }
       #expect(store.written.last ?? 0 >= seq)
     }
     try writer.stop()
@@ -109,12 +109,12 @@ import Testing
     try await eventually("push 1 is written") { store.written == [1] }
     store.fails = true
     inbox.append(Push.record(2))
-    try await eventually("the writer refuses pushes") { writer.refusesPushes }
+    try await eventually("the writer refuses pushes") { writer.answers.refusesPushes }
     #expect(writer.figures.problem == "the disk is full")
     #expect(!writer.flush())
     inbox.append(Push.record(3))
     store.fails = false
-    try await eventually("the writer recovers") { !writer.refusesPushes && store.written == [1, 2, 3] }
+    try await eventually("the writer recovers") { !writer.answers.refusesPushes && store.written == [1, 2, 3] }
     #expect(events.withLockedValue { $0 } == ["failed", "recovered"])
     #expect(inbox.snapshot().count == 3 && writer.figures.lost == 0)
     try writer.stop()
@@ -129,7 +129,7 @@ import Testing
     inbox.append(Push.record(2))
     inbox.append(Push.record(3))
     try await eventually("two pushes are lost") { writer.figures.lost == 2 }
-    #expect(!writer.refusesPushes)
+    #expect(!writer.answers.refusesPushes)
     let snapshot = inbox.snapshot()
     #expect(snapshot.count == 1 && snapshot.evicted == 2 && !snapshot.isComplete(after: 0))
     // What was not lost is still in memory; this store cannot be read.

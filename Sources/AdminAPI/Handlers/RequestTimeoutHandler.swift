@@ -22,9 +22,11 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   /// The number of requests whose response is not complete.
   private var pendingResponses = 0
 
-  private let connections: AdminConnections
+  /// Those that a new connection may replace while they are idle; nil for a connection of the reserve, which makes no place for
+  /// another one.
+  private let connections: AdminConnections?
 
-  init(timeout: TimeAmount, connections: AdminConnections) {
+  init(timeout: TimeAmount, connections: AdminConnections?) {
     self.timeout = timeout
     self.connections = connections
   }
@@ -37,7 +39,7 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head:
-      if isIdle { connections.removeIdle(context.channel) }
+      if isIdle { connections?.removeIdle(context.channel) }
       pendingResponses += 1
       isReceiving = true
       scheduleClose(in: timeout, context)
@@ -71,17 +73,17 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
 
   func channelInactive(context: ChannelHandlerContext) {
     cancelClose()
-    connections.removeIdle(context.channel)
+    connections?.removeIdle(context.channel)
     context.fireChannelInactive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
     cancelClose()
-    connections.removeIdle(context.channel)
+    connections?.removeIdle(context.channel)
   }
 
   private func becomeIdle(_ context: ChannelHandlerContext) {
-    connections.addIdle(context.channel)
+    connections?.addIdle(context.channel)
     scheduleClose(in: timeout, context)
   }
 

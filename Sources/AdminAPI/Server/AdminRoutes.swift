@@ -85,7 +85,7 @@ package struct AdminRoutes: Sendable {
     health = HealthRoutes(
       phase: { state.phase },
       storeProblem: {
-        state.inbox.writer.flatMap { $0.figures.problem ?? $0.exclusivityProblem }
+        state.inbox.writer.flatMap { $0.health.problem ?? $0.health.exclusivityProblem }
       })
     let root = RootRoutes { RootRoutes.welcome(to: state, version: version, host: $0) }
     let waits = WaitLimit()

@@ -134,7 +134,7 @@ enum Limits {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
-        ResponseProgressHandler(), RequestTimeoutHandler(timeout: timeout, connections: connections),
+        ResponseProgressHandler(), RequestTimeoutHandler(timeout: timeout, connections: isRegular ? connections : nil),
         AdmissionHandler(isRegular: isRegular, health: health), HalfCloseHandler(),
       ],
       httpDecoderConfiguration: .init(

@@ -38,16 +38,6 @@ package final class RecordWriter: Sendable {
     package init() {}
   }
 
-  /// A change of the store's condition, for the log.
-  package enum Event: Sendable {
-    /// It cannot be written.
-    case failed(String)
-    /// It can be written again.
-    case recovered(after: Duration)
-    /// A query could not read it.
-    case readFailed(String)
-  }
-
   /// Figures about writing, since the start.
   package struct Figures: Sendable {
     /// The number of batches written.
@@ -91,26 +81,19 @@ package final class RecordWriter: Sendable {
   private static let analysisInterval = 16_384
   /// The nanoseconds between two attempts to write while the store fails, and between two checks of the limits.
   private static let retryTime: Int64 = 250_000_000
-  /// The nanoseconds for which another server may be active before the store counts as failing.
-  private static let doubtTime: Int64 = 2_000_000_000
-  /// The nanoseconds between two checks that the database answers.
-  private static let watchTime: Int64 = 50_000_000
-
   package let store: any RecordStore
   package let options: Options
+  /// What is wrong with the store.
+  package let health: StoreHealth
+  /// What answers wait for.
+  package let answers: AnswerGate
   /// What the store keeps of the server besides its records.
   package let serverState = StoredServerState()
-  private let report: @Sendable (Event) -> Void
 
   private struct State {
     var figures = Figures()
-    var failedSince: ContinuousClock.Instant?
     /// The number of records that could not be written when the server ended.
     var lostAtEnd = 0
-    /// An error while reading, since the last batch was written.
-    var readProblem: String?
-    /// When such an error was last reported.
-    var readReport: ContinuousClock.Instant?
     var analyze: (@Sendable () -> Void)?
   }
 
@@ -128,95 +111,43 @@ package final class RecordWriter: Sendable {
 
   private let state = NIOLockedValueBox(State())
   private let updatesOfStored = NIOLock()
-  private let wakeUp = DispatchSemaphore(value: 0)
+  private let wakeUp = WakeUp()
   private let ended = DispatchSemaphore(value: 0)
-  private let isSignaled = Atomic<Bool>(false)
   private let skipsCollecting = Atomic<Bool>(false)
   private let isAnalyzing = Atomic<Bool>(false)
   private let isStopping = Atomic<Bool>(false)
   /// When the server stopped, in monotonic nanoseconds.
   private let stoppedAt = Atomic<Int64>(0)
-  private let failing = Atomic<Bool>(false)
-  private let hasBacklog = Atomic<Bool>(false)
   /// The number of the newest connection.
   private let newestConnection: Synchronization.Atomic<Int>
   /// Records up to this `seq` were removed because the inbox was emptied.
   private let emptied = Atomic<Int>(0)
-  private let readFailures = Atomic<Int>(0)
-  /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
-  private let writingSince = Atomic<Int64>(0)
-  /// Since when another server may be active, in monotonic nanoseconds; 0 if none can be.
-  private let doubtfulSince = Atomic<Int64>(0)
-  /// The number of the batch that changes made now belong to.
-  private let collecting = Atomic<Int>(1)
-  /// All batches up to this number were written, or given up.
-  private let written = Milestone()
   /// The number of changes to be made later.
   private let laterChanges = Atomic<Int>(0)
 
   /// Creates a writer, which the inbox starts.
   ///
   /// - Parameter report: Called when the store fails and when it has recovered.
-  package init(_ store: any RecordStore, _ options: Options, report: @escaping @Sendable (Event) -> Void) {
+  package init(_ store: any RecordStore, _ options: Options, report: @escaping @Sendable (StoreHealth.Event) -> Void) {
     self.store = store
     self.options = options
-    self.report = report
+    health = StoreHealth(of: store, report: report)
+    answers = AnswerGate(of: store, options, health) { [wakeUp] in wakeUp.signal() }
     newestConnection = .init(store.initialContents.lastConnection)
     emptied.store(store.initialContents.emptiedThrough, ordering: .relaxed)
   }
 
   // MARK: - For connections
 
-  /// Whether pushes are refused because the store fails.
-  package var refusesPushes: Bool {
-    options.failurePolicy == .refuse && failing.load(ordering: .relaxed)
-  }
-
-  /// Whether the database does not answer.
-  private var isStalled: Bool {
-    let since = writingSince.load(ordering: .relaxed)
-    return since != 0 && MachineTime.nanoseconds - since > store.stallTime
-  }
-
   /// Notes the number of a new connection, so that it is not used again after a restart.
   package func didOpen(connection number: Int) { newestConnection.max(number, ordering: .relaxed) }
-
-  /// Why this server cannot know that it is the only one that writes; nil if it is.
-  package var exclusivityProblem: String? {
-    store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
-  }
 
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
 
-  /// What an answer waits for.
-  package struct Prerequisite: Sendable {
-    /// The number of the batch that has to be written.
-    fileprivate var batch = 0
-
-    /// Creates a prerequisite that is always met.
-    package init() {}
-  }
-
-  /// Extends what the answers of a connection wait for, after it has appended records.
-  package func extend(_ prerequisite: inout Prerequisite) {
-    if options.failurePolicy == .drop, failing.load(ordering: .relaxed) { return }
-    // A server that was stopped or cut off may answer only what it can still write.
-    guard options.durability == .answer || hasBacklog.load(ordering: .relaxed) || !store.isExclusive else { return }
-    prerequisite.batch = collecting.load(ordering: .acquiring)
-  }
-
-  /// Returns whether an answer need not wait any more.
-  package func isMet(_ prerequisite: Prerequisite) -> Bool { written.isReached(prerequisite.batch) }
-
-  /// Calls `resume` on any thread when an answer need not wait any more.
-  package func whenMet(_ prerequisite: Prerequisite, _ resume: @escaping @Sendable () -> Void) {
-    whenWritten(prerequisite.batch, resume)
-  }
-
   /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
   func loses(_ count: @autoclosure () -> Int, waiting: Int) -> Bool {
-    guard options.failurePolicy == .drop, failing.load(ordering: .relaxed), waiting >= Self.backlogLimit else {
+    guard options.failurePolicy == .drop, health.isFailing, waiting >= Self.backlogLimit else {
       return false
     }
     let lost = count()
@@ -224,40 +155,13 @@ package final class RecordWriter: Sendable {
     return true
   }
 
-  /// Whether many records wait to be written.
-  var isBehind: Bool { hasBacklog.load(ordering: .relaxed) }
-
-  /// Calls `resume` on any thread when a batch is written, or given up.
-  private func whenWritten(_ batch: Int, _ resume: @escaping @Sendable () -> Void) {
-    if !written.whenReached(batch, resume) { signal() }
-  }
-
   // MARK: - For the inbox
 
   /// Figures about writing.
   package var figures: Figures {
-    state.withLockedValue { state in
-      var figures = state.figures
-      figures.problem = figures.problem ?? state.readProblem
-      return figures
-    }
-  }
-
-  /// How often the store could not be read.
-  var failedReads: Int { readFailures.load(ordering: .acquiring) }
-
-  /// Notes that the store could not be read. Reports it once a minute, and not if writing is known to fail.
-  func didFail(toRead error: any Error) {
-    readFailures.add(1, ordering: .releasing)
-    let problem = String(describing: error)
-    let isReported = state.withLockedValue { state in
-      state.readProblem = "reading: \(problem)"
-      let isRecent = state.readReport.map { .now - $0 < .seconds(60) } ?? false
-      guard !isRecent, state.failedSince == nil else { return false }
-      state.readReport = .now
-      return true
-    }
-    if isReported { report(.readFailed(problem)) }
+    var figures = state.withLockedValue(\.figures)
+    figures.problem = health.problem
+    return figures
   }
 
   /// Records up to this `seq` were removed because the inbox was emptied.
@@ -269,12 +173,8 @@ package final class RecordWriter: Sendable {
   /// Called with the lock of the inbox after an append.
   func didAppend(to state: inout Inbox.State) {
     evictWritten(&state)
-    if state.waitingRecords > Self.backlogLimit { hasBacklog.store(true, ordering: .relaxed) }
-    signal()
-  }
-
-  private func signal() {
-    if !isSignaled.exchange(true, ordering: .acquiringAndReleasing) { wakeUp.signal() }
+    if state.waitingRecords > Self.backlogLimit { answers.isBehind = true }
+    wakeUp.signal()
   }
 
   /// Drops records from memory that the store has.
@@ -292,11 +192,11 @@ package final class RecordWriter: Sendable {
   /// - Returns: Whether they are written.
   @discardableResult
   package func flush() -> Bool {
-    guard !failing.load(ordering: .relaxed) else { return false }
+    guard !health.isFailing else { return false }
     let written = DispatchSemaphore(value: 0)
     skipsCollecting.store(true, ordering: .releasing)
-    whenWritten(collecting.load(ordering: .acquiring)) { written.signal() }
-    return written.wait(timeout: .now() + .seconds(2)) == .success && !failing.load(ordering: .relaxed)
+    answers.whenMet(answers.current) { written.signal() }
+    return written.wait(timeout: .now() + .seconds(2)) == .success && !health.isFailing
   }
 
   /// Waits until all changes made so far are written, also those that are still to be made later.
@@ -326,7 +226,6 @@ package final class RecordWriter: Sendable {
 
   /// Serial queues, whose threads are not those of Swift's concurrency.
   private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
-  private static let watchingQueue = DispatchQueue(label: "store.watching")
   private let changingQueue = DispatchQueue(label: "store.changing")
   private let analysisQueue = DispatchQueue(label: "store.analysis")
 
@@ -341,9 +240,6 @@ package final class RecordWriter: Sendable {
 
   /// Whether changes are still to be made later.
   var hasLaterChanges: Bool { laterChanges.load(ordering: .acquiring) > 0 }
-
-  /// Whether the store cannot be written.
-  var isFailing: Bool { failing.load(ordering: .relaxed) }
 
   /// Calls `analyze`, on a thread of its own, whenever there are many new records that it has not analyzed.
   package func analyzeInBackground(_ analyze: @escaping @Sendable () -> Void) {
@@ -369,7 +265,7 @@ package final class RecordWriter: Sendable {
   /// - Throws: `StoreUnavailable` if that fails or takes long.
   func awaitWritten() throws(StoreUnavailable) {
     guard flush() else {
-      throw figures.problem.map { StoreUnavailable(problem: $0) } ?? .unwritten
+      throw health.problem.map { StoreUnavailable(problem: $0) } ?? .unwritten
     }
   }
 
@@ -386,7 +282,7 @@ package final class RecordWriter: Sendable {
       do {
         return try updateNow(seq, in: inbox, change)
       } catch {
-        let mayRecover = patience > .zero && failing.load(ordering: .relaxed)
+        let mayRecover = patience > .zero && health.isFailing
         guard .now < deadline || mayRecover, !isStopping.load(ordering: .acquiring) else { return nil }
         usleep(250_000)
       }
@@ -402,7 +298,7 @@ package final class RecordWriter: Sendable {
     change(&record)
     let changed = record
     inbox.state.withLockedValue { $0.stored?.change(changed) }
-    signal()
+    wakeUp.signal()
     return record
   }
 
@@ -425,20 +321,19 @@ package final class RecordWriter: Sendable {
     inbox.state.withLockedValue { state in
       for record in records { state.stored?.change(record) }
     }
-    signal()
+    wakeUp.signal()
     return records.map(\.seq)
   }
 
   // MARK: - Writing
 
   func start(_ inbox: Inbox) {
-    watch()
+    health.watch { [weak self] in self?.isEnding ?? true }
     DispatchQueue(label: "store").async { [self] in
       let lastSeq = store.initialContents.lastSeq
       var progress = Progress(storedSeq: lastSeq, analyzedSeq: lastSeq)
       while !isStopping.load(ordering: .acquiring) {
-        _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
-        isSignaled.store(false, ordering: .sequentiallyConsistent)
+        wakeUp.wait(atMost: Self.retryTime)
         if options.durability == .soon, !skipsCollecting.exchange(false, ordering: .acquiringAndReleasing) {
           if inbox.waitingRecords < Self.usualBatch { usleep(Self.collectingTime) }
         }
@@ -459,7 +354,7 @@ package final class RecordWriter: Sendable {
   package func stop() throws {
     stoppedAt.store(MachineTime.nanoseconds, ordering: .relaxed)
     isStopping.store(true, ordering: .releasing)
-    signal()
+    wakeUp.signal()
     _ = ended.wait(timeout: .now() + .seconds(10))
     let analysisEnded = DispatchSemaphore(value: 0)
     analysisQueue.async { analysisEnded.signal() }
@@ -467,34 +362,6 @@ package final class RecordWriter: Sendable {
     try store.close()
     let lost = state.withLockedValue { $0.lostAtEnd }
     if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
-  }
-
-  /// Notices that the database does not answer, while the thread that writes waits for it, or does not confirm that this server
-  /// is the active one.
-  private func watch() {
-    let due = MachineTime.nanoseconds + Self.watchTime
-    Self.watchingQueue.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.watchTime))) { [weak self] in
-      guard let self, !isStopping.load(ordering: .acquiring) else { return }
-      let now = MachineTime.nanoseconds
-      let since = writingSince.load(ordering: .relaxed)
-      // This process was suspended (SIGSTOP, a paused virtual machine), so the time says nothing about the database.
-      let wasSuspended = now - due > Self.retryTime
-      if wasSuspended, since != 0, since < now {
-        let later = min(since + now - due, now)
-        _ = writingSince.compareExchange(expected: since, desired: later, ordering: .relaxed)
-      }
-      if isStalled {
-        didFail(StoreUnavailable(problem: "the database does not answer"))
-      } else if let problem = exclusivityProblem {
-        if wasSuspended || doubtfulSince.load(ordering: .relaxed) == 0 { doubtfulSince.store(now, ordering: .relaxed) }
-        // Not at once: a server that was suspended first finds out whether another one has taken over.
-        let isDoubtful = now - doubtfulSince.load(ordering: .relaxed) > Self.doubtTime
-        if isDoubtful, !failing.load(ordering: .relaxed) { didFail(StoreUnavailable(problem: problem)) }
-      } else {
-        doubtfulSince.store(0, ordering: .relaxed)
-      }
-      watch()
-    }
   }
 
   private func writeAll(of inbox: Inbox, _ progress: inout Progress) {
@@ -518,45 +385,43 @@ package final class RecordWriter: Sendable {
     let unstored = batch.contents.lastSeq.subtractingReportingOverflow(progress.storedSeq)
     guard
       // While something is wrong, writing finds out whether it still is.
-      !batch.isEmpty || isRequired || figures.problem != nil || unstored.overflow
+      !batch.isEmpty || isRequired || health.problem != nil || unstored.overflow
         || unstored.partialValue > Self.unstoredLimit || store.isLost
     else {
       finish(batch, StoreBatch.Result(), of: inbox)
       serverState.didWrite()
-      written.reach(number)
+      answers.didWrite(through: number)
       return false
     }
     let start = ContinuousClock.now
     // The rest of what could not be written is not tried.
-    if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && failing.load(ordering: .relaxed) {
+    if progress.hasGivenUp || isRequired && options.failurePolicy == .drop && health.isFailing {
       discard(batch, of: inbox, atEnd: isStopping.load(ordering: .acquiring))
-      if !isPartial { written.reach(number) }
+      if !isPartial { answers.didWrite(through: number) }
       return isPartial
     }
     while true {
       do {
-        writingSince.store(MachineTime.nanoseconds, ordering: .relaxed)
-        defer { writingSince.store(0, ordering: .relaxed) }
-        let result = try store.write(batch) { writingSince.store(MachineTime.nanoseconds, ordering: .relaxed) }
+        let result = try health.writing { didAnswer in try store.write(batch, progress: didAnswer) }
         progress.storedSeq = batch.contents.lastSeq
         serverState.didWrite()
         didWrite(batch, in: .now - start)
         finish(batch, result, of: inbox)
         analyzeNewRecords(of: inbox, &progress)
-        if !isPartial { written.reach(number) }
+        if !isPartial { answers.didWrite(through: number) }
         // What remains to be removed is removed after the next start.
         return isPartial || result.isIncomplete && !isStopping.load(ordering: .acquiring)
       } catch {
-        didFail(error)
+        health.didFail(toWrite: error)
         let isStopped = isStopping.load(ordering: .acquiring)
         let hasWaited = MachineTime.nanoseconds - stoppedAt.load(ordering: .relaxed) > Self.stopTime
         progress.hasGivenUp = isStopped && (batch.isEmpty || hasWaited)
         if options.failurePolicy == .drop || progress.hasGivenUp {
           discard(batch, of: inbox, atEnd: isStopped)
-          if !isPartial { written.reach(number) }
+          if !isPartial { answers.didWrite(through: number) }
           return isPartial
         }
-        _ = wakeUp.wait(timeout: .now() + .nanoseconds(Int(Self.retryTime)))
+        usleep(UInt32(Self.retryTime / 1000))
       }
     }
   }
@@ -579,7 +444,7 @@ package final class RecordWriter: Sendable {
       var batch = taken.batch
       batch.contents.lastConnection = newestConnection.load(ordering: .relaxed)
       // With the lock of the inbox, so that a connection that appends later waits for the next batch.
-      if !taken.isPartial { collecting.store(number + 1, ordering: .releasing) }
+      if !taken.isPartial { answers.didTake(number) }
       (batch.maxRecords, batch.maxBytes) = (inbox.maxRecords, inbox.maxBytes)
       if checksAge, let retention = options.retention, let now {
         batch.keptTimes = now - retention...max(now, MachineTime.nanosecondsSince1970 / 1_000_000)
@@ -595,41 +460,20 @@ package final class RecordWriter: Sendable {
       state.stored?.didWrite(through: lastSeq, result)
       state.evict(result.evicted)
       evictWritten(&state)
-      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
+      answers.isBehind = state.waitingRecords > Self.backlogLimit
     }
   }
 
   private func didWrite(_ batch: borrowing StoreBatch, in time: Duration) {
     let (size, isBatch, isEmpty) = (batch.appended.count, !batch.appended.isEmpty, batch.isEmpty)
-    // A failure lasts until this server is also known to be the only one that writes.
-    let recovers = store.isExclusive
-    let failedSince = state.withLockedValue { state -> ContinuousClock.Instant? in
+    state.withLockedValue { state in
       if !isEmpty { state.figures.batches += 1 }
       state.figures.records += size
       state.figures.time += time
       state.figures.processorTime = .nanoseconds(MachineTime.threadNanoseconds)
       if isBatch { (state.figures.lastBatch, state.figures.lastLatency) = (size, time) }
-      guard recovers else { return nil }
-      state.figures.problem = nil
-      state.readProblem = nil
-      defer { state.failedSince = nil }
-      return state.failedSince
     }
-    guard recovers else { return }
-    failing.store(false, ordering: .relaxed)
-    if let failedSince { report(.recovered(after: .now - failedSince)) }
-  }
-
-  private func didFail(_ error: any Error) {
-    let text = (error as? StoreUnavailable)?.problem ?? String(describing: error)
-    let isNew = state.withLockedValue { state in
-      state.figures.problem = text
-      guard state.failedSince == nil else { return false }
-      state.failedSince = .now
-      return true
-    }
-    failing.store(true, ordering: .relaxed)
-    if isNew { report(.failed(text)) }
+    health.didWrite()
   }
 
   /// Drops the new records of a batch that cannot be written. Its other changes remain to be made.
@@ -645,7 +489,7 @@ package final class RecordWriter: Sendable {
       _ = state.records.remove(batch.appended.map(\.seq))
       state.stored?.didLose(batch)
       state.countEvicted(lost)
-      hasBacklog.store(state.waitingRecords > Self.backlogLimit, ordering: .relaxed)
+      answers.isBehind = state.waitingRecords > Self.backlogLimit
       return lost.count
     }
     state.withLockedValue { state in
@@ -672,5 +516,20 @@ extension Inbox.State {
   fileprivate mutating func evict(_ removed: RemovedRecords) {
     guard countEvicted(removed) else { return }
     while let first = records.first, first <= removed.lastSeq { _ = records.removeFirst() }
+  }
+}
+
+/// Wakes the thread that writes.
+private final class WakeUp: Sendable {
+  private let semaphore = DispatchSemaphore(value: 0)
+  private let isSignaled = Atomic<Bool>(false)
+
+  /// Ends the present wait, or the next one.
+  func signal() { if !isSignaled.exchange(true, ordering: .acquiringAndReleasing) { semaphore.signal() } }
+
+  /// Waits for a signal, at most for this number of nanoseconds.
+  func wait(atMost time: Int64) {
+    _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(time)))
+    isSignaled.store(false, ordering: .sequentiallyConsistent)
   }
 }

@@ -225,7 +225,7 @@ struct StoredRecords: Sendable {
   private func report(_ error: any Error) {
     if let error = error as? StoreUnavailable { return failure.report(error) }
     failure.report(StoreUnavailable(problem: String(describing: error)))
-    writer.didFail(toRead: error)
+    writer.health.didFail(toRead: error)
   }
 }
 
@@ -236,9 +236,9 @@ extension Inbox {
   ///   result or error may be wrong, because records are missing. Otherwise any error that `read` throws.
   package func readCompletely<Value>(_ read: () async throws -> Value) async throws -> Value {
     guard let writer else { return try await read() }
-    let (failures, emptiedThrough) = (writer.failedReads, writer.emptiedThrough)
+    let (failures, emptiedThrough) = (writer.health.failedReads, writer.emptiedThrough)
     func check() throws(StoreUnavailable) {
-      if writer.failedReads != failures {
+      if writer.health.failedReads != failures {
         throw StoreUnavailable(problem: writer.figures.problem ?? "pushes could not be read")
       }
       if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }

@@ -188,7 +188,7 @@ package final class Inbox: Sendable {
   /// - Throws: `StoreUnavailable` if the store fails; then some records may be added, or be added when it works again.
   package func append(imported other: Inbox) async throws -> ClosedRange<Int>? {
     func checkStore() throws {
-      if let problem = writer?.figures.problem { throw StoreUnavailable(problem: problem) }
+      if let problem = writer?.health.problem { throw StoreUnavailable(problem: problem) }
     }
     try checkStore()
     var range: ClosedRange<Int>?
@@ -202,7 +202,7 @@ package final class Inbox: Sendable {
             wireDetails: records[index].wireDetails, finishedAt: records[index].receivedAt))
       }
       // Records that are not written yet stay in memory.
-      while writer?.isBehind == true {
+      while writer?.answers.isBehind == true {
         try checkStore()
         try await Task.sleep(for: .milliseconds(5))
       }
@@ -414,7 +414,7 @@ package final class Inbox: Sendable {
   /// Waits until a snapshot has all changes that were made so far, if the store is of another program: a snapshot does not wait
   /// for that. Waits at most four seconds, and not while the store fails.
   package func settle() async {
-    guard let writer, writer.store.isRemote, !writer.isFailing else { return }
+    guard let writer, writer.store.isRemote, !writer.health.isFailing else { return }
     let isUnsettled = state.withLockedValue { state in
       state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
     }
@@ -429,11 +429,11 @@ package final class Inbox: Sendable {
     guard let writer, writer.store.isRemote else { return }
     for _ in 0..<150 {
       // No request waits for a database that is known to fail.
-      if let problem = writer.figures.problem { throw StoreUnavailable(problem: problem) }
+      if let problem = writer.health.problem { throw StoreUnavailable(problem: problem) }
       if writer.store.isExclusive { return }
       try await Task.sleep(for: .milliseconds(20))
     }
-    if let problem = writer.exclusivityProblem { throw StoreUnavailable(problem: problem) }
+    if let problem = writer.health.exclusivityProblem { throw StoreUnavailable(problem: problem) }
   }
 
   /// Checks after a request, which may have waited, that no other server has taken over the store in the meantime.

@@ -8,9 +8,9 @@ struct HeldOutput {
   static let limit = 256 << 10
 
   /// What answers to the newest requests of the connection wait for.
-  var prerequisite = RecordWriter.Prerequisite()
+  var prerequisite = AnswerGate.Prerequisite()
   /// The bytes that wait, with what each part waits for.
-  private(set) var parts = CircularBuffer<(prerequisite: RecordWriter.Prerequisite, bytes: ByteBuffer)>(
+  private(set) var parts = CircularBuffer<(prerequisite: AnswerGate.Prerequisite, bytes: ByteBuffer)>(
     initialCapacity: 1)
   /// The number of bytes that wait.
   private(set) var byteCount = 0
@@ -71,11 +71,11 @@ extension ConnectionHandler {
   func holdFrames(
     of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
-    guard !output.held.parts.isEmpty || !writer.isMet(output.held.prerequisite) else {
+    guard !output.held.parts.isEmpty || !writer.answers.isMet(output.held.prerequisite) else {
       output.held.firstFieldsLeft = session.hasSentFields
       return false
     }
-    if output.held.mayBeOvertaken, writer.refusesPushes, !HeldOutput.areOrdered(resources.frames) {
+    if output.held.mayBeOvertaken, writer.answers.refusesPushes, !HeldOutput.areOrdered(resources.frames) {
       output.held.firstFieldsLeft = session.hasSentFields
       return false
     }
@@ -99,7 +99,7 @@ extension ConnectionHandler {
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     let eventLoop = context.eventLoop
-    writer.whenMet(first.prerequisite) {
+    writer.answers.whenMet(first.prerequisite) {
       eventLoop.execute { bound.value.0.release(writer, bound.value.1) }
     }
   }
@@ -107,7 +107,7 @@ extension ConnectionHandler {
   private func release(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
     output.held.isAwaiting = false
     // Writing may call this handler, which then appends further parts.
-    while let part = output.held.parts.first, writer.isMet(part.prerequisite) {
+    while let part = output.held.parts.first, writer.answers.isMet(part.prerequisite) {
       output.held.removeFirst()
       guard part.bytes.withUnsafeReadableBytes({ encrypt($0) }) else {
         output.held.removeAll()

@@ -137,7 +137,7 @@ extension ConnectionHandler {
   func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     handleEvents(of: session, context)
     guard let processor, processor.commit(session), let writer = state.inbox.writer else { return }
-    writer.extend(&output.held.prerequisite)
+    writer.answers.extend(&output.held.prerequisite)
     output.held.mayBeOvertaken = false
   }
 

@@ -185,7 +185,7 @@ final class PushProcessor {
     rulebook.clockOffset = state.clock.machineOffset
     return BatchPolicy(
       rulebook: rulebook, deviceRate: activePolicy.deviceRate, keys: readers.keys.value,
-      refusesPushes: state.inbox.writer?.refusesPushes ?? false)
+      refusesPushes: state.inbox.writer?.answers.refusesPushes ?? false)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.

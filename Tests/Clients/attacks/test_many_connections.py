@@ -79,12 +79,13 @@ def test_connections_in_use_leave_a_reserve_for_health_checks(limited):
     """Clients that do not read their responses use all connections but a quarter. On those health checks are served,
     everything else is refused at once, and silent connections are closed after a second.
     """
-    request = b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    silent = b""
-    crowd = [plain(limited.admin_port) for _ in range(ADMIN - RESERVE)]
+    events = b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    upload = b"POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n"
+    crowd = []
     try:
-        for sock, data in zip(crowd, [request] * (ADMIN // 2) + [silent] * ADMIN):
-            sock.sendall(data)
+        for request in [events] * (ADMIN // 2) + [upload] * (ADMIN // 2 - RESERVE):
+            crowd.append(plain(limited.admin_port))
+            crowd[-1].sendall(request)
         # The connection of an earlier client may be closed only now.
         refused = 0
         while refused < 5:
@@ -94,7 +95,11 @@ def test_connections_in_use_leave_a_reserve_for_health_checks(limited):
             else:
                 refused = 0
                 crowd.append(plain(limited.admin_port))
-        assert limited.request("GET", "/metrics").status == 200
+                crowd[-1].sendall(upload)
+        for _ in range(20):
+            # Also while the previous connection of the reserve is being closed.
+            assert limited.request("GET", "/metrics").status == 200
+            assert limited.request("GET", "/api/v1/status").status == 503
         for path, status in [("/livez", 200), ("/readyz", 200), ("/api/v1/status", 503)]:
             response = limited.request("GET", path)
             assert response.status == status, path
@@ -107,8 +112,11 @@ def test_connections_in_use_leave_a_reserve_for_health_checks(limited):
         crowd += in_reserve
         assert limited.request("GET", "/livez").status == 200
         wait_until(lambda: all(map(was_hung_up_on, in_reserve)), "silent connections of the reserve stay open", 5)
-        # A client that sends nothing is closed after ten seconds. Then there is room again.
+        close_all(crowd[ADMIN // 2:])
         wait_until(lambda: limited.request("GET", "/api/v1/status").status == 200, "there is no room")
+        silent = [plain(limited.admin_port) for _ in range(RESERVE // 2)]
+        crowd += silent
+        wait_until(lambda: all(map(was_hung_up_on, silent)), "silent connections are not closed after ten seconds")
     finally:
         close_all(crowd)
     log = limited.log()

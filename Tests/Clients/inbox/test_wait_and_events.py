@@ -73,7 +73,7 @@ class Events:
 
     def until(self, condition):
         with self.changed:
-            assert self.changed.wait_for(condition, timeout=15), self.events
+            assert self.changed.wait_for(condition, timeout=60), self.events
 
     def until_event(self, event_name, /, **members):
         """Waits for an event with this name whose data has these members."""

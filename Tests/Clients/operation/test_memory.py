@@ -132,5 +132,5 @@ def test_pages_that_are_not_read_use_little_memory(new_server, device):
             assert used < UNREAD_LIMIT, f"{used / MEBIBYTE:.0f} MiB for {UNREAD} unread pages"
             time.sleep(0.2)
         assert peak_bytes(new_server) - before < UNREAD_LIMIT
-    wait_until(lambda: new_server.resident_bytes() - before < REMAINING_LIMIT, "the memory of the pages is not freed")
+    wait_until(lambda: new_server.resident_bytes() - before < REMAINING_LIMIT, "the memory of the pages is not freed", 90)
     assert new_server.request("GET", "/api/v1/pushes?limit=1").status == 200

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support import stores
+from support.server import wait_until
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\u202e\u0000"
 
@@ -188,7 +189,9 @@ def test_all_pushes_of_a_connection_are_drawn(start, open_page, provider, device
     for _ in range(12):
         if row.locator(".lane-bar").count():
             break
+        drawn = row.inner_html()
         view.page.get_by_role("button", name="Zoom in").click()
+        wait_until(lambda: row.inner_html() != drawn, "the part is drawn")
         time.sleep(0.4)
     row.locator(".lane-bar").first.wait_for()
     view.page.get_by_role("button", name="All", exact=True).click()

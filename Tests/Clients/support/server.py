@@ -172,7 +172,7 @@ class Server:
             sent.setdefault("content-type", "application/json")
         request = urllib.request.Request(url, data=data, headers=sent, method=method)
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=15) as response:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
                 return Response(response.status, response.headers, response.read())
         except urllib.error.HTTPError as error:
             return Response(error.code, error.headers, error.read())
