@@ -86,7 +86,10 @@ extension DeviceRegistry {
         }
       }
       for (id, stored) in devices {
-        guard let stored, let deviceState = stored.state.flatMap(DeviceState.init) else { continue }
+        // A store may contain anything.
+        guard DeviceDescription.isID(id), let stored, let deviceState = stored.state.flatMap(DeviceState.init) else {
+          continue
+        }
         state.add(stored, to: state.tables.addDevice(id, state: deviceState))
       }
       for stored in tokens.values { if let stored { state.add(stored, to: DeviceTables.none) } }
@@ -131,12 +134,12 @@ extension DeviceRegistry.State {
       let environment = app.environment.flatMap(PushEnvironment.init)
       guard let state = InstallationState(rawValue: app.state) else { continue }
       let installation = tables.addInstallation(app.name, environment: environment, state: state, to: device)
-      if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time) }
+      if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time.inRange) }
       for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
         tables.addToken(
           token.token, kind: PushType.allCases.first { $0.text == token.kind },
           state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .active,
-          since: token.since, to: installation)
+          since: token.since.inRange, to: installation)
       }
       guard let name = app.name, let environment else { continue }
       for id in app.channels {
@@ -145,5 +148,12 @@ extension DeviceRegistry.State {
           installation] = Deliveries.Acceptance(time: .min, seq: 0)
       }
     }
+  }
+}
+
+extension ServerTime {
+  /// The time, or the nearest one that can be formatted.
+  fileprivate var inRange: ServerTime {
+    Swift.min(Swift.max(self, TimestampFormat.range.lowerBound), TimestampFormat.range.upperBound)
   }
 }

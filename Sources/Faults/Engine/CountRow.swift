@@ -13,6 +13,9 @@ struct CountRow: Hashable {
     case total
   }
 
+  /// The largest count that is continued: more in a store is damage.
+  static let limit = 1 << 48
+
   /// How often the rule was evaluated.
   static let evaluations = CountRow(table: .total, key: 0)
   /// How often it has fired.
@@ -67,7 +70,9 @@ extension RuleCounters {
   package func restore(_ rows: [String: String]) {
     state.withLockedValue { state in
       for (name, text) in rows where name.hasPrefix(CountRow.prefix) {
-        if let (identity, row) = CountRow.parse(name), let count = Int(text), let id = state.counterIDs[identity] {
+        if let (identity, row) = CountRow.parse(name), let count = Int(text), (0...CountRow.limit).contains(count),
+          let id = state.counterIDs[identity]
+        {
           state.counters[id]?.restore(count, row)
         } else {
           state.removedRows.insert(name)

@@ -29,7 +29,7 @@ package final class StoredServerState: Sendable {
 
   /// Whether there are changes that are not written yet.
   package var hasChanges: Bool {
-    state.withLockedValue { !$0.changed.isEmpty || !$0.others.isEmpty || $0.isBeingWritten }
+    state.withLockedValue { $0.source != nil && (!$0.changed.isEmpty || !$0.others.isEmpty || $0.isBeingWritten) }
   }
 
   /// Begins to store changes.
@@ -57,14 +57,15 @@ package final class StoredServerState: Sendable {
 
   /// Returns the changed rows for a batch, after which `didWrite` or `didLose` is called.
   func take() -> Rows {
-    let (source, changed, others) = state.withLockedValue { state in
+    let (source, changed, others) = state.withLockedValue { state -> (((Set<String>) -> Rows)?, Set<String>, Rows) in
+      guard let source = state.source else { return (nil, [], [:]) }
       let changed = state.changed.count > Self.limit ? Set(state.changed.prefix(Self.limit)) : state.changed
       defer {
         state.isBeingWritten = !changed.isEmpty || !state.others.isEmpty
         state.changed.subtract(changed)
         state.others = [:]
       }
-      return (state.source, changed, state.others)
+      return (source, changed, state.others)
     }
     guard let source else { return [:] }
     let rows = others.merging(source(changed)) { _, newer in newer }

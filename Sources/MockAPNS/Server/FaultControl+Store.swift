@@ -1,3 +1,4 @@
+import APNSRules
 import FaultModel
 import Faults
 import Inbox
@@ -53,6 +54,12 @@ extension FaultControl {
 
   private static var monotonicTimeIn1970: Int64 { MachineTime.nanoseconds - MachineTime.nanosecondsSince1970 }
 
+  /// Returns the monotonic time of a stored one, which may be damaged.
+  private static func monotonicTime(_ stored: Int64) -> MonotonicTime {
+    // A hundred years around 1970, so that no sum overflows.
+    min(max(stored, -(1 << 62)), 1 << 62).addingClamped(monotonicTimeIn1970)
+  }
+
   /// Returns the row of the store with this name; nil if there is nothing to store.
   func storedRow(_ name: String) -> String? {
     if name == Self.row { return storedFaults.rowText }
@@ -87,27 +94,27 @@ extension FaultControl {
       do throws(ProfileFailure) {
         _ = try store(name: String(name.dropFirst(Self.profileRows.count)), text: text)
       } catch {
-        reportUnusable(name, error)
+        reportUnusable("an uploaded profile")
       }
     }
     if let text = rows[Self.row] {
       if let stored = StoredFaults(row: text) {
         restore(stored, isTakeover)
       } else {
-        reportUnusable(Self.row, "it is damaged")
+        reportUnusable("the profile and rules")
       }
     }
     counters.restore(rows)
   }
 
   private func restore(_ stored: StoredFaults, _ isTakeover: Bool) {
-    let rules = stored.rules.compactMap { rule -> AddedRule? in
+    let rules = stored.rules.prefix(Self.ruleLimit).compactMap { rule -> AddedRule? in
       do throws(ProfileFailure) {
         return AddedRule(
-          rule: try AddedRuleDefinition.parse(rule.text).rule, addedAt: rule.addedAt + Self.monotonicTimeIn1970,
-          endsAt: rule.endsAt.map { $0 + Self.monotonicTimeIn1970 })
+          rule: try AddedRuleDefinition.parse(rule.text).rule, addedAt: Self.monotonicTime(rule.addedAt),
+          endsAt: rule.endsAt.map(Self.monotonicTime))
       } catch {
-        reportUnusable(Self.row, error)
+        reportUnusable("a rule")
         return nil
       }
     }
@@ -120,25 +127,29 @@ extension FaultControl {
         let loaded = try library.load().profile(of: source, parameters: stored.parameters)
         profile = SelectedProfile(source: source, profile: loaded.profile)
       } catch {
-        reportUnusable(Self.row, error)
+        reportUnusable("the profile")
       }
     } else {
       logger.notice(
-        "the former server was started with \(stored.start), this one with \(startDescription): its profile is not continued"
-      )
+        """
+        the former server was not started with \(startDescription), as this one: what was set there is not continued, but for \
+        added rules
+        """)
     }
     restore(rules, generatedNames: stored.generatedNames) { selection in
       guard let profile else { return }
       selection.selectedProfile = profile
       selection.seed = stored.seed
-      selection.activatedAt = stored.activatedAt + Self.monotonicTimeIn1970
-      selection.endsAt = stored.endsAt.map { $0 + Self.monotonicTimeIn1970 }
+      selection.activatedAt = Self.monotonicTime(stored.activatedAt)
+      selection.endsAt = stored.endsAt.map(Self.monotonicTime)
       (selection.isPaused, selection.isChanged) = (stored.isPaused, stored.isChanged)
     }
   }
 
-  private func reportUnusable(_ row: String, _ problem: some CustomStringConvertible) {
-    logger.warning("the state \(row) in the store cannot be used, and begins anew: \(problem)")
+  /// Does not say what a row contains, which may be anything.
+  private func reportUnusable(_ part: String) {
+    logger.warning(
+      "\(part) of the former server, in the store, cannot be used by this one: it is damaged, or of another version")
   }
 }
 

@@ -338,7 +338,8 @@ package final class FaultControl: Sendable {
 
   /// Continues with rules and a selection from a store.
   func restore(_ rules: [AddedRule], generatedNames: Int, _ change: (inout FaultSelection) -> Void) {
-    self.generatedNames.max(generatedNames, ordering: .relaxed)
+    // At most so many that the next ones are no overflow, whatever the store contains.
+    self.generatedNames.max(min(generatedNames, 1 << 48), ordering: .relaxed)
     self.change { selection in
       selection.added = rules
       change(&selection)

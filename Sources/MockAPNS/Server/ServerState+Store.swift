@@ -226,8 +226,9 @@ extension ServerState {
       }
     }
     if let counts = rows[StateRow.generated].flatMap({ StoredCounts(row: $0) }) {
-      tokensMade.max(counts.deviceTokens, ordering: .relaxed)
-      channels.didGenerate(counts.channels)
+      // At most so many that the next ones are no overflow, whatever the store contains.
+      tokensMade.max(min(counts.deviceTokens, 1 << 48), ordering: .relaxed)
+      channels.didGenerate(min(counts.channels, 1 << 48))
     }
   }
 

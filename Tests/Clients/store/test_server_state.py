@@ -99,7 +99,7 @@ def test_another_profile_at_the_start_is_used(succession):
     server = former.next("--profile", "unregistered-410")
     assert server.api("GET", "/profile")["name"] == "unregistered-410"
     assert server.api("GET", "/rules")["total"] == 1
-    assert server.logged("its profile is not continued")
+    assert server.logged("what was set there is not continued")
 
 
 def test_counts_go_on(succession):
@@ -226,6 +226,46 @@ def test_what_devices_store_and_show_goes_on(succession, fixtures):
     server.api("POST", "/devices/first/offline", {})
     server.api("POST", "/devices/first/online", {})
     assert [one["seq"] for one in server.api("GET", "/devices/first/notifications")["items"]] == [newest["seq"]]
+
+
+HOSTILE = {
+    "clock": ['{"frozenAt":%d,"offset":0}' % ((1 << 63) - 1), '{"offset":-%d}' % (1 << 63), "[]", '{"offset":1e400}'],
+    "generated": ['{"deviceTokens":%d,"channels":%d}' % ((1 << 64) - 1, (1 << 64) - 1), "{}"],
+    "device/" + "x" * 300: ['{"state":"online","apps":[]}'],
+    "device/first": ['{"state":"broken","apps":[]}', '{"state":"online","apps":[{"state":"enabled","tokens":[{"token":"ab","state":"expired","since":%d}],'
+                     '"channels":["x"],"removalDetectedAt":-%d}]}' % ((1 << 63) - 1, 1 << 63)],
+    "token/zz": ["removed", '{"apps":[{"state":"removed","tokens":[],"channels":[]}]}'],
+    "channel/sandbox": ["1"], "channel/sandbox/com.acme/x": ["99999999999999999999", "7"], "app/": ["{}", '{"teamID":"","hasBroadcast":true}'],
+    "key/x": ['{"teamID":"x","publicKey":"nothing"}'], "count/a": ["1"], "count//down/0/matched/1": ["-5", str((1 << 63) - 1)],
+    "profile/../x": ["rules: ["], "profile/mine": ["rules: [{do: confidential}]"],
+    "faults": ["confidential", json.dumps({
+        "start": "confidential", "profile": {"name": "x", "text": "confidential: 1", "isBuiltIn": False, "isUploaded": False},
+        "parameters": {}, "seed": (1 << 64) - 1, "activatedAt": -(1 << 63), "endsAt": (1 << 63) - 1, "isPaused": True,
+        "isChanged": True, "generatedNames": (1 << 63) - 1,
+        "rules": [{"text": "confidential", "addedAt": 1}, {"text": '{"do": {"pass": {}}}', "addedAt": (1 << 63) - 1, "endsAt": -(1 << 63)}]})],
+    "nothing": ["x"],
+}
+
+
+def test_rows_that_another_program_has_written_are_no_danger(start, tmp_path, fixtures):
+    """The server starts, answers, and never logs what a row contains."""
+    path = tmp_path / "inbox.db"
+    flags = (*stores.flags(path), "--fixtures", str(fixtures))
+    assert start(*flags).stop() == 0
+    for number in range(2):
+        for name, values in HOSTILE.items():
+            stores.execute(path, f"INSERT OR REPLACE INTO state VALUES ('{name}', '{values[number % len(values)]}')")
+        server = start(*flags)
+        server.api("POST", "/devices/third/install", {"bundle_id": "com.example.app"})
+        server.api("POST", "/channels", {"bundle_id": "com.example.app", "environment": "sandbox"})
+        server.api("POST", "/rules", {"trigger": {"first": 1}, "do": {"pass": {}}})
+        server.api("PUT", "/clock", {"mode": "real"})
+        assert push(server) == 200
+        for part in ("/devices", "/fixtures", "/channels", "/keys", "/rules", "/profile", "/clock", "/status"):
+            server.api("GET", part)
+        server.api("POST", "/reset", {})
+        assert server.stop() == 0
+        assert "confidential" not in server.log()
 
 
 def test_other_fixtures_at_the_start_are_used(succession, fixtures, tmp_path):
