@@ -1,7 +1,7 @@
 /// The apps that are known to the server, by bundle id.
 package struct AppTable: Sendable {
   /// An app.
-  package struct App: Sendable, Equatable {
+  package struct App: Sendable, Equatable, Codable {
     /// The bundle id, without a push type's suffix.
     package var bundleID: String
     /// The team that owns the app; its provider tokens may push to the app's topics.

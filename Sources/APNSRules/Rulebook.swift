@@ -193,7 +193,7 @@ package enum RuleMode: String, Sendable, CaseIterable {
 }
 
 /// The environment of APNs that the mock imitates (Protocol.md, section 1.1).
-package enum PushEnvironment: String, Sendable, CaseIterable {
+package enum PushEnvironment: String, Sendable, CaseIterable, Codable {
   /// `api.sandbox.push.apple.com`, for development builds.
   case sandbox
   /// `api.push.apple.com`.

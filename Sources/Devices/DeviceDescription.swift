@@ -2,7 +2,7 @@ package import Notation
 package import APNSRules
 
 /// The connection of a device to APNs.
-package enum DeviceState: String, CaseIterable, Sendable {
+package enum DeviceState: String, CaseIterable, Sendable, Codable {
   /// Pushes are delivered at once.
   case online
   /// Pushes are stored until the device is online.
@@ -12,7 +12,7 @@ package enum DeviceState: String, CaseIterable, Sendable {
 }
 
 /// The state of an app on a device.
-package enum InstallationState: String, CaseIterable, Sendable {
+package enum InstallationState: String, CaseIterable, Sendable, Codable {
   /// Notifications are delivered.
   case enabled
   /// The user has disabled notifications: pushes are accepted and discarded.

@@ -138,12 +138,7 @@ extension DeviceRegistry {
   @discardableResult
   package func set(_ token: SingleToken) throws(DeviceError) -> Bool {
     try update { state throws(DeviceError) in
-      let newState: DeviceTables.Token.State =
-        switch token.state {
-        case .online: .active
-        case .unregistered: .unregistered
-        case .expired: .expired
-        }
+      let newState = DeviceTables.Token.State(token.state)
       if let index = state.tables.index(ofToken: token.token) {
         if state.tables.owner(of: index) != nil {
           state.tables.setState(ofToken: index, newState, since: token.since)
@@ -178,7 +173,7 @@ extension DeviceRegistry {
 /// A device token registered on its own.
 package struct SingleToken: Sendable, Equatable {
   /// The state of a device token.
-  package enum State: String, Sendable, CaseIterable {
+  package enum State: String, Sendable, CaseIterable, Codable {
     /// Pushes are accepted.
     case online
     /// The app was removed: 410 `Unregistered`.
@@ -206,6 +201,16 @@ package struct SingleToken: Sendable, Equatable {
     self.environment = environment
     self.state = state
     self.since = since
+  }
+}
+
+extension DeviceTables.Token.State {
+  init(_ state: SingleToken.State) {
+    switch state {
+    case .online: self = .active
+    case .unregistered: self = .unregistered
+    case .expired: self = .expired
+    }
   }
 }
 

@@ -7,12 +7,10 @@ internal import Notation
 /// Unlike a fixture it has the times of 410 responses, and tokens of former installations.
 package struct StoredDevice: Codable, Sendable {
   struct Token: Codable, Sendable {
-    enum State: String, Codable { case active, expired, unregistered }
-
     var token: String
     /// The push type that the token was registered for; nil for all.
     var kind: String?
-    var state: State
+    var state: SingleToken.State
     /// When the state began, in milliseconds since 1970.
     var since: ServerTime
   }
@@ -21,8 +19,8 @@ package struct StoredDevice: Codable, Sendable {
     /// The bundle id; of a token without a device, its exact topic, or nil for any.
     var name: String?
     /// The environment; nil for both.
-    var environment: String?
-    var state: String
+    var environment: PushEnvironment?
+    var state: InstallationState
     /// When APNs detected that the app was removed, in milliseconds since 1970.
     var removalDetectedAt: ServerTime?
     var tokens: [Token]
@@ -31,7 +29,7 @@ package struct StoredDevice: Codable, Sendable {
   }
 
   /// The state of the device; nil for a token without one.
-  var state: String?
+  var state: DeviceState?
   var apps: [App]
 }
 
@@ -54,7 +52,7 @@ extension DeviceRegistry {
     state.withLockedValue { state in
       state.tables.device(id).map { device in
         StoredDevice(
-          state: state.tables.devices[Int(device)].state.rawValue,
+          state: state.tables.devices[Int(device)].state,
           apps: state.tables.installations(of: device).reversed().map {
             state.storedApp($0, Array(state.tables.tokens(of: $0)))
           })
@@ -87,9 +85,7 @@ extension DeviceRegistry {
       }
       for (id, stored) in devices {
         // A store may contain anything.
-        guard DeviceDescription.isID(id), let stored, let deviceState = stored.state.flatMap(DeviceState.init) else {
-          continue
-        }
+        guard DeviceDescription.isID(id), let stored, let deviceState = stored.state else { continue }
         state.add(stored, to: state.tables.addDevice(id, state: deviceState))
       }
       for stored in tokens.values { if let stored { state.add(stored, to: DeviceTables.none) } }
@@ -117,13 +113,13 @@ extension DeviceRegistry.State {
   fileprivate func storedApp(_ index: DeviceTables.Index, _ tokens: [DeviceTables.Index]) -> StoredDevice.App {
     let app = tables.installations[Int(index)]
     return StoredDevice.App(
-      name: tables.name(app.name), environment: app.environment?.rawValue, state: app.state.rawValue,
+      name: tables.name(app.name), environment: app.environment, state: app.state,
       removalDetectedAt: app.removalNoticedAt,
       tokens: tokens.reversed().map { index in
         let token = tables.tokens[Int(index)]
         return StoredDevice.Token(
           token: tables.text(ofToken: index), kind: PushType(rawValue: token.kind)?.text,
-          state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .active,
+          state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .online,
           since: token.since)
       },
       channels: deliveries.subscribers.filter { $0.value[index] != nil }.map(\.key.id).sorted())
@@ -131,17 +127,15 @@ extension DeviceRegistry.State {
 
   fileprivate mutating func add(_ stored: StoredDevice, to device: DeviceTables.Index) {
     for app in stored.apps {
-      let environment = app.environment.flatMap(PushEnvironment.init)
-      guard let state = InstallationState(rawValue: app.state) else { continue }
-      let installation = tables.addInstallation(app.name, environment: environment, state: state, to: device)
+      let installation = tables.addInstallation(
+        app.name, environment: app.environment, state: app.state, to: device)
       if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time.inRange) }
       for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
         tables.addToken(
           token.token, kind: PushType.allCases.first { $0.text == token.kind },
-          state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .active,
-          since: token.since.inRange, to: installation)
+          state: DeviceTables.Token.State(token.state), since: token.since.inRange, to: installation)
       }
-      guard let name = app.name, let environment else { continue }
+      guard let name = app.name, let environment = app.environment else { continue }
       for id in app.channels {
         // Only broadcasts from now on are delivered.
         deliveries.subscribers[ChannelName(bundleID: name, environment: environment, id: id), default: [:]][

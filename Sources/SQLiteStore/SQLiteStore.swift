@@ -76,7 +76,10 @@ package final class SQLiteStore: RecordStore {
         try db.execute(sql: "UPDATE push SET \(FormerResult.disconnection) WHERE outcome = 'pending'")
         try db.execute(sql: "INSERT OR IGNORE INTO state VALUES ('seed', ?)", arguments: [String(seed)])
         var contents = try Self.contents(db)
-        contents.seed = try Self.serverState(db)["seed"].flatMap { UInt64($0) } ?? seed
+        let stored = try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
+          row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
+        }
+        contents.seed = (stored ?? nil) ?? seed
         return contents
       }
       files = StoreFiles(path)

@@ -1,3 +1,4 @@
+internal import APNSRules
 package import Notation
 internal import PlatformLibc
 
@@ -8,6 +9,9 @@ package final class FixtureDocument: Sendable {
   /// The text. It exists, unchanged, as long as the document.
   nonisolated(unsafe) let bytes: UnsafeRawBufferPointer
   private let isMapped: Bool
+
+  /// A hash of the text.
+  package var hash: UInt64 { PushKey(bytes: bytes).number }
 
   /// The maximum length of a file that cannot be mapped, such as a pipe.
   package static let unmappedLimit = 64 << 20

@@ -304,7 +304,10 @@ struct RuleCounter {
     delayedPushes: Int
   ) -> Injection? {
     count.evaluations &+= 1
-    if rule.trigger.isCounting || rule.trigger.times != nil { changedRows?.formUnion([.evaluations, .fired]) }
+    if rule.trigger.isCounting || rule.trigger.times != nil {
+      changedRows?.insert(.evaluations)
+      changedRows?.insert(.fired)
+    }
     switch evaluation {
     case .rejectedByAPNs: count.rejectedByAPNs &+= 1
     case .missed(.exception): count.excepted &+= 1

@@ -2,9 +2,9 @@ package import FaultModel
 package import Notation
 
 /// The text of a profile and its origin.
-package struct ProfileSource: Sendable, Equatable {
+package struct ProfileSource: Sendable, Equatable, Codable {
   /// The origin of a profile's text.
-  package enum Origin: Sendable, Equatable {
+  package enum Origin: Sendable, Equatable, Codable {
     /// Part of the program.
     case builtIn
     /// A file, by its path.

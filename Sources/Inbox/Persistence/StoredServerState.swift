@@ -32,7 +32,7 @@ package final class StoredServerState: Sendable {
     state.withLockedValue { $0.source != nil && (!$0.changed.isEmpty || !$0.others.isEmpty || $0.isBeingWritten) }
   }
 
-  /// Begins to store changes.
+  /// Begins to store changes, of now and later.
   ///
   /// - Parameters:
   ///   - names: The names of the rows that are in the store.
@@ -41,7 +41,7 @@ package final class StoredServerState: Sendable {
   package func start(
     with names: some Sequence<String>, _ source: @escaping @Sendable (_ changed: Set<String>) -> Rows
   ) {
-    state.withLockedValue { ($0.names, $0.source) = (Set(names), source) }
+    state.withLockedValue { ($0.names, $0.source, $0.changed) = (Set(names), source, []) }
   }
 
   /// Notes that rows have changed.
@@ -90,8 +90,8 @@ package final class StoredServerState: Sendable {
 }
 
 extension Inbox {
-  /// Waits until the store has the state of the server, not while the store fails: a client that is told that it has changed finds
-  /// it so after the server has ended in any way.
+  /// Waits until the changes of the state so far are stored, so that a change whose request was answered outlasts a crash. Does not
+  /// wait while the store fails.
   package func storeServerState() async {
     guard let writer else { return }
     // Enough for the devices of the largest fixtures, and an end if others change the state all the time.

@@ -10,8 +10,9 @@ extension Inbox {
   /// these for findings. Its connections count as reset by the server. Waits for the store.
   ///
   /// - Parameter identifiesByID: Whether attempts belong to the same push if they have the same `apns-id`, whatever their content.
-  package func continueFormerServer(identifiesByID: Bool) {
-    guard let writer, writer.store.initialContents.lastSeq > writer.emptiedThrough else { return }
+  /// - Returns: The records of these ten minutes, in ascending order.
+  package func continueFormerServer(identifiesByID: Bool) -> [Record] {
+    guard let writer, writer.store.initialContents.lastSeq > writer.emptiedThrough else { return [] }
     let now = MachineTime.nanoseconds
     var records: [Record] = []
     let newestFirst = StoreQuery(
@@ -23,11 +24,12 @@ extension Inbox {
       records.append(copy record)
       return records.count < Self.formerRecordLimit
     }
-    guard let first = records.last?.seq else { return }
+    records.reverse()
+    guard let first = records.first?.seq else { return [] }
     analyzer.reset(through: first - 1)
     var unresolved: [PushKey: (key: AttemptKey, last: Int32, unprocessed: Int32, at: MonotonicTime)] = [:]
     var connections: Set<UInt64> = []
-    for record in records.reversed() where !record.isImported {
+    for record in records where !record.isImported {
       if connections.insert(record.connection.identity).inserted {
         let closing = ConnectionEnd.Closing(by: .server, at: now, lastReceivedAt: record.arrivedAt, isReset: true)
         analyzer.add(ConnectionEnd(of: record.connection, .closed(closing)))
@@ -46,14 +48,13 @@ extension Inbox {
     for (key, last, unprocessed, at) in unresolved.values.sorted(by: { $0.at < $1.at }) {
       attempts.restore(key, last: last, unprocessed: unprocessed, at: at)
     }
+    return records
   }
 
-  /// Calls `visit` with the newest pushes whose deliveries a former server may have decided, in ascending order: those that wait for
-  /// their device, that have, or that were received in the last ten minutes. Waits for the store.
-  package func forEachFormerDelivery(_ visit: (borrowing Record) -> Void) {
-    guard let writer else { return }
-    var seqs = Set((try? writer.store.seqsOfStorage(limit: Self.formerRecordLimit)) ?? [])
-    seqs.formUnion(analyzer.start + 1..<max(analyzer.start + 1, writer.store.initialContents.lastSeq + 1))
-    state.withLockedValue { $0.storedRecords(of: writer) }?.forEach(in: seqs.sorted()) { visit($0) }
+  /// Calls `visit` with the newest pushes below `seq` that wait for their device or have waited, and with some records between
+  /// them, in ascending order. Waits for the store.
+  package func forEachDeliveryOfStorage(before seq: Int, _ visit: (borrowing Record) -> Void) {
+    guard let writer, let seqs = try? writer.store.seqsOfStorage(limit: Self.formerRecordLimit) else { return }
+    state.withLockedValue { $0.storedRecords(of: writer) }?.forEach(in: seqs.filter { $0 < seq }, visit)
   }
 }

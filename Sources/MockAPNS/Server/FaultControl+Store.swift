@@ -14,15 +14,6 @@ import Notation
 /// The active profile and the added rules as a store keeps them. Times are in nanoseconds since 1970, because monotonic ones
 /// mean nothing to another process.
 struct StoredFaults: Codable {
-  struct Source: Codable {
-    var name: String
-    var text: String
-    /// The path of the file that the text is from; nil for another origin.
-    var path: String?
-    var isBuiltIn: Bool
-    var isUploaded: Bool
-  }
-
   struct AddedRule: Codable {
     /// The rule in JSON.
     var text: String
@@ -32,7 +23,7 @@ struct StoredFaults: Codable {
 
   /// The profile and the seed that the server was started with. A server that is started with others uses these.
   var start: String
-  var profile: Source
+  var profile: ProfileSource
   var parameters: [String: String]
   var seed: UInt64
   var activatedAt: Int64
@@ -73,7 +64,7 @@ extension FaultControl {
     let profile = selection.selectedProfile
     func wallTime(_ time: MonotonicTime) -> Int64 { time - Self.monotonicTimeIn1970 }
     return StoredFaults(
-      start: startDescription, profile: StoredFaults.Source(profile.source),
+      start: startDescription, profile: profile.source,
       parameters: profile.profile.changedParameters, seed: selection.seed,
       activatedAt: wallTime(selection.activatedAt), endsAt: selection.endsAt.map(wallTime),
       isPaused: selection.isPaused, isChanged: selection.isChanged,
@@ -118,24 +109,7 @@ extension FaultControl {
         return nil
       }
     }
-    var profile: SelectedProfile?
-    if !stored.isChanged, !isTakeover {
-      profile = nil
-    } else if stored.start == startDescription {
-      do throws(ProfileFailure) {
-        let source = ProfileSource(stored.profile)
-        let loaded = try library.load().profile(of: source, parameters: stored.parameters)
-        profile = SelectedProfile(source: source, profile: loaded.profile)
-      } catch {
-        reportUnusable("the profile")
-      }
-    } else {
-      logger.notice(
-        """
-        the former server was not started with \(startDescription), as this one: what was set there is not continued, but for \
-        added rules
-        """)
-    }
+    let profile = continuedProfile(of: stored, isTakeover)
     restore(rules, generatedNames: stored.generatedNames) { selection in
       guard let profile else { return }
       selection.selectedProfile = profile
@@ -146,28 +120,28 @@ extension FaultControl {
     }
   }
 
+  /// Returns the profile of the former server; nil if that of the start is used.
+  private func continuedProfile(of stored: StoredFaults, _ isTakeover: Bool) -> SelectedProfile? {
+    guard stored.isChanged || isTakeover else { return nil }
+    guard stored.start == startDescription else {
+      logger.notice(
+        "the former server was not started with \(startDescription), as this one is: of its faults only added rules go on"
+      )
+      return nil
+    }
+    do throws(ProfileFailure) {
+      let loaded = try library.load().profile(of: stored.profile, parameters: stored.parameters)
+      return SelectedProfile(source: stored.profile, profile: loaded.profile)
+    } catch {
+      reportUnusable("the profile")
+      return nil
+    }
+  }
+
   /// Does not say what a row contains, which may be anything.
   private func reportUnusable(_ part: String) {
     logger.warning(
       "\(part) of the former server, in the store, cannot be used by this one: it is damaged, or of another version")
-  }
-}
-
-extension StoredFaults.Source {
-  fileprivate init(_ source: ProfileSource) {
-    var path: String?
-    if case .file(let file) = source.origin { path = file }
-    self.init(
-      name: source.name, text: source.text, path: path, isBuiltIn: source.origin == .builtIn,
-      isUploaded: source.origin == .uploaded)
-  }
-}
-
-extension ProfileSource {
-  fileprivate init(_ stored: StoredFaults.Source) {
-    let origin: Origin =
-      stored.path.map { .file($0) } ?? (stored.isBuiltIn ? .builtIn : stored.isUploaded ? .uploaded : .inline)
-    self.init(name: stored.name, text: stored.text, origin: origin)
   }
 }
 

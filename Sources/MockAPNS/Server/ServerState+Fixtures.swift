@@ -37,7 +37,7 @@ extension ServerState {
     apps.update { apps in
       for app in contents.apps { apps.set(app) }
     }
-    for app in contents.apps { didLoad(app) }
+    for app in contents.apps { inbox.writer?.serverState.didChange(StateRow.app + app.bundleID) }
     return contents
   }
 
@@ -86,19 +86,22 @@ extension ServerState {
     devices.saveAsInitial()
     channels.saveAsInitial()
     initialApps.withLockedValue { $0 = apps.load() }
+    initialFixtures.withLockedValue {
+      $0 = documents.map { Hexadecimal.text($0.hash, digits: 16) }.joined(separator: " ")
+    }
   }
 
   /// Restores the devices and apps that there were after the start.
   func resetDevices() {
     devices.reset()
     apps.update { $0 = initialApps.withLockedValue { $0 } }
-    didResetDevices()
+    inbox.writer?.serverState.remove(where: StateRow.isOfDevices)
   }
 
   /// Restores the channels that there were after the start.
   func resetChannels() {
     channels.reset()
-    didResetChannels()
+    inbox.writer?.serverState.remove { $0.hasPrefix(StateRow.channel) }
   }
 
   /// Returns a writer of the present apps, devices and channels.

@@ -5,6 +5,7 @@ import Faults
 import HTTPMessage
 import Inbox
 import Logging
+import NIOConcurrencyHelpers
 import Notation
 import Synchronization
 import TLSEngine
@@ -35,6 +36,9 @@ enum StateRow {
 
   static let removed = "removed"
 
+  /// Whether a row is of a device, of a token without one, or of an app.
+  static func isOfDevices(_ name: String) -> Bool { [device, token, app].contains { name.hasPrefix($0) } }
+
   /// Returns the rest of a name that begins with `prefix`.
   static func rest(of name: String, after prefix: String) -> String? {
     name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : nil
@@ -64,14 +68,9 @@ private struct StoredCounts: Codable {
   var channels: UInt64
 }
 
-private struct StoredApp: Codable {
-  var teamID: String
-  var hasBroadcast: Bool
-}
-
 private struct StoredKey: Codable {
   var teamID: String
-  var environment: String?
+  var environment: PushEnvironment?
   var topics: [String]?
   var teamTopics: [String]?
   var relatedKeyID: String?
@@ -91,23 +90,28 @@ extension ServerState {
       throw StoreUnavailable(problem: String(describing: error))
     }
     writer.serverState.start(with: rows.keys) { [weak self] changed in self?.storedRows(changed) ?? [:] }
-    let fixtures = fixturesDescription
-    if rows[StateRow.fixtures] != fixtures {
-      let outdated = rows.keys.filter(Self.isOfFixtures)
+    // When the profile of the start has begun.
+    writer.serverState.didChange(FaultControl.row)
+    if rows[StateRow.fixtures, default: ""] != initialFixtures.withLockedValue({ $0 }) {
+      func isOfFixtures(_ name: String) -> Bool { StateRow.isOfDevices(name) || name.hasPrefix(StateRow.channel) }
+      let outdated = rows.keys.filter(isOfFixtures)
       if !outdated.isEmpty {
         logger.notice(
           "the former server was started with other fixtures: its devices, apps and channels are not continued")
       }
       for name in outdated { rows[name] = nil }
-      writer.serverState.remove(where: Self.isOfFixtures)
+      writer.serverState.remove(where: isOfFixtures)
       writer.serverState.didChange(StateRow.fixtures)
     }
     restoreClock(rows)
     restoreFixtures(rows)
     restoreKeys(rows)
     faults.restore(rows, isTakeover: writer.store.isRemote)
-    inbox.continueFormerServer(identifiesByID: faults.selection.profile.pushIdentity == .apnsID)
-    restoreDeliveries()
+    let recent = inbox.continueFormerServer(identifiesByID: faults.selection.profile.pushIdentity == .apnsID)
+    if !devices.isEmpty {
+      inbox.forEachDeliveryOfStorage(before: recent.first?.seq ?? .max) { restoreDelivery(of: $0) }
+      for record in recent { restoreDelivery(of: record) }
+    }
     clock.whenChanged { writer.serverState.didChange(StateRow.clock) }
     devices.reportChanges { change in
       switch change {
@@ -120,31 +124,6 @@ extension ServerState {
 
   /// Notes that a part of the state has changed that the store keeps.
   package func didChange(key id: String) { inbox.writer?.serverState.didChange(StateRow.key + id) }
-
-  /// Notes that an app was loaded.
-  func didLoad(_ app: AppTable.App) { inbox.writer?.serverState.didChange(StateRow.app + app.bundleID) }
-
-  /// Notes that the devices, tokens and apps are those of the start again.
-  func didResetDevices() {
-    inbox.writer?.serverState.remove { name in
-      [StateRow.device, StateRow.token, StateRow.app].contains { name.hasPrefix($0) }
-    }
-  }
-
-  /// Notes that the channels are those of the start again.
-  func didResetChannels() { inbox.writer?.serverState.remove { $0.hasPrefix(StateRow.channel) } }
-
-  private static func isOfFixtures(_ name: String) -> Bool {
-    [StateRow.device, StateRow.token, StateRow.app, StateRow.channel].contains { name.hasPrefix($0) }
-  }
-
-  /// The fixture files of the configuration, by their contents.
-  private var fixturesDescription: String {
-    configuration.fixtures.map { path in
-      let contents = (try? Data(contentsOf: URL(fileURLWithPath: path))) ?? Data()
-      return Hexadecimal.text(contents.withUnsafeBytes { PushKey(bytes: $0).number }, digits: 16)
-    }.joined(separator: " ")
-  }
 
   // MARK: - Storing
 
@@ -162,7 +141,7 @@ extension ServerState {
       return StoredClock(frozenAt: mode == .frozen ? clock.now : nil, offset: clock.machineOffset).rowText
     case StateRow.generated:
       return StoredCounts(deviceTokens: tokensMade.load(ordering: .relaxed), channels: channels.idCount).rowText
-    case StateRow.fixtures: return fixturesDescription
+    case StateRow.fixtures: return initialFixtures.withLockedValue { $0 }
     case FaultControl.row: return faults.storedRow(name)
     default: break
     }
@@ -173,7 +152,7 @@ extension ServerState {
       return devices.stored(token: token)?.rowText ?? StateRow.removed
     }
     if let id = StateRow.rest(of: name, after: StateRow.app) {
-      return apps.load()[id].flatMap { StoredApp(teamID: $0.teamID, hasBroadcast: $0.hasBroadcast).rowText }
+      return apps.load()[id]?.rowText
     }
     if let channel = StateRow.channel(name) {
       return channels.storagePolicy(of: channel).map { String($0.rawValue) } ?? StateRow.removed
@@ -182,7 +161,7 @@ extension ServerState {
       guard let key = keys.load().keys[id] else { return StateRow.removed }
       return key.publicKeyPEM.flatMap { pem in
         StoredKey(
-          teamID: key.teamID, environment: key.environment?.rawValue, topics: key.topics, teamTopics: key.teamTopics,
+          teamID: key.teamID, environment: key.environment, topics: key.topics, teamTopics: key.teamTopics,
           relatedKeyID: key.relatedKeyID, publicKey: pem
         ).rowText
       }
@@ -200,31 +179,31 @@ extension ServerState {
   private func restoreFixtures(_ rows: [String: String]) {
     var storedDevices: [String: StoredDevice?] = [:]
     var storedTokens: [String: StoredDevice?] = [:]
-    var descriptions: [ChannelDescription] = []
+    var storedApps: [AppTable.App] = []
+    var storedChannels: [ChannelDescription] = []
     for (name, text) in rows {
+      // What is damaged leaves that of the start as it is.
       if let id = StateRow.rest(of: name, after: StateRow.device) {
-        storedDevices[id] = .some(StoredDevice(row: text))
+        if text == StateRow.removed { storedDevices[id] = .some(nil) }
+        if let device = StoredDevice(row: text) { storedDevices[id] = device }
       } else if let token = StateRow.rest(of: name, after: StateRow.token) {
-        storedTokens[token] = .some(StoredDevice(row: text))
+        if text == StateRow.removed { storedTokens[token] = .some(nil) }
+        if let device = StoredDevice(row: text) { storedTokens[token] = device }
+      } else if name.hasPrefix(StateRow.app) {
+        if let app = AppTable.App(row: text) { storedApps.append(app) }
       } else if let channel = StateRow.channel(name) {
+        if text == StateRow.removed { channels.remove(channel) }
         if let policy = Int(text) {
-          descriptions.append(
+          storedChannels.append(
             ChannelDescription(
               bundleID: channel.bundleID, environment: channel.environment, id: channel.id, messageStoragePolicy: policy
             ))
-        } else {
-          channels.remove(channel)
         }
       }
     }
     devices.restore(devices: storedDevices, tokens: storedTokens)
-    _ = try? channels.add(descriptions.sorted { $0.id < $1.id })
-    apps.update { apps in
-      for (name, text) in rows {
-        guard let id = StateRow.rest(of: name, after: StateRow.app), let app = StoredApp(row: text) else { continue }
-        apps.set(AppTable.App(bundleID: id, teamID: app.teamID, hasBroadcast: app.hasBroadcast))
-      }
-    }
+    apps.update { apps in for app in storedApps { apps.set(app) } }
+    _ = try? channels.add(storedChannels.sorted { $0.id < $1.id })
     if let counts = rows[StateRow.generated].flatMap({ StoredCounts(row: $0) }) {
       // At most so many that the next ones are no overflow, whatever the store contains.
       tokensMade.max(min(counts.deviceTokens, 1 << 48), ordering: .relaxed)
@@ -232,22 +211,17 @@ extension ServerState {
     }
   }
 
-  /// Stores and shows again what devices of the former server stored and showed.
-  private func restoreDeliveries() {
-    guard !devices.isEmpty else { return }
-    let settings = activePolicy.load().settings
-    inbox.forEachFormerDelivery { record in
-      guard record.kind == .push, let state = record.delivery, let facts = record.verdict?.facts else { return }
-      let request = record.request
-      request.headers.bytes.withUnsafeBytes { headers in
-        guard let token = facts.deviceToken,
-          let match = devices.match(
-            UnsafeRawBufferPointer(rebasing: headers[token.indices]), now: record.receivedAt)
-        else { return }
-        var push = request.body.withUnsafeBytes { AcceptedPush(facts, headers: headers, body: $0, to: match, settings) }
-        push.acceptedAt = record.acceptedAt
-        devices.restore(push, seq: record.seq, state, receivedAt: record.receivedAt, settings: settings)
-      }
+  /// Lets a device store or show a push again that the former server has accepted.
+  private func restoreDelivery(of record: borrowing Record) {
+    guard record.kind == .push, let state = record.delivery, let facts = record.verdict?.facts else { return }
+    let (request, settings) = (record.request, activePolicy.load().settings)
+    request.headers.bytes.withUnsafeBytes { headers in
+      guard let token = facts.deviceToken,
+        let match = devices.match(UnsafeRawBufferPointer(rebasing: headers[token.indices]), now: record.receivedAt)
+      else { return }
+      var push = request.body.withUnsafeBytes { AcceptedPush(facts, headers: headers, body: $0, to: match, settings) }
+      push.acceptedAt = record.acceptedAt
+      devices.restore(push, seq: record.seq, state, receivedAt: record.receivedAt, settings: settings)
     }
   }
 
@@ -260,7 +234,7 @@ extension ServerState {
         _ = keys.add(
           TrustedKey(
             keyID: id, teamID: stored.teamID, publicKey: publicKey,
-            environment: stored.environment.flatMap(PushEnvironment.init), topics: stored.topics,
+            environment: stored.environment, topics: stored.topics,
             teamTopics: stored.teamTopics, relatedKeyID: stored.relatedKeyID))
       }
     }

@@ -28,6 +28,8 @@ package final class ServerState: Sendable {
   package let apps = PublishedValue(AppTable())
   /// The apps that a reset restores.
   let initialApps = NIOLockedValueBox(AppTable())
+  /// Hashes of the fixture files that the server was started with.
+  let initialFixtures = NIOLockedValueBox("")
   /// The broadcast channels.
   package let channels: ChannelRegistry
   /// The delivery of accepted pushes to registered devices.

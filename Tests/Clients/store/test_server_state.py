@@ -3,8 +3,10 @@ file, and a standby.
 """
 
 import json
+import os
 import secrets
 import signal
+import threading
 
 import pytest
 
@@ -99,7 +101,7 @@ def test_another_profile_at_the_start_is_used(succession):
     server = former.next("--profile", "unregistered-410")
     assert server.api("GET", "/profile")["name"] == "unregistered-410"
     assert server.api("GET", "/rules")["total"] == 1
-    assert server.logged("what was set there is not continued")
+    assert server.logged("of its faults only added rules go on")
 
 
 def test_counts_go_on(succession):
@@ -239,7 +241,7 @@ HOSTILE = {
     "key/x": ['{"teamID":"x","publicKey":"nothing"}'], "count/a": ["1"], "count//down/0/matched/1": ["-5", str((1 << 63) - 1)],
     "profile/../x": ["rules: ["], "profile/mine": ["rules: [{do: confidential}]"],
     "faults": ["confidential", json.dumps({
-        "start": "confidential", "profile": {"name": "x", "text": "confidential: 1", "isBuiltIn": False, "isUploaded": False},
+        "start": "confidential", "profile": {"name": "x", "text": "confidential: 1", "origin": {"inline": {}}},
         "parameters": {}, "seed": (1 << 64) - 1, "activatedAt": -(1 << 63), "endsAt": (1 << 63) - 1, "isPaused": True,
         "isChanged": True, "generatedNames": (1 << 63) - 1,
         "rules": [{"text": "confidential", "addedAt": 1}, {"text": '{"do": {"pass": {}}}', "addedAt": (1 << 63) - 1, "endsAt": -(1 << 63)}]})],
@@ -297,3 +299,15 @@ def test_no_verdict_is_wrong_because_the_server_ended(succession):
 
 def nothing_lost(server):
     return server.request("POST", "/api/v1/verify", {"nothing_lost": True, "expect": []}).json["nothing_lost"]["passed"]
+
+
+def test_fixtures_from_a_pipe_are_compared(start, tmp_path, fixtures):
+    """A pipe can be read only once."""
+    pipe, text = tmp_path / "pipe", fixtures.read_text()
+    os.mkfifo(pipe)
+    for written, state in ((text, "online"), (text, "offline"), (text.replace('"other"', '"second"'), "online")):
+        threading.Thread(target=pipe.write_text, args=(written,), daemon=True).start()
+        server = start(*stores.flags(tmp_path / "inbox.db"), "--fixtures", str(pipe))
+        assert device_states(server)["first"] == state
+        server.api("POST", "/devices/first/offline", {})
+        assert server.stop() == 0
