@@ -16,7 +16,7 @@ import Testing
     let health = HealthRoutes(phase: { .ready }, storeProblem: { nil })
     let isRegular = connections.open()
     let channel = EmbeddedChannel(handlers: [
-      RequestTimeoutHandler(timeout: .seconds(60), connections: connections),
+      RequestTimeoutHandler(timeout: .seconds(60), connections: connections, isRegular: isRegular),
       AdmissionHandler(isRegular: isRegular, health: health),
     ])
     channel.closeFuture.whenComplete { [connections] _ in connections.close(channel, isRegular: isRegular) }
@@ -94,6 +94,35 @@ import Testing
     channel.embeddedEventLoop.advanceTime(by: .milliseconds(100))
     #expect(!channel.isActive)
     for channel in busy { _ = try channel.finish() }
+  }
+
+  /// A connection of the reserve that was answered makes room in the reserve, and none among the regular connections.
+  @Test func theReserveDoesNotFillWithAnsweredConnections() throws {
+    let connections = AdminConnections(limit: 16, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    for _ in 0..<12 { #expect(connections.open()) }
+    let answered = (0..<3).map { _ in EmbeddedChannel(handler: CloseCounter()) }
+    for channel in answered {
+      #expect(!connections.open())
+      connections.addIdle(channel, isRegular: false)
+    }
+    #expect(try answered.map(CloseCounter.count) == [1, 0, 0])
+    connections.close(nil, isRegular: false)
+    #expect(!connections.open())
+    #expect(try answered.map(CloseCounter.count) == [1, 0, 0], "the new one is not answered yet")
+  }
+
+  /// Counts how often a connection was asked to close.
+  private final class CloseCounter: ChannelInboundHandler {
+    typealias InboundIn = Never
+    var count = 0
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+      if event is AdminConnections.CloseIfIdle { count += 1 }
+    }
+
+    static func count(on channel: EmbeddedChannel) throws -> Int {
+      try channel.pipeline.syncOperations.handler(type: CloseCounter.self).count
+    }
   }
 
   @Test func theLongestIdleConnectionMakesRoom() throws {

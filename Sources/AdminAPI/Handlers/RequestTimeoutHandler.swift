@@ -22,13 +22,14 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   /// The number of requests whose response is not complete.
   private var pendingResponses = 0
 
-  /// Those that a new connection may replace while they are idle; nil for a connection of the reserve, which makes no place for
-  /// another one.
-  private let connections: AdminConnections?
+  private let connections: AdminConnections
+  private let isRegular: Bool
 
-  init(timeout: TimeAmount, connections: AdminConnections?) {
+  /// - Parameter isRegular: Whether the connection is not one of the reserve.
+  init(timeout: TimeAmount, connections: AdminConnections, isRegular: Bool) {
     self.timeout = timeout
     self.connections = connections
+    self.isRegular = isRegular
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -39,7 +40,7 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head:
-      if isIdle { connections?.removeIdle(context.channel) }
+      if isIdle { connections.removeIdle(context.channel) }
       pendingResponses += 1
       isReceiving = true
       scheduleClose(in: timeout, context)
@@ -73,18 +74,19 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
 
   func channelInactive(context: ChannelHandlerContext) {
     cancelClose()
-    connections?.removeIdle(context.channel)
+    connections.removeIdle(context.channel)
     context.fireChannelInactive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
     cancelClose()
-    connections?.removeIdle(context.channel)
+    connections.removeIdle(context.channel)
   }
 
   private func becomeIdle(_ context: ChannelHandlerContext) {
-    connections?.addIdle(context.channel)
     scheduleClose(in: timeout, context)
+    // Last, because it may close the connection.
+    connections.addIdle(context.channel, isRegular: isRegular)
   }
 
   private var isIdle: Bool { pendingResponses == 0 && !isReceiving }

@@ -7,8 +7,9 @@ internal import NIOCore
 ///
 /// Some of those that may be open are in reserve, so that health checks are answered whatever other clients do. When all
 /// others are open, a new connection takes the place of the longest idle one: one that received nothing since its last
-/// response. If none is idle, it is one of the reserve, which `AdmissionHandler` serves only for a moment. When all are
-/// open, further connections wait in the system's queue.
+/// response. If none is idle, it is one of the reserve, which `AdmissionHandler` serves only for a moment. When more than half
+/// of the reserve is in use, those connections there that were answered are closed, the first ones first, so that the next one
+/// finds a place. When all are open, further connections wait in the system's queue.
 final class AdminConnections: Sendable {
   /// An inbound event that closes a connection if it is still idle.
   struct CloseIfIdle: Sendable {}
@@ -24,12 +25,13 @@ final class AdminConnections: Sendable {
     var isStopping = false
     /// The number of connections closed since freed memory was last returned to the system.
     var closedCount = 0
-    var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
+    var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel, isRegular: Bool)] = [:]
     var throttle = LogThrottle()
 
-    /// Removes the longest idle connection.
-    mutating func removeLongestIdle() -> (any Channel)? {
-      idle.min { $0.value.since < $1.value.since }.flatMap { idle.removeValue(forKey: $0.key)?.channel }
+    /// Removes the longest idle connection among the regular ones, or in the reserve.
+    mutating func removeLongestIdle(isRegular: Bool) -> (any Channel)? {
+      idle.filter { $0.value.isRegular == isRegular }.min { $0.value.since < $1.value.since }
+        .flatMap { idle.removeValue(forKey: $0.key)?.channel }
     }
   }
 
@@ -60,7 +62,7 @@ final class AdminConnections: Sendable {
     let (isRegular, idle, shouldLog) = state.withLockedValue { state -> (Bool, (any Channel)?, Bool) in
       state.count += 1
       let isFull = state.regularCount >= limit - reserve
-      let idle = isFull ? state.removeLongestIdle() : nil
+      let idle = isFull ? state.removeLongestIdle(isRegular: true) : nil
       guard !isFull || idle != nil else { return (false, nil, state.throttle.shouldLog()) }
       state.regularCount += 1
       return (true, idle, false)
@@ -119,8 +121,15 @@ final class AdminConnections: Sendable {
   }
 
   /// Adds an idle connection.
-  func addIdle(_ channel: any Channel) {
-    state.withLockedValue { $0.idle[ObjectIdentifier(channel)] = (.now(), channel) }
+  ///
+  /// - Parameter isRegular: What `open()` returned.
+  func addIdle(_ channel: any Channel, isRegular: Bool) {
+    let answered = state.withLockedValue { state in
+      state.idle[ObjectIdentifier(channel)] = (.now(), channel, isRegular)
+      let isScarce = !isRegular && state.count - state.regularCount > reserve / 2
+      return isScarce ? state.removeLongestIdle(isRegular: false) : nil
+    }
+    answered?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
   }
 
   /// Removes a connection that is in use or closed.

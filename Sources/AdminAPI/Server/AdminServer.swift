@@ -134,7 +134,8 @@ enum Limits {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
-        ResponseProgressHandler(), RequestTimeoutHandler(timeout: timeout, connections: isRegular ? connections : nil),
+        ResponseProgressHandler(),
+        RequestTimeoutHandler(timeout: timeout, connections: connections, isRegular: isRegular),
         AdmissionHandler(isRegular: isRegular, health: health), HalfCloseHandler(),
       ],
       httpDecoderConfiguration: .init(
