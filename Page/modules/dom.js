@@ -66,6 +66,26 @@ export function throttled(action, wait) {
   };
 }
 
+/**
+ * Returns the asynchronous `action` so that it runs once at a time. Calls while it runs make one more run after it, which
+ * sees what has changed meanwhile. Returns a promise of the run that serves the call.
+ */
+export function oneAtATime(action) {
+  let running = null;
+  let next = null;
+  return function call() {
+    if (running === null) {
+      running = (async () => action())().finally(() => { running = null; });
+      return running;
+    }
+    next ??= running.catch(() => {}).then(() => {
+      next = null;
+      return call();
+    });
+    return next;
+  };
+}
+
 /** Returns `action` delayed until there was no call for `wait` milliseconds. */
 export function settled(action, wait) {
   let timer = null;

@@ -1,6 +1,6 @@
 // The sidebar: groups of pushes with their counts, and the other views.
 import { get } from "./api.js";
-import { h, replace, settled } from "./dom.js";
+import { h, oneAtATime, replace, settled } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { counted, newest } from "./newest.js";
@@ -23,14 +23,14 @@ export class Groups {
     this.counts = {};
     this.facets = {};
     this.open = new Set(["topic", "type"]);
-    this.refresh = settled(() => this.load(), 400);
+    this.load = oneAtATime(() => this.read());
+    this.refresh = settled(this.load, 400);
     this.draw();
     onChange(() => this.draw());
   }
 
-  async load() {
-    if (this.isLoading || document.hidden) return;
-    this.isLoading = true;
+  async read() {
+    if (document.hidden) return;
     const began = performance.now();
     try {
       await this.count();
@@ -40,7 +40,7 @@ export class Groups {
     }
     // Counting a large inbox takes longer, so it is counted less often.
     const rest = Math.max(600, (performance.now() - began) * 8);
-    setTimeout(() => { this.isLoading = false; }, rest);
+    await new Promise((resolve) => setTimeout(resolve, rest));
   }
 
   async count() {

@@ -1,6 +1,6 @@
 // The rows of the time line. Only the visible rows exist, and only their pushes in the visible time are loaded.
 import { ticks } from "../charts/scale.js";
-import { button, h, replace, settled } from "../dom.js";
+import { button, h, oneAtATime, replace, settled } from "../dom.js";
 import { count } from "../format.js";
 import { loadTrack, ROW_HEIGHT, track } from "./track.js";
 import { TimeWindow } from "./window.js";
@@ -13,6 +13,7 @@ export class Tracks {
   constructor(actions) {
     this.actions = actions;
     this.connections = [];
+    this.version = 0; // counts how often the connections were shown
     this.selected = null;
     this.rows = new Map(); // by the id of the connection: {element, track, key, data}
     this.window = new TimeWindow(() => this.changed());
@@ -22,7 +23,7 @@ export class Tracks {
       on: { scroll: () => this.draw(), keydown: (event) => this.onKey(event), wheel: (event) => this.onWheel(event) } }, this.space);
     this.box.addEventListener("wheel", (event) => event.ctrlKey && event.preventDefault(), { passive: false });
     this.element = h("div", { class: "tracks" }, this.controls(), this.axis, this.box);
-    this.loadVisible = settled(() => this.load(), 120);
+    this.loadVisible = settled(oneAtATime(() => this.load()), 120);
     new ResizeObserver(() => this.element.isConnected && this.changed()).observe(this.box);
   }
 
@@ -40,6 +41,9 @@ export class Tracks {
   get width() { return Math.max(120, this.box.clientWidth - (this.isNarrow ? 16 : HEAD + 16)); }
   get rowHeight() { return ROW_HEIGHT + (this.isNarrow ? 26 : 0); }
 
+  /** What the data of a row depends on, besides the connection. */
+  get key() { return `${this.window.from} ${this.window.until} ${this.width} ${this.version}`; }
+
   /** Shows connections, newest first. */
   show(connections, from, until) {
     this.connections = connections;
@@ -50,10 +54,11 @@ export class Tracks {
       row.element.remove();
       this.rows.delete(id);
     }
-    this.changed({ reloads: true });
+    this.version += 1;
+    this.changed();
   }
 
-  changed({ reloads = false } = {}) {
+  changed() {
     const { width } = this;
     const left = this.isNarrow ? 0 : HEAD;
     this.element.classList.toggle("is-narrow", this.isNarrow);
@@ -65,7 +70,6 @@ export class Tracks {
     this.space.style.setProperty("height", height);
     this.box.style.setProperty("height", height);
     this.draw({ isStale: true });
-    if (reloads) for (const row of this.rows.values()) row.key = null;
     this.loadVisible();
   }
 
@@ -103,6 +107,7 @@ export class Tracks {
 
   fill(row, connection) {
     const { width } = this;
+    row.element.setAttribute("aria-busy", String(row.key !== this.key));
     // An unchanged row keeps its elements, and with them the selected bar.
     const content = [this.window.from, this.window.until, width, connection.id === this.selected, JSON.stringify(connection), row.data];
     if (row.content?.every((part, index) => part === content[index])) return;
@@ -121,16 +126,12 @@ export class Tracks {
 
   /** Loads the visible rows that changed. */
   async load() {
-    if (!this.element.isConnected || this.isLoading) return;
+    if (!this.element.isConnected) return;
     const [first, end] = this.visible;
     const { from, until } = this.window;
-    const wanted = this.connections.slice(first, end).filter((one) => {
-      const row = this.rows.get(one.id);
-      return row && row.key !== `${from} ${until} ${one.pushes} ${this.width}`;
-    });
-    this.isLoading = true;
+    const { key } = this;
+    const wanted = this.connections.slice(first, end).filter((one) => this.rows.has(one.id) && this.rows.get(one.id).key !== key);
     for (const connection of wanted) {
-      const key = `${from} ${until} ${connection.pushes} ${this.width}`;
       const data = await loadTrack(connection, { from, until }, this.width).catch(() => null);
       const row = this.rows.get(connection.id);
       if (!row) continue;
@@ -138,8 +139,6 @@ export class Tracks {
       row.key = key;
       this.fill(row, connection);
     }
-    this.isLoading = false;
-    if (from !== this.window.from || until !== this.window.until) this.loadVisible();
   }
 
   select(id) {

@@ -41,7 +41,6 @@ export class DeviceList {
   async load() {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
-    this.isLoading = true;
     const search = this.field.value.trim();
     const after = this.starts.at(-1);
     try {
@@ -53,8 +52,6 @@ export class DeviceList {
       if (error.name === "AbortError") return;
       this.notice.hidden = false;
       replace(this.notice, error.message);
-    } finally {
-      if (this.loading.signal === signal) this.isLoading = false;
     }
   }
 

@@ -3,7 +3,7 @@ import { get, post } from "../api.js";
 import { Frames } from "../connections/frames.js";
 import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
-import { button, h, replace, throttled } from "../dom.js";
+import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { OUTCOMES, outcomeText } from "../outcomes.js";
 
@@ -21,7 +21,8 @@ export class ConnectionsPanel {
           button("GOAWAY to all", () => this.send("/connections/goaway", "GOAWAY sent"), { class: "small" }),
           button("Close all", () => this.send("/connections/close", "Closed"), { class: "small" }))),
       this.summary, this.legend(), this.notice, this.tracks.element, this.frames.element);
-    this.refresh = throttled(() => this.load(), 1000);
+    this.load = oneAtATime(() => this.read());
+    this.refresh = throttled(this.load, 1000);
   }
 
   legend() {
@@ -32,13 +33,6 @@ export class ConnectionsPanel {
 
   send(path, message) {
     post(path, { all: true }).then((result) => showMessage(`${message}: ${result.connections?.length ?? 0} connections`), showError).then(() => this.load());
-  }
-
-  async load() {
-    if (this.isLoading) return;
-    this.isLoading = true;
-    await this.read();
-    this.isLoading = false;
   }
 
   async read() {

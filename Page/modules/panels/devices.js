@@ -1,6 +1,6 @@
 // Registered devices with what they show, device tokens of recent pushes, and broadcast channels.
 import { showMessage, showError } from "../copy.js";
-import { button, h, replace, throttled } from "../dom.js";
+import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { ChannelList } from "../devices/channels.js";
 import { DeviceDetail } from "../devices/device.js";
@@ -24,7 +24,7 @@ export class DevicesPanel {
     this.notice = h("p", { class: "notice is-error", hidden: true });
     this.element = h("section", { class: "panel is-wide", "aria-label": "Devices" },
       h("header", { class: "panel-head" }, h("h2", {}, "Devices"), this.tabs), this.notice, this.body);
-    this.refresh = throttled(() => this.element.isConnected && !this.list.isLoading && this.load(), 1500);
+    this.refresh = throttled(oneAtATime(() => this.element.isConnected && this.load()), 1500);
   }
 
   get parts() { return { registered: this.registered, recent: this.recent.element, channels: this.channels.element }; }

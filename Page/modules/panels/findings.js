@@ -3,7 +3,7 @@ import { get } from "../api.js";
 import { sparkline } from "../charts/sparkline.js";
 import { span } from "../charts/scale.js";
 import { copy } from "../copy.js";
-import { button, h, replace, throttled } from "../dom.js";
+import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { icon } from "../icons.js";
 import { counted, newest } from "../newest.js";
@@ -22,10 +22,11 @@ export class FindingsPanel {
     this.partial = h("p", { class: "quiet", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Findings" }, h("header", { class: "panel-head" }, h("h2", {}, "Findings")),
       h("p", { class: "quiet" }, "What this provider does wrong, or will do wrong with APNs. Findings never change a response."), this.partial, this.list);
-    this.refresh = throttled(() => this.load(), 2000);
+    this.load = oneAtATime(() => this.read());
+    this.refresh = throttled(this.load, 2000);
   }
 
-  async load() {
+  async read() {
     try {
       const limits = await newest();
       const { items, timeline } = await get("/findings", { ...limits, buckets: BUCKETS });

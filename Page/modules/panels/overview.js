@@ -2,7 +2,7 @@
 import { get } from "../api.js";
 import { ranking } from "../charts/ranking.js";
 import { TimeChart } from "../charts/timechart.js";
-import { button, h, replace, throttled } from "../dom.js";
+import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count, latency } from "../format.js";
 import { counted, newest } from "../newest.js";
 import { go, shown } from "../route.js";
@@ -28,7 +28,7 @@ export class OverviewPanel {
       h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.tiles, this.lists);
     this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
       h("header", { class: "panel-head" }, h("h2", {}, "Overview")), this.scope, this.notice, this.content);
-    this.refresh = throttled(() => this.element.isConnected && !document.hidden && this.load(), 2000);
+    this.refresh = throttled(oneAtATime(() => this.element.isConnected && !document.hidden && this.load()), 2000);
   }
 
   async load() {

@@ -14,7 +14,7 @@ def titles(view):
 
 
 def parameters(view):
-    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(view.page.url).query))
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(view.url).query))
 
 
 def selected(view):

@@ -294,7 +294,7 @@ def test_a_token_is_read_from_the_address_or_requested(start, open_page, provide
         view.complaints.clear()  # The browser itself logs each 401.
     view.live()
     view.row("Secret").wait_for()
-    assert "open-sesame" not in view.page.url and "open-sesame" not in view.page.content()
+    assert "open-sesame" not in view.url and "open-sesame" not in view.page.content()
     assert view.page.evaluate("() => JSON.stringify({...localStorage}) + JSON.stringify({...sessionStorage}) + document.cookie").find("open-sesame") < 0
     if way == "question":
         view.complaints.clear()

@@ -92,7 +92,7 @@ def test_the_six_tabs(server, open_page, provider, device):
     assert panel.locator(".json-line", has_text="colour").get_by_text("not a key of aps").count() == 1
     panel.locator(".json-line", has_text="alert").click()
     assert panel.locator(".pointer code").inner_text() == "/aps/alert"
-    assert "tab=payload" in view.page.url
+    assert "tab=payload" in view.url
 
     view.page.get_by_role("tab", name="Headers").click()
     row = panel.locator("tbody tr", has_text="apns-collapse-id")
@@ -121,7 +121,7 @@ def test_search_uses_the_query_language_and_is_part_of_the_address(server, open_
     view.page.get_by_label("Search pushes").fill(f"token:{device} status:400")
     view.row("Hay").wait_for()
     view.until("() => document.querySelectorAll('.row').length === 1")
-    assert "status%3A400" in view.page.url
+    assert "status%3A400" in view.url
     view.page.reload()
     view.row("Hay").wait_for()
     assert view.page.get_by_label("Search pushes").input_value() == f"token:{device} status:400"

@@ -16,7 +16,7 @@ def rows(view, number):
 
 
 def query(view):
-    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(view.page.url).query)).get("q", "")
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(view.url).query)).get("q", "")
 
 
 def chips(view):
@@ -164,7 +164,7 @@ def test_a_value_in_a_row_adds_a_condition(furnished, open_page, device, cell):
     row.locator(f".is-cell-{cell} .row-term").click()
     rows(view, expected[1])
     assert query(view) == expected[0] or (expected[0] is None and re.fullmatch(r"connection:c\d+", query(view)))
-    assert "push=" not in view.page.url, "the push does not open"
+    assert "push=" not in view.url, "the push does not open"
 
 
 def test_a_value_in_the_details_adds_a_condition(start, open_page, provider, device):
@@ -181,7 +181,7 @@ def test_a_value_in_the_details_adds_a_condition(start, open_page, provider, dev
     assert query(view) == "attempt:2 topic:com.example.app"
     terms.get_by_role("button", name="token").click()
     assert query(view).endswith(f"token:{device}")
-    assert "push=" in view.page.url, "the push stays open"
+    assert "push=" in view.url, "the push stays open"
 
 
 def test_time_ranges(furnished, open_page, provider, device):

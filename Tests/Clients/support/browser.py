@@ -117,6 +117,11 @@ class View:
         """Returns the rows with this text."""
         return self.page.locator(".row", has_text=text)
 
+    @property
+    def url(self):
+        """The address now. `page.url` of Playwright follows changes by scripts with a delay."""
+        return self.page.evaluate("() => location.href")
+
     def until(self, expression, argument=None):
         """Waits until a JavaScript expression is true."""
         self.page.wait_for_function(expression, arg=argument)
