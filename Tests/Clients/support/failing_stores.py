@@ -1,6 +1,7 @@
 """Makes the store of a server fail while it runs, and recover."""
 
 import contextlib
+import math
 import secrets
 import shutil
 import subprocess
@@ -18,6 +19,9 @@ DETECTION = 6  # seconds until the failure must be detected; normally half a sec
 
 class Failure:
     """A way in which a store fails. `place`: the inbox; `says`: part of the reason that the server states."""
+
+    #: The seconds after the beginning in which each push is answered.
+    answers_for = math.inf
 
     def begin(self):
         pass
@@ -98,6 +102,9 @@ class FrozenPostgres(StoppedPostgres):
     """A database that does not respond, while its connections stay open: a stopped machine or a broken network."""
 
     says = ""
+    # Afterwards, and until the failure is detected, a push may wait: the database has not confirmed for a second that the
+    # server is the active one.
+    answers_for = 0.3
 
     def begin(self):
         self.postgres.pause()
@@ -158,7 +165,12 @@ def fill(folder):
 def push_once(server, **changes):
     """Sends a push on a new connection; returns its status and its apns-id."""
     with connect(server) as wire:
-        response = wire.push(push_headers(server, secrets.token_hex(32), **changes), b"{}" + b" " * 3000)
+        return push_on(wire, server, **changes)
+
+
+def push_on(wire, server, **changes):
+    """Sends a push on a connection; returns its status and its apns-id."""
+    response = wire.push(push_headers(server, secrets.token_hex(32), **changes), b"{}" + b" " * 3000)
     return response.status, response.header("apns-id"), response.body
 
 
@@ -166,16 +178,21 @@ def fail(server, failure):
     """Begins the failure and pushes until the server has detected it; returns the ids of acknowledged pushes, and how many
     were refused.
     """
-    failure.begin()
-    deadline, acknowledged, refused = time.monotonic() + DETECTION, [], 0
-    while readiness(server)[0] == 200 or not refused and stores.status(server)["store"]["on_failure"] == "refuse":
-        assert time.monotonic() < deadline, f"no failure after {len(acknowledged)} pushes:\n{server.log()[-2000:]}"
-        status, apns_id, _ = push_once(server)
-        if status == 200:
-            acknowledged.append(apns_id)
-        else:
-            assert status == 503
-            refused += 1
+    acknowledged, refused = [], 0
+    with connect(server) as wire:
+        failure.begin()
+        began = time.monotonic()
+        while (is_ready := readiness(server)[0] == 200) or not refused and stores.status(server)["store"]["on_failure"] == "refuse":
+            assert time.monotonic() < began + DETECTION, f"no failure after {len(acknowledged)} pushes:\n{server.log()[-2000:]}"
+            if is_ready and time.monotonic() > began + failure.answers_for:
+                time.sleep(0.02)
+                continue
+            status, apns_id, _ = push_on(wire, server)
+            if status == 200:
+                acknowledged.append(apns_id)
+            else:
+                assert status == 503
+                refused += 1
     return acknowledged, refused
 
 
