@@ -21,7 +21,7 @@ struct APNSMock: AsyncParsableCommand {
       signal. exec returns the exit code of its program.
       """,
     version: Version.text,
-    subcommands: [ServeCommand.self] + CommandGroups.pushes + [ViewCommand.self, ExecCommand.self]
+    subcommands: [ServeCommand.self] + CommandGroups.pushes + [ViewCommand.self, StoreCommand.self, ExecCommand.self]
       + CommandGroups.server + [
         OpenAPICommand.self, ConfigCommand.self, CompletionCommand.self, VersionCommand.self,
       ],

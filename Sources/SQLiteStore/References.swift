@@ -72,14 +72,21 @@ struct WrittenIDs: Sendable {
 
 extension ReferenceCache {
   /// Returns what a row of the table `push` refers to. What has no row itself any more is empty.
+  ///
+  /// - Parameter damage: Is called with an error for a row that cannot be read, which is empty if this does not throw.
   mutating func references(
-    of row: CheckedRow<ResultRow>, _ db: Database
+    of row: CheckedRow<ResultRow>, _ db: Database, damage: (any Error) throws -> Void = { throw $0 }
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
     func find<Value>(
       _ id: Int64, in table: StoredTable, _ read: (CheckedRow<ResultRow>) throws -> Value
     ) throws -> Value? {
-      try db.firstRow("SELECT \(table.columnList) FROM \(table.name) WHERE id = ?", [id]) { row in
-        try read(CheckedRow(row, of: table))
+      do {
+        return try db.firstRow("SELECT \(table.columnList) FROM \(table.name) WHERE id = ?", [id]) { row in
+          try read(CheckedRow(row, of: table))
+        }
+      } catch {
+        try damage(error)
+        return nil
       }
     }
     return try references(

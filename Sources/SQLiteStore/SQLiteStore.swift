@@ -49,13 +49,10 @@ package final class SQLiteStore: RecordStore {
     let path = path.hasPrefix("file:") ? "./" + path : path
     self.path = path
     Self.prepareSQLite
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { throw .notFile(path: path) }
+    let others = try OtherFiles(of: path)
     lock = try FileLock(path: path)
-    let isNew = access(path, F_OK) != 0
     do {
-      let openBlock = try Self.checkFile(path)
-      try createPrivateFile(path)
+      let openBlock = try Self.checkContents(path)
       var configuration = Configuration()
       configuration.label = "inbox"
       configuration.busyMode = .timeout(0.5)
@@ -76,18 +73,15 @@ package final class SQLiteStore: RecordStore {
         try db.execute(sql: "UPDATE push SET \(FormerResult.disconnection) WHERE outcome = 'pending'")
         try db.execute(sql: "INSERT OR IGNORE INTO state VALUES ('seed', ?)", arguments: [String(seed)])
         var contents = try Self.contents(db)
-        let stored = try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
-          row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
-        }
-        contents.seed = (stored ?? nil) ?? seed
+        contents.seed = try Self.seed(db) ?? seed
         return contents
       }
       files = StoreFiles(path)
       references = NIOLockedValueBox(ReferenceCache())
       writing.withLockedValue { $0.block = openBlock ?? OpenBlock() }
     } catch {
-      if isNew { for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
-      lock.discard()
+      if lock.isNew { unlink(path) }
+      others.removeNew()
       throw SQLiteStoreError(error, path: path)
     }
   }
@@ -106,10 +100,10 @@ package final class SQLiteStore: RecordStore {
 
   // MARK: - Opening
 
-  /// Checks that the file is a database of this program, or empty, or missing, before anything changes it.
+  /// Checks that a file is a database of this program, or empty, or missing, without a change.
   ///
-  /// - Returns: The block with the newest records; nil if there are no records yet.
-  private static func checkFile(_ path: String) throws -> OpenBlock? {
+  /// - Parameter body: Is called with the version of the format, unless the file is empty or missing.
+  private static func inspect<Value>(_ path: String, _ body: (Database, Int) throws -> Value?) throws -> Value? {
     guard access(path, F_OK) == 0 else { return nil }
     var configuration = Configuration()
     configuration.readonly = true
@@ -135,7 +129,19 @@ package final class SQLiteStore: RecordStore {
       {
         throw SQLiteStoreError.foreign(path: path)
       }
-      if version > 0 { _ = try Self.contents(db) }
+      return try body(db, version)
+    }
+  }
+
+  /// Returns the version of the format of a file; nil if it is empty or missing.
+  static func checkFormat(_ path: String) throws -> Int? { try inspect(path) { $1 } }
+
+  /// Checks that the server can go on with what a file contains, before anything changes it.
+  ///
+  /// - Returns: The block with the newest records; nil if there are no records yet.
+  private static func checkContents(_ path: String) throws -> OpenBlock? {
+    try inspect(path) { db, version in
+      if version > 0 { _ = try contents(db) }
       if version >= 5 { _ = try serverState(db) }
       return try OpenBlock(db)
     }
@@ -156,7 +162,7 @@ package final class SQLiteStore: RecordStore {
   /// Reads and checks the totals.
   ///
   /// - Throws: `DamagedRow` if they cannot be those of these pushes.
-  private static func contents(_ db: Database) throws -> StoredContents {
+  static func contents(_ db: Database) throws -> StoredContents {
     let table = StoredTable.contents(and: "reserved_seq")
     let newest = try db.number("SELECT max(seq) FROM push") ?? 0
     let contents = try db.firstRow("SELECT \(table.columnList) FROM \(table.name)") { row in
@@ -365,7 +371,14 @@ package final class SQLiteStore: RecordStore {
 
   package func serverState() throws -> [String: String] { try read { try Self.serverState($0) } }
 
-  private static func serverState(_ db: Database) throws -> [String: String] {
+  /// Returns the stored seed; nil if there is none, or no number.
+  static func seed(_ db: Database) throws -> UInt64? {
+    try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
+      row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
+    } ?? nil
+  }
+
+  static func serverState(_ db: Database) throws -> [String: String] {
     var state: [String: String] = [:]
     try db.forEachRow("SELECT name, value FROM state") { row in
       // Another program may have stored anything.

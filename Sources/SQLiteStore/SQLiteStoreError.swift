@@ -16,6 +16,12 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   case removed(path: String)
   /// The file is a database of another program.
   case foreign(path: String)
+  /// There is no file, or nothing in it.
+  case missing(path: String)
+  /// The former file of an earlier repair is still there.
+  case formerFileExists(path: String)
+  /// The file was written by an older version of this program.
+  case older(path: String, version: Int)
   /// The file was written by a newer version of this program.
   case newer(path: String, version: Int)
   /// There is something other than a file, such as a folder or a device.
@@ -33,7 +39,8 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
     } else if let error = error as? DatabaseError {
       let text = error.message ?? error.resultCode.description
       switch error.resultCode {
-      case .SQLITE_NOTADB, .SQLITE_CORRUPT: self = .notDatabase(path: path)
+      case .SQLITE_NOTADB: self = .notDatabase(path: path)
+      case .SQLITE_CORRUPT: self = .damaged(path: path, text)
       case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(path: path, text)
       case .SQLITE_BUSY, .SQLITE_LOCKED: self = .inUse(path: path)
       default: self = .other(path: path, text)
@@ -43,6 +50,10 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
     }
   }
 
+  private static func repair(_ path: String) -> String {
+    "stop the server and run apns-mock store repair \(path), which keeps what can be read; or restore a backup"
+  }
+
   package var description: String {
     switch self {
     case .inUse(let path):
@@ -50,16 +61,20 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
     case .notDatabase(let path):
       "\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it"
     case .damaged(let path, let text):
-      "\(path) is damaged (\(text)): stop the server, and restore a backup, or save what can be read with "
-        + "sqlite3 \(path) .recover"
-    case .damagedRow(let path, let row):
-      "\(path) is damaged: \(row): restore a backup, or stop the server and run sqlite3 \(path) \"\(row.repair)\""
+      "\(path) is damaged (\(text)): \(Self.repair(path))"
+    case .damagedRow(let path, let row): "\(path) is damaged: \(row): \(Self.repair(path))"
     case .removed(let path):
       "\(path) or \(path)-wal was removed or replaced while the server runs: move it back, or save the pushes with "
         + "apns-mock export and restart the server"
     case .foreign(let path):
       "\(path) is a database of another program: choose another file with --store sqlite:FILE"
     case .notFile(let path): "\(path) is not a file: choose another one with --store sqlite:FILE"
+    case .missing(let path): "\(path) does not exist, or is empty: name the file of a store"
+    case .formerFileExists(let path):
+      "\(path) is there from an earlier repair: move it away, or remove it if nothing in it is needed"
+    case .older(let path, let version):
+      "\(path) was written by an older version of apns-mock (format \(version), this one knows \(Schema.version)): "
+        + "start a server with --store sqlite:\(path), which changes it to the new format"
     case .newer(let path, let version):
       "\(path) was written by a newer version of apns-mock (format \(version), this one knows \(Schema.version)): "
         + "use that version, or choose another file with --store sqlite:FILE"
@@ -71,57 +86,79 @@ package enum SQLiteStoreError: Error, CustomStringConvertible {
   }
 }
 
-/// Creates a file that only this user can read, unless it exists. SQLite gives the files beside it the same permissions.
+/// Creates a file that only this user can read, unless it exists.
 func createPrivateFile(_ path: String) throws(SQLiteStoreError) {
   let created = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
   guard created >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
   close(created)
 }
 
-/// A lock that keeps a second server from using a file. The system releases it when the process ends.
-final class FileLock: Sendable {
-  private let file: String
-  private let descriptor: Int32
-  /// Whether the file of the lock was missing.
-  private let isNew: Bool
+/// The files that SQLite creates beside a file, and that a connection that only reads does not remove.
+struct OtherFiles {
+  private let missing: [String]
 
+  /// Notes which of them are missing.
+  ///
+  /// - Throws: `SQLiteStoreError.notFile` if there is a folder or a device in place of the file.
+  init(of path: String) throws(SQLiteStoreError) {
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG { throw .notFile(path: path) }
+    missing = ["-wal", "-shm"].map { path + $0 }.filter { access($0, F_OK) != 0 }
+  }
+
+  /// Removes those that were missing. Only with the lock of the file.
+  func removeNew() { for path in missing { unlink(path) } }
+}
+
+/// A lock on the file itself, also under another name, that keeps a second server from using it. The system releases it when
+/// the process ends.
+final class FileLock: Sendable {
+  private let descriptor: Int32
+  /// Whether the file was missing.
+  let isNew: Bool
+
+  /// Locks a file.
+  ///
+  /// - Throws: `SQLiteStoreError.missing` too.
+  convenience init(existing path: String) throws(SQLiteStoreError) {
+    guard access(path, F_OK) == 0 else { throw .missing(path: path) }
+    _ = try OtherFiles(of: path)
+    try self.init(path: path)
+  }
+
+  /// Locks a file, which is created if it is missing.
   init(path: String) throws(SQLiteStoreError) {
-    // A link to the file must not have a lock of its own, also if the file is still missing.
-    var resolved = realpath(path, nil)
-    defer { free(resolved) }
-    var link = stat()
-    if resolved == nil, lstat(path, &link) == 0 {
-      try createPrivateFile(path)
-      resolved = realpath(path, nil)
-    }
-    file = (resolved.map { String(cString: $0) } ?? path) + ".lock"
-    var attempts = 0
-    while true {
-      attempts += 1
-      var opened = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-      let isNew = opened >= 0
-      if !isNew, errno == EEXIST { opened = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644) }
-      guard opened >= 0 else { throw .notWritable(path: file, String(cString: strerror(errno))) }
-      guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
-        let problem = errno
-        close(opened)
-        throw problem == EWOULDBLOCK ? .inUse(path: path) : .other(path: path, String(cString: strerror(problem)))
-      }
-      // Another server may have removed the file between the two calls. Some file systems do not show that it is the same.
-      var (locked, named) = (stat(), stat())
-      let isSame = fstat(opened, &locked) == 0 && stat(file, &named) == 0 && locked.st_ino == named.st_ino
-      if isSame || attempts == 3 {
-        (descriptor, self.isNew) = (opened, isNew)
-        return
-      }
-      close(opened)
+    var opened = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    isNew = opened >= 0
+    // Without O_EXCL also the target of a link may be created.
+    if !isNew, errno == EEXIST { opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
+    guard opened >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
+    descriptor = opened
+    // The descriptor stays open after a refusal: closing it would end the locks of SQLite if this process uses the file.
+    guard Self.set(Int16(F_WRLCK), opened) else {
+      let problem = errno
+      throw [EAGAIN, EACCES].contains(problem)
+        ? .inUse(path: path) : .other(path: path, String(cString: strerror(problem)))
     }
   }
 
-  func release() { flock(descriptor, LOCK_UN) }
+  #if os(Linux)
+    /// `F_OFD_SETLK`, which the headers of glibc define only for `_GNU_SOURCE`.
+    private static let command: Int32 = 37
+  #else
+    private static let command = F_OFD_SETLK
+  #endif
 
-  /// Removes the file of the lock if it was missing before, because the store is not opened.
-  func discard() { if isNew { unlink(file) } }
+  /// Locks one byte, behind those that SQLite locks (its documentation, "Locking And Concurrency").
+  private static func set(_ type: Int16, _ descriptor: Int32) -> Bool {
+    var range = flock()
+    range.l_type = type
+    range.l_whence = Int16(SEEK_SET)
+    range.l_start = 0x4000_0000 + 4096
+    range.l_len = 1
+    // Of the descriptor, not of the process: SQLite closes descriptors of the same file.
+    return fcntl(descriptor, command, &range) == 0
+  }
 
-  deinit { close(descriptor) }
+  func release() { _ = Self.set(Int16(F_UNLCK), descriptor) }
 }

@@ -203,7 +203,7 @@ extension StoredContents {
   /// The numbers that a store can contain: provisional numbers of records begin after them.
   package static let numbers = 0...(1 << 52) - 1
   /// The maximum number of `seq` values without a record, except for evicted ones: memory of some queries grows with it.
-  private static let gapLimit = 1 << 32
+  package static let gapLimit = 1 << 32
 
   /// Reads the totals of a row of the table `contents`. Sums of any two of them do not overflow.
   package init(_ row: CheckedRow<some StoredRow>) throws(DamagedRow) {

@@ -127,7 +127,7 @@ def test_a_server_that_cannot_remove_old_pushes_names_the_repair(start, path, da
     server = start(*stores.flags(path, "--max-records", "100"))
     wait_until(lambda: stores.status(server)["store"]["problem"], "the damage was not found")
     problem = stores.status(server)["store"]["problem"]
-    assert "is damaged" in problem and f"sqlite3 {path} .recover" in problem, problem
+    assert "is damaged" in problem and f"apns-mock store repair {path}" in problem, problem
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 503
     assert problem in server.log()

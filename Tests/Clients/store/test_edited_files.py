@@ -4,11 +4,13 @@ sentence that names table, row and repair, or answers 503 to requests that need 
 
 import contextlib
 import http.client
+import json
 import random
 import re
 import secrets
 import shutil
 import sqlite3
+import subprocess
 
 import pytest
 
@@ -146,6 +148,23 @@ def check(binary, certs, path, folder, table=None, seq=None):
     return None
 
 
+def store(binary, *arguments):
+    """Runs a command of `apns-mock store`; returns its exit code and the members that it prints."""
+    done = subprocess.run([binary, "store", *map(str, arguments), "--json"], capture_output=True, text=True, timeout=60)
+    assert SECRET not in done.stdout + done.stderr
+    return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
+
+
+def repair(binary, path, refusal):
+    """Runs the command that a refusal names. Returns what it reports."""
+    assert f"run apns-mock store repair {path}, which keeps what can be read" in refusal
+    code, report = store(binary, "repair", path)
+    assert code == 0 and report["former"] == f"{path}.damaged" and report["problem_count"] > 0, report
+    sound, again = store(binary, "check", path)
+    assert (sound, again["problem_count"], again["readable"]) == (0, 0, report["readable"]), again
+    return report
+
+
 @pytest.mark.parametrize(("table", "column", "value", "order"), some(CELLS, 6), ids=lambda value: str(value))
 def test_an_edited_cell(binary, certs, complete, tmp_path, table, column, value, order):
     path = tmp_path / "inbox.db"
@@ -173,7 +192,7 @@ def test_a_file_is_usable_after_the_repair_that_the_refusal_names(
     edit(path, f"UPDATE {table} SET {column} = {VALUES[value]} WHERE rowid = (SELECT rowid FROM {table} ORDER BY rowid {order} LIMIT 1)")
     refusal = check(binary, certs, path, tmp_path / "refused", table)
     assert refusal and column in refusal
-    edit(path, re.search(r'sqlite3 \S+ "(.*)"$', refusal)[1])
+    repair(binary, path, refusal)
     assert check(binary, certs, path, tmp_path / "repaired") is None
     server = Server(binary, certs, *stores.flags(path))
     try:
@@ -191,7 +210,7 @@ def test_a_request_that_needs_an_edited_push_names_the_repair(binary, certs, com
     response = server.request("GET", "/api/v1/pushes/4061")
     assert response.status == 503, response.body
     assert f"in the table push, row 4061, {column}" in response.json["detail"], response.body
-    assert 'sqlite3' in response.json["detail"] and "DELETE FROM push WHERE seq = 4061" in response.json["detail"]
+    assert f"apns-mock store repair {path}" in response.json["detail"]
     assert server.api("GET", "/pushes", after=4061, limit=1000)["items"], "the others can be read"
     assert server.logged("cannot be read", "in the table push, row 4061")
 
@@ -201,7 +220,7 @@ def test_a_missing_row_of_totals(binary, certs, complete, tmp_path):
     shutil.copy(complete, path)
     edit(path, "DELETE FROM contents")
     refusal = check(binary, certs, path, tmp_path / "refused", "contents")
-    edit(path, re.search(r'sqlite3 \S+ "(.*)"$', refusal)[1])
+    repair(binary, path, refusal)
     assert check(binary, certs, path, tmp_path / "repaired") is None
 
 
@@ -220,6 +239,162 @@ def test_pushes_are_found_without_their_index(complete, tmp_path, start):
         server = start(*stores.flags(path, memory_records=2))
         found.append([[record["seq"] for record in server.api("GET", f"/pushes?limit=1000&{query}")["items"]] for query in queries])
     assert found == [found[0]] * len(found) and all(found[0][0:1])
+
+
+# The commands that check and repair
+
+
+def test_a_sound_file_is_not_changed(binary, complete, tmp_path):
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    before = path.read_bytes()
+    code, found = store(binary, "check", path)
+    assert (code, found["problem_count"], found["unreadable"]) == (0, 0, 0) and found["readable"] > 50
+    assert store(binary, "check", f"sqlite:{path}")[0] == 0
+    code, repaired = store(binary, "repair", path)
+    assert code == 0 and repaired["former"] is None and path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["inbox.db"]
+
+
+def test_a_repair_keeps_everything_that_can_be_read(binary, certs, complete, tmp_path, start):
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    server = start(*stores.flags(path, memory_records=2))
+    server.api("PUT", "/devices/" + "ef" * 32, {"topic": "com.example.app"})
+    before = {record["seq"]: record for record in stores.everything(server)}
+    assert server.stop() == 0
+    state = "SELECT name, value FROM state ORDER BY name"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        rows, last = db.execute(state).fetchall(), db.execute("SELECT max(last_seq, reserved_seq) FROM contents").fetchone()[0]
+    lost = sorted(before)[3:6]
+    edit(path, f"UPDATE push SET headers = 7 WHERE seq = {lost[0]}", f"UPDATE push SET outcome = '{SECRET}' WHERE seq = {lost[1]}",
+         f"UPDATE push SET stream = NULL WHERE seq = {lost[2]}", "UPDATE contents SET count = 'x', emptied_through = -5",
+         "UPDATE provider_token SET issued_at = 'x'")
+    code, found = store(binary, "check", path)
+    assert code == 1 and (found["readable"], found["unreadable"]) == (len(before) - 3, 3), found
+    assert [f"row {seq}, " in "\n".join(found["problems"]) for seq in lost] == [True] * 3
+    assert any("table contents, emptied_through" in text or "table contents, count" in text for text in found["problems"])
+    damaged = path.read_bytes()
+    report = store(binary, "repair", path)[1]
+    assert report["readable"] == len(before) - 3 and path.with_name("inbox.db.damaged").read_bytes() == damaged
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        assert db.execute(state).fetchall() == rows
+        assert db.execute("SELECT last_seq, count FROM contents").fetchone() == (last, len(before) - 3)
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    server = start(*stores.flags(path, memory_records=2))
+    after = {record["seq"]: record for record in stores.everything(server)}
+    assert set(before) - set(after) == set(lost)
+    different = {seq for seq in after if any(after[seq][name] != before[seq][name] for name in ("request", "outcome", "apns", "attempt"))}
+    assert not different
+    token = next(record["request"]["device_token"] for record in after.values() if record["request"].get("device_token"))
+    assert server.api("GET", "/pushes", device_token=token)["items"], "the index was made again"
+    assert push_once(server)[0] == 200 and max(record["seq"] for record in stores.everything(server)) == last + 1
+    assert server.api("GET", "/devices/" + "ef" * 32)["topic"] == "com.example.app"
+
+
+def test_a_repair_passes_over_pages_that_cannot_be_read(binary, certs, tmp_path, start):
+    path = tmp_path / "inbox.db"
+    server = start(*stores.flags(path))
+    stores.load(server, 3000)
+    assert server.stop() == 0
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'push'").fetchone()[0]
+    content = bytearray(path.read_bytes())
+    # The leaves of the table are named by the cells of its root.
+    page = content[(root - 1) * size:root * size]
+    assert page[0] == 5, "the root is no leaf"
+    cells = [int.from_bytes(page[12 + 2 * index:14 + 2 * index], "big") for index in range(int.from_bytes(page[3:5], "big"))]
+    leaves = [int.from_bytes(page[cell:cell + 4], "big") for cell in cells]
+    for leaf in (leaves[0], leaves[len(leaves) // 2]):
+        content[(leaf - 1) * size:leaf * size] = bytes(size)
+    path.write_bytes(content)
+    code, found = store(binary, "check", path)
+    assert code == 1 and sum("the rows from" in text for text in found["problems"]) == 2, found
+    report = store(binary, "repair", path)[1]
+    assert 2000 < report["readable"] < 3000
+    server = start(*stores.flags(path, memory_records=2))
+    assert len(stores.everything(server)) == report["readable"]
+    assert push_once(server)[0] == 200
+
+
+@pytest.mark.parametrize(("damage", "number"), some([(damage, number) for number in range(100, 130) for damage in (
+    "flipped_bytes", "empty_page", "exchanged_pages", "page_of_another_kind", "random_part", "cut")], 6))
+def test_a_repaired_file_is_sound_or_the_refusal_says_why(binary, certs, complete, tmp_path, damage, number):
+    path = tmp_path / "inbox.db"
+    content = bytearray(complete.read_bytes())
+    globals()[damage](content, random.Random(number))
+    path.write_bytes(content)
+    code, report = store(binary, "repair", path)
+    if code:
+        assert code == USAGE and str(path) in report and names_repair(report), report
+        assert path.read_bytes() == content and [file.name for file in tmp_path.iterdir()] == ["inbox.db"]
+        return
+    assert check(binary, certs, path, tmp_path / "repaired") is None
+    assert store(binary, "check", path)[1]["problem_count"] == 0
+
+
+def test_a_file_in_use_can_be_checked_but_not_repaired(binary, stored):
+    server, path = stored
+    assert store(binary, "check", path)[0] == 0
+    code, problem = store(binary, "repair", path)
+    assert code == USAGE and "is used by another program" in problem
+    assert push_once(server)[0] == 200
+
+
+@pytest.mark.parametrize("name", ["hard link", "link", "after removal of a lock file"])
+def test_a_file_belongs_to_one_server_by_all_its_names(binary, certs, stored, tmp_path, serve, name):
+    server, path = stored
+    other = tmp_path / "other" / "inbox.db"
+    other.parent.mkdir()
+    if name == "hard link":
+        other.hardlink_to(path)
+    elif name == "link":
+        other.symlink_to(path)
+    else:
+        path.with_name("inbox.db.lock").unlink(missing_ok=True)
+        other = path
+    message = serve(*stores.flags(other))
+    assert "is used by another program" in message
+    assert push_once(server)[0] == 200, "the server is not disturbed"
+
+
+@pytest.mark.parametrize(("arrange", "text"), [
+    (lambda path: None, "does not exist, or is empty"),
+    (lambda path: path.touch(), "does not exist, or is empty"),
+    (lambda path: path.write_bytes(b"text" * 1000), "is no SQLite database"),
+    (lambda path: edit(path, "CREATE TABLE mine (id)"), "is a database of another program"),
+    (lambda path: path.mkdir(), "is not a file"),
+], ids=["missing", "empty", "text", "foreign", "folder"])
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_other_files_are_refused(binary, tmp_path, command, arrange, text):
+    path = tmp_path / "inbox.db"
+    arrange(path)
+    before = sorted(tmp_path.iterdir())
+    code, problem = store(binary, command, path)
+    assert code == USAGE and text in problem and str(path) in problem, problem
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_files_of_other_versions_are_refused(binary, complete, tmp_path):
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    edit(path, "PRAGMA user_version = 99")
+    assert "newer version" in store(binary, "check", path)[1]
+    edit(path, "PRAGMA user_version = 4")
+    code, problem = store(binary, "repair", path)
+    assert code == USAGE and "older version" in problem and f"--store sqlite:{path}" in problem
+    assert "pg_amcheck" in store(binary, "check", "postgres://127.0.0.1/x")[1]
+
+
+def test_the_file_of_an_earlier_repair_is_kept(binary, complete, tmp_path):
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    edit(path, "UPDATE push SET headers = 7")
+    path.with_name("inbox.db.damaged").write_text("kept")
+    code, problem = store(binary, "repair", path)
+    assert code == USAGE and "inbox.db.damaged is there from an earlier repair" in problem
+    assert path.with_name("inbox.db.damaged").read_text() == "kept"
 
 
 # Bytes and pages
