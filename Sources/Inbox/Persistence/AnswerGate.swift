@@ -91,6 +91,9 @@ package final class AnswerGate: Sendable {
     for waiter in ready { waiter.resume() }
   }
 
+  /// Forgets the answers that wait, because their connections, and the event loops that would send them, have ended.
+  func forgetWaiters() { waiters.withLockedValue { $0.removeAll() } }
+
   private func isWritten(_ batch: Int) -> Bool { written.load(ordering: .acquiring) >= batch }
 
   private func whenWritten(_ batch: Int, _ resume: @escaping @Sendable () -> Void) {

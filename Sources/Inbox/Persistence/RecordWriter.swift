@@ -348,10 +348,11 @@ package final class RecordWriter: Sendable {
   /// Whether the server has stopped, so that long work is to end.
   var isEnding: Bool { isStopping.load(ordering: .acquiring) }
 
-  /// Writes what is left and closes the store. Waits at most twelve seconds.
+  /// Writes what is left and closes the store, after all connections have ended. Waits at most twelve seconds.
   ///
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
+    answers.forgetWaiters()
     stoppedAt.store(MachineTime.nanoseconds, ordering: .relaxed)
     isStopping.store(true, ordering: .releasing)
     wakeUp.signal()
@@ -361,7 +362,11 @@ package final class RecordWriter: Sendable {
     _ = analysisEnded.wait(timeout: .now() + .seconds(2))
     try store.close()
     let lost = state.withLockedValue { $0.lostAtEnd }
-    if lost > 0 { throw StoreUnavailable(problem: "\(lost) pushes could not be written and are lost") }
+    if lost > 0 {
+      throw StoreUnavailable(
+        problem: lost == 1
+          ? "1 push could not be written and is lost" : "\(lost) pushes could not be written and are lost")
+    }
   }
 
   private func writeAll(of inbox: Inbox, _ progress: inout Progress) {

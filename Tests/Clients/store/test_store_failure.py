@@ -272,6 +272,21 @@ def test_a_push_behind_a_delayed_push_is_refused_too(start, lock):
     assert len(ids(server)) == 2
 
 
+def test_answers_that_wait_at_the_end_of_a_server_are_forgotten(binary, certs, lock):
+    server = Server(binary, certs, *stores.flags(lock.place, "--durable", "answer"))
+    try:
+        with connect(server) as wire:
+            assert wire.push(push_headers(server, "ef" * 32)).status == 200
+            lock.begin()
+            wire.open(push_headers(server, "ab" * 32), b"{}")
+            wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", DETECTION)
+            server.signal()
+            assert server.wait(40) == 1
+        assert "EventLoop" not in server.log(), server.log()
+    finally:
+        server.kill()
+
+
 def test_the_end_of_a_server_whose_store_fails_is_prompt_and_names_the_loss(binary, certs, lock):
     """Pushes that were answered but cannot be written are lost: the log states how many."""
     server = Server(binary, certs, *stores.flags(lock.place))
