@@ -7,7 +7,8 @@ import Testing
 /// Findings about the delivery of pushes, and about broadcasts and channels.
 @Suite struct DeliveryFindingsTests {
   static let new: Set<Finding.Kind> = [
-    .pastExpiration, .notStored, .overwrittenInStorage, .overwrittenBeforeAck, .backgroundBudget, .channelRequestForm,
+    .pastExpiration, .expirationInMilliseconds, .notStored, .overwrittenInStorage, .overwrittenBeforeAck,
+    .backgroundBudget, .channelRequestForm,
     .broadcastWithoutExpiration,
   ]
 
@@ -38,6 +39,23 @@ import Testing
   func pastExpiration(expiration: String?, kinds: [Finding.Kind]) {
     let record = PushFixture { if let expiration { $0.headers.append(("apns-expiration", expiration)) } }.record
     #expect(Self.findings(on: record).map(\.kind) == kinds)
+  }
+
+  @Test(
+    arguments: [
+      ("\(noon)000", "milliseconds"), ("\(noon - 86_400)999", "milliseconds"),
+      ("\(noon + 300_000_000)000", "milliseconds"), ("\(noon)000000", "microseconds"),
+      ("\(noon)123456789", "nanoseconds"), ("\(noon + 86_400)", nil), ("\(noon * 2)", nil),
+      ("9999999999", nil), ("\(Int64.max)", nil), ("99999999999999999999", nil), ("0", nil),
+    ] as [(String, String?)])
+  func expirationInSmallerUnits(expiration: String, unit: String?) {
+    let record = PushFixture { $0.headers.append(("apns-expiration", expiration)) }.record
+    let findings = Self.findings(on: record)
+    #expect(findings.map(\.kind) == (unit == nil ? [] : [.expirationInMilliseconds]))
+    guard let unit else { return }
+    #expect(findings[0].explanation.hasPrefix("apns-expiration \(expiration) is 20"))
+    #expect(findings[0].explanation.contains(" in \(unit), "))
+    #expect(findings[0].explanation.hasSuffix(": send \(expiration.prefix(10))"))
   }
 
   @Test func relativeExpirationIsExplained() {

@@ -43,6 +43,8 @@ extension Finding {
     case missingPushType = "missing-push-type"
     /// A nonzero `apns-expiration` lies in the past.
     case pastExpiration = "past-expiration"
+    /// An `apns-expiration` counts milliseconds or smaller units, so that it lies thousands of years ahead.
+    case expirationInMilliseconds = "expiration-in-milliseconds"
     /// A push to an offline device was not stored, because of its `apns-expiration`.
     case notStored = "not-stored"
     /// A stored push was replaced by a newer one before the device was online again.
@@ -181,6 +183,11 @@ extension Finding {
         (
           "The apns-expiration lies in the past: APNs tries to deliver the push once and does not store it.",
           "Send the UNIX time in seconds at which the push expires, such as now plus 3600; or 0, if it must not be stored."
+        )
+      case .expirationInMilliseconds:
+        (
+          "The apns-expiration counts milliseconds or smaller units, so that the push expires in thousands of years.",
+          "Send the UNIX time in whole seconds: divide milliseconds by 1000."
         )
       case .notStored:
         (

@@ -13,6 +13,7 @@ extension Record {
     if displayProblem(by: rulebook) != nil { kinds.append(.wouldNotShow) }
     if lacksPushType(by: rulebook) { kinds.append(.missingPushType) }
     if hasPastExpiration { kinds.append(.pastExpiration) }
+    if expirationUnit != nil { kinds.append(.expirationInMilliseconds) }
     if isNotStored { kinds.append(.notStored) }
     if hasUndocumentedForm { kinds.append(.channelRequestForm) }
     if isBroadcastWithoutExpiration { kinds.append(.broadcastWithoutExpiration) }
@@ -31,6 +32,7 @@ extension Record {
       || predicate(.missingPushType) && lacksPushType(by: rulebook) || predicate(.jwtAlgorithm) && hasOtherAlgorithm
       || predicate(.notHTTP2) && isOverHTTP1 || predicate(.malformedRequest) && outcome == .malformed
       || predicate(.pastExpiration) && hasPastExpiration
+      || predicate(.expirationInMilliseconds) && expirationUnit != nil
       || predicate(.notStored) && isNotStored || predicate(.channelRequestForm) && hasUndocumentedForm
       || predicate(.broadcastWithoutExpiration) && isBroadcastWithoutExpiration
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
@@ -55,6 +57,12 @@ extension Record {
     if let displayProblem = displayProblem(by: rulebook) { add(.wouldNotShow, displayProblem.text) }
     if lacksPushType(by: rulebook) { add(.missingPushType, missingTypeText) }
     if hasPastExpiration, let seconds = facts.expiration { add(.pastExpiration, Self.pastExpirationText(seconds)) }
+    if let unit = expirationUnit, let number = facts.expiration {
+      add(
+        .expirationInMilliseconds,
+        "apns-expiration \(number) is \(TimestampFormat.text(number / unit.perMillisecond) ?? "a time") in \(unit.name), which APNs "
+          + "takes for seconds: send \(number / unit.perMillisecond / 1000)")
+    }
     if isNotStored {
       add(
         .notStored,
@@ -108,6 +116,15 @@ extension Record {
   private var hasPastExpiration: Bool {
     guard passesRules, let expiration = facts.expiration, expiration > 0 else { return false }
     return isOver(expiration)
+  }
+
+  /// The unit in which the expiration is a time within ten years of the arrival of the push, if it is smaller than a second.
+  private var expirationUnit: (name: String, perMillisecond: Int64)? {
+    guard passesRules, let expiration = facts.expiration, expiration > 0 else { return nil }
+    let units: [(name: String, perMillisecond: Int64)] = [
+      ("milliseconds", 1), ("microseconds", 1000), ("nanoseconds", 1_000_000),
+    ]
+    return units.first { abs(expiration / $0.perMillisecond - receivedAt) < 10 * 365 * 86_400_000 }
   }
 
   /// Whether the expiration did not allow to store the push for a device that was offline (Protocol.md, section 11).

@@ -246,11 +246,11 @@ extension Record {
   /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
   package var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
 
-  /// The time until which APNs would store the push; nil without a date or if the date cannot be represented.
+  /// The time at which the push expires: the digits of the request if it lies after the year 9999; nil without one.
   private var expiration: String? {
     guard let seconds = facts.expiration else { return nil }
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? nil : TimestampFormat.text(milliseconds)
+    return (overflow ? nil : TimestampFormat.text(milliseconds)) ?? text(facts.expirationText)
   }
 
   /// The age in milliseconds of the provider token when the push arrived.

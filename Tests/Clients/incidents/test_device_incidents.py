@@ -1,6 +1,7 @@
 """The incidents of Incidents.md about devices, topics, delivery and broadcast. Each test is named after its thread."""
 
 import json
+import time
 
 from support import drivers
 from support.careful import CarefulProvider
@@ -86,6 +87,28 @@ def test_pr0ger_pyapns2_134(incident):
     assert push(alert, "alert") == (200, None)
     assert push(alert, "voip") == (400, "DeviceTokenNotForTopic")
     assert push(voip, "voip") == (200, None)
+
+
+def test_parse_community_parse_server_push_adapter_14(incident, device):
+    """Expirations in milliseconds, microseconds and nanoseconds are kept, and are findings. One in seconds is none."""
+    server = incident.start()
+    shown = incident.run()
+    assert "expiration-in-milliseconds" in shown and "in milliseconds, which APNs takes for seconds" in shown, shown
+    (record,) = server.pushes()
+    now = time.time()
+    assert 0 <= now - int(record["apns"]["expiration"]) / 1000 < 60, record["apns"]
+    with connect(server) as wire:
+        wire.settings()
+        expected = {}
+        for number, expiration in enumerate((int(now * 1e6), int(now * 1e9), 10 ** 25, int(now + 3600))):
+            token = f"{number + 1:064x}"
+            assert wire.push(push_headers(server, token, apns_expiration=str(expiration))).status == 200
+            expected[token] = str(expiration)
+        assert wire.push(push_headers(server, device, apns_expiration=f"{now + 60:.3f}")).status == 400
+    records = {token: server.record(token) for token in expected}
+    kept = [record["apns"]["expiration"] for record in records.values()]
+    assert kept[:3] == list(expected.values())[:3] and kept[3].startswith("20"), kept
+    assert [record["findings"] for record in records.values()] == 2 * [["expiration-in-milliseconds"]] + [[], []]
 
 
 def test_home_assistant_mobile_apps_fcm_push_331(incident):
