@@ -1,4 +1,3 @@
-internal import Foundation
 internal import HTTPMessage
 internal import Notation
 
@@ -144,7 +143,7 @@ extension Rulebook {
   func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {
     guard request.bodySize > 0 else { throw Self.noPayload }
     guard request.bodySize <= facts.payloadLimit else { throw Self.largePayload }
-    guard mode == .strict, Payload.parse(request.body) == nil else { return }
+    guard mode == .strict, !request.hasJSONBody else { return }
     throw Self.payloadIsNoJSON
   }
 
@@ -162,10 +161,7 @@ extension Rulebook {
   }
 }
 
-/// Payload parsing.
-enum Payload {
-  /// Parses JSON; nil if `body` is not valid JSON or has more than 512 levels of nesting.
-  static func parse(_ body: [UInt8]) -> Any? {
-    try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)
-  }
+extension HTTPRequest {
+  /// Whether the body is JSON, as `JSONText` defines it for everything that reads a payload.
+  var hasJSONBody: Bool { body.withUnsafeBytes { JSONText.problem(in: $0) } == nil }
 }

@@ -18,7 +18,30 @@ struct ModeTableTests {
     ]
   }
 
-  static let rows: [Row] = [
+  /// Bodies that some parsers take for JSON, and others do not, and whether RFC 8259 does.
+  private static let bodies: [(text: String, isJSON: Bool)] = [
+    (#"{"aps":{"alert":"a"},}"#, false), (#"{"a":[1,2,]}"#, false), ("{,}", false), ("{'a':1}", false),
+    ("{a:1}", false),
+    (#"{"a":NaN}"#, false), (#"{"a":Infinity}"#, false), (#"{"a":01}"#, false), (#"{"a":+1}"#, false),
+    (#"{"a":.5}"#, false),
+    (#"{"a":1.}"#, false), (#"{"a":0x10}"#, false), (#"{"a":1} // end"#, false), (#"{"a":1}{"a":1}"#, false),
+    ("{\"a\":\"\t\"}", false), (#"{"a":"\x"}"#, false), ("\u{FEFF}{}", false), (" ", false), (#"{"a":True}"#, false),
+    (#"{"a":1e400}"#, true), (#"{"a":-1e400}"#, true), (#"{"a":1e-400}"#, true),
+    (#"{"a":123456789012345678901234567890}"#, true),
+    (#"{"a":-0}"#, true), (#"{"a":1,"a":2}"#, true), (#"{"":0}"#, true), (#""text""#, true), ("null", true),
+    (" \r\n{}\t", true),
+    (#"{"a":"\ud83d\ude00"}"#, true), ("{\"a\":\"\u{7f}\u{2028}\"}", true),
+  ]
+
+  static let rows: [Row] =
+    otherRows
+    + bodies.flatMap { text, isJSON in
+      modes("body \(text)", apple: nil, strict: isJSON ? nil : .payloadEmpty, lenient: nil) {
+        $0.body = Array(text.utf8)
+      }
+    }
+
+  private static let otherRows: [Row] = [
     modes("background with priority 10", apple: nil, strict: .badPriority, lenient: nil) {
       $0.use(.background)
       $0["apns-priority"] = "10"

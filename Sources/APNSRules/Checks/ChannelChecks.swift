@@ -158,7 +158,7 @@ extension Rulebook {
     if facts.priorityText != nil, facts.priority == 0 { throw Self.unknownBroadcastPriority }
     guard request.bodySize > 0 else { throw Self.noBroadcastPayload }
     guard request.bodySize <= facts.payloadLimit else { throw Self.largeBody }
-    guard mode == .strict, Payload.parse(request.body) == nil else { return }
+    guard mode == .strict, !request.hasJSONBody else { return }
     throw Self.broadcastIsNoJSON
   }
 
