@@ -69,6 +69,26 @@ import Testing
     try writer.stop()
   }
 
+  /// A request that could not read names the reason, also if a batch was written meanwhile.
+  @Test func failedReadsHaveTheirReason() async throws {
+    let (inbox, writer, _) = Self.inbox(FailingStore()) { ($0.durability, $0.recentRecords) = (.answer, 1) }
+    func append() async {
+      var prerequisite = AnswerGate.Prerequisite()
+      inbox.append(Push.record(1))
+      writer.answers.extend(&prerequisite)
+      await withCheckedContinuation { continuation in writer.answers.whenMet(prerequisite) { continuation.resume() } }
+    }
+    for _ in 1...3 { await append() }
+    let error = await #expect(throws: StoreUnavailable.self) {
+      try await inbox.readCompletely {
+        #expect(inbox.record(seq: 1) == nil)
+        await append()
+      }
+    }
+    #expect(error?.problem.contains("the disk is full") == true)
+    try writer.stop()
+  }
+
   /// The state of the server is stored with the batch in which it changed, later if the store fails, and not of the future.
   @Test(arguments: RecordWriter.FailurePolicy.allCases)
   func storesTheStateOfTheServer(policy: RecordWriter.FailurePolicy) async throws {

@@ -239,7 +239,7 @@ extension Inbox {
     let (failures, emptiedThrough) = (writer.health.failedReads, writer.emptiedThrough)
     func check() throws(StoreUnavailable) {
       if writer.health.failedReads != failures {
-        throw StoreUnavailable(problem: writer.figures.problem ?? "pushes could not be read")
+        throw StoreUnavailable(problem: writer.health.lastReadProblem ?? "pushes could not be read")
       }
       if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }
     }

@@ -24,6 +24,8 @@ package final class StoreHealth: Sendable {
     var failedSince: ContinuousClock.Instant?
     /// An error while reading, since the last batch was written.
     var readProblem: String?
+    /// The last such error, also after a batch was written.
+    var lastReadProblem: String?
     /// When such an error was last reported.
     var readReport: ContinuousClock.Instant?
   }
@@ -64,20 +66,25 @@ package final class StoreHealth: Sendable {
     store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
   }
 
+  /// Why the store could not be read the last time; nil if it always could.
+  var lastReadProblem: String? { state.withLockedValue { $0.lastReadProblem } }
+
   /// How often the store could not be read.
   var failedReads: Int { readFailures.load(ordering: .acquiring) }
 
   /// Notes that the store could not be read. Reports it once a minute, and not if writing is known to fail.
   func didFail(toRead error: any Error) {
-    readFailures.add(1, ordering: .releasing)
     let problem = String(describing: error)
     let isReported = state.withLockedValue { state in
       state.readProblem = "reading: \(problem)"
+      state.lastReadProblem = state.readProblem
       let isRecent = state.readReport.map { .now - $0 < Self.reportInterval } ?? false
       guard !isRecent, state.failedSince == nil else { return false }
       state.readReport = .now
       return true
     }
+    // Afterwards, so that who sees it finds the reason.
+    readFailures.add(1, ordering: .releasing)
     if isReported { report(.readFailed(problem)) }
   }
 
