@@ -82,6 +82,7 @@ package final class SQLiteStore: RecordStore {
     } catch {
       if lock.isNew { unlink(path) }
       others.removeNew()
+      lock.release()
       throw SQLiteStoreError(error, path: path)
     }
   }

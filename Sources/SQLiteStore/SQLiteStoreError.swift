@@ -1,5 +1,6 @@
 internal import GRDB
 package import Inbox
+internal import NIOConcurrencyHelpers
 internal import PlatformLibc
 
 /// Why a file cannot be used as a store. Its description is a sentence with the repair.
@@ -113,7 +114,8 @@ struct OtherFiles {
 /// A lock on the file itself, also under another name, that keeps a second server from using it. The system releases it when
 /// the process ends.
 final class FileLock: Sendable {
-  private let descriptor: Int32
+  /// nil after the release.
+  private let descriptor: NIOLockedValueBox<Int32?>
   /// Whether the file was missing.
   let isNew: Bool
 
@@ -133,7 +135,7 @@ final class FileLock: Sendable {
     // Without O_EXCL also the target of a link may be created.
     if !isNew, errno == EEXIST { opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
     guard opened >= 0 else { throw .notWritable(path: path, String(cString: strerror(errno))) }
-    descriptor = opened
+    descriptor = NIOLockedValueBox(opened)
     // The descriptor stays open after a refusal: closing it would end the locks of SQLite if this process uses the file.
     guard Self.set(Int16(F_WRLCK), opened) else {
       let problem = errno
@@ -160,5 +162,11 @@ final class FileLock: Sendable {
     return fcntl(descriptor, command, &range) == 0
   }
 
-  func release() { _ = Self.set(Int16(F_UNLCK), descriptor) }
+  /// Ends the lock, after SQLite has closed the file. Further calls do nothing.
+  func release() {
+    descriptor.withLockedValue { descriptor in
+      if let descriptor { close(descriptor) }
+      descriptor = nil
+    }
+  }
 }

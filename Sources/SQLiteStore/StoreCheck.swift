@@ -21,12 +21,14 @@ package struct StoreCheck: Sendable {
     if problems.count < Self.problemLimit { problems.append(problem) }
   }
 
-  /// Checks the pages and the rows of a file. A server may use it meanwhile.
+  /// Checks the pages and the rows of a file. A server may be using it.
   ///
   /// - Parameter progress: Is called now and then with a sentence about what is done.
   /// - Throws: `SQLiteStoreError` if the file is missing, is no inbox, or has another version.
   package init(path: String, progress: (String) -> Void) throws(SQLiteStoreError) {
-    let file = try ReadableFile(path, try? FileLock(existing: path))
+    let lock = try? FileLock(existing: path)
+    defer { lock?.release() }
+    let file = try ReadableFile(path, lock)
     defer { file.close() }
     try self.init(file, progress)
   }

@@ -16,7 +16,7 @@ struct StoreCheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check", abstract: "Report what in a file cannot be read.",
     discussion: """
-      Reads every page and every push, and changes nothing. A server may use the file meanwhile.
+      Reads every page and every push, and changes nothing. A server may be using the file.
 
       Exit code 0 if the file is sound, 1 if something cannot be read, 2 if the file is no inbox of this version.
       """)
