@@ -2,6 +2,7 @@
 
 import json
 import time
+import uuid
 
 from support import drivers
 from support.careful import CarefulProvider
@@ -109,6 +110,26 @@ def test_parse_community_parse_server_push_adapter_14(incident, device):
     kept = [record["apns"]["expiration"] for record in records.values()]
     assert kept[:3] == list(expected.values())[:3] and kept[3].startswith("20"), kept
     assert [record["findings"] for record in records.values()] == 2 * [["expiration-in-milliseconds"]] + [[], []]
+
+
+def test_home_assistant_mobile_apps_fcm_push_337(incident):
+    """A provider sends a push to the other environment after BadDeviceToken, which is no mistake. Another sends it to the same
+    one again.
+    """
+    server = incident.start()
+    token = incident.tokens("tester.yaml")["tester-phone", "alert"]
+    sandbox, production = listener(server, 0), listener(server, 1)
+    for pushes in ([Push(token, {**ALERT, "n": 1})], [Push(token, {**ALERT, "n": 2}, apns_id=str(uuid.uuid4()))]):
+        Naive(production).run(pushes)
+        Naive(sandbox).run(pushes)
+    assert served(server) == 2 * [(400, "BadDeviceToken"), (200, None)]
+    assert [record["environment"] for record in server.pushes()] == 2 * ["production", "sandbox"]
+    assert findings(server) == set()
+
+    repeated = Push(token, {**ALERT, "n": 3}, apns_id=str(uuid.uuid4()))
+    for _ in range(2):
+        Naive(production).run([repeated])
+    assert findings(server) == {"retried-permanent"}
 
 
 def test_home_assistant_mobile_apps_fcm_push_331(incident):

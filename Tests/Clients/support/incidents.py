@@ -21,11 +21,14 @@ SERVE = "apns-mock serve"
 
 
 def sections():
-    """Returns the page's sections by the thread that they link to, as `owner/repository#number`."""
+    """Returns the page's sections by the thread that they link to, as `owner/repository#number`, or by the repository whose
+    source they are about.
+    """
     found = {}
     for text in re.split(r"^#{2,3} ", (PAGES / "Incidents.md").read_text(), flags=re.MULTILINE)[1:]:
-        if link := re.search(r"\[([^\]]+#\d+)\]\(https://github\.com/([^)]+)/issues/(\d+)\)", text):
-            assert link[1] == f"{link[2]}#{link[3]}", link[0]
+        if link := re.search(r"\[([^\]]+/[^\]]+)\]\(https://github\.com/([^/)]+/[^/)]+)(?:/issues/(\d+))?\)", text):
+            repository, number = link[2], link[3]
+            assert link[1] == (f"{repository}#{number}" if number else repository), link[0]
             found[link[1]] = text
     return found
 
