@@ -3,7 +3,7 @@ internal import NIOConcurrencyHelpers
 
 /// Connections for readers, which are opened when they are needed.
 final class ConnectionPool: Sendable {
-  private static let size = 4
+  static let size = 4
 
   private let address: PostgreSQLAddress
   /// The time that a command may take.

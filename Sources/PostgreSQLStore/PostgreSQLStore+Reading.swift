@@ -6,20 +6,32 @@ extension PostgreSQLStore {
   private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
 
   private func records(
-    of rows: Rows, _ connection: Connection, _ references: inout ReferenceCache
+    of rows: Rows, _ connection: Connection, _ references: inout ReferenceCache, skip: ((Int, any Error) -> Void)?
   ) throws -> [Record] {
     var reader = StoredRecordReader()
     var records: [Record] = []
-    let rows = (0..<rows.count).map { rows.checked($0, of: .push) }
-    do {
+    func read(_ rows: [CheckedRow<ResultRow>]) throws {
       try references.read(for: rows, connection, clockOffset)
       for row in rows {
         let (facts, token, checks) = try references.references(of: row, connection)
         records.append(
           try reader.record(of: row, connection: facts, token: token, checks: checks, clockOffset: clockOffset))
       }
-    } catch let row as DamagedRow {
-      throw PostgreSQLError.damaged(row)
+    }
+    let checked = (0..<rows.count).map { rows.checked($0, of: .push) }
+    do {
+      try read(checked)
+    } catch let damage as DamagedRow {
+      guard let skip else { throw PostgreSQLError.damaged(damage) }
+      // One by one, because the damaged row may be one that several refer to.
+      records.removeAll()
+      for (index, row) in checked.enumerated() {
+        do {
+          try read([row])
+        } catch let damage as DamagedRow {
+          skip(Int(rows.number(index, RecordColumn.seq.rawValue) ?? 0), PostgreSQLError.damaged(damage))
+        }
+      }
     }
     return records
   }
@@ -27,8 +39,9 @@ extension PostgreSQLStore {
   package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
     if query.readsContents.headers || query.readsContents.payload {
       return try forEachCandidate(query) { seqs in
-        try records("seq = ANY ($1::bigint[])", [seqs], newestFirst: query.newestFirst, limit: Self.pageSize)
-          .allSatisfy { visit($0) }
+        try records("seq = ANY ($1::bigint[])", [seqs], of: query, limit: Self.pageSize).records.allSatisfy {
+          visit($0)
+        }
       }
     }
     var rest = query
@@ -36,9 +49,9 @@ extension PostgreSQLStore {
     var limit = 8
     while true {
       let condition = SQLCondition(rest)
-      let records = try records(condition.sql, condition.parameters, newestFirst: query.newestFirst, limit: limit)
+      let (records, last) = try records(condition.sql, condition.parameters, of: query, limit: limit)
       for index in records.indices { guard visit(records[index]) else { return } }
-      guard records.count == limit, let last = records.last?.seq else { return }
+      guard let last else { return }
       if query.newestFirst { rest.before = last } else { rest.after = last }
       limit = Self.pageSize
     }
@@ -47,18 +60,21 @@ extension PostgreSQLStore {
   /// The number of records that are read at once, and of contents that are compared at once: some megabytes.
   private static let (pageSize, comparedSize) = (256, 2048)
 
+  /// Returns the first records of a query that meet a condition, and the `seq` of the last one if there may be more.
   private func records(
-    _ condition: String, _ parameters: [String?], newestFirst: Bool, limit: Int
-  ) throws -> [Record] {
+    _ condition: String, _ parameters: [String?], of query: StoreQuery, limit: Int
+  ) throws -> (records: [Record], last: Int?) {
     try readers.use { connection in
       let rows = try connection.query(
         """
-        SELECT \(Self.columns) FROM push WHERE \(condition) ORDER BY seq \(newestFirst ? "DESC" : "ASC") LIMIT \(limit)
+        SELECT \(Self.columns) FROM push WHERE \(condition) ORDER BY seq \(query.newestFirst ? "DESC" : "ASC") \
+        LIMIT \(limit)
         """, parameters)
       // A copy, so that no other query waits for the lock while this one reads from the database.
       var cache = references.withLockedValue { $0 }
       defer { references.withLockedValue { $0 = cache } }
-      return try records(of: rows, connection, &cache)
+      let last = rows.count == limit ? rows.number(limit - 1, RecordColumn.seq.rawValue).map { Int($0) } : nil
+      return (try records(of: rows, connection, &cache, skip: query.skip), last)
     }
   }
 

@@ -1,3 +1,4 @@
+internal import APNSRules
 package import Inbox
 internal import NIOConcurrencyHelpers
 
@@ -5,6 +6,7 @@ internal import NIOConcurrencyHelpers
 package final class PostgreSQLStore: RecordStore {
   package let initialContents: StoredContents
   package let isRemote = true
+  package var concurrentReads: Int { ConnectionPool.size }
   package var place: String { address.place }
   package var isExclusive: Bool { lock.isExclusive }
 
@@ -199,6 +201,7 @@ package final class PostgreSQLStore: RecordStore {
     let ids = try state.ids.ids(of: batch.appended, connection, clockOffset, progress)
     try append(batch.appended, ids, connection, progress)
     try update(batch.changed, connection, progress)
+    try update(batch.deliveries, connection)
     try state.ids.insertNames(of: batch.appended, connection)
     try state.ids.insertNames(of: batch.changed, connection)
     try write(batch.serverState, connection, progress)
@@ -293,6 +296,13 @@ package final class PostgreSQLStore: RecordStore {
 
   /// The maximum number of records that one command updates.
   private static let updateLimit = 128
+
+  private func update(_ deliveries: [Int: DeliveryState], _ connection: Connection) throws {
+    for (delivery, changes) in Dictionary(grouping: deliveries, by: \.value) {
+      let seqs = "{\(changes.map { String($0.key) }.joined(separator: ","))}"
+      try connection.query("UPDATE push SET delivery = $1 WHERE seq = ANY ($2::bigint[])", [delivery.text, seqs])
+    }
+  }
 
   private func write(_ state: StoredServerState.Rows, _ connection: Connection, _ progress: () -> Void) throws {
     let names = Array(state.keys)

@@ -240,6 +240,9 @@ package final class SQLiteStore: RecordStore {
       }
     }
     if !batch.changed.isEmpty { try update(batch.changed, db) }
+    for (seq, delivery) in batch.deliveries {
+      try db.cachedStatement(sql: "UPDATE push SET delivery = ? WHERE seq = ?").execute(arguments: [delivery.text, seq])
+    }
     for record in batch.appended { try state.ids.insertNames(of: record, db) }
     for record in batch.changed { try state.ids.insertNames(of: record, db) }
     for (name, value) in batch.serverState {
@@ -297,9 +300,9 @@ package final class SQLiteStore: RecordStore {
     // one is enough.
     var limit = 8
     while true {
-      let records = try records(of: rest, limit: limit)
+      let (records, last) = try records(of: rest, limit: limit)
       for index in records.indices { guard visit(records[index]) else { return } }
-      guard records.count == limit, let last = records.last?.seq else { return }
+      guard let last else { return }
       if query.newestFirst { rest.before = last } else { rest.after = last }
       limit = 256
     }
@@ -314,8 +317,8 @@ package final class SQLiteStore: RecordStore {
     }
   }
 
-  /// Returns the first records of a query.
-  private func records(of query: StoreQuery, limit: Int) throws -> [PushRecord] {
+  /// Returns the first records of a query, and the `seq` of the last one if there may be more.
+  private func records(of query: StoreQuery, limit: Int) throws -> (records: [PushRecord], last: Int?) {
     let condition = SQLCondition(query)
     let order = query.newestFirst ? "DESC" : "ASC"
     let sql = "SELECT \(Self.columns) FROM \(condition.table) WHERE \(condition.sql) ORDER BY seq \(order)"
@@ -324,20 +327,27 @@ package final class SQLiteStore: RecordStore {
       var records: [PushRecord] = []
       // In a damaged file, rows may have another order.
       var valid = (query.after, query.before)
+      var (count, last) = (0, 0)
       // GRDB keeps every cached statement, so only those without conditions of the user are cached.
       try db.forEachRow(sql, condition.arguments, isCached: query.conditions.count <= 1) { row in
         guard query.mayMatch(row) else { return true }
-        let checked = CheckedRow(row, of: .push)
-        let (connection, token, checks) = try references.withLockedValue { try $0.references(of: checked, db) }
-        let record = try reader.record(of: checked, connection: connection, token: token, checks: checks)
-        guard record.seq > valid.0, record.seq < valid.1 else {
+        last = Int(row.number(RecordColumn.seq.rawValue))
+        guard last > valid.0, last < valid.1 else {
           throw SQLiteStoreError.damaged(path: path, "the pushes are not in the order of seq")
         }
-        if query.newestFirst { valid.1 = record.seq } else { valid.0 = record.seq }
-        records.append(record)
-        return records.count < limit
+        if query.newestFirst { valid.1 = last } else { valid.0 = last }
+        count += 1
+        let checked = CheckedRow(row, of: .push)
+        do {
+          let (connection, token, checks) = try references.withLockedValue { try $0.references(of: checked, db) }
+          records.append(try reader.record(of: checked, connection: connection, token: token, checks: checks))
+        } catch let damage as DamagedRow {
+          guard let skip = query.skip else { throw damage }
+          skip(last, explained(damage))
+        }
+        return count < limit
       }
-      return records
+      return (records, count == limit ? last : nil)
     }
   }
 

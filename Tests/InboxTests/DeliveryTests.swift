@@ -33,13 +33,14 @@ import Testing
     let inbox = Inbox()
     let seq = inbox.append(PushFixture().record)
     let before = inbox.snapshot()
-    #expect(inbox.setDelivery(seq, .storedOffline))
+    inbox.setDeliveries([(seq, .storedOffline), (99, .delivered)])
     #expect(inbox.record(seq: seq)?.delivery == .storedOffline)
     #expect(inbox.record(seq: seq)?.outcome == .accepted)
     #expect(before.records.record(seq)?.delivery == nil)
-    #expect(!inbox.setDelivery(99, .delivered))
+    #expect(inbox.record(seq: 99) == nil)
     inbox.removeAll()
-    #expect(!inbox.setDelivery(seq, .delivered))
+    inbox.setDeliveries([(seq, .delivered)])
+    #expect(inbox.record(seq: seq) == nil)
   }
 
   @Test func deliveriesChangeTogether() async throws {
@@ -64,7 +65,7 @@ import Testing
   @Test func finishingKeepsTheDelivery() {
     let inbox = Inbox()
     let seq = inbox.append(PushFixture { $0.outcome = .pending }.record)
-    inbox.setDelivery(seq, .received)
+    inbox.setDeliveries([(seq, .received)])
     inbox.finish(seq, with: WaitingTests.end(.accepted))
     #expect(inbox.record(seq: seq)?.delivery == .received)
     var end = WaitingTests.end(.rejected)
@@ -78,7 +79,7 @@ import Testing
     let log = EventLog(inbox)
     let seq = inbox.append(PushFixture().record)
     let reader = try #require(log.addReader())
-    inbox.setDelivery(seq, .delivered)
+    inbox.setDeliveries([(seq, .delivered)])
     var position = reader.start
     for await _ in reader.signals {
       guard let events = reader.read(after: &position, Selection(), rulebook: PushFixture.rulebook) else { continue }
@@ -118,7 +119,7 @@ import Testing
     let seq = inbox.append(PushFixture { $0.delivery = .storedOffline }.record)
     let delivered = try await WaitingTests.begin("delivery=delivered*&count==1&timeout=1m", in: inbox)
     let stored = try await WaitingTests.begin("delivery=stored*&count=0&timeout=1m", in: inbox)
-    inbox.setDelivery(seq, .deliveredFromStorage)
+    inbox.setDeliveries([(seq, .deliveredFromStorage)])
     #expect(try await delivered.value.isSatisfied)
     #expect(try await stored.value.isSatisfied)
   }
@@ -171,7 +172,7 @@ import Testing
       {'expect':[{'name':'a','delivery':'delivered*','retries':{'max':0}},\
       {'name':'b','match':'delivery:stored*','count':0}],'timeout':'1m','settle':'20ms'}
       """, in: inbox)
-    inbox.setDelivery(seq, .deliveredFromStorage)
+    inbox.setDeliveries([(seq, .deliveredFromStorage)])
     let report = try #require(await task.value)
     #expect(report.isPassed, "\(report.text)")
   }

@@ -150,14 +150,17 @@ import Testing
     stored.writer.flush()
     let result = Record.Result(
       outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: Push.noon)
-    for seq in 1...20 { #expect(stored.inbox.finish(seq, with: result)?.outcome == .accepted) }
-    stored.inbox.setDelivery(3, .delivered)
+    for seq in 1...20 { stored.inbox.finish(seq, with: result) }
+    stored.inbox.setDeliveries([(3, .delivered)])
+    await stored.inbox.settle()
     #expect(stored.inbox.record(seq: 3)?.delivery == .delivered)
     #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
     try stored.reopen()
     #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
     #expect(stored.inbox.record(seq: 3)?.delivery == .delivered)
-    #expect(stored.inbox.finish(21, with: result) == nil)
+    stored.inbox.finish(21, with: result)
+    await stored.inbox.settle()
+    #expect(stored.inbox.snapshot().count == 20)
   }
 
   /// Records in memory and in the file, neighbors and single ones, changed ones and removed ones.
@@ -165,9 +168,10 @@ import Testing
     let stored = try StoredInbox(recent: 4)
     stored.append((1...400).map { Push.record($0, delivery: .storedOffline) })
     stored.writer.flush()
-    stored.inbox.setDelivery(5, .storedForPower)
+    stored.inbox.setDeliveries([(5, .storedForPower)])
     let changed = Array(1...100) + [150, 170, 171] + Array(300...400)
     stored.inbox.setDeliveries(changed.reversed().map { ($0, .discardedExpired) } + [(401, .delivered)])
+    await stored.inbox.settle()
     #expect(stored.inbox.record(seq: 5)?.delivery == .discardedExpired)
     let expired = [("delivery", "Discarded*")]
     #expect(try await stored.inbox.records(expired).map(\.seq) == changed)

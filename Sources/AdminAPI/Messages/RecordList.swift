@@ -110,7 +110,7 @@ struct RecordList: Sendable {
   /// Returns the next record; nil after the last one.
   private mutating func nextRecord() throws(StoreUnavailable) -> Record? {
     while records.isEmpty, !unread.isEmpty {
-      records = try inbox.currentSnapshot().records(unread.prefix(Self.groupSize))[...]
+      records = try inbox.snapshot().records(unread.prefix(Self.groupSize))[...]
       unread = unread.dropFirst(Self.groupSize)
     }
     return records.popFirst()

@@ -38,7 +38,7 @@ struct AnalysisRoutes: Sendable {
   }
 
   private func statistics(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let snapshot = source.inbox.snapshot()
+    let snapshot = source.inbox.snapshot().leavingOutDamage
     var parameters = try QueryParameters(request)
     var statistics = InboxStatistics(buckets: try parameters.removeBuckets())
     let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))

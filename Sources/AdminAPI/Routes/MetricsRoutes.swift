@@ -100,7 +100,7 @@ struct MetricsRoutes: Sendable {
 
   private func writeInbox(to text: inout MetricsText) {
     // Not the settled state, for which a slow store would make this wait.
-    let inbox = state.inbox.currentSnapshot()
+    let inbox = state.inbox.snapshot()
     text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count)
     text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
     text.family(

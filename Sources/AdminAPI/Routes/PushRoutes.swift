@@ -30,7 +30,7 @@ struct PushRoutes: Sendable {
 
   private func list(_ request: Request, _ context: AdminContext) async throws -> Response {
     let inbox = source.inbox
-    let snapshot = inbox.snapshot()
+    let snapshot = inbox.snapshot().leavingOutDamage
     let rulebook = source.rulebook
     let query = try await PageQuery(searching: QueryParameters(request).all, in: source.filterContext(snapshot))
     let page = try await snapshot.pageInSlices(query, maxBytes: RecordList.maxBytes)

@@ -25,7 +25,7 @@ struct VerifyRoutes: Sendable {
       verification.settle = .zero
     }
     let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
-    let memory = try Self.reserveMemory(for: verification, pushes: source.inbox.currentSnapshot().count)
+    let memory = try Self.reserveMemory(for: verification, pushes: source.inbox.snapshot().count)
     defer { withExtendedLifetime((slot, memory)) {} }
     return try await QueryExecutor.run { [verification] in
       guard let report = try await source.verify(verification) else {

@@ -149,14 +149,16 @@ package struct AdminRoutes: Sendable {
 
   /// Runs `work` with what the handlers of a request need: its connection, the memory of its body, and a thread.
   private static func withScope<Value: Sendable>(
-    of context: AdminContext, _ work: @Sendable () async throws -> Value
+    of context: AdminContext, on inbox: Inbox, _ work: @Sendable () async throws -> Value
   ) async throws -> Value {
     try await DisconnectCancellation.$channel.withValue(context.channel) {
-      try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) {
-        try await withTaskExecutorPreference(QueryExecutor.handlers) {
-          // The client may have disconnected while many other requests were handled.
-          guard context.channel.isActive else { throw CancellationError() }
-          return try await work()
+      try await QueryExecutor.$threadCount.withValue(inbox.concurrentReads) {
+        try await MemoryBudget.$body.withValue(MemoryBudget.Reservation(in: .bodies)) {
+          try await withTaskExecutorPreference(QueryExecutor.handlers) {
+            // The client may have disconnected while many other requests were handled.
+            guard context.channel.isActive else { throw CancellationError() }
+            return try await work()
+          }
         }
       }
     }
@@ -171,7 +173,7 @@ package struct AdminRoutes: Sendable {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
         router.on(RouterPath(route.path), method: method) { [inbox, deliveries] request, context in
-          try await Self.withScope(of: context) {
+          try await Self.withScope(of: context, on: inbox) {
             // A client that has the response to a broadcast finds that the devices have received it.
             if route.isOfInbox { await deliveries?.awaitBroadcasts() }
             let dependsOnStore = route.isOfInbox && (route.needsStore || route.method != .get)

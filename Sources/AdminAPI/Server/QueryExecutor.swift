@@ -1,35 +1,29 @@
-internal import Dispatch
 internal import HTTPTypes
 internal import Hummingbird
+internal import Inbox
 internal import NIOCore
 internal import Synchronization
 
-/// A task executor that runs the work of requests on a thread of its own: one for queries over the inbox, one for all other
-/// requests.
-///
-/// Swift's cooperative thread pool has as many threads as the machine has cores, and also accepts connections and runs
-/// signal handling and the notifications of waits, which a long query or a large document would delay. The tasks on an
-/// executor share its thread and take turns wherever they suspend.
-final class QueryExecutor: TaskExecutor {
+/// Runs the work of requests on threads of their own: some for queries over the inbox, one for all other requests.
+enum QueryExecutor {
   /// The maximum number of concurrent queries.
   static let maxQueries = 512
 
-  /// Runs queries, and the responses of waits.
-  private static let shared = QueryExecutor("apns-mock.queries")
+  /// Run queries, and the responses of waits.
+  private static let threads = (0..<4).map { SerialTaskExecutor("apns-mock.queries.\($0)") }
+  /// The number of threads among which the queries of a request are distributed.
+  @TaskLocal static var threadCount = 1
+  private static let next = Atomic<UInt>(0)
   /// Runs the handlers of all other requests.
-  static let handlers = QueryExecutor("apns-mock.requests")
+  static let handlers = SerialTaskExecutor("apns-mock.requests")
   private static let running = Atomic(0)
 
-  private let queue: DispatchQueue
-
-  private init(_ label: String) { queue = DispatchQueue(label: label) }
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  private static var shared: SerialTaskExecutor {
+    let count = min(threadCount, threads.count)
+    return count == 1 ? threads[0] : threads[Int(next.wrappingAdd(1, ordering: .relaxed).oldValue % UInt(count))]
   }
 
-  /// Runs `query` on the executor, and cancels it when the client closes its connection.
+  /// Runs `query` on a thread for queries, and cancels it when the client closes its connection.
   static func run<Value: Sendable>(_ query: @escaping @Sendable () async throws -> Value) async throws -> Value {
     try await DisconnectCancellation.run {
       try await withTaskExecutorPreference(shared) { try await query() }
@@ -50,7 +44,7 @@ final class QueryExecutor: TaskExecutor {
     return try await run(query)
   }
 
-  /// Runs one step of a long response on the executor.
+  /// Runs one step of a long response on a thread for queries.
   ///
   /// - Throws: `CancellationError` if the task was cancelled; any error that `step` throws.
   static func step<Value: Sendable>(_ step: () throws -> Value) async throws -> Value {

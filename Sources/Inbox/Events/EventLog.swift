@@ -167,7 +167,7 @@ package final class EventLog: InboxListener {
     state.isRecording = true
     // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
-    state.seen = inbox.currentSnapshot().lastSeq
+    state.seen = inbox.snapshot().lastSeq
     hasReaders.store(true, ordering: .relaxed)
     return true
   }

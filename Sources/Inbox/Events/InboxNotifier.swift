@@ -77,6 +77,8 @@ final class InboxNotifier: Sendable {
   }
 
   private let state = NIOLockedValueBox(State())
+  /// Listeners read records, for which a thread may have to wait.
+  private let executor = SerialTaskExecutor("apns-mock.notifications")
   private let hasListeners = Atomic<Bool>(false)
   /// Whether there are listeners, and none whom all records concern.
   private let isSelective = Atomic<Bool>(false)
@@ -98,7 +100,7 @@ final class InboxNotifier: Sendable {
         // An append that does not see this store in time precedes the snapshot, because both acquire the inbox's lock.
         hasListeners.store(true, ordering: .relaxed)
         state.pending = Pending()
-        state.notified = max(state.notified, inbox.currentSnapshot().lastSeq)
+        state.notified = max(state.notified, inbox.snapshot().lastSeq)
       }
       state.add(listener)
       isSelective.store(state.ofAllRecords.isEmpty, ordering: .relaxed)
@@ -197,7 +199,7 @@ final class InboxNotifier: Sendable {
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    if wasIdle { Task(priority: .high) { await run(inbox) } }
+    if wasIdle { Task(executorPreference: executor, priority: .high) { await self.run(inbox) } }
   }
 
   private func run(_ inbox: Inbox) async {
@@ -234,7 +236,7 @@ final class InboxNotifier: Sendable {
           reset: pending.reset))
       notified = max(notified, through)
     }
-    let end = inbox.currentSnapshot().lastSeq
+    let end = inbox.snapshot().lastSeq
     while true {
       var changes = Self.changes(of: inbox, after: notified)
       notified = changes.through
@@ -262,7 +264,7 @@ final class InboxNotifier: Sendable {
   /// Returns some of the records after `seq`. The snapshot is released on return, so that appending rarely has to
   /// copy the chunk it shares.
   private static func changes(of inbox: Inbox, after seq: Int) -> InboxChanges {
-    let snapshot = inbox.currentSnapshot()
+    let snapshot = inbox.snapshot()
     var selection = Selection.allKinds
     selection.after = seq
     var iterator = InboxIterator(snapshot, selection)

@@ -17,6 +17,8 @@ final class FindingsAnalyzer: Sendable {
     var pending: [(seq: Int, identity: PushIdentities.Identity)] = []
     /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
+    /// Whether records were left out because their rows in the store are damaged.
+    var hasLeftOut = false
   }
 
   /// The maximum number of connections in `closed`; beyond it half of them are dropped.
@@ -55,7 +57,7 @@ final class FindingsAnalyzer: Sendable {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
     while true {
       let (isComplete, failure) = state.withLockedValue { state in
-        let snapshot = inbox.currentSnapshot()
+        let snapshot = inbox.snapshot().leavingOutDamage
         let isComplete = state.analyzeSome(of: snapshot, at: Self.span, interval: interval, ends)
         return (isComplete, snapshot.records.stored?.failure.first)
       }
@@ -96,7 +98,9 @@ final class FindingsAnalyzer: Sendable {
   }
 
   /// Whether nothing was dropped that findings depend on.
-  var isComplete: Bool { !state.withLockedValue(\.findingsState.isTruncated) && !ends.withLockedValue(\.isTruncated) }
+  var isComplete: Bool {
+    !state.withLockedValue { $0.findingsState.isTruncated || $0.hasLeftOut } && !ends.withLockedValue(\.isTruncated)
+  }
 
   /// Returns the `seq` of the attempts of which a record of an older format does not say how they ended, after `seq`.
   func unknown(after seq: Int) -> [Int] {
@@ -176,6 +180,7 @@ extension FindingsAnalyzer.State {
     of snapshot: InboxSnapshot, at span: Int, interval: Int64, _ ends: NIOLockedValueBox<FindingsAnalyzer.Ends>
   ) -> Bool {
     func end(of connection: UInt64) -> ConnectionEnd.Closing? { ends.withLockedValue { $0.closed[connection] } }
+    defer { if snapshot.hasLeftOut { hasLeftOut = true } }
     analyzePending(of: snapshot, interval: interval, end)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)

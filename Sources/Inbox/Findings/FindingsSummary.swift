@@ -45,7 +45,7 @@ extension Inbox {
     of selection: Selection, by rulebook: Rulebook, limit: Int, buckets: Int? = nil
   ) async throws -> FindingsSummary {
     updateFindings(by: rulebook)
-    let snapshot = snapshot()
+    let snapshot = snapshot().leavingOutDamage
     var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
     try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
       collection.add(part, of: snapshot, in: self, by: rulebook)

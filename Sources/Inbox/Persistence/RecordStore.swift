@@ -25,6 +25,9 @@ package protocol RecordStore: Sendable {
   /// Whether the database is another program, for which no event loop may wait.
   var isRemote: Bool { get }
 
+  /// The number of queries that are to read at the same time.
+  var concurrentReads: Int { get }
+
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
   ///
@@ -61,6 +64,7 @@ extension RecordStore {
   package var isLost: Bool { false }
   package var isExclusive: Bool { true }
   package var isRemote: Bool { false }
+  package var concurrentReads: Int { 2 }
   package func serverState() throws -> [String: String] { [:] }
   package func seqsOfStorage(limit: Int) throws -> [Int] { [] }
 }
@@ -107,6 +111,8 @@ package struct StoreBatch: Sendable {
   package var appended: [Record] = []
   /// The current state of records that were written before.
   package var changed: [Record] = []
+  /// The states of the deliveries of other records, by their `seq`. There may be no such record.
+  package var deliveries: [Int: DeliveryState] = [:]
   /// The `seq` of records to remove.
   package var deleted: [Int] = []
   /// Whether records up to `contents.emptiedThrough` are removed.
@@ -148,7 +154,8 @@ package struct StoreBatch: Sendable {
 
   /// Whether nothing changes.
   package var isEmpty: Bool {
-    appended.isEmpty && changed.isEmpty && deleted.isEmpty && !isEmptied && serverState.isEmpty && !mayExceedLimits
+    appended.isEmpty && changed.isEmpty && deliveries.isEmpty && deleted.isEmpty && !isEmptied && serverState.isEmpty
+      && !mayExceedLimits
       && !isRequired
   }
 }
@@ -222,13 +229,16 @@ package struct ExcessRecords {
 }
 
 /// The records of a store to read.
-package struct StoreQuery: Sendable {
+package struct StoreQuery {
   /// Only records with a larger `seq`.
   package var after: Int
   /// Only records with a smaller `seq`.
   package var before: Int
   /// Whether the newest record comes first.
   package var newestFirst = false
+  /// Is called with the `seq` of each record that cannot be read, because its row was damaged, and with the error; the record is
+  /// then left out. Nil to throw the error.
+  package var skip: ((Int, any Error) -> Void)?
   /// Conditions on columns, all of which must hold.
   package private(set) var conditions: [ColumnCondition]
   /// The filter that the records are compared with afterwards.

@@ -7,37 +7,6 @@ internal import Synchronization
 /// Writes the records of an inbox to a store, in batches and on a thread of its own, so that no push waits for the
 /// database unless answers have to.
 package final class RecordWriter: Sendable {
-  /// When the answer to a push leaves.
-  package enum Durability: String, CaseIterable, Sendable {
-    /// After the push was written to the disk.
-    case answer
-    /// At once. Pushes that are not written yet are lost if the server is killed.
-    case soon
-  }
-
-  /// What happens to pushes while the store fails.
-  package enum FailurePolicy: String, CaseIterable, Sendable {
-    /// They are answered with 503 `ServiceUnavailable`.
-    case refuse
-    /// They are answered as usual, and not kept.
-    case drop
-  }
-
-  /// How records are kept.
-  package struct Options: Sendable {
-    package var durability = Durability.soon
-    package var failurePolicy = FailurePolicy.refuse
-    /// The age in milliseconds after which records are removed, by the server's clock; nil for no limit.
-    package var retention: Int64?
-    /// The number of the newest records that are in memory too.
-    package var recentRecords = 32_768
-    /// The size of the newest records that are in memory too, in bytes.
-    package var recentBytes = 64 << 20
-
-    /// Creates the default options.
-    package init() {}
-  }
-
   /// Figures about writing, since the start.
   package struct Figures: Sendable {
     /// The number of batches written.
@@ -110,7 +79,6 @@ package final class RecordWriter: Sendable {
   }
 
   private let state = NIOLockedValueBox(State())
-  private let updatesOfStored = NIOLock()
   private let wakeUp = WakeUp()
   private let ended = DispatchSemaphore(value: 0)
   private let skipsCollecting = Atomic<Bool>(false)
@@ -122,8 +90,8 @@ package final class RecordWriter: Sendable {
   private let newestConnection: Synchronization.Atomic<Int>
   /// Records up to this `seq` were removed because the inbox was emptied.
   private let emptied = Atomic<Int>(0)
-  /// The number of changes to be made later.
-  private let laterChanges = Atomic<Int>(0)
+  /// Changes of records that have left memory.
+  let laterChanges = LaterChanges()
 
   /// Creates a writer, which the inbox starts.
   ///
@@ -177,6 +145,9 @@ package final class RecordWriter: Sendable {
     wakeUp.signal()
   }
 
+  /// Called after records that are to be written were changed.
+  func didChange() { wakeUp.signal() }
+
   /// Drops records from memory that the store has.
   private func evictWritten(_ state: inout Inbox.State) {
     guard let written = state.stored?.written else { return }
@@ -192,6 +163,7 @@ package final class RecordWriter: Sendable {
   /// - Returns: Whether they are written.
   @discardableResult
   package func flush() -> Bool {
+    BlockingCheck.threadMayWait()
     guard !health.isFailing else { return false }
     let written = DispatchSemaphore(value: 0)
     skipsCollecting.store(true, ordering: .releasing)
@@ -200,10 +172,9 @@ package final class RecordWriter: Sendable {
   }
 
   /// Waits until all changes made so far are written, also those that are still to be made later.
-  func awaitChanges() throws(StoreUnavailable) {
-    let areMade = DispatchSemaphore(value: 0)
-    later { areMade.signal() }
-    guard areMade.wait(timeout: .now() + .seconds(2)) == .success else { throw StoreUnavailable.unwritten }
+  package func awaitChanges() throws(StoreUnavailable) {
+    BlockingCheck.threadMayWait()
+    guard laterChanges.wait() else { throw StoreUnavailable.unwritten }
     try awaitWritten()
   }
 
@@ -226,20 +197,7 @@ package final class RecordWriter: Sendable {
 
   /// Serial queues, whose threads are not those of Swift's concurrency.
   private static let waitingQueues = (0..<16).map { DispatchQueue(label: "store.waiting.\($0)") }
-  private let changingQueue = DispatchQueue(label: "store.changing")
   private let analysisQueue = DispatchQueue(label: "store.analysis")
-
-  /// Runs `change`, which waits for the database, later and not on the thread that calls.
-  func later(_ change: @escaping @Sendable () -> Void) {
-    laterChanges.add(1, ordering: .relaxed)
-    changingQueue.async { [self] in
-      change()
-      laterChanges.subtract(1, ordering: .releasing)
-    }
-  }
-
-  /// Whether changes are still to be made later.
-  var hasLaterChanges: Bool { laterChanges.load(ordering: .acquiring) > 0 }
 
   /// Calls `analyze`, on a thread of its own, whenever there are many new records that it has not analyzed.
   package func analyzeInBackground(_ analyze: @escaping @Sendable () -> Void) {
@@ -269,60 +227,29 @@ package final class RecordWriter: Sendable {
     }
   }
 
-  /// Changes a record that is not in memory any more.
+  /// The time for which a change of a record that cannot be read is tried again although the store works.
+  private static let patience = Duration.seconds(2)
+
+  /// Changes a record that is not in memory any more. Waits for the database. While the store fails, tries again without a
+  /// limit.
   ///
-  /// - Parameter patience: How long to try again if the record cannot be read although the store works. While writing fails
-  ///   too, the wait has no limit, unless this is zero.
-  /// - Returns: The changed record; nil if there is none.
-  func update(
-    _ seq: Int, in inbox: Inbox, patience: Duration = .zero, _ change: (inout Record) -> Void
-  ) -> Record? {
-    let deadline = ContinuousClock.now + patience
+  /// - Returns: Whether there is such a record.
+  func update(_ seq: Int, in inbox: Inbox, _ change: (inout Record) -> Void) -> Bool {
+    let deadline = ContinuousClock.now + Self.patience
     while true {
       do {
-        return try updateNow(seq, in: inbox, change)
+        // Nothing else changes the record in between: only `laterChanges` changes stored records, one after the other.
+        guard var record = try inbox.readableRecord(seq: seq) else { return false }
+        change(&record)
+        let changed = record
+        inbox.state.withLockedValue { $0.stored?.change(changed) }
+        wakeUp.signal()
+        return true
       } catch {
-        let mayRecover = patience > .zero && health.isFailing
-        guard .now < deadline || mayRecover, !isStopping.load(ordering: .acquiring) else { return nil }
+        guard .now < deadline || health.isFailing, !isEnding else { return false }
         usleep(250_000)
       }
     }
-  }
-
-  private func updateNow(
-    _ seq: Int, in inbox: Inbox, _ change: (inout Record) -> Void
-  ) throws(StoreUnavailable) -> Record? {
-    updatesOfStored.lock()
-    defer { updatesOfStored.unlock() }
-    guard var record = try inbox.readableRecord(seq: seq) else { return nil }
-    change(&record)
-    let changed = record
-    inbox.state.withLockedValue { $0.stored?.change(changed) }
-    wakeUp.signal()
-    return record
-  }
-
-  /// Sets the states of the deliveries of pushes that are not in memory any more. Waits for the database, once for each series
-  /// of neighboring records.
-  ///
-  /// - Returns: The `seq` of the changed records.
-  func setDeliveries(_ deliveries: [Int: DeliveryState], in inbox: Inbox) -> [Int] {
-    updatesOfStored.lock()
-    defer { updatesOfStored.unlock() }
-    guard let stored = inbox.state.withLockedValue({ $0.storedRecords(of: self) }) else { return [] }
-    var changed: [Record] = []
-    stored.forEach(in: deliveries.keys.sorted()) { record in
-      guard let delivery = deliveries[record.seq] else { return }
-      var record = copy record
-      record.delivery = delivery
-      changed.append(record)
-    }
-    let records = changed
-    inbox.state.withLockedValue { state in
-      for record in records { state.stored?.change(record) }
-    }
-    wakeUp.signal()
-    return records.map(\.seq)
   }
 
   // MARK: - Writing
@@ -353,6 +280,7 @@ package final class RecordWriter: Sendable {
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
     answers.forgetWaiters()
+    if !health.isFailing { laterChanges.wait() }
     stoppedAt.store(MachineTime.nanoseconds, ordering: .relaxed)
     isStopping.store(true, ordering: .releasing)
     wakeUp.signal()
@@ -501,26 +429,6 @@ package final class RecordWriter: Sendable {
       state.figures.lost += count
       if atEnd { state.lostAtEnd += count }
     }
-  }
-}
-
-extension Inbox.State {
-  /// Counts records that are not in the inbox any more, unless it was emptied in the meantime.
-  ///
-  /// - Returns: Whether they count.
-  @discardableResult
-  fileprivate mutating func countEvicted(_ removed: RemovedRecords) -> Bool {
-    guard removed.count > 0, removed.lastSeq > stored?.emptiedThrough ?? 0 else { return false }
-    evicted += removed.count
-    lastEvicted = max(lastEvicted, removed.lastSeq)
-    counts.addEvicted(removed.count)
-    return true
-  }
-
-  /// Notes that the store has removed its oldest records.
-  fileprivate mutating func evict(_ removed: RemovedRecords) {
-    guard countEvicted(removed) else { return }
-    while let first = records.first, first <= removed.lastSeq { _ = records.removeFirst() }
   }
 }
 

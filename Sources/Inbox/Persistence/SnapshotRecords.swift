@@ -1,11 +1,12 @@
 internal import NIOConcurrencyHelpers
+internal import Synchronization
 
 /// The records of a snapshot: the newest, which are in memory, and those of a store, which are older.
 struct SnapshotRecords: Sendable {
   /// The records in memory.
   let recent: RecordStorage
   /// The older records; nil without a store.
-  let stored: StoredRecords?
+  var stored: StoredRecords?
 
   /// The number of records.
   var count: Int { stored?.count ?? recent.count }
@@ -93,6 +94,16 @@ struct StoredRecords: Sendable {
     func report(_ failure: StoreUnavailable) { reported.withLockedValue { $0 = $0 ?? failure } }
   }
 
+  /// Remembers that records were left out.
+  final class Skipped: Sendable {
+    private let newest = Atomic<Int>(0)
+
+    /// The `seq` of the newest record that was left out; 0 if none was.
+    var last: Int { newest.load(ordering: .relaxed) }
+
+    func add(_ seq: Int) { newest.max(seq, ordering: .relaxed) }
+  }
+
   let writer: RecordWriter
   /// Records up to this `seq` were removed.
   let after: Int
@@ -102,9 +113,11 @@ struct StoredRecords: Sendable {
   let count: Int
   /// Their size in bytes.
   let bytes: Int
-  /// The current state of records that have changed since they were written.
-  let changes: [Int: Record]
+  /// What has changed in records since they were written.
+  let changes: StoredChanges
   let failure = Failure()
+  /// The records that were left out because their rows are damaged; nil if reading them is an error.
+  var skipped: Skipped?
 
   /// The number of `seq` values that are read without suspending: some milliseconds.
   private static let span = 4096
@@ -148,14 +161,21 @@ struct StoredRecords: Sendable {
   ) {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
+    BlockingCheck.threadMayWait()
     do {
-      let query = StoreQuery(
+      var query = StoreQuery(
         selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
+      if let skipped {
+        query.skip = { seq, error in
+          skipped.add(seq)
+          writer.health.didLeaveOut(error)
+        }
+      }
       if changes.isEmpty {
         try writer.store.forEach(query, visit)
       } else {
         try writer.store.forEach(query) { record in
-          if let changed = changes[record.seq] { return visit(changed) }
+          if let changed = changes.state(of: record) { return visit(changed) }
           return visit(record)
         }
       }
@@ -177,6 +197,7 @@ struct StoredRecords: Sendable {
 
   /// Returns the number of records that match, or `limit` if there are more.
   func count(of selection: Selection, limit: Int) -> Int {
+    BlockingCheck.threadMayWait()
     do {
       let count = try writer.store.count(query(of: selection), limit: limit)
       try checkNotEmptied()
@@ -198,6 +219,7 @@ struct StoredRecords: Sendable {
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
   func contains(name: String) -> Bool {
+    BlockingCheck.threadMayWait()
     do {
       return try writer.store.contains(name: name)
     } catch {
@@ -212,6 +234,7 @@ struct StoredRecords: Sendable {
     guard after < before - 1 else { return [] }
     let span = min(Self.span, 8 * selection.filter.sliceSize)
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
+    BlockingCheck.threadMayWait()
     do {
       let parts = try writer.store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
       try checkNotEmptied()

@@ -16,6 +16,8 @@ package final class StoreHealth: Sendable {
     case recovered(after: Duration)
     /// A query could not read it.
     case readFailed(String)
+    /// A record was left out because its row is damaged.
+    case leftOut(String)
   }
 
   private struct State {
@@ -61,6 +63,9 @@ package final class StoreHealth: Sendable {
   /// What is wrong with the store; nil if nothing is.
   package var problem: String? { state.withLockedValue { $0.problem ?? $0.readProblem } }
 
+  /// Why the store cannot be written; nil if it can.
+  var writingProblem: String? { state.withLockedValue { $0.problem } }
+
   /// Why this server cannot know that it is the only one that writes; nil if it is.
   package var exclusivityProblem: String? {
     store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
@@ -72,20 +77,30 @@ package final class StoreHealth: Sendable {
   /// How often the store could not be read.
   var failedReads: Int { readFailures.load(ordering: .acquiring) }
 
-  /// Notes that the store could not be read. Reports it once a minute, and not if writing is known to fail.
+  /// Notes that the store could not be read, and reports it.
   func didFail(toRead error: any Error) {
     let problem = String(describing: error)
-    let isReported = state.withLockedValue { state in
+    state.withLockedValue { state in
       state.readProblem = "reading: \(problem)"
       state.lastReadProblem = state.readProblem
+    }
+    // Afterwards, so that who sees it finds the reason.
+    readFailures.add(1, ordering: .releasing)
+    reportRead(.readFailed(problem))
+  }
+
+  /// Notes that a record was left out because its row is damaged, and reports it.
+  func didLeaveOut(_ error: any Error) { reportRead(.leftOut(String(describing: error))) }
+
+  /// Reports an error of reading once a minute, and not if writing is known to fail.
+  private func reportRead(_ event: Event) {
+    let isReported = state.withLockedValue { state in
       let isRecent = state.readReport.map { .now - $0 < Self.reportInterval } ?? false
       guard !isRecent, state.failedSince == nil else { return false }
       state.readReport = .now
       return true
     }
-    // Afterwards, so that who sees it finds the reason.
-    readFailures.add(1, ordering: .releasing)
-    if isReported { report(.readFailed(problem)) }
+    if isReported { report(event) }
   }
 
   // MARK: - For the thread that writes

@@ -16,10 +16,10 @@ struct StoredState: Sendable {
 
   /// All records up to this `seq` belong to a batch that is being written, or to an earlier one.
   private var taken: Int
-  /// The current state of records that have changed since they were taken.
-  private var changed: [Int: Record] = [:]
-  /// Those of the batch that is being written.
-  private var beingWritten: [Int: Record] = [:]
+  /// What has changed in records since they were taken.
+  private var changes = StoredChanges()
+  /// What the batch that is being written changes.
+  private var beingWritten = StoredChanges()
   private var deleted: [Int] = []
   /// Whether the batch that is being written removes records.
   private var beingDeleted = false
@@ -40,21 +40,24 @@ struct StoredState: Sendable {
   }
 
   /// Notes that a record has changed.
-  mutating func change(_ record: Record) { if record.seq <= taken { changed[record.seq] = record } }
+  mutating func change(_ record: Record) { if record.seq <= taken { changes.set(record) } }
 
-  /// Returns the state of a record that is not in memory, if it was changed and that is not written yet.
-  func changedRecord(_ seq: Int) -> Record? { changed[seq] ?? beingWritten[seq] }
-
-  /// The current state of records with a `seq` below `first` whose change is not written yet.
-  func unwrittenChanges(before first: Int) -> [Int: Record] {
-    guard hasChanges(before: first) else { return [:] }
-    return beingWritten.merging(changed) { _, newer in newer }.filter { $0.key < first }
+  /// Notes that the delivery of a record has changed, which does not have to be in memory, nor in the inbox.
+  mutating func setDelivery(_ seq: Int, _ delivery: DeliveryState) {
+    if seq <= taken, seq > emptiedThrough { changes.set(delivery, of: seq) }
   }
+
+  /// Returns the state of a record that is not in memory, if all of it is known here.
+  func changedRecord(_ seq: Int) -> Record? {
+    changes.records[seq] ?? beingWritten.records[seq].map { changes.state(of: $0) ?? $0 }
+  }
+
+  /// What has changed in records and is not written yet.
+  var unwrittenChanges: StoredChanges { beingWritten.followed(by: changes) }
 
   /// Whether a record with a `seq` below `first` was changed or removed and that is not written yet.
   func hasChanges(before first: Int) -> Bool {
-    !deleted.isEmpty || beingDeleted || !changed.isEmpty && changed.keys.contains { $0 < first }
-      || !beingWritten.isEmpty && beingWritten.keys.contains { $0 < first }
+    !deleted.isEmpty || beingDeleted || changes.concern(before: first) || beingWritten.concern(before: first)
   }
 
   /// Notes that records are removed from memory and are to be removed from the store.
@@ -64,7 +67,7 @@ struct StoredState: Sendable {
     for seq in seqs {
       if seq <= taken {
         deleted.append(seq)
-        changed[seq] = nil
+        changes.remove(seq)
       } else if let record = records.record(seq) {
         count -= 1
         bytes -= record.storedSize
@@ -77,18 +80,19 @@ struct StoredState: Sendable {
     bytes = 0
     emptiedThrough = seq
     taken = seq
-    changed = [:]
-    beingWritten = [:]
+    changes = StoredChanges()
+    beingWritten = StoredChanges()
     deleted = []
     isEmptied = true
   }
 
   private mutating func takeChanges(for result: inout StoreBatch) {
-    result.changed = Array(changed.values)
+    result.changed = Array(changes.records.values)
+    result.deliveries = changes.deliveries
     result.deleted = deleted
     result.isEmptied = isEmptied
-    beingWritten = changed
-    changed = [:]
+    beingWritten = changes
+    changes = StoredChanges()
     beingDeleted = !deleted.isEmpty
     deleted = []
     isEmptied = false
@@ -139,7 +143,7 @@ struct StoredState: Sendable {
   /// Notes that a batch was written.
   mutating func didWrite(through seq: Int, _ result: StoreBatch.Result) {
     written = max(written, seq)
-    beingWritten = [:]
+    beingWritten = StoredChanges()
     beingDeleted = false
     didRemove(result.deleted)
     didRemove(result.evicted)
@@ -150,11 +154,11 @@ struct StoredState: Sendable {
     written = max(written, batch.contents.lastSeq)
     // After the inbox was emptied in the meantime, the batch does not count any more.
     if emptiedThrough < batch.contents.lastSeq {
-      changed.merge(beingWritten) { newer, _ in newer }
+      changes = unwrittenChanges
       // Those that were removed in the meantime too: the store has no row of them to remove.
       var lost: Set<Int> = []
       for record in batch.appended {
-        changed[record.seq] = nil
+        changes.remove(record.seq)
         lost.insert(record.seq)
         count -= 1
         bytes -= record.storedSize
@@ -162,7 +166,7 @@ struct StoredState: Sendable {
       deleted = batch.deleted + deleted.filter { !lost.contains($0) }
     }
     isEmptied = isEmptied || batch.isEmptied
-    beingWritten = [:]
+    beingWritten = StoredChanges()
     beingDeleted = false
   }
 
@@ -172,6 +176,53 @@ struct StoredState: Sendable {
     // The totals of a file that another program has changed may be smaller.
     count = max(0, count - removed.count)
     bytes = max(0, bytes - removed.bytes)
+  }
+}
+
+/// What has changed in records of a store since they were written.
+struct StoredChanges: Sendable {
+  /// The current state of records.
+  private(set) var records: [Int: Record] = [:]
+  /// The deliveries of other records, whose state is not known here.
+  private(set) var deliveries: [Int: DeliveryState] = [:]
+
+  var isEmpty: Bool { records.isEmpty && deliveries.isEmpty }
+
+  mutating func set(_ record: Record) {
+    records[record.seq] = record
+    deliveries[record.seq] = nil
+  }
+
+  mutating func set(_ delivery: DeliveryState, of seq: Int) {
+    if records[seq] == nil { deliveries[seq] = delivery } else { records[seq]?.delivery = delivery }
+  }
+
+  mutating func remove(_ seq: Int) {
+    records[seq] = nil
+    deliveries[seq] = nil
+  }
+
+  /// Returns these changes and then newer ones.
+  func followed(by newer: StoredChanges) -> StoredChanges {
+    if isEmpty { return newer }
+    var result = self
+    for record in newer.records.values { result.set(record) }
+    for (seq, delivery) in newer.deliveries { result.set(delivery, of: seq) }
+    return result
+  }
+
+  /// Whether a record with a `seq` below `first` has changed.
+  func concern(before first: Int) -> Bool {
+    !isEmpty && (records.keys.contains { $0 < first } || deliveries.keys.contains { $0 < first })
+  }
+
+  /// Returns the current state of a record that was read; nil if it has not changed.
+  func state(of record: borrowing Record) -> Record? {
+    if let changed = records[record.seq] { return changed }
+    guard let delivery = deliveries[record.seq] else { return nil }
+    var changed = copy record
+    changed.delivery = delivery
+    return changed
   }
 }
 
@@ -226,17 +277,28 @@ extension Inbox.State {
 
   /// The records of the store, with the changes that are not written yet; nil without one.
   func storedRecords(of writer: RecordWriter) -> StoredRecords? {
-    storedRecords(of: writer, changes: stored?.unwrittenChanges(before: firstInMemory) ?? [:])
-  }
-
-  /// The records of the store; nil without one.
-  ///
-  /// - Parameter changes: The current state of records that have changed since they were written.
-  func storedRecords(of writer: RecordWriter, changes: [Int: Record]) -> StoredRecords? {
     stored.map {
       StoredRecords(
         writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes,
-        changes: changes)
+        changes: $0.unwrittenChanges)
     }
+  }
+
+  /// Counts records that are not in the inbox any more, unless it was emptied in the meantime.
+  ///
+  /// - Returns: Whether they count.
+  @discardableResult
+  mutating func countEvicted(_ removed: RemovedRecords) -> Bool {
+    guard removed.count > 0, removed.lastSeq > stored?.emptiedThrough ?? 0 else { return false }
+    evicted += removed.count
+    lastEvicted = max(lastEvicted, removed.lastSeq)
+    counts.addEvicted(removed.count)
+    return true
+  }
+
+  /// Notes that the store has removed its oldest records.
+  mutating func evict(_ removed: RemovedRecords) {
+    guard countEvicted(removed) else { return }
+    while let first = records.first, first <= removed.lastSeq { _ = records.removeFirst() }
   }
 }

@@ -124,61 +124,48 @@ package final class Inbox: Sendable {
 
   /// Changes a record, in memory or in the store, and reports it as updated.
   ///
-  /// - Returns: The updated record; nil if there is none, or if it is changed later because event loops must not wait for the
-  ///   database.
+  /// - Returns: The updated record; nil if there is none, or if it is changed later because no event loop may wait for the store.
   private func update(_ seq: Int, _ change: @escaping @Sendable (inout Record) -> Void) -> Record? {
     let record = state.withLockedValue { state in
       let record = state.records.update(seq, change)
       if let record { state.stored?.change(record) }
       return record
     }
-    if record == nil, let writer, writer.store.isRemote {
-      writer.later { [self] in
-        if writer.update(seq, in: self, patience: .seconds(2), change) != nil { notifier.signalUpdated(seq, in: self) }
+    if record != nil {
+      notifier.signalUpdated(seq, in: self)
+    } else if let writer {
+      writer.laterChanges.add { [self] in
+        if writer.update(seq, in: self, change) { notifier.signalUpdated(seq, in: self) }
       }
-      return nil
     }
-    guard let record = record ?? writer?.update(seq, in: self, change) else { return nil }
-    notifier.signalUpdated(seq, in: self)
     return record
-  }
-
-  /// Sets the state of a push's delivery, and reports the push as updated.
-  ///
-  /// - Returns: Whether the push is in the inbox.
-  @discardableResult
-  package func setDelivery(_ seq: Int, _ delivery: DeliveryState) -> Bool {
-    update(seq) { $0.delivery = delivery } != nil
   }
 
   /// Sets the states of the deliveries of pushes, and reports these as updated. Pushes that are not in the inbox are skipped.
   package func setDeliveries(_ changes: [(seq: Int, delivery: DeliveryState)]) {
-    guard changes.count > 1 else {
-      for (seq, delivery) in changes { setDelivery(seq, delivery) }
-      return
-    }
+    guard !changes.isEmpty else { return }
     var updated: [Int] = []
-    var older: [Int: DeliveryState] = [:]
+    var older: [(seq: Int, delivery: DeliveryState)] = []
     state.withLockedValue { state in
       for (seq, delivery) in changes {
         if let record = state.records.update(seq, { $0.delivery = delivery }) {
           state.stored?.change(record)
           updated.append(seq)
         } else {
-          older[seq] = delivery
+          older.append((seq, delivery))
         }
-      }
-    }
-    if let writer, !older.isEmpty {
-      if writer.store.isRemote {
-        writer.later { [self, older] in
-          notifier.signalUpdated(writer.setDeliveries(older, in: self), in: self)
-        }
-      } else {
-        updated += writer.setDeliveries(older, in: self)
       }
     }
     notifier.signalUpdated(updated, in: self)
+    guard let writer, !older.isEmpty else { return }
+    // After the results of these pushes, which may be set later too.
+    writer.laterChanges.add { [self, older] in
+      state.withLockedValue { state in
+        for (seq, delivery) in older { state.stored?.setDelivery(seq, delivery) }
+      }
+      writer.didChange()
+      notifier.signalUpdated(older.map(\.seq), in: self)
+    }
   }
 
   /// Appends the records of an imported inbox with new `seq` values. A pending push counts as disconnected. They
@@ -188,7 +175,7 @@ package final class Inbox: Sendable {
   /// - Throws: `StoreUnavailable` if the store fails; then some records may be added, or be added when it works again.
   package func append(imported other: Inbox) async throws -> ClosedRange<Int>? {
     func checkStore() throws {
-      if let problem = writer?.health.problem { throw StoreUnavailable(problem: problem) }
+      if let problem = writer?.health.writingProblem { throw StoreUnavailable(problem: problem) }
     }
     try checkStore()
     var range: ClosedRange<Int>?
@@ -390,35 +377,24 @@ package final class Inbox: Sendable {
   ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck`, `backgroundBudget` or `trustedAnything`.
   ///   - other: The `seq` of the push that replaced it; nil if none did.
   package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
-    guard writer?.store.isRemote == true || record(seq: seq) != nil else { return }
+    guard writer != nil || record(seq: seq) != nil else { return }
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .kind), to: seq)
     notifier.signalUpdated(seq, in: self)
   }
 
   // MARK: - Reading
 
-  /// Returns the current content, which later pushes do not change.
-  ///
-  /// Waits if the store has to make changes first: a record has changed after it left memory, or the oldest records
-  /// exceed a limit.
-  package func snapshot() -> InboxSnapshot {
-    if let writer {
-      let isUnsettled = state.withLockedValue { state in
-        state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
-      }
-      if isUnsettled, !writer.store.isRemote { writer.flush() }
-    }
-    return currentSnapshot()
-  }
+  /// The number of queries that are to run at the same time, because they wait for a store; 1 without one.
+  package var concurrentReads: Int { writer?.store.concurrentReads ?? 1 }
 
-  /// Waits until a snapshot has all changes that were made so far, if the store is of another program: a snapshot does not wait
-  /// for that. Waits at most four seconds, and not while the store fails.
+  /// Waits until the store has made all changes so far, so that a snapshot has them too: results of pushes that have left memory,
+  /// and the removal of what exceeds a limit. Waits at most four seconds, and not while the store fails.
   package func settle() async {
-    guard let writer, writer.store.isRemote, !writer.health.isFailing else { return }
+    guard let writer, !writer.health.isFailing else { return }
     let isUnsettled = state.withLockedValue { state in
       state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
     }
-    guard isUnsettled || writer.hasLaterChanges else { return }
+    guard isUnsettled || writer.laterChanges.areWaiting else { return }
     try? await writer.blocking { try writer.awaitChanges() }
   }
 
@@ -429,7 +405,7 @@ package final class Inbox: Sendable {
     guard let writer, writer.store.isRemote else { return }
     for _ in 0..<150 {
       // No request waits for a database that is known to fail.
-      if let problem = writer.health.problem { throw StoreUnavailable(problem: problem) }
+      if let problem = writer.health.writingProblem { throw StoreUnavailable(problem: problem) }
       if writer.store.isExclusive { return }
       try await Task.sleep(for: .milliseconds(20))
     }
@@ -443,8 +419,8 @@ package final class Inbox: Sendable {
     if let writer, !writer.store.isExclusive { try await checkIsActive() }
   }
 
-  /// Returns the current content without waiting.
-  package func currentSnapshot() -> InboxSnapshot {
+  /// Returns the current content, which later pushes do not change. Does not wait: `settle()` does.
+  package func snapshot() -> InboxSnapshot {
     state.withLockedValue { state in
       InboxSnapshot(
         records: SnapshotRecords(
@@ -465,7 +441,7 @@ package final class Inbox: Sendable {
   func readableRecord(seq: Int) throws(StoreUnavailable) -> Record? {
     let (record, stored) = state.withLockedValue { state -> (Record?, StoredRecords?) in
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
-      return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0, changes: [:]) } : nil)
+      return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
     if record == nil, let stored {
       let found = stored.record(seq)

@@ -3,7 +3,7 @@ internal import PushQuery
 
 /// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
 package struct InboxSnapshot: Sendable {
-  let records: SnapshotRecords
+  private(set) var records: SnapshotRecords
   /// The `seq` of the newest record ever appended; 0 before the first.
   package let lastSeq: Int
   /// The number of records evicted since the inbox was last emptied.
@@ -21,8 +21,18 @@ package struct InboxSnapshot: Sendable {
     return max(removed, lastEvicted) + 1
   }
 
-  /// Returns whether no record with a `seq` above `seq` was evicted.
-  package func isComplete(after seq: Int) -> Bool { lastEvicted <= seq }
+  /// The same content, of which reading leaves out the records whose rows in the store are damaged. Otherwise they are an error.
+  package var leavingOutDamage: InboxSnapshot {
+    var snapshot = self
+    snapshot.records.stored?.skipped = StoredRecords.Skipped()
+    return snapshot
+  }
+
+  /// Whether reading has left out records.
+  var hasLeftOut: Bool { records.stored?.skipped?.last ?? 0 > 0 }
+
+  /// Returns whether no record with a `seq` above `seq` was evicted, or was left out so far.
+  package func isComplete(after seq: Int) -> Bool { max(lastEvicted, records.stored?.skipped?.last ?? 0) <= seq }
 
   /// Returns one page of the records that `query` selects.
   package func page(_ query: PageQuery) -> InboxPage {

@@ -114,7 +114,7 @@ final class Waiter: InboxListener {
   /// Processes the changes received since the last snapshot.
   private func catchUp(_ state: inout State, with pendingChanges: PendingChanges) {
     let now = ContinuousClock.now
-    let snapshot = inbox.currentSnapshot()
+    let snapshot = inbox.snapshot()
     if let through = pendingChanges.emptiedThrough { state.counts.empty(through: through, at: now) }
     for seq in pendingChanges.updated where seq <= state.seen {
       do throws(StoreUnavailable) {

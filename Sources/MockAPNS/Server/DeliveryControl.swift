@@ -202,7 +202,7 @@ package final class DeliveryControl: Sendable {
 
   private func apply(_ event: DeliveryEvent) {
     switch event {
-    case .changed(let seq, let state): inbox.setDelivery(seq, state)
+    case .changed(let seq, let state): inbox.setDeliveries([(seq, state)])
     case .overwrittenInStorage(let seq, let other):
       inbox.addFinding(.overwrittenInStorage, seq: seq, by: other)
     case .overwrittenBeforeAcknowledgement(let seq, let other):

@@ -1,5 +1,6 @@
 """Files that another program has edited or damaged: no value, byte or page makes the server crash. It refuses the file with a
-sentence that names table, row and repair, or answers 503 to requests that need the row, and never logs what a row contains.
+sentence that names table, row and repair, or leaves the row out of lists, statistics and findings, which say that they are not
+complete, and answers 503 to other requests that need it. It never logs what a row contains.
 """
 
 import contextlib
@@ -213,6 +214,53 @@ def test_a_request_that_needs_an_edited_push_names_the_repair(binary, certs, com
     assert f"apns-mock store repair {path}" in response.json["detail"]
     assert server.api("GET", "/pushes", after=4061, limit=1000)["items"], "the others can be read"
     assert server.logged("cannot be read", "in the table push, row 4061")
+
+
+#: Requests for the pushes of the file, and where the response has the pushes that are left out of it.
+INCOMPLETE = {
+    "/pushes?limit=1000&kind=*": lambda found: [item["seq"] for item in found["items"]],
+    "/pushes?limit=1000&kind=*&order=desc": lambda found: [item["seq"] for item in found["items"]],
+    "/stats?kind=*": lambda found: found["matched"],
+    "/findings?kind=*": lambda found: found["total"],
+}
+
+
+def answers(server):
+    return {path: server.request("GET", "/api/v1" + path) for path in INCOMPLETE}
+
+
+@pytest.mark.parametrize("table, column", [("push", "outcome"), ("push", "headers"), ("push", "attempt"), ("connection", "http")])
+def test_lists_statistics_and_findings_leave_out_edited_pushes(binary, certs, complete, tmp_path, start, table, column):
+    """They say that they are not complete, and so is the analysis that a verification needs."""
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    whole = start(*stores.flags(path, memory_records=2))
+    before = answers(whole)
+    assert all(response.json["complete"] for response in before.values())
+    assert whole.stop() == 0
+    edit(path, f"UPDATE {table} SET {column} = X'00' WHERE rowid IN (SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 3, 2)")
+    server, refusal = start_or_refusal(binary, certs, path, tmp_path)
+    assert server, refusal
+    try:
+        after = answers(server)
+        assert {path: response.status for path, response in after.items()} == dict.fromkeys(INCOMPLETE, 200)
+        assert not any(response.json["complete"] for response in after.values())
+        lists = [path for path in INCOMPLETE if path.startswith("/pushes")]
+        for path_of_list in lists:
+            one, other = (INCOMPLETE[path_of_list](found[path_of_list].json) for found in (before, after))
+            left_out = set(one) - set(other)
+            assert other == [seq for seq in one if seq not in left_out] and left_out
+            if table == "push":
+                assert len(left_out) == 2
+        first = min(left_out)
+        assert server.request("GET", f"/api/v1/pushes/{first}").status == 503, "it is not reported as missing"
+        response = server.request("POST", "/api/v1/verify", {"nothing_lost": True})
+        assert response.status == 503 or not response.json["complete"], response.body
+        assert server.logged("lists, statistics and findings leave the push out", f"in the table {table}, row")
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            server.request("GET", "/api/v1/export?kind=*")
+    finally:
+        server.kill()
 
 
 def test_a_missing_row_of_totals(binary, certs, complete, tmp_path):
@@ -490,6 +538,8 @@ def test_edited_pushes_in_postgresql(inbox, start):
     use(server, 1)
     use(server, 2)
     assert server.request("GET", "/api/v1/pushes/2").status == 503
+    found = server.api("GET", "/pushes")
+    assert [item["seq"] for item in found["items"]] == [3, 4, 5, 6, 7, 8] and not found["complete"]
     assert push_once(server)[0] == 200
 
 

@@ -69,7 +69,7 @@ struct ExecChecks: Sendable {
   /// - Throws: `StoreUnavailable`.
   func final(_ state: ServerState) throws -> Outcome {
     guard !checks.isEmpty else { return Outcome() }
-    state.inbox.writer?.flush()
+    try? state.inbox.writer?.awaitChanges()
     let inbox = state.inbox.snapshot()
     guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
       let flag = checks.failingFindings.isEmpty ? "--fail-on-rejected" : "--fail-on-findings"

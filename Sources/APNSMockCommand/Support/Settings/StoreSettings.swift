@@ -122,6 +122,9 @@ extension StoreSettings {
       case .failed(let problem): logger.error("the store \(place) fails: \(problem): \(action)")
       case .readFailed(let problem):
         logger.error("the store \(place) cannot be read: \(problem): queries that need it are answered 503")
+      case .leftOut(let problem):
+        logger.error(
+          "the store \(place): \(problem): lists, statistics and findings leave the push out and are not complete")
       case .recovered(let time): logger.notice("the store \(place) works again after \(DurationFormat.text(time))")
       }
     }
