@@ -1,13 +1,16 @@
 internal import HTTPMessage
-internal import Notation
+package import Notation
 
 /// Findings about single pushes, that is, mistakes that APNs does not report (Findings.md). They are evaluated when
 /// a record is read, not when the push arrives, and only apply to accepted pushes. Cases that the three modes treat
 /// differently are findings in `apple` only.
 extension Rulebook {
-  /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5).
-  package func lacksPushType(_ facts: PushFacts) -> Bool {
-    mode == .apple && facts.pushTypeText == nil && facts.deviceToken != nil
+  /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5). Pushes to
+  /// passes, managed devices and websites reach no app, so they need none.
+  ///
+  /// - Parameter topic: The topic of the push, also that of the certificate; nil without one.
+  package func lacksPushType(_ facts: PushFacts, topic: UnsafeRawBufferPointer?) -> Bool {
+    mode == .apple && facts.pushTypeText == nil && facts.deviceToken != nil && TopicOwner(topic) == .app
   }
 
   /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
@@ -15,12 +18,17 @@ extension Rulebook {
   /// - Parameters:
   ///   - facts: The push's facts.
   ///   - headers: The packed header fields the facts were read from.
+  ///   - topic: The topic of the push, also that of the certificate; nil without one.
   ///   - body: The push's payload.
+  ///   - now: When the push was received, in milliseconds since 1970 by the server's clock.
   package func displayProblem(
-    _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+    _ facts: PushFacts, headers: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer?, body: UnsafeRawBufferPointer,
+    at now: ServerTime
   ) -> DisplayProblem? {
     let kind = facts.kind(in: headers)
-    if kind == .channel { return nil }
+    let owner = TopicOwner(topic)
+    // Wallet fetches the pass whatever the payload is (Protocol.md, section 6.5).
+    if kind == .channel || owner == .pass { return nil }
     if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }
     let payload: PayloadSummary
     do throws(JSONText.Problem) {
@@ -29,22 +37,43 @@ extension Rulebook {
     } catch {
       return mode == .apple ? .notJSON("\(error)") : nil
     }
+    if owner == .managedDevice { return payload.problemOfManagement }
     switch facts.pushType {
     case .voip, .complication, .fileprovider, .pushtotalk, .location: return nil
-    case .mdm: return payload.member(.mdm) == nil ? .noPushMagic : nil
+    case .mdm: return payload.problemOfManagement
     case .alert, nil:
-      // Wallet fetches the pass whatever the payload is, which is mostly {} or {"aps":{}}; MDM commands have no aps
-      // (Protocol.md, section 6.2).
-      if let topic = facts.topic, headers.part(topic.indices).hasPrefix("pass.") { return nil }
-      if payload.member(.mdm) != nil || payload.isEmpty && facts.topicIsFromCertificate { return nil }
+      // The topic of a device management certificate may be one of an own name.
+      if payload.member(.mdm) != nil { return nil }
       return payload.problemOfDictionary ?? payload.problemOfAlert(hasType: facts.pushType != nil)
     case .background: return payload.problemOfDictionary ?? payload.problemOfBackground
     case .liveactivity:
       if kind == .broadcast, payload.event == "start" { return .activityStartedByBroadcast }
-      return payload.problemOfDictionary ?? payload.problemOfActivity
+      return payload.problemOfDictionary ?? payload.problemOfActivity(in: body, at: now)
     case .widgets, .controls:
       return payload.problemOfDictionary ?? (payload.isTrue(.contentChanged) ? nil : .contentNotChanged)
     }
+  }
+}
+
+/// What a topic belongs to, by its beginning (Protocol.md, section 4.1).
+package enum TopicOwner: Sendable {
+  case app
+  /// A pass in Wallet: `pass.`
+  case pass
+  /// A device that is managed with MDM: `com.apple.mgmt.`
+  case managedDevice
+  /// A website in Safari: `web.`
+  case website
+
+  /// Determines the owner of a topic.
+  package init(_ topic: UnsafeRawBufferPointer?) {
+    self =
+      switch topic {
+      case let topic? where topic.hasPrefix("pass."): .pass
+      case let topic? where topic.hasPrefix("com.apple.mgmt."): .managedDevice
+      case let topic? where topic.hasPrefix("web."): .website
+      default: .app
+      }
   }
 }
 
@@ -120,19 +149,17 @@ extension PayloadSummary {
     return isTrue(.contentAvailable) ? nil : .backgroundNotSilent
   }
 
-  /// Members that all Live Activity pushes need, and additional ones for the event `start` (Protocol.md, section
-  /// 6.3).
-  fileprivate var problemOfActivity: DisplayProblem? {
-    switch apple(.timestamp) {
-    case .number, .yes: break
-    default: return .activityMissingMember(member: "timestamp (a number of seconds)")
-    }
-    guard let step = event, ["start", "update", "end"].contains(step) else {
-      return .activityMissingMember(member: "event (start, update or end)")
-    }
-    let needed = [Name.contentState] + (step == "start" ? [.attributesType, .attributes, .alert] : [])
-    return needed.first { apple($0) == nil }.map {
-      .activityMissingMember(member: "\($0.text.description) (for event \(step))")
+  /// A push to a managed device has `mdm`, the device's PushMagic, and needs no `aps`.
+  fileprivate var problemOfManagement: DisplayProblem? { member(.mdm) == nil ? .noPushMagic : nil }
+
+  /// - Parameter body: The payload that was scanned.
+  fileprivate func problemOfActivity(in body: UnsafeRawBufferPointer, at now: ServerTime) -> DisplayProblem? {
+    guard let dictionaryRange else { return .apsIsNotObject }
+    do throws(DisplayProblem) {
+      _ = try ActivityContent(aps: body.part(dictionaryRange), at: now)
+      return nil
+    } catch {
+      return error
     }
   }
 }

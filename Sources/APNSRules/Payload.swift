@@ -20,8 +20,7 @@ struct PayloadSummary {
 
   /// A known member of the payload or of `aps`.
   enum Name: Int, CaseIterable {
-    case aps, mdm, alert, badge, sound, timestamp, event, attributes, contentAvailable, contentChanged, contentState,
-      attributesType
+    case aps, mdm, alert, badge, sound, event, contentAvailable, contentChanged
 
     /// The member's name.
     var text: StaticString {
@@ -31,13 +30,9 @@ struct PayloadSummary {
       case .alert: "alert"
       case .badge: "badge"
       case .sound: "sound"
-      case .timestamp: "timestamp"
       case .event: "event"
-      case .attributes: "attributes"
       case .contentAvailable: "content-available"
       case .contentChanged: "content-changed"
-      case .contentState: "content-state"
-      case .attributesType: "attributes-type"
       }
     }
   }
@@ -54,6 +49,8 @@ struct PayloadSummary {
   private(set) var alertHasText = false
   /// The event of a Live Activity, with its escapes.
   private(set) var event: String?
+  /// The position of `aps` in the payload; nil if it is absent or not an object.
+  private(set) var dictionaryRange: Range<Int>?
   // Indexed by the raw values of the names.
   private var root = nothing
   private var dictionary = nothing
@@ -78,6 +75,7 @@ struct PayloadSummary {
       root[known.rawValue] = Content(body.part(value))
       if known == .aps {
         dictionary = Self.nothing
+        dictionaryRange = root[known.rawValue] == .object ? value : nil
         readDictionary(body.part(value))
       }
     }

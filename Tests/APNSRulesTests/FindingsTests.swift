@@ -4,19 +4,6 @@ import Testing
 
 /// Findings about single pushes (Findings.md): pushes that APNs accepts and a device drops, and a missing push type.
 struct FindingsTests {
-  private func displayProblem(_ push: TestPush) -> DisplayProblem? {
-    var push = push
-    let facts = push.validate().facts
-    return push.request.headers.bytes.withUnsafeBytes { headers in
-      push.body.withUnsafeBytes { push.rulebook.displayProblem(facts, headers: headers, body: $0) }
-    }
-  }
-
-  private func missesType(_ push: TestPush) -> Bool {
-    var push = push
-    return push.rulebook.lacksPushType(push.validate().facts)
-  }
-
   /// Whether a device shows a payload, by push type; nil if the push is shown.
   @Test(
     arguments: [
@@ -50,37 +37,6 @@ struct FindingsTests {
       ("background", #"{"aps":{}}"#, .backgroundNotSilent),
       ("background", #"{"aps":{"content-available":0}}"#, .backgroundNotSilent),
       ("background", #"{"aps":{"content-available":"1"}}"#, .backgroundNotSilent), ("background", "{}", .missingAPS),
-      ("liveactivity", #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#, nil),
-      ("liveactivity", #"{"aps":{"timestamp":1769860800,"event":"end","content-state":{}}}"#, nil),
-      (
-        "liveactivity", #"{"aps":{"event":"update","content-state":{}}}"#,
-        .activityMissingMember(member: "timestamp (a number of seconds)")
-      ),
-      (
-        "liveactivity", #"{"aps":{"timestamp":"1","event":"update","content-state":{}}}"#,
-        .activityMissingMember(member: "timestamp (a number of seconds)")
-      ),
-      (
-        "liveactivity", #"{"aps":{"timestamp":1,"content-state":{}}}"#,
-        .activityMissingMember(member: "event (start, update or end)")
-      ),
-      (
-        "liveactivity", #"{"aps":{"timestamp":1,"event":"stop","content-state":{}}}"#,
-        .activityMissingMember(member: "event (start, update or end)")
-      ),
-      (
-        "liveactivity", #"{"aps":{"timestamp":1,"event":"update"}}"#,
-        .activityMissingMember(member: "content-state (for event update)")
-      ),
-      (
-        "liveactivity", #"{"aps":{"timestamp":1,"event":"start","content-state":{}}}"#,
-        .activityMissingMember(member: "attributes-type (for event start)")
-      ),
-      (
-        "liveactivity",
-        #"{"aps":{"timestamp":1,"event":"start","content-state":{},"attributes-type":"T","attributes":{},"alert":{}}}"#,
-        nil
-      ),
       ("widgets", #"{"aps":{"content-changed":true}}"#, nil),
       ("widgets", #"{"aps":{"content-changed":false}}"#, .contentNotChanged),
       ("controls", #"{"aps":{"content-changed":true}}"#, nil), ("controls", "{}", .missingAPS),
@@ -92,7 +48,7 @@ struct FindingsTests {
     var push = TestPush()
     push.use(try #require(type.withBytes { PushType($0) }))
     push.body = Array(body.utf8)
-    #expect(displayProblem(push) == expected)
+    #expect(push.displayProblem() == expected)
   }
 
   /// Malformed payloads are reported as such, and examining them terminates.
@@ -103,8 +59,9 @@ struct FindingsTests {
   ]) func hostile(_ body: String) {
     var push = TestPush()
     push.body = Array(body.utf8)
-    guard case .notJSON? = displayProblem(push) else {
-      Issue.record("not seen as something that is no JSON: \(String(describing: displayProblem(push)))")
+    let problem = push.displayProblem()
+    guard case .notJSON? = problem else {
+      Issue.record("not seen as something that is no JSON: \(String(describing: problem))")
       return
     }
   }
@@ -119,8 +76,8 @@ struct FindingsTests {
     var push = TestPush()
     push["apns-push-type"] = nil
     push.body = Array(body.utf8)
-    #expect(missesType(push))
-    #expect(displayProblem(push) == expected)
+    #expect(push.lacksPushType())
+    #expect(push.displayProblem() == expected)
   }
 
   /// In `strict` these are rejections, and in `lenient` they are not reported: only `apple` has findings.
@@ -129,25 +86,65 @@ struct FindingsTests {
     background.use(.background)
     background["apns-priority"] = nil
     background.body = Array(#"{"aps":{"content-available":1}}"#.utf8)
-    #expect(displayProblem(background) == (mode == .apple ? .backgroundPriority : nil))
+    #expect(background.displayProblem() == (mode == .apple ? .backgroundPriority : nil))
     var garbage = TestPush(mode: mode)
     garbage.body = [0x78]
-    #expect(displayProblem(garbage) == (mode == .apple ? .notJSON("no JSON value at byte 0") : nil))
+    #expect(garbage.displayProblem() == (mode == .apple ? .notJSON("no JSON value at byte 0") : nil))
     var untyped = TestPush(mode: mode)
     untyped["apns-push-type"] = nil
-    #expect(missesType(untyped) == (mode == .apple))
+    #expect(untyped.lacksPushType() == (mode == .apple))
   }
 
-  /// A push asks a Wallet pass to update whatever its payload is, so an empty one is not reported.
-  @Test(arguments: ["{}", #"{"aps":{}}"#])
-  func wallet(payload: String) {
+  /// A push asks a Wallet pass to update whatever its payload and type are, so that nothing is reported.
+  @Test(arguments: ["{}", #"{"aps":{}}"#, #"{"aps":{"alert":""}}"#], [nil, "alert", "background", "mdm"])
+  func wallet(payload: String, type: String?) {
     var push = TestPush()
-    push["apns-topic"] = "pass.com.example.card"
+    push["apns-push-type"] = type
     push.body = Array(payload.utf8)
-    #expect(displayProblem(push) == nil)
+    for isByCertificate in [false, true] {
+      push["apns-topic"] = isByCertificate ? nil : "pass.com.example.card"
+      if isByCertificate { push.useCertificate(subject: "pass.com.example.card", topics: []) }
+      #expect(push.displayProblem() == nil)
+      #expect(!push.lacksPushType())
+    }
+  }
+
+  /// A managed device needs its PushMagic, in a push of any type or without one.
+  @Test(
+    arguments: [
+      ("{}", .noPushMagic), (#"{"aps":{"alert":"x"}}"#, .noPushMagic), (#"{"mdm":null}"#, .noPushMagic),
+      (#"{"mdm":"magic"}"#, nil), ("[]", .notObject),
+    ] as [(String, DisplayProblem?)], [nil, "mdm"])
+  func management(_ row: (payload: String, expected: DisplayProblem?), type: String?) {
+    var push = TestPush()
+    push["apns-push-type"] = type
+    push.body = Array(row.payload.utf8)
+    for isByCertificate in [false, true] {
+      push["apns-topic"] = isByCertificate ? nil : "com.apple.mgmt.External.1"
+      if isByCertificate { push.useCertificate(subject: "com.apple.mgmt.External.1", topics: []) }
+      #expect(push.displayProblem() == row.expected)
+      #expect(!push.lacksPushType())
+    }
+  }
+
+  /// Apple requires the type for apps only; what a website in Safari shows is an alert.
+  @Test(arguments: [("web.com.example", false), ("webapp", true), ("passport", true), ("com.apple.mgmt", true)])
+  func missingTypeByTopic(topic: String, isReported: Bool) {
+    var push = TestPush()
+    push["apns-topic"] = topic
+    push["apns-push-type"] = nil
+    #expect(push.lacksPushType() == isReported)
+    #expect(push.displayProblem() == nil)
     push.body = Array("{}".utf8)
+    #expect(push.displayProblem() == .missingAPS)
+  }
+
+  /// The empty payload of an app's certificate shows nothing.
+  @Test func emptyPayload() {
+    var push = TestPush()
     push["apns-topic"] = nil
-    push.useCertificate(subject: "pass.com.example.card", topics: [])
-    #expect(displayProblem(push) == nil)
+    push.useCertificate()
+    push.body = Array("{}".utf8)
+    #expect(push.displayProblem() == .missingAPS)
   }
 }

@@ -201,11 +201,8 @@ extension TestPush {
     let verdict = validate()
     if let reason = verdict.reason { return "\(verdict.status) `\(reason.text)`" }
     var findings: [String] = []
-    if rulebook.lacksPushType(verdict.facts) { findings.append("missing-push-type") }
-    let displayProblem = request.headers.bytes.withUnsafeBytes { headers in
-      body.withUnsafeBytes { rulebook.displayProblem(verdict.facts, headers: headers, body: $0) }
-    }
-    if displayProblem != nil { findings.append("would-not-show") }
+    if lacksPushType() { findings.append("missing-push-type") }
+    if displayProblem() != nil { findings.append("would-not-show") }
     let form = request.headers.bytes.withUnsafeBytes { headers in
       body.withUnsafeBytes { rulebook.channelRequestForm(verdict.facts, headers: headers, body: $0) }
     }

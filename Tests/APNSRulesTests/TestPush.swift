@@ -137,6 +137,30 @@ struct TestPush {
     return verdict
   }
 
+  /// Calls `read` with the push's header fields, topic and body.
+  func withContent<Result>(
+    _ read: (UnsafeRawBufferPointer, _ topic: UnsafeRawBufferPointer?, _ body: UnsafeRawBufferPointer) -> Result
+  ) -> Result {
+    var topic = self["apns-topic"] ?? authentication.certificate?.defaultTopic ?? ""
+    return request.headers.bytes.withUnsafeBytes { headers in
+      topic.withUTF8 { topic in body.withUnsafeBytes { read(headers, UnsafeRawBufferPointer(topic), $0) } }
+    }
+  }
+
+  /// Returns why a device would not show the push; nil if it would.
+  func displayProblem() -> DisplayProblem? {
+    var push = self
+    let facts = push.validate().facts
+    return withContent { rulebook.displayProblem(facts, headers: $0, topic: $1, body: $2, at: now) }
+  }
+
+  /// Returns whether the push lacks a push type.
+  func lacksPushType() -> Bool {
+    var push = self
+    let facts = push.validate().facts
+    return withContent { _, topic, _ in rulebook.lacksPushType(facts, topic: topic) }
+  }
+
   /// Returns the explanation of the push's verdict.
   mutating func explain() -> String { explanation(of: validate()) }
 

@@ -38,6 +38,8 @@ struct FindingEvidence: Sendable {
     case otherToken(after: Int64)
     /// The kind says what happened. The other push, if there is one, replaced this one on its way to the device.
     case kind
+    /// The device ignored it because of its token, or of another push that it had received.
+    case notShown(DisplayProblem)
     /// No further attempt followed within these milliseconds of the server's clock.
     case abandoned(after: Int64)
   }
@@ -113,6 +115,7 @@ struct FindingEvidence: Sendable {
         "connection \(record.connection.id) still uses its provider token \(Self.time(after)) after push \(first) used "
         + "another one of the same team on another connection"
     case .kind: return kindExplanation(record)
+    case .notShown(let problem): return problem.text + (others.isEmpty ? "" : " (push \(first))")
     case .abandoned(let after):
       let end =
         record.end.ending == .response

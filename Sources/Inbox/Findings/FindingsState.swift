@@ -35,6 +35,7 @@ struct FindingsState: Sendable {
   private var devices = UnregisteredDevices()
   private var staleTokens = StaleTokens()
   private var concurrentTokens = ConcurrentTokens()
+  private var activities = ActivityUpdates()
   /// The evidence by the `seq` of the records.
   private(set) var evidence: [Int: [FindingEvidence]] = [:]
   /// The number of records with evidence at which evidence of removed records is dropped.
@@ -127,6 +128,7 @@ struct FindingsState: Sendable {
       settlement.add(record)
       settlements[push] = settlement
     }
+    if let evidence = activities.analyze(record) { add(evidence, to: record.seq) }
     guard record.hasVerdict,
       record.outcome != .accepted || !history.isEmpty || !devices.isEmpty || !staleTokens.isEmpty
     else { return }

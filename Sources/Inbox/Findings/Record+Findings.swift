@@ -170,11 +170,17 @@ extension Record {
 
   private var isOverHTTP1: Bool { connection.http == .http1 }
 
-  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { passesRules && rulebook.lacksPushType(facts) }
+  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool {
+    passesRules && facts.pushTypeText == nil && withTopic { rulebook.lacksPushType(facts, topic: $0) }
+  }
 
   private borrowing func displayProblem(by rulebook: Rulebook) -> DisplayProblem? {
     guard passesRules else { return nil }
-    return withHeaders { headers in withBody { rulebook.displayProblem(facts, headers: headers, body: $0) } }
+    return withHeaders { headers in
+      withTopic { topic in
+        withBody { rulebook.displayProblem(facts, headers: headers, topic: topic, body: $0, at: receivedAt) }
+      }
+    }
   }
 
   private var missingTypeText: String {

@@ -374,11 +374,13 @@ package final class Inbox: Sendable {
   /// the device, or that its client does not verify servers.
   ///
   /// - Parameters:
-  ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck`, `backgroundBudget` or `trustedAnything`.
-  ///   - other: The `seq` of the push that replaced it; nil if none did.
-  package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil) {
+  ///   - kind: `overwrittenInStorage`, `overwrittenBeforeAck`, `backgroundBudget`, `wouldNotShow` or `trustedAnything`.
+  ///   - other: The `seq` of the push that replaced it, or that the device shows instead; nil if none did.
+  ///   - problem: Why the device does not show it, for `wouldNotShow`.
+  package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil, _ problem: DisplayProblem? = nil) {
     guard writer != nil || record(seq: seq) != nil else { return }
-    analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], .kind), to: seq)
+    let proof = problem.map(FindingEvidence.Proof.notShown) ?? .kind
+    analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], proof), to: seq)
     notifier.signalUpdated(seq, in: self)
   }
 
