@@ -15,8 +15,8 @@ package struct AcceptedPush: Sendable {
   package let pushType: PushType?
   /// A hash of `apns-collapse-id`; nil without one.
   package let collapseKey: UInt64?
-  /// Whether the push starts a Live Activity.
-  package let startsActivity: Bool
+  /// What a Live Activity push tells the device; nil for other pushes and for one that the device ignores.
+  package let activity: ActivityContent?
   /// When the push was accepted, in monotonic nanoseconds of machine time.
   package var acceptedAt: MonotonicTime
   /// The state that follows from the push and its device; set by `DeviceRegistry.deliver`.
@@ -25,14 +25,14 @@ package struct AcceptedPush: Sendable {
   /// Creates a description of an accepted push.
   package init(
     target: DeviceRegistry.TokenReference, expiration: Int64?, priority: UInt8, pushType: PushType?,
-    collapseKey: UInt64? = nil, startsActivity: Bool = false, acceptedAt: MonotonicTime = 0
+    collapseKey: UInt64? = nil, activity: ActivityContent? = nil, acceptedAt: MonotonicTime = 0
   ) {
     self.target = target
     self.expiration = expiration
     self.priority = priority
     self.pushType = pushType
     self.collapseKey = collapseKey
-    self.startsActivity = startsActivity
+    self.activity = activity
     self.acceptedAt = acceptedAt
   }
 
@@ -54,19 +54,10 @@ package enum DeliveryEvent: Sendable, Equatable {
   case overwrittenBeforeAcknowledgement(seq: Int, by: Int)
   /// The device ignored a push, because it exceeds a budget.
   case overBudget(seq: Int)
-  /// A device that is watched has received a push.
-  case received(deviceID: String, ReceivedNotification)
-}
-
-/// A push that a device has received.
-package struct ReceivedNotification: Sendable, Equatable {
-  /// The `seq` of the push's record in the inbox.
-  package let seq: Int
-  package let bundleID: String
-  package let environment: PushEnvironment
-  /// When the device received it, in milliseconds since 1970 by the server's clock.
-  package let time: Int64
-  package let state: DeliveryState
+  /// The device ignored a Live Activity push, because of its token or of an earlier push, whose `seq` is given.
+  case notShown(seq: Int, DisplayProblem, by: Int?)
+  /// Something happened on a device that is watched.
+  case device(DeviceEvent)
 }
 
 /// An accepted broadcast to the subscribers of a channel.
@@ -137,6 +128,8 @@ struct Deliveries: Sendable {
   static let longestStorage: Int64 = 30 * 86_400_000
   /// The maximum time a broadcast is stored (Protocol.md, section 10, documented as 8 hours).
   static let longestBroadcastStorage: Int64 = 8 * 3_600_000
+  /// The maximum time for which an ended Live Activity stays on the screen (Protocol.md, section 6.3, documented).
+  static let longestDismissal: Int64 = 4 * 3_600_000
   /// The number of notifications that a device keeps at least; older ones are removed when there are twice as many.
   static let shownLimit = 32
   /// The maximum number of pushes with a delivery log.
@@ -151,6 +144,15 @@ struct Deliveries: Sendable {
     /// Milliseconds since 1970.
     var expiresAt: ServerTime
     var priority: UInt8
+    var activity: ActivityPush?
+  }
+
+  /// A push that an online device has not acknowledged.
+  struct UnacknowledgedPush: Sendable {
+    var push: DevicePush
+    var activity: ActivityPush?
+    /// When the device acknowledges it.
+    var due: ServerTime
   }
 
   struct DevicePush: Sendable {
@@ -160,13 +162,15 @@ struct Deliveries: Sendable {
     var collapseKey: UInt64?
     /// Whether the device shows it.
     var isShown: Bool
+    /// The token of the Live Activity that shows it; `none` for other notifications.
+    var activity = DeviceTables.none
 
     var acceptance: Acceptance { Acceptance(time: acceptedAt, seq: seq) }
 
     init(_ push: AcceptedPush, seq: Int) {
       self.init(
         seq: seq, acceptedAt: push.acceptedAt, installation: push.target.installation, collapseKey: push.collapseKey,
-        isShown: push.pushType == nil || push.pushType == .alert || push.pushType == .liveactivity)
+        isShown: push.pushType == nil || push.pushType == .alert || push.activity != nil)
     }
 
     init(seq: Int, acceptedAt: MonotonicTime, installation: Index, collapseKey: UInt64?, isShown: Bool = true) {
@@ -204,12 +208,16 @@ struct Deliveries: Sendable {
   private var expiries = DueTimes()
   var shown: [Index: [DevicePush]] = [:]
   /// The pushes that online devices have not acknowledged yet.
-  private(set) var unacknowledged: [Index: (push: DevicePush, due: ServerTime)] = [:]
+  private(set) var unacknowledged: [Index: UnacknowledgedPush] = [:]
   /// When devices acknowledge, by index. Some entries are of devices that have acknowledged already.
   private var acknowledgements = DueTimes()
+  /// When ended Live Activities disappear, by their tokens. Some entries are of activities that are gone.
+  var dismissals = DueTimes()
   var budgets: [BudgetKey: Budget] = [:]
-  /// The devices with listeners, and how many there are.
+  /// The devices with listeners of their own, and how many there are.
   var watched: [Index: Int] = [:]
+  /// The number of listeners to all devices.
+  var watchingAll = 0
   /// The newest broadcast that each subscriber of a channel has received.
   var subscribers: [ChannelName: [Index: Acceptance]] = [:]
   /// The newest broadcast of a channel that stores one.
@@ -221,8 +229,8 @@ struct Deliveries: Sendable {
   private var removedLogs = 0
 
   /// Returns the key of the slot of an app for a kind of tokens.
-  static func storageKey(_ installation: Index, kind: UInt8) -> UInt64 {
-    let group = PushType(rawValue: kind).map { $0.topicSuffix.isEmpty ? 0 : Int($0.rawValue) + 1 } ?? 0
+  static func storageKey(_ installation: Index, kind: TokenKind?) -> UInt64 {
+    let group = kind.map { $0.pushType.topicSuffix.isEmpty ? 0 : Int($0.pushType.rawValue) + 1 } ?? 0
     return UInt64(installation) << 8 | UInt64(group)
   }
 
@@ -261,30 +269,33 @@ struct Deliveries: Sendable {
   mutating func removeStored(_ key: UInt64) -> StoredPush? { storedPushes.removeValue(forKey: key) }
 
   /// Notes that a device has received a push and acknowledges it later.
-  mutating func awaitAcknowledgement(of push: DevicePush, on device: Index, due: ServerTime) {
-    unacknowledged[device] = (push, due)
-    acknowledgements.add(UInt64(device), at: due)
+  mutating func awaitAcknowledgement(of push: UnacknowledgedPush, on device: Index) {
+    unacknowledged[device] = push
+    acknowledgements.add(UInt64(device), at: push.due)
     if acknowledgements.isSparse(for: unacknowledged.count) {
       acknowledgements = DueTimes(unacknowledged.lazy.map { (UInt64($0.key), $0.value.due) })
     }
   }
 
   /// Removes and returns the push that a device has not acknowledged; nil if there is none.
-  mutating func removeUnacknowledged(on device: Index) -> (push: DevicePush, due: ServerTime)? {
+  mutating func removeUnacknowledged(on device: Index) -> UnacknowledgedPush? {
     unacknowledged.removeValue(forKey: device)
   }
 
-  /// Whether a stored push may have expired, or a device may have acknowledged one.
-  func isDue(at now: ServerTime) -> Bool { expiries.isDue(at: now) || acknowledgements.isDue(at: now) }
+  /// Whether a stored push may have expired, a device may have acknowledged one, or a Live Activity may disappear.
+  func isDue(at now: ServerTime) -> Bool {
+    expiries.isDue(at: now) || acknowledgements.isDue(at: now) || dismissals.isDue(at: now)
+  }
 
-  /// Removes and returns stored pushes that have expired, and returns devices that have acknowledged a push by now.
+  /// Removes and returns stored pushes that have expired, and returns devices that have acknowledged a push by now, and tokens
+  /// of Live Activities that may have to disappear.
   ///
   /// - Parameter limit: The maximum number of due times to examine. Some may be of pushes that have left already, so that
   ///   nothing is returned although `isDue`.
   mutating func takeDue(
     at now: ServerTime, limit: Int
-  ) -> (expired: [StoredPush], acknowledging: [Index]) {
-    var (expired, acknowledging): ([StoredPush], [Index]) = ([], [])
+  ) -> (expired: [StoredPush], acknowledging: [Index], dismissed: [Index]) {
+    var (expired, acknowledging, dismissed): ([StoredPush], [Index], [Index]) = ([], [], [])
     for _ in 0..<limit {
       if let key = expiries.popFirst(dueAt: now) {
         guard let stored = storedPushes[key], stored.expiresAt <= now else { continue }
@@ -293,17 +304,36 @@ struct Deliveries: Sendable {
       } else if let key = acknowledgements.popFirst(dueAt: now) {
         guard let waiting = unacknowledged[Index(key)], waiting.due <= now else { continue }
         acknowledging.append(Index(key))
+      } else if let key = dismissals.popFirst(dueAt: now) {
+        dismissed.append(Index(key))
       } else {
         break
       }
     }
-    return (expired, acknowledging)
+    return (expired, acknowledging, dismissed)
   }
 
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
 
-  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id.
+  /// Removes a Live Activity from those that a device shows.
+  mutating func hideActivity(_ token: Index, on device: Index) { shown[device]?.removeAll { $0.activity == token } }
+
+  /// Changes the token of a Live Activity that a device shows.
+  mutating func moveActivity(_ token: Index, to other: Index, on device: Index) {
+    for index in shown[device]?.indices ?? 0..<0 where shown[device]?[index].activity == token {
+      shown[device]?[index].activity = other
+    }
+  }
+
+  /// Whether there are listeners to a device.
+  func isWatched(_ device: Index) -> Bool {
+    device != DeviceTables.none && (watchingAll > 0 || !watched.isEmpty && watched[device] != nil)
+  }
+
+  /// Adds a push to those that a device shows. It replaces one of the same app with the same collapse id, and of a Live Activity
+  /// what it showed before.
   private static func add(_ push: DevicePush, to list: inout [DevicePush]) {
+    if push.activity != DeviceTables.none { list.removeAll { $0.activity == push.activity } }
     if let key = push.collapseKey {
       func isSame(_ other: DevicePush) -> Bool { other.collapseKey == key && other.installation == push.installation }
       list.removeAll(where: isSame)

@@ -21,10 +21,10 @@ package enum InstallationState: String, CaseIterable, Sendable, Codable {
   case removed
 }
 
-/// A device token and the push type it was registered for.
+/// A device token and what it was registered for.
 package struct TokenDescription: Sendable, Equatable {
-  /// The push type; `alert` for an app's ordinary token.
-  package var kind: PushType
+  /// `alert` for an app's ordinary token.
+  package var kind: TokenKind
   /// The token in lower-case hexadecimal.
   package var token: String
   /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that
@@ -32,7 +32,7 @@ package struct TokenDescription: Sendable, Equatable {
   package var expiredAt: ServerTime?
 
   /// Creates a description of a token.
-  package init(kind: PushType, token: String, expiredAt: ServerTime? = nil) {
+  package init(kind: TokenKind, token: String, expiredAt: ServerTime? = nil) {
     self.kind = kind
     self.token = token
     self.expiredAt = expiredAt
@@ -72,11 +72,11 @@ package struct DeviceDescription: Sendable, Equatable {
     self.apps = apps
   }
 
-  /// Returns whether `text` can be the name of a device: a letter, then up to 63 letters, digits, `_` and `-`, and not
-  /// a hexadecimal number, which would be a device token.
+  /// Returns whether `text` can be the name of a device: a letter, then up to 63 letters, digits, `_` and `-`, and neither
+  /// a hexadecimal number, which would be a device token, nor `notifications`, a path of the admin API.
   package static func isID(_ text: String) -> Bool {
     let bytes = text.utf8
-    guard let first = bytes.first, bytes.count <= 64, isLetter(first) else { return false }
+    guard let first = bytes.first, bytes.count <= 64, isLetter(first), text != "notifications" else { return false }
     return bytes.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || $0 == 0x5F || $0 == 0x2D }
       && !bytes.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20) }
   }

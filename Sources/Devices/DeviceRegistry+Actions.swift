@@ -29,7 +29,7 @@ extension DeviceRegistry {
   /// - Returns: The new tokens, and the events of pushes that are stored for the former installation.
   /// - Throws: `DeviceError`.
   package func install(
-    _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [PushType] = [.alert], replaces: Bool,
+    _ bundleID: String, _ environment: PushEnvironment?, on id: String, kinds: [TokenKind] = [.alert], replaces: Bool,
     defaultEnvironment: PushEnvironment = .sandbox, now: ServerTime, makeToken: () -> String
   ) throws(DeviceError) -> (tokens: [TokenDescription], events: [DeliveryEvent]) {
     try update { state throws(DeviceError) in
@@ -44,8 +44,8 @@ extension DeviceRegistry {
         }
         // A new installation has tokens of the kinds that the former one had.
         let formerKinds = Set(
-          state.tables.tokens(of: former).compactMap { PushType(rawValue: state.tables.tokens[Int($0)].kind) })
-        kinds = PushType.allCases.filter { formerKinds.contains($0) || kinds.contains($0) }
+          state.tables.tokens(of: former).compactMap { state.tables.tokens[Int($0)].kind })
+        kinds = TokenKind.allCases.filter { formerKinds.contains($0) || kinds.contains($0) }
         state.discardStored(of: former, now: now, &events)
         state.deliveries.forget(installation: former, on: device)
         if !isRemoved { state.tables.setState(ofInstallation: former, .removed) }
@@ -86,35 +86,6 @@ extension DeviceRegistry {
     }
   }
 
-  /// Registers a token of a further kind for an app on a device, such as that of a Live Activity.
-  ///
-  /// - Throws: `DeviceError`.
-  package func addToken(
-    _ kind: PushType, of bundleID: String, _ environment: PushEnvironment?, on id: String, now: ServerTime,
-    makeToken: () -> String
-  ) throws(DeviceError) -> TokenDescription {
-    try update { state throws(DeviceError) in
-      let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
-      let valid = state.tables.tokens(of: installation).count { state.tables.tokens[Int($0)].state == .active }
-      guard valid < Self.maxPerDevice else { throw .tooManyTokens(bundleID) }
-      let token = try state.addToken(kind, to: installation, now: now, makeToken)
-      state.report?(.device(id))
-      return token
-    }
-  }
-
-  /// Ends the validity of a token, such as that of a Live Activity that ended: pushes to it are rejected with 410
-  /// `ExpiredToken`.
-  ///
-  /// - Throws: `DeviceError` if the token is not registered.
-  package func expire(_ token: String, now: ServerTime) throws(DeviceError) {
-    try update { state throws(DeviceError) in
-      guard let index = state.tables.index(ofToken: token) else { throw .unknownToken(token) }
-      state.tables.setState(ofToken: index, .expired, since: now)
-      state.reportChange(of: state.tables.tokens[Int(index)].installation)
-    }
-  }
-
   /// Removes a device with its apps and tokens.
   ///
   /// - Throws: `DeviceError` if there is none.
@@ -142,6 +113,7 @@ extension DeviceRegistry {
       if let index = state.tables.index(ofToken: token.token) {
         if state.tables.owner(of: index) != nil {
           state.tables.setState(ofToken: index, newState, since: token.since)
+          if newState != .active { state.hideActivity(of: index) }
           state.reportChange(of: state.tables.tokens[Int(index)].installation)
           return false
         }
@@ -163,6 +135,7 @@ extension DeviceRegistry {
     update { state in
       guard let index = state.tables.index(ofToken: token) else { return false }
       let owner = state.tables.owner(of: index)
+      state.hideActivity(of: index)
       state.tables.removeToken(index)
       state.report?(owner.map { .device($0) } ?? .token(token.lowercased()))
       return true
@@ -215,7 +188,7 @@ extension DeviceTables.Token.State {
 }
 
 extension DeviceRegistry.State {
-  fileprivate func device(_ id: String) throws(DeviceError) -> DeviceTables.Index {
+  func device(_ id: String) throws(DeviceError) -> DeviceTables.Index {
     guard let device = tables.device(id) else { throw .unknownDevice(id) }
     return device
   }
@@ -239,7 +212,7 @@ extension DeviceRegistry.State {
     return found.first
   }
 
-  fileprivate func requiredInstallation(
+  func requiredInstallation(
     _ bundleID: String, _ environment: PushEnvironment?, on device: DeviceTables.Index
   ) throws(DeviceError) -> DeviceTables.Index {
     guard let found = try installation(bundleID, environment, on: device) else {
@@ -253,8 +226,8 @@ extension DeviceRegistry.State {
     return .notInstalled(bundleID, on: tables.id(of: device), installed: installed.sorted())
   }
 
-  fileprivate mutating func addToken(
-    _ kind: PushType, to installation: DeviceTables.Index, now: ServerTime, _ makeToken: () -> String
+  mutating func addToken(
+    _ kind: TokenKind, to installation: DeviceTables.Index, now: ServerTime, _ makeToken: () -> String
   ) throws(DeviceError) -> TokenDescription {
     let token = TokenDescription(kind: kind, token: makeToken().lowercased())
     try tables.add(token, to: installation, now: now)

@@ -38,25 +38,31 @@ extension DeviceRegistry {
       guard registry.tables.isRegistered(push.target) else { return }
       let device = registry.tables.installations[Int(push.target.installation)].device
       guard device != DeviceTables.none else { return }
-      let received = Deliveries.DevicePush(push, seq: seq)
+      var received = Deliveries.DevicePush(push, seq: seq)
+      let activity = push.activity.map { ActivityPush(content: $0, token: push.target.tokenIndex) }
       let kind = registry.tables.tokens[Int(push.target.tokenIndex)].kind
       let key = Deliveries.storageKey(push.target.installation, kind: kind)
       switch state {
       case .storedOffline, .storedForPower:
         let expiresAt = Self.expiry(push.expiration, now: receivedAt, longest: Deliveries.longestStorage)
         registry.deliveries.store(
-          Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority), at: key)
+          Deliveries.StoredPush(
+            push: received, expiresAt: expiresAt, priority: push.priority, activity: activity), at: key)
       case .received:
         let due = receivedAt.addingClamped(settings.acknowledgeAfter.milliseconds)
-        registry.deliveries.awaitAcknowledgement(of: received, on: device, due: due)
+        registry.deliveries.awaitAcknowledgement(
+          of: Deliveries.UnacknowledgedPush(push: received, activity: activity, due: due), on: device)
       case .deliveredFromStorage, .discardedExpired, .discardedUnregisteredFromStorage, .discardedDisabledFromStorage:
         // It had replaced those that are older.
         _ = registry.deliveries.removeStored(key)
       case .delivered, .discardedUnregistered, .discardedDisabled: break
       }
-      if [.delivered, .deliveredFromStorage].contains(state), received.isShown {
-        registry.deliveries.show(received, on: device)
+      guard [.delivered, .deliveredFromStorage].contains(state) else { return }
+      if let activity {
+        var events: [DeliveryEvent] = []
+        registry.carryOut(activity, of: &received, isRestored: true, now: receivedAt, &events)
       }
+      registry.show(received)
     }
   }
 
@@ -128,6 +134,7 @@ extension DeviceRegistry {
       let due = state.deliveries.takeDue(at: now, limit: limit)
       for stored in due.expired { state.change(stored.push, to: .discardedExpired, now: now, &events) }
       for device in due.acknowledging { state.acknowledge(on: device, &events) }
+      state.dismiss(due.dismissed, now: now)
       return (events, !state.deliveries.isDue(at: now))
     }
   }
@@ -171,8 +178,12 @@ extension DeviceRegistry.State {
     guard tables.isRegistered(push.target) else { return }
     let installation = push.target.installation
     let device = tables.installations[Int(installation)].device
-    guard device != DeviceTables.none else { return }
-    let received = Deliveries.DevicePush(push, seq: seq)
+    var received = Deliveries.DevicePush(push, seq: seq)
+    let activity = push.activity.map { ActivityPush(content: $0, token: push.target.tokenIndex) }
+    guard device != DeviceTables.none else {
+      if let activity, push.state == .delivered { carryOut(activity, of: &received, now: now, &events) }
+      return
+    }
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
@@ -185,7 +196,8 @@ extension DeviceRegistry.State {
       }
       let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
       deliveries.store(
-        Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority), at: key)
+        Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority, activity: activity),
+        at: key)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
       if exceedsBudget(push, now: now, settings) {
@@ -193,7 +205,7 @@ extension DeviceRegistry.State {
         if push.state == .received { change(received, to: .delivered, now: now, &events) }
         return events.append(.overBudget(seq: seq))
       }
-      guard push.state == .received else { return receive(received, .delivered, now: now, &events) }
+      guard push.state == .received else { return receive(received, activity: activity, .delivered, now: now, &events) }
       let due = now.addingClamped(settings.acknowledgeAfter.milliseconds)
       if let former = deliveries.unacknowledged[device] {
         if former.due > now {
@@ -202,7 +214,8 @@ extension DeviceRegistry.State {
           acknowledge(on: device, &events)
         }
       }
-      deliveries.awaitAcknowledgement(of: received, on: device, due: due)
+      deliveries.awaitAcknowledgement(
+        of: Deliveries.UnacknowledgedPush(push: received, activity: activity, due: due), on: device)
     default: break
     }
   }
@@ -211,7 +224,7 @@ extension DeviceRegistry.State {
   mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
     guard let waiting = deliveries.removeUnacknowledged(on: device) else { return }
     change(waiting.push, to: .delivered, now: waiting.due, &events)
-    receive(waiting.push, .delivered, now: waiting.due, &events)
+    receive(waiting.push, activity: waiting.activity, .delivered, now: waiting.due, &events)
   }
 
   /// Counts a push toward the device's budgets and returns whether the device ignores it.
@@ -221,7 +234,7 @@ extension DeviceRegistry.State {
     let (rate, kind): (DeviceRate?, Deliveries.BudgetKey.Kind)
     switch push.pushType {
     case .background: (rate, kind) = (settings.backgroundBudget, .background)
-    case .liveactivity where push.startsActivity: (rate, kind) = (settings.pushToStartBudget, .activityStart)
+    case .liveactivity where push.activity?.event == .start: (rate, kind) = (settings.pushToStartBudget, .activityStart)
     case .liveactivity where push.priority == 10: (rate, kind) = (settings.liveActivityBudget, .activityUpdate)
     default: return false
     }
@@ -231,18 +244,24 @@ extension DeviceRegistry.State {
   /// Delivers a push to its device: adds it to the shown notifications if it is shown, and informs the device's
   /// listeners.
   mutating func receive(
-    _ push: Deliveries.DevicePush, _ state: DeliveryState, now: ServerTime, _ events: inout [DeliveryEvent]
+    _ push: Deliveries.DevicePush, activity: ActivityPush? = nil, _ state: DeliveryState, now: ServerTime,
+    _ events: inout [DeliveryEvent]
   ) {
+    if var event = deviceEvent(.notification, in: push.installation, now: now) {
+      event.seq = push.seq
+      event.state = state
+      events.append(.device(event))
+    }
+    var push = push
+    if let activity { carryOut(activity, of: &push, now: now, &events) }
+    show(push)
+  }
+
+  /// Adds a push to the notifications on its device, unless it is one that shows nothing or is to a pass in Wallet.
+  mutating func show(_ push: Deliveries.DevicePush) {
     let installation = tables.installations[Int(push.installation)]
-    if push.isShown { deliveries.show(push, on: installation.device) }
-    guard !deliveries.watched.isEmpty, deliveries.watched[installation.device] != nil,
-      let bundleID = tables.name(installation.name),
-      let environment = installation.environment
-    else { return }
-    events.append(
-      .received(
-        deviceID: tables.id(of: installation.device),
-        ReceivedNotification(seq: push.seq, bundleID: bundleID, environment: environment, time: now, state: state)))
+    guard push.isShown, tables.name(installation.name)?.hasPrefix("pass.") != true else { return }
+    deliveries.show(push, on: installation.device)
   }
 
   mutating func change(
@@ -308,7 +327,7 @@ extension DeviceRegistry.State {
         _ = deliveries.removeStored(key)
         change(stored.push, to: result, now: now, &events)
         guard result == .deliveredFromStorage else { continue }
-        receive(stored.push, result, now: now, &events)
+        receive(stored.push, activity: stored.activity, result, now: now, &events)
       }
       releaseBroadcasts(to: installation, app, now: now, &events)
     }

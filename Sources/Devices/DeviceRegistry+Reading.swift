@@ -11,8 +11,8 @@ extension DeviceRegistry {
     package let deviceID: String?
     /// The bundle id of the app; nil for a token that was registered alone.
     package let bundleID: String?
-    /// The push type that the token was registered for; nil for a token that was registered alone.
-    package let kind: PushType?
+    /// What the token was registered for; nil for a token that was registered alone.
+    package let kind: TokenKind?
     /// The states of the device and of the app on it; nil for a token that was registered alone, or whose app was
     /// installed again.
     package let states: (device: DeviceState, app: InstallationState)?
@@ -35,6 +35,8 @@ extension DeviceRegistry {
     package let seq: Int
     package let bundleID: String
     package let environment: PushEnvironment
+    /// The token of the Live Activity that shows it; nil for other notifications.
+    package let activity: String?
   }
 
   /// Returns a device; nil if there is none.
@@ -107,18 +109,24 @@ extension DeviceRegistry {
       guard let device = state.tables.device(id) else { return nil }
       let stored = state.tables.installations(of: device).flatMap { installation in
         Deliveries.storageKeys(installation).compactMap { key in
-          state.deliveries.storedPushes[key].map { state.tables.shown(seq: $0.push.seq, installation) }
+          state.deliveries.storedPushes[key].map { state.tables.shown($0.push) }
         }
       }
       return DeviceContents(
-        shown: (state.deliveries.shown[device] ?? []).map { state.tables.shown(seq: $0.seq, $0.installation) },
+        shown: (state.deliveries.shown[device] ?? []).map { state.tables.shown($0) },
         stored: stored.sorted { $0.seq < $1.seq })
     }
   }
 
   // MARK: - Listeners
 
-  /// Requests the events `received` for a device, until `endWatching` has been called once for each call of this
+  /// Requests the events of all devices, until `endWatchingAll` has been called once for each call of this method.
+  package func beginWatchingAll() { state.withLockedValue { $0.deliveries.watchingAll += 1 } }
+
+  /// Ends a request of `beginWatchingAll`.
+  package func endWatchingAll() { state.withLockedValue { $0.deliveries.watchingAll -= 1 } }
+
+  /// Requests the events of a device, until `endWatching` has been called once for each call of this
   /// method.
   ///
   /// - Throws: `DeviceError` if there is no such device.
@@ -218,7 +226,7 @@ extension DeviceTables {
       let app = installations[Int(installation)]
       var tokens = tokens(of: installation).compactMap { token -> TokenDescription? in
         let entry = self.tokens[Int(token)]
-        guard let kind = PushType(rawValue: entry.kind) else { return nil }
+        guard let kind = entry.kind else { return nil }
         return TokenDescription(
           kind: kind, token: text(ofToken: token), expiredAt: entry.state == .expired ? entry.since : nil)
       }
@@ -233,7 +241,7 @@ extension DeviceTables {
   fileprivate func listing(of index: Index) -> DeviceRegistry.TokenListing {
     let token = tokens[Int(index)]
     let installation = installations[Int(token.installation)]
-    let isSingle = token.kind == Token.anyKind
+    let isSingle = token.kind == nil
     let name = name(installation.name)
     let state: SingleToken.State
     let since: ServerTime
@@ -243,20 +251,21 @@ extension DeviceTables {
     case (_, let noticed?): (state, since) = (.unregistered, noticed)
     default: (state, since) = (.online, token.since)
     }
-    let kind = PushType(rawValue: token.kind)
     return DeviceRegistry.TokenListing(
       token: SingleToken(
-        token: text(ofToken: index), topic: isSingle ? name : name.map { $0 + (kind?.topicSuffix ?? "") },
+        token: text(ofToken: index),
+        topic: isSingle ? name : name.map { $0 + (token.kind?.pushType.topicSuffix ?? "") },
         environment: installation.environment, state: state, since: since),
-      deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: kind,
+      deviceID: owner(of: index), bundleID: isSingle ? nil : name, kind: token.kind,
       states: installation.device == Self.none
         ? nil : (devices[Int(installation.device)].state, installation.state))
   }
 
-  fileprivate func shown(seq: Int, _ index: Index) -> DeviceRegistry.ShownPush {
-    let installation = installations[Int(index)]
+  fileprivate func shown(_ push: Deliveries.DevicePush) -> DeviceRegistry.ShownPush {
+    let installation = installations[Int(push.installation)]
     return DeviceRegistry.ShownPush(
-      seq: seq, bundleID: name(installation.name) ?? "", environment: installation.environment ?? .sandbox)
+      seq: push.seq, bundleID: name(installation.name) ?? "", environment: installation.environment ?? .sandbox,
+      activity: push.activity == Self.none ? nil : text(ofToken: push.activity))
   }
 
   /// Returns the installation of a channel's app for its environment; nil if it is not on the device.

@@ -35,7 +35,7 @@ private struct TokenSearch {
   private let deviceStates: [DeviceState]
   private let appStates: [InstallationState]
   private let tokenStates: [SingleToken.State]
-  private let kinds: [UInt8]
+  private let kinds: [TokenKind]
   /// The names that were compared: millions of tokens have few different apps.
   private var names: [DeviceTables.Index: Bool] = [:]
 
@@ -44,14 +44,14 @@ private struct TokenSearch {
     deviceStates = DeviceState.allCases.filter { pattern.matches($0.rawValue) }
     appStates = InstallationState.allCases.filter { pattern.matches($0.rawValue) }
     tokenStates = SingleToken.State.allCases.filter { pattern.matches($0.rawValue) }
-    kinds = PushType.allCases.filter { pattern.matches($0.text) }.map(\.rawValue)
+    kinds = TokenKind.allCases.filter { pattern.matches($0.text) }
   }
 
   mutating func matches(_ index: DeviceTables.Index, in tables: borrowing DeviceTables) -> Bool {
     let token = tables.tokens[Int(index)]
     guard token.state != .free else { return false }
     let installation = tables.installations[Int(token.installation)]
-    if kinds.contains(token.kind) || matches(name: installation.name, in: tables) { return true }
+    if token.kind.map(kinds.contains) == true || matches(name: installation.name, in: tables) { return true }
     if tokenStates.contains(state(of: token, installation)) { return true }
     if tables.withBytes(at: token.offset, count: token.count, matches(hexadecimal:)) { return true }
     guard installation.device != DeviceTables.none else { return false }

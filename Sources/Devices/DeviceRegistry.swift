@@ -17,6 +17,10 @@ package final class DeviceRegistry: Sendable {
     private(set) var version = 0
     /// Is called for each change; nil if nobody needs that.
     var report: (@Sendable (DeviceChange) -> Void)?
+    /// Returns a new token for a Live Activity that a push starts.
+    let makeActivityToken: @Sendable () -> String
+
+    init(makeActivityToken: @escaping @Sendable () -> String) { self.makeActivityToken = makeActivityToken }
 
     mutating func apply(_ loader: DeviceLoader) {
       for device in loader.replaced { forget(device) }
@@ -30,11 +34,22 @@ package final class DeviceRegistry: Sendable {
   /// The maximum number of apps on a device, and of valid tokens of an app on a device.
   package static let maxPerDevice = 64
 
-  let state = NIOLockedValueBox(State())
+  let state: NIOLockedValueBox<State>
   private let registered = Atomic<Int>(0)
 
   /// Creates an empty registry.
-  package init(maxDevices: Int = 1_000_000) { self.maxDevices = maxDevices }
+  ///
+  /// - Parameter makeActivityToken: Returns a new token for a Live Activity that a push starts. Called while the registry is
+  ///   locked.
+  package init(
+    maxDevices: Int = 1_000_000,
+    makeActivityToken: @escaping @Sendable () -> String = {
+      Hexadecimal.text((0..<80).map { _ in UInt8.random(in: 0...255) }[...])
+    }
+  ) {
+    self.maxDevices = maxDevices
+    state = NIOLockedValueBox(State(makeActivityToken: makeActivityToken))
+  }
 
   /// Whether no token is registered.
   package var isEmpty: Bool { registered.load(ordering: .acquiring) == 0 }
@@ -84,9 +99,11 @@ package final class DeviceRegistry: Sendable {
       guard let index = state.tables.token(digits) else { return nil }
       let token = state.tables.tokens[Int(index)]
       let installation = state.tables.installations[Int(token.installation)]
+      let dismissedAt = token.kind == .liveactivity ? state.tables.activities[index]?.dismissedAt : nil
       let status: RegisteredToken.Status =
         switch (token.state, installation.removalNoticedAt) {
         case (.expired, _): .expired(since: token.since)
+        case (.active, _) where dismissedAt.map { $0 <= now } == true: .expired(since: dismissedAt ?? now)
         case (.unregistered, _): .unregistered(since: token.since)
         case (_, let noticed?) where now >= noticed.addingClamped(unregisteredDelay): .unregistered(since: noticed)
         default: .active
@@ -94,7 +111,7 @@ package final class DeviceRegistry: Sendable {
       let name = state.tables.name(installation.name)
       let topics: RegisteredToken.Topics =
         if let name {
-          PushType(rawValue: token.kind).map { .app(bundleID: name, kind: $0) } ?? .exactly(name)
+          token.kind.map { .app(bundleID: name, kind: $0.pushType) } ?? .exactly(name)
         } else { .any }
       return Match(
         token: RegisteredToken(environment: installation.environment, topics: topics, status: status),
@@ -138,7 +155,9 @@ package final class DeviceRegistry: Sendable {
     update { state in
       let watched = state.deliveries.watched.map { (state.tables.id(of: $0), $1) }
       state.tables = state.initial
+      let watchingAll = state.deliveries.watchingAll
       state.deliveries = Deliveries()
+      state.deliveries.watchingAll = watchingAll
       for (id, count) in watched {
         if let device = state.tables.device(id) { state.deliveries.watched[device] = count }
       }
@@ -247,6 +266,9 @@ package enum DeviceError: Error, Equatable, CustomStringConvertible {
   case tokenExists(String, owner: String?)
   case malformedToken(String)
   case unknownToken(String)
+  /// The token is not that of a Live Activity on a device.
+  case notActivityToken(String)
+  case activityEnded(String)
   case alreadyInstalled(String, PushEnvironment)
   case notInstalled(String, on: String, installed: [String])
   /// The app is installed for both environments, and the request names none.
@@ -265,6 +287,10 @@ package enum DeviceError: Error, Equatable, CustomStringConvertible {
         + (owner.map { ", for the device \($0)" } ?? "")
     case .malformedToken(let token): "\"\(token.prefix(80))\" is not a device token"
     case .unknownToken(let token): "the device token \(DeviceToken.abbreviated(token)) is not registered"
+    case .notActivityToken(let token):
+      "the device token \(DeviceToken.abbreviated(token)) is not that of a Live Activity on a device"
+    case .activityEnded(let token):
+      "the Live Activity of the device token \(DeviceToken.abbreviated(token)) has ended"
     case .alreadyInstalled(let app, let environment): "\(app) is installed already (\(environment.rawValue))"
     case .notInstalled(let app, let id, _): "\(app) is not installed on \(id)"
     case .ambiguousEnvironment(let app): "\(app) is installed for both environments"
@@ -283,6 +309,9 @@ package enum DeviceError: Error, Equatable, CustomStringConvertible {
     case .tokenExists: "Give each app on each device tokens of its own."
     case .malformedToken: "It is an even number of hexadecimal digits, 2 to 400 of them."
     case .unknownToken: "List the registered tokens with apns-mock device ls."
+    case .notActivityToken: "apns-mock device show ID lists the Live Activities of a device."
+    case .activityEnded:
+      "Start another one with apns-mock device start-activity, or with a push to the push-to-start token."
     case .alreadyInstalled: "Use reinstall to get new tokens."
     case .notInstalled(_, _, let installed):
       installed.isEmpty ? "Install it first." : "Installed are \(installed.joined(separator: ", "))."

@@ -27,13 +27,11 @@ struct DeviceTables: Sendable {
     /// The next token of the installation.
     var next: Index
     var count: UInt8
-    /// The raw value of the push type that the token was registered for; `anyKind` for all.
-    var kind: UInt8
+    /// What the token was registered for; nil for everything.
+    var kind: TokenKind?
     var state: State
     /// When the state began, in milliseconds since 1970 by the server's clock.
     var since: ServerTime
-
-    static let anyKind = UInt8.max
   }
 
   /// An app on a device. Tokens that were registered alone have one of their own, without a device.
@@ -74,6 +72,8 @@ struct DeviceTables: Sendable {
   private var freeTokens: [UInt8: [Index]] = [:]
   private var freeInstallations: [Index] = []
   private var freeDevices: [UInt8: [Index]] = [:]
+  /// The Live Activities about which more is known than their tokens, by their tokens.
+  private(set) var activities: [Index: Activity] = [:]
 
   /// The number of devices with an id.
   private(set) var deviceCount = 0
@@ -180,8 +180,9 @@ struct DeviceTables: Sendable {
   }
 
   /// Adds a token to an installation. The token must be well formed and not registered.
-  mutating func addToken(_ text: String, kind: PushType?, state: Token.State, since: ServerTime, to installation: Index)
-  {
+  mutating func addToken(
+    _ text: String, kind: TokenKind?, state: Token.State, since: ServerTime, to installation: Index
+  ) {
     var text = text
     text.withUTF8 { digits in
       let digits = UnsafeRawBufferPointer(digits)
@@ -193,7 +194,7 @@ struct DeviceTables: Sendable {
       let offset = place(values, over: reused.map { tokens[Int($0)].offset }, count: Int(count))
       let token = Token(
         offset: offset, installation: installation, next: installations[Int(installation)].firstToken, count: count,
-        kind: kind?.rawValue ?? Token.anyKind, state: state, since: since)
+        kind: kind, state: state, since: since)
       let index = reused ?? Index(tokens.count)
       if reused == nil { tokens.append(token) } else { tokens[Int(index)] = token }
       installations[Int(installation)].firstToken = index
@@ -217,6 +218,11 @@ struct DeviceTables: Sendable {
     tokens[Int(index)].state = state
     tokens[Int(index)].since = since
   }
+
+  /// Returns the Live Activity with a token.
+  func activity(of token: Index) -> Activity { activities[token] ?? Activity() }
+
+  mutating func setActivity(of token: Index, _ activity: Activity?) { activities[token] = activity }
 
   /// Moves the tokens of an installation to an installation without a device that is removed, so that they stay known
   /// after the app was installed again.
@@ -266,6 +272,7 @@ struct DeviceTables: Sendable {
     let hash = text.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
     tokenIndex.remove(hash, index)
     tokens[Int(index)].state = .free
+    activities[index] = nil
     freeTokens[tokens[Int(index)].count, default: []].append(index)
     tokenCount -= 1
   }

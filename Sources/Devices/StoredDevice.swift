@@ -8,11 +8,15 @@ internal import Notation
 package struct StoredDevice: Codable, Sendable {
   struct Token: Codable, Sendable {
     var token: String
-    /// The push type that the token was registered for; nil for all.
+    /// What the token was registered for; nil for everything.
     var kind: String?
     var state: SingleToken.State
     /// When the state began, in milliseconds since 1970.
     var since: ServerTime
+    /// `attributes-type` of the push that started the Live Activity.
+    var attributesType: String?
+    /// The `seq` of the push that started the Live Activity.
+    var startedBy: Int?
   }
 
   struct App: Codable, Sendable {
@@ -118,9 +122,10 @@ extension DeviceRegistry.State {
       tokens: tokens.reversed().map { index in
         let token = tables.tokens[Int(index)]
         return StoredDevice.Token(
-          token: tables.text(ofToken: index), kind: PushType(rawValue: token.kind)?.text,
+          token: tables.text(ofToken: index), kind: token.kind?.text,
           state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .online,
-          since: token.since)
+          since: token.since, attributesType: tables.activities[index]?.attributesType,
+          startedBy: tables.activities[index]?.startedBy)
       },
       channels: deliveries.subscribers.filter { $0.value[index] != nil }.map(\.key.id).sorted())
   }
@@ -132,8 +137,12 @@ extension DeviceRegistry.State {
       if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time.inRange) }
       for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
         tables.addToken(
-          token.token, kind: PushType.allCases.first { $0.text == token.kind },
+          token.token, kind: token.kind.flatMap(TokenKind.init),
           state: DeviceTables.Token.State(token.state), since: token.since.inRange, to: installation)
+        if token.startedBy != nil, let index = tables.index(ofToken: token.token) {
+          tables.setActivity(
+            of: index, Activity(attributesType: token.attributesType, startedBy: token.startedBy))
+        }
       }
       guard let name = app.name, let environment = app.environment else { continue }
       for id in app.channels {

@@ -22,14 +22,14 @@ struct DeliveryTests {
     @discardableResult
     func push(
       to token: String = "aa01", expiration: Int64? = nil, priority: UInt8 = 10, type: PushType = .alert,
-      collapse: UInt64? = nil, starts: Bool = false, acceptedAt: MonotonicTime = 0
+      collapse: UInt64? = nil, activity: ActivityContent? = nil, acceptedAt: MonotonicTime = 0
     ) throws -> DeliveryState {
       let match = try #require(token.withBytes { registry.match($0, now: now) })
       seq += 1
       var pushes = [
         AcceptedPush(
           target: match.reference, expiration: expiration, priority: priority, pushType: type, collapseKey: collapse,
-          startsActivity: starts, acceptedAt: acceptedAt)
+          activity: activity, acceptedAt: acceptedAt)
       ]
       events += registry.deliver(&pushes, now: now, settings: settings) { _ in seq }
       return pushes[0].state
@@ -49,6 +49,8 @@ struct DeliveryTests {
     func states(of seq: Int) -> [DeliveryState] {
       events.compactMap { if case .changed(seq, let state) = $0 { state } else { nil } }
     }
+
+    var deviceEvents: [DeviceEvent] { events.compactMap { if case .device(let event) = $0 { event } else { nil } } }
 
     var shown: [Int] { registry.contents(of: "anna")?.shown.map(\.seq) ?? [] }
     var stored: [Int] { registry.contents(of: "anna")?.stored.map(\.seq) ?? [] }
@@ -212,7 +214,8 @@ struct DeliveryTests {
     fixture.settings.backgroundBudget = DeviceRate(count: 3, per: .seconds(3600))
     fixture.settings.pushToStartBudget = DeviceRate(count: 1, per: .seconds(60))
     for _ in 1...4 { #expect(try fixture.push(priority: 5, type: .background) == .delivered) }
-    for _ in 5...6 { try fixture.push(type: .liveactivity, starts: true) }
+    let start = ActivityTests.content(.start, at: fixture.now)
+    for _ in 5...6 { try fixture.push(type: .liveactivity, activity: start) }
     #expect(fixture.events == [.overBudget(seq: 4), .overBudget(seq: 6)])
     fixture.now += 3_600_000
     try fixture.push(priority: 5, type: .background)
@@ -225,14 +228,22 @@ struct DeliveryTests {
     try fixture.push(type: .background)
     try fixture.set(.online)
     try fixture.push()
-    let received = fixture.events.compactMap { if case .received("anna", let push) = $0 { push } else { nil } }
+    let received = fixture.deviceEvents
     #expect(received.map(\.seq) == [1, 2])
     #expect(received.map(\.state) == [.deliveredFromStorage, .delivered])
-    #expect(received.allSatisfy { $0.bundleID == "com.acme.app" && $0.environment == .sandbox })
+    #expect(
+      received.allSatisfy {
+        $0.kind == .notification && $0.deviceID == "anna" && $0.bundleID == "com.acme.app" && $0.environment == .sandbox
+      })
     fixture.registry.endWatching("anna")
     fixture.events = []
     try fixture.push()
     #expect(fixture.events.isEmpty)
+    fixture.registry.beginWatchingAll()
+    try fixture.push()
+    #expect(fixture.deviceEvents.map(\.seq) == [4])
+    fixture.registry.reset()
+    fixture.registry.endWatchingAll()
   }
 
   @Test(arguments: [true, false]) func broadcastsReachSubscribers(_ isStored: Bool) throws {

@@ -104,7 +104,7 @@ struct FixtureReaderTests {
     ),
     (
       "devices:\n  - id: c0ffee",
-      #"f.yaml:2:9: devices[0].id: "c0ffee" is not the id of a device, it begins with a letter, has up to 64 letters, digits, _ and -, and is not hexadecimal, such as anna or phone-1"#
+      #"f.yaml:2:9: devices[0].id: "c0ffee" is not the id of a device, it begins with a letter, has up to 64 letters, digits, _ and -, and is neither hexadecimal nor "notifications", such as anna or phone-1"#
     ),
     (
       "devices: [{id: x, apps: [{bundle_id: com.x, tokens: {alrt: aa}}]}]",
@@ -183,6 +183,20 @@ struct FixtureReaderTests {
         "f2.yaml:1:21: devices[0].id: the device anna is already in f.yaml:2, each may occur once; remove one of them",
         "f2.yaml:1:96: devices[1].apps[0].tokens.voip: the device token aabb is already in f.yaml:3, each may occur once; remove one of them",
       ])
+  }
+
+  /// Live Activities have tokens of two kinds.
+  @Test func pushToStartToken() throws {
+    let (_, devices) = try Self.load(
+      "devices: [{id: a-1, apps: [{bundle_id: com.x, tokens: {liveactivity: aa01, liveactivity_start: aa02}}]}]")
+    #expect(Set(devices[0].apps[0].tokens.map(\.kind)) == [.liveactivity, .liveactivityStart])
+    var writer = JSONWriter()
+    writer.object { devices[0].writeMembers(to: &$0) }
+    let text = String(decoding: writer.bytes, as: UTF8.self)
+    #expect(text.contains(#"{"liveactivity":"aa01","liveactivity_start":"aa02"}"#), "\(text)")
+    let (_, again) = try Self.load("{\"devices\":[\(text)]}")
+    #expect(again.map(Self.sorted) == devices.map(Self.sorted))
+    #expect(FixtureSchema.text.contains(#""liveactivity_start":{"$ref""#))
   }
 
   @Test func conflictWithTheRegistry() throws {

@@ -93,7 +93,9 @@ struct AdminMiddleware: RouterMiddleware {
     let candidates = routes.filter { $0.matches(path) }
     let variables = candidates.map(\.variableCount).min()
     let matching = candidates.filter { $0.variableCount == variables }
-    guard matching.isEmpty else {
+    // The router enters a literal component and does not return to a variable one.
+    let isHidden = matching.contains { $0.method == request.method }
+    guard matching.isEmpty || isHidden else {
       var methods = matching.map(\.method.rawValue)
       if methods.contains("GET") { methods.append("HEAD") }
       let list = methods.joined(separator: ", ")

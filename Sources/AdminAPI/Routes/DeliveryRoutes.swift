@@ -3,19 +3,16 @@ internal import Devices
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
-internal import NIOCore
 internal import Notation
 
 /// Routes for the delivery of accepted pushes: their delivery log, and what devices show and receive.
 struct DeliveryRoutes: Sendable {
   let state: ServerState
-  let waits: WaitLimit
 
   var routes: [Route] {
     [
       Route.get("/pushes/:id/delivery", show).onQueryExecutor, Route.get("/deliveries", list).onQueryExecutor,
       Route.get("/devices/:id/notifications", notifications).onQueryExecutor,
-      .get("/devices/:id/notifications/stream", stream),
     ]
   }
 
@@ -64,6 +61,17 @@ struct DeliveryRoutes: Sendable {
     writer.member("apns_unique_id", state.uniqueID(of: record))
     writer.member("device", record.deviceToken.flatMap(state.devices.token)?.deviceID)
     writer.member("state", record.delivery?.text)
+    switch record.appearance(state.inbox.findings(on: record, by: state.rulebook)) {
+    case .shown:
+      writer.member("shown", true)
+      writer.nullMember("reason")
+    case .notShown(let reason):
+      writer.member("shown", false)
+      writer.member("reason", reason)
+    case .none:
+      writer.nullMember("shown")
+      writer.nullMember("reason")
+    }
     writer.arrayMember("events") { writer in
       for entry in entries {
         writer.object { writer in
@@ -89,15 +97,15 @@ struct DeliveryRoutes: Sendable {
     let shown = contents.shown.compactMap { shown in
       state.inbox.record(seq: shown.seq).map { ShownNotification(shown, $0) }
     }
-    // A Live Activity shows its newest update, and nothing after its end.
+    // The Live Activities of a channel show its newest broadcast, and nothing after its end.
     var newest: [String: Int] = [:]
-    for notification in shown { newest[notification.activity ?? ""] = notification.shown.seq }
+    for notification in shown { newest[notification.channel ?? ""] = notification.shown.seq }
     var badges: [String: JSONValue] = [:]
     for notification in shown {
       if let badge = notification.badge { badges[notification.shown.bundleID] = badge }
     }
     let visible = shown.filter { notification in
-      notification.isVisible && (notification.activity.map { newest[$0] == notification.shown.seq } ?? true)
+      notification.isVisible && (notification.channel.map { newest[$0] == notification.shown.seq } ?? true)
     }
     return .json { writer in
       writer.member("device", id)
@@ -115,50 +123,6 @@ struct DeliveryRoutes: Sendable {
       }
     }
   }
-
-  private func stream(_ request: Request, _ context: AdminContext) throws -> Response {
-    let id = context.parameters.get("id") ?? ""
-    let slot = try waits.enter()
-    let notifications: AsyncStream<DeliveryControl.Notification>
-    do throws(DeviceError) {
-      notifications = try state.deliveryControl.notifications(of: id)
-    } catch {
-      throw state.problem(error)
-    }
-    let channel = DisconnectCancellation.channel
-    return Response(
-      status: .ok, headers: [.contentType: "text/event-stream"],
-      body: ResponseBody { writer in
-        var body = writer
-        let (pieces, feed) = AsyncStream.makeStream(
-          of: ByteBuffer.self, bufferingPolicy: .bufferingNewest(DeliveryControl.listenerBuffer))
-        let forwarding = Task {
-          for await notification in notifications {
-            feed.yield(ByteBuffer(notification, seq: notification.received.seq))
-          }
-          feed.yield(ByteBuffer(string: "event: end\ndata: {\"message\":\"the server stops\"}\n\n"))
-          feed.finish()
-        }
-        let heartbeats = Task {
-          while true {
-            try await Task.sleep(for: EventRoutes.heartbeat)
-            feed.yield(ByteBuffer(string: ":\n\n"))
-          }
-        }
-        // If the client has already disconnected, the observer ends the stream at once.
-        let observer = channel.map { DisconnectCancellation.observe($0) { feed.finish() } }
-        defer {
-          withExtendedLifetime(slot) {
-            observer?.end()
-            forwarding.cancel()
-            heartbeats.cancel()
-          }
-        }
-        try await body.write(ByteBuffer(string: ": apns-mock notifications of \(id)\n\n"))
-        for await piece in pieces { try await body.write(piece) }
-        try await body.finish(nil)
-      })
-  }
 }
 
 /// A push that a device shows, with its record.
@@ -171,10 +135,9 @@ private struct ShownNotification {
     self.record = record
   }
 
-  /// The device token or the channel of a Live Activity; nil for other notifications.
-  var activity: String? {
-    if record.kind == .broadcast { return record.headers.first { $0.name == "apns-channel-id" }?.value }
-    return record.facts.pushType == .liveactivity ? record.deviceToken : nil
+  /// The channel of a broadcast; nil for a push.
+  var channel: String? {
+    record.kind == .broadcast ? record.headers.first { $0.name == "apns-channel-id" }?.value : nil
   }
 
   /// The badge that the push sets; nil if it changes none.
@@ -182,7 +145,8 @@ private struct ShownNotification {
 
   /// Whether the device displays something: an alert, or a Live Activity that has not ended.
   var isVisible: Bool {
-    activity == nil ? value(Self.alertPointer) != nil : value(Self.eventPointer) != .text("end")
+    if shown.activity != nil { return true }
+    return channel == nil ? value(Self.alertPointer) != nil : value(Self.eventPointer) != .text("end")
   }
 
   private static let badgePointer = JSONPointer("/aps/badge")
@@ -198,47 +162,11 @@ private struct ShownNotification {
     writer.member("seq", record.seq)
     writer.member("bundle_id", shown.bundleID)
     writer.member("environment", shown.environment.rawValue)
-    record.writeNotification(to: &writer)
-  }
-}
-
-extension Record {
-  /// Writes the members of a push that concern its device.
-  fileprivate func writeNotification(to writer: inout JSONWriter) {
-    writer.member("apns_id", apnsID)
-    writer.member("push_type", pushType)
-    writer.member("collapse_id", collapseID)
+    writer.member("activity", shown.activity)
+    writer.member("apns_id", record.apnsID)
+    writer.member("push_type", record.pushType)
+    writer.member("collapse_id", record.collapseID)
     writer.name("payload")
-    if payloadProblem == nil { body.withUnsafeBytes { writer.verbatim($0) } } else { writer.null() }
-  }
-}
-
-extension ByteBuffer {
-  /// Creates the event of a notification. Its payload fits `xcrun simctl push`: it names its app.
-  ///
-  /// - Parameter seq: The `seq` of the push.
-  fileprivate init(_ notification: DeliveryControl.Notification, seq: Int) {
-    let received = notification.received
-    var writer = JSONWriter()
-    writer.object { writer in
-      writer.member("seq", seq)
-      writer.member("bundle_id", received.bundleID)
-      writer.member("environment", received.environment.rawValue)
-      writer.member("state", received.state.text)
-      writer.member("at", TimestampFormat.text(received.time))
-      writer.member("apns_id", notification.record?.apnsID)
-      writer.member("push_type", notification.record?.pushType)
-      writer.member("collapse_id", notification.record?.collapseID)
-      writer.name("payload")
-      if let payload = try? notification.record?.simulatorFile(for: received.bundleID) {
-        payload.withUnsafeBytes { writer.verbatim($0) }
-      } else {
-        writer.null()
-      }
-    }
-    self.init()
-    writeString("event: notification\ndata: ")
-    writeBytes(writer.bytes)
-    writeString("\n\n")
+    if record.payloadProblem == nil { record.body.withUnsafeBytes { writer.verbatim($0) } } else { writer.null() }
   }
 }

@@ -98,12 +98,16 @@ struct DeviceRoutes: Sendable {
       throw state.problem(.unknownDevice(id))
     }
     let subscriptions = state.devices.subscriptions(of: id)
+    let activities = state.devices.activities(on: id)
     return { writer in
       device.writeMembers(to: &writer)
       writer.member("shown", contents.shown.count)
       writer.member("stored", contents.stored.count)
       writer.arrayMember("subscriptions") { writer in
         for channel in subscriptions { writer.object(channel.write) }
+      }
+      writer.arrayMember("activities") { writer in
+        for activity in activities { writer.object(activity.write) }
       }
     }
   }
@@ -144,23 +148,39 @@ struct DeviceRoutes: Sendable {
     case .startActivity:
       let app = try App(body)
       try checkInstalled(app, on: id)
-      let token = try state.performing { devices throws(DeviceError) in
-        try devices.addToken(
-          .liveactivity, of: app.bundleID, app.environment, on: id, now: now,
-          makeToken: { state.newDeviceToken(digits: 160) })
+      let (token, events) = try state.performing { devices throws(DeviceError) in
+        try devices.startActivity(
+          of: app.bundleID, app.environment, on: id, now: now, makeToken: { state.newActivityToken() })
       }
+      state.deliveryControl.apply(events)
       return .json { $0.member("tokens", [token]) }
-    case .endActivity:
-      let token = try Self.checked(try body.text("token") ?? id)
-      if token != id.lowercased(), state.devices.token(token)?.deviceID != id {
-        throw Problem.notFound(
-          "the device token \(DeviceToken.abbreviated(token)) is not one of \(id.prefix(80))",
-          hint: "GET /api/v1/devices/\(id.prefix(80)) lists the tokens of the device.")
+    case .rotateActivityToken:
+      let token = try activityToken(body, of: id)
+      let (new, events) = try state.performing { devices throws(DeviceError) in
+        try devices.rotateActivityToken(token, now: now, makeToken: { state.newActivityToken() })
       }
-      try state.performing { devices throws(DeviceError) in try devices.expire(token, now: now) }
+      state.deliveryControl.apply(events)
+      return .json { $0.member("tokens", [new]) }
+    case .endActivity:
+      let token = try activityToken(body, of: id)
+      let events = try state.performing { devices throws(DeviceError) in try devices.expire(token, now: now) }
+      state.deliveryControl.apply(events)
       return .json { state.devices.token(token)?.write(to: &$0) }
     }
     return try .json(description(of: id))
+  }
+
+  /// Returns the token in the body or, without one, in the path.
+  ///
+  /// - Throws: `Problem` (400) if it is none, or (404) if it is not one of the device in the path.
+  private func activityToken(_ body: JSONBody, of id: String) throws(Problem) -> String {
+    let token = try Self.checked(try body.text("token") ?? id)
+    if token != id.lowercased(), state.devices.token(token)?.deviceID != id {
+      throw .notFound(
+        "the device token \(DeviceToken.abbreviated(token)) is not one of \(id.prefix(80))",
+        hint: "GET /api/v1/devices/\(id.prefix(80)) lists the tokens of the device.")
+    }
+    return token
   }
 
   private func setState(of id: String, _ newState: DeviceState) throws(Problem) {
@@ -198,12 +218,12 @@ struct DeviceRoutes: Sendable {
       hint: "\(guess)Add it to the apps of the fixtures: {\"apps\": [{\"bundle_id\": \"\(app.bundleID)\"}]}.")
   }
 
-  /// Returns the push types to register tokens for.
-  private static func kinds(_ body: JSONBody) throws(Problem) -> [PushType] {
+  /// Returns the kinds of tokens to register.
+  private static func kinds(_ body: JSONBody) throws(Problem) -> [TokenKind] {
     guard let names = try body.textOrTexts("push_types") else { return [.alert] }
-    let known = PushType.allCases.map(\.text)
+    let known = TokenKind.allCases.map(\.text)
     return try names.map { name throws(Problem) in
-      guard let kind = PushType.allCases.first(where: { $0.text == name }) else {
+      guard let kind = TokenKind(text: name) else {
         let guess = Spelling.suggestion(for: name, among: known)
         throw .badRequest(
           "push_types cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(known.joined(separator: ", ")).")
@@ -215,7 +235,9 @@ struct DeviceRoutes: Sendable {
   private static func malformed(_ id: String) -> Problem {
     .badRequest(
       "\"\(id.prefix(80))\" is not the id of a device",
-      hint: "It begins with a letter, has up to 64 letters, digits, _ and -, and is not hexadecimal.")
+      hint:
+        "It begins with a letter, has up to 64 letters, digits, _ and -, and is neither hexadecimal nor \"notifications\"."
+    )
   }
 
   // MARK: - Subscriptions
@@ -270,6 +292,7 @@ enum DeviceAction: String, CaseIterable {
   case restrictPower = "restrict-power"
   case install, uninstall, reinstall, enable, disable
   case startActivity = "start-activity"
+  case rotateActivityToken = "rotate-activity-token"
   case endActivity = "end-activity"
 
   /// The members of the request's body.
@@ -278,7 +301,7 @@ enum DeviceAction: String, CaseIterable {
     case .online, .offline, .restrictPower: []
     case .install, .reinstall: ["bundle_id", "environment", "push_types"]
     case .uninstall, .enable, .disable, .startActivity: ["bundle_id", "environment"]
-    case .endActivity: ["token"]
+    case .rotateActivityToken, .endActivity: ["token"]
     }
   }
 }
@@ -337,8 +360,9 @@ extension ServerState {
     let status: HTTPResponse.Status =
       switch error {
       case .unknownDevice, .unknownToken: .notFound
-      case .malformedToken, .notInstalled, .ambiguousEnvironment: .badRequest
-      case .deviceExists, .tokenExists, .alreadyInstalled, .tooManyApps, .tooManyTokens, .limitReached: .conflict
+      case .malformedToken, .notInstalled, .ambiguousEnvironment, .notActivityToken: .badRequest
+      case .activityEnded, .deviceExists, .tokenExists, .alreadyInstalled, .tooManyApps, .tooManyTokens, .limitReached:
+        .conflict
       }
     var guess: String?
     switch error {
@@ -366,6 +390,19 @@ extension DeviceRegistry.TokenListing {
     writer.member("app_state", states?.app.rawValue)
     writer.member("stored", stored)
     writer.member("shown", shown)
+  }
+}
+
+extension ActivityDescription {
+  /// Writes the activity's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("token", token)
+    writer.member("bundle_id", bundleID)
+    writer.member("environment", environment.rawValue)
+    writer.member("attributes_type", attributesType)
+    writer.member("started_at", TimestampFormat.text(startedAt))
+    writer.member("started_by", startedBy)
+    writer.member("dismissed_at", dismissedAt.flatMap(TimestampFormat.text))
   }
 }
 

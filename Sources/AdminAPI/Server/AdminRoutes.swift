@@ -93,7 +93,8 @@ package struct AdminRoutes: Sendable {
     let api =
       ProfileRoutes(faults: state.faults).routes + reading.map(\.onStore)
       + TestRoutes(state: state).routes.map(\.onStore)
-      + ClockRoutes(state: state).routes + DeliveryRoutes(state: state, waits: waits).routes
+      + ClockRoutes(state: state).routes + DeliveryRoutes(state: state).routes
+      + DeviceEventRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
       + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes
       + KeyRoutes(state: state).routes + ConnectionRoutes(state: state).routes + SendRoutes(state: state).routes

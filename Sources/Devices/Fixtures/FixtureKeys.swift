@@ -33,7 +33,8 @@ extension FixtureMap<InstallationDescription> {
       "Whether notifications are enabled, were disabled by the user, or the app was removed. Default: enabled."),
     FixtureKey(
       "tokens", \.tokens, .tokens,
-      "The device tokens by push type. Several of a type are a list. Default: none."))
+      "The device tokens by push type; liveactivity_start is the push-to-start token of Live Activities. Several of a type are a list. Default: none."
+    ))
 }
 
 extension FixtureMap<TokenDescription> {
@@ -100,11 +101,11 @@ extension FixtureValue<String> {
     return ("\"\(text.shortened)\" is not a team id", "it has ten letters and digits, such as MOCKTEAM01")
   }
 
-  static let deviceID = text(pattern: "^(?![0-9A-Fa-f]+$)[A-Za-z][A-Za-z0-9_-]{0,63}$") { text in
+  static let deviceID = text(pattern: "^(?!([0-9A-Fa-f]+|notifications)$)[A-Za-z][A-Za-z0-9_-]{0,63}$") { text in
     guard !DeviceDescription.isID(text) else { return nil }
     return (
       "\"\(text.shortened)\" is not the id of a device",
-      "it begins with a letter, has up to 64 letters, digits, _ and -, and is not hexadecimal, such as anna or phone-1"
+      "it begins with a letter, has up to 64 letters, digits, _ and -, and is neither hexadecimal nor \"notifications\", such as anna or phone-1"
     )
   }
 
@@ -156,7 +157,7 @@ extension TimestampFormat {
 }
 
 extension FixtureValue<[TokenDescription]> {
-  private static let kinds = Dictionary(uniqueKeysWithValues: PushType.allCases.map { ($0.text, $0) })
+  private static let kinds = Dictionary(uniqueKeysWithValues: TokenKind.allCases.map { ($0.text, $0) })
 
   /// Device tokens by push type.
   static let tokens = FixtureValue(
@@ -181,7 +182,7 @@ extension FixtureValue<[TokenDescription]> {
     },
     write: { tokens, writer in
       writer.object { writer in
-        for kind in PushType.allCases {
+        for kind in TokenKind.allCases {
           let tokens = tokens.filter { $0.kind == kind }
           if tokens.isEmpty { continue }
           writer.name(kind.text)
@@ -203,7 +204,7 @@ extension FixtureValue<[TokenDescription]> {
       }
     })
 
-  private static func token(_ kind: PushType, _ node: YAMLNode, _ context: FixtureContext) -> TokenDescription? {
+  private static func token(_ kind: TokenKind, _ node: YAMLNode, _ context: FixtureContext) -> TokenDescription? {
     if case .map = node.content {
       guard var token = FixtureMap<TokenDescription>.token.read(node, context) else { return nil }
       token.kind = kind

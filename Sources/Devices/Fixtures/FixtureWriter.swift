@@ -146,7 +146,7 @@ package enum FixtureSample {
           - bundle_id: com.example.app
             environment: sandbox  # sandbox or production. Default: the server's --environment
             state: enabled        # enabled, disabled (notifications are off) or removed. Default: enabled
-            tokens:               # by push type; several of a type are a list
+            tokens:               # by push type, or liveactivity_start for a push-to-start token; several are a list
               alert: "a100000000000000000000000000000000000000000000000000000000000001"
               voip: "a100000000000000000000000000000000000000000000000000000000000002"
               liveactivity:

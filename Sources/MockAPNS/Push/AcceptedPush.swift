@@ -11,20 +11,17 @@ extension AcceptedPush {
   /// - Parameters:
   ///   - headers: The packed header fields that the facts refer to.
   ///   - body: The payload.
+  ///   - now: When it was received, in milliseconds since 1970 by the server's clock.
   init(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer, to device: DeviceRegistry.Match,
-    _ settings: APNSSettings
+    at now: ServerTime
   ) {
     let collapseKey = facts.collapseID.map { id in
       PushKey(apnsID: UnsafeRawBufferPointer(rebasing: headers[id.indices])).number
     }
-    let startsActivity =
-      facts.pushType == .liveactivity && (settings.pushToStartBudget ?? settings.liveActivityBudget) != nil
-      && Self.event?.value(in: body) == .text("start")
+    let activity = facts.pushType == .liveactivity ? ActivityContent(payload: body, at: now) : nil
     self.init(
       target: device.reference, expiration: facts.expiration, priority: facts.priority, pushType: facts.pushType,
-      collapseKey: collapseKey, startsActivity: startsActivity)
+      collapseKey: collapseKey, activity: activity)
   }
-
-  private static let event = JSONPointer("/aps/event")
 }

@@ -712,7 +712,7 @@ final class PushProcessor {
   func acceptedPush(_ request: HTTPRequest, _ facts: PushFacts, to device: DeviceRegistry.Match) -> AcceptedPush {
     request.headers.bytes.withUnsafeBytes { headers in
       request.body.withUnsafeBytes {
-        AcceptedPush(facts, headers: headers, body: $0, to: device, activePolicy.settings)
+        AcceptedPush(facts, headers: headers, body: $0, to: device, at: batch.serverTime)
       }
     }
   }

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Notation
 import APNSRules
 package import Devices
-package import Inbox
+import Inbox
 import NIOConcurrencyHelpers
 internal import PlatformLibc
 internal import Synchronization
@@ -13,14 +13,12 @@ internal import Synchronization
 /// What concerns thousands of devices at once, expiries and broadcasts, runs on queues of its own and in slices, so that no
 /// event loop waits for it longer than for one slice.
 package final class DeliveryControl: Sendable {
-  /// A notification that a device received, with its record if the inbox still holds it.
-  package struct Notification: Sendable {
-    package let received: ReceivedNotification
-    package let record: Record?
-  }
-
-  /// The number of notifications that are kept for a slow listener; older ones are dropped.
-  package static let listenerBuffer = 1_000
+  /// The number of events that are kept for a slow reader of one device.
+  private static let listenerBuffer = 1_000
+  /// The number of events that are kept for a slow reader of all devices: some megabytes.
+  private static let sharedListenerBuffer = 16_384
+  /// The maximum number of readers of all devices.
+  package static let sharedListenerLimit = 16
 
   /// The number of changed records after which the store is to write them.
   private static let storedChanges = 512
@@ -46,8 +44,8 @@ package final class DeliveryControl: Sendable {
   private let freeBroadcasts = DispatchSemaphore(value: DeliveryControl.broadcastLimit)
 
   private struct Listeners {
-    var next = 0
-    var byDevice: [String: [Int: AsyncStream<Notification>.Continuation]] = [:]
+    var byDevice: [String: [DeviceEventReader]] = [:]
+    var toAll: [DeviceEventReader] = []
   }
 
   init(devices: DeviceRegistry, inbox: Inbox, clock: ServerClock) {
@@ -208,36 +206,56 @@ package final class DeliveryControl: Sendable {
     case .overwrittenBeforeAcknowledgement(let seq, let other):
       inbox.addFinding(.overwrittenBeforeAck, seq: seq, by: other)
     case .overBudget(let seq): inbox.addFinding(.backgroundBudget, seq: seq)
-    case .received(let id, let received):
-      let continuations = listeners.withLockedValue { $0.byDevice[id]?.values.map { $0 } ?? [] }
-      if continuations.isEmpty { return }
-      let notification = Notification(received: received, record: inbox.record(seq: received.seq))
-      for continuation in continuations { continuation.yield(notification) }
+    case .notShown(let seq, let problem, let other): inbox.addFinding(.wouldNotShow, seq: seq, by: other, problem)
+    case .device(let event):
+      for reader in listeners.withLockedValue({ $0.toAll + ($0.byDevice[event.deviceID] ?? []) }) { reader.add(event) }
     }
   }
 
   // MARK: - Listeners
 
-  /// Returns the notifications that a device receives from now on.
+  /// Begins to read what happens on a device from now on. Call `end` afterwards.
   ///
   /// - Throws: `DeviceError` if there is no such device.
-  package func notifications(of id: String) throws(DeviceError) -> AsyncStream<Notification> {
+  package func read(_ id: String) throws(DeviceError) -> DeviceEventReader {
     try devices.beginWatching(id)
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: Notification.self, bufferingPolicy: .bufferingNewest(Self.listenerBuffer))
-    let number = listeners.withLockedValue { listeners in
-      listeners.next += 1
-      listeners.byDevice[id, default: [:]][listeners.next] = continuation
-      return listeners.next
+    let reader = DeviceEventReader(DeviceEventFilter(), limit: Self.listenerBuffer)
+    listeners.withLockedValue { $0.byDevice[id, default: []].append(reader) }
+    return reader
+  }
+
+  /// Begins to read what happens on all devices from now on. Call `end` afterwards.
+  ///
+  /// - Returns: nil if too many readers read from all devices.
+  package func readAll(_ filter: DeviceEventFilter) -> DeviceEventReader? {
+    let reader = DeviceEventReader(filter, limit: Self.sharedListenerBuffer)
+    let isFull = listeners.withLockedValue { listeners in
+      guard listeners.toAll.count < Self.sharedListenerLimit else { return true }
+      listeners.toAll.append(reader)
+      return false
     }
-    continuation.onTermination = { [listeners, devices] _ in
-      listeners.withLockedValue { listeners in
-        listeners.byDevice[id]?[number] = nil
-        if listeners.byDevice[id]?.isEmpty == true { listeners.byDevice[id] = nil }
+    if isFull { return nil }
+    devices.beginWatchingAll()
+    return reader
+  }
+
+  /// Ends a reader.
+  package func end(_ reader: DeviceEventReader) {
+    reader.stop()
+    let found = listeners.withLockedValue { listeners -> (id: String?, isKnown: Bool) in
+      if let index = listeners.toAll.firstIndex(where: { $0 === reader }) {
+        listeners.toAll.remove(at: index)
+        return (nil, true)
       }
-      devices.endWatching(id)
+      guard let id = listeners.byDevice.first(where: { entry in entry.value.contains { $0 === reader } })?.key else {
+        return (nil, false)
+      }
+      listeners.byDevice[id]?.removeAll { $0 === reader }
+      if listeners.byDevice[id]?.isEmpty == true { listeners.byDevice[id] = nil }
+      return (id, true)
     }
-    return stream
+    guard found.isKnown else { return }
+    if let id = found.id { devices.endWatching(id) } else { devices.endWatchingAll() }
   }
 
   /// Ends all streams of notifications and the change of expired deliveries, because the server stops.
@@ -245,8 +263,6 @@ package final class DeliveryControl: Sendable {
     isEnding.store(true, ordering: .releasing)
     await advance()
     await awaitBroadcasts()
-    for continuations in listeners.withLockedValue({ $0.byDevice.values.map { $0 } }) {
-      for continuation in continuations.values { continuation.finish() }
-    }
+    for reader in listeners.withLockedValue({ $0.toAll + $0.byDevice.values.joined() }) { reader.stop() }
   }
 }

@@ -121,12 +121,11 @@ extension ServerState {
     channels.channels(of: bundleID, in: environment).filter { $0.id == id }.map { ChannelName($0) }
   }
 
-  /// Returns a new device token. The tokens are repeatable for the same seed.
-  package func newDeviceToken(digits count: Int = 64) -> String {
-    var source = IdentifierSource(seed: seed, deviceToken: tokensMade.add(1, ordering: .relaxed).newValue)
-    inbox.writer?.serverState.didChange(StateRow.generated)
-    return source.hexadecimal(digits: count)
-  }
+  /// Returns a new device token of an app. The tokens are repeatable for the same seed.
+  package func newDeviceToken() -> String { deviceTokens.next() }
+
+  /// Returns a new device token of a Live Activity.
+  package func newActivityToken() -> String { deviceTokens.next(ofActivity: true) }
 
   /// Returns the `apns-unique-id` in the response to an accepted push; nil if it had none.
   package func uniqueID(of record: borrowing Record) -> String? {

@@ -140,7 +140,7 @@ extension ServerState {
       guard mode == .frozen || clock.machineOffset != 0 else { return nil }
       return StoredClock(frozenAt: mode == .frozen ? clock.now : nil, offset: clock.machineOffset).rowText
     case StateRow.generated:
-      return StoredCounts(deviceTokens: tokensMade.load(ordering: .relaxed), channels: channels.idCount).rowText
+      return StoredCounts(deviceTokens: deviceTokens.count.load(ordering: .relaxed), channels: channels.idCount).rowText
     case StateRow.fixtures: return initialFixtures.withLockedValue { $0 }
     case FaultControl.row: return faults.storedRow(name)
     default: break
@@ -206,7 +206,7 @@ extension ServerState {
     _ = try? channels.add(storedChannels.sorted { $0.id < $1.id })
     if let counts = rows[StateRow.generated].flatMap({ StoredCounts(row: $0) }) {
       // At most so many that the next ones are no overflow, whatever the store contains.
-      tokensMade.max(min(counts.deviceTokens, 1 << 48), ordering: .relaxed)
+      deviceTokens.count.max(min(counts.deviceTokens, 1 << 48), ordering: .relaxed)
       channels.didGenerate(min(counts.channels, 1 << 48))
     }
   }
@@ -219,7 +219,9 @@ extension ServerState {
       guard let token = facts.deviceToken,
         let match = devices.match(UnsafeRawBufferPointer(rebasing: headers[token.indices]), now: record.receivedAt)
       else { return }
-      var push = request.body.withUnsafeBytes { AcceptedPush(facts, headers: headers, body: $0, to: match, settings) }
+      var push = request.body.withUnsafeBytes {
+        AcceptedPush(facts, headers: headers, body: $0, to: match, at: record.receivedAt)
+      }
       push.acceptedAt = record.acceptedAt
       devices.restore(push, seq: record.seq, state, receivedAt: record.receivedAt, settings: settings)
     }

@@ -58,8 +58,8 @@ package final class ServerState: Sendable {
   private let phaseNow = NIOLockedValueBox(Phase.starting)
   private let bound = NIOLockedValueBox((listeners: [BoundListener](), admin: Endpoint?.none))
   private let connectionsMade: Synchronization.Atomic<UInt64>
-  /// The number of generated device tokens.
-  let tokensMade = Atomic<UInt64>(0)
+  /// The source of generated device tokens.
+  let deviceTokens: DeviceTokenSource
 
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
@@ -70,7 +70,9 @@ package final class ServerState: Sendable {
     let contents = configuration.recordWriter?.store.initialContents
     seed = configuration.seed ?? contents?.seed ?? Self.randomSeed()
     keys = PublishedValue(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
-    devices = DeviceRegistry(maxDevices: configuration.maxDevices)
+    let deviceTokens = DeviceTokenSource(seed: seed, writer: configuration.recordWriter)
+    self.deviceTokens = deviceTokens
+    devices = DeviceRegistry(maxDevices: configuration.maxDevices) { deviceTokens.next(ofActivity: true) }
     channels = ChannelRegistry { [seed] number in
       var source = IdentifierSource(seed: seed, channel: number)
       return source.base64()

@@ -17,7 +17,7 @@ from support.server import clean_environment, run
 from support.wire import Closed, connect, push_headers
 
 # Their responses are endless, or as long as the inbox.
-STREAMS = ["/api/v1/events", "/api/v1/devices/{id}/notifications/stream"]
+STREAMS = ["/api/v1/events", "/api/v1/devices/{id}/notifications/stream", "/api/v1/devices/notifications/stream"]
 
 # They empty the inbox, which the other operations read.
 EMPTYING = ["deletePushes", "reset"]

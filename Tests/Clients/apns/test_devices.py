@@ -2,12 +2,11 @@
 
 import datetime
 import json
-import subprocess
 import uuid
 
 import pytest
 
-from support.server import clean_environment
+from support.streams import NotificationStream
 from support.tokens import foreign_key
 from support.wire import connect, push_headers
 
@@ -43,6 +42,9 @@ def serve(start, tmp_path):
 
 
 BODY = b'{"aps":{"alert":"x"}}'
+ACTIVITY = {"topic": APP + ".push-type.liveactivity", "apns_push_type": "liveactivity"}
+START = b'{"aps":{"event":"start","timestamp":%d,"content-state":{},"attributes-type":"Ride","attributes":{},"alert":{"title":"x"}}}' \
+    % NOON_SECONDS
 
 
 class Provider:
@@ -270,7 +272,7 @@ def test_the_token_of_a_live_activity_ends_with_it(anna):
     (kind, token), = act(anna.server, "anna", "start-activity", bundle_id=APP)["tokens"].items()
     assert kind == "liveactivity" and len(token) == 160
     activity = {"topic": APP + ".push-type.liveactivity", "apns_push_type": "liveactivity"}
-    body = b'{"aps":{"event":"update","content-state":{},"timestamp":1}}'
+    body = b'{"aps":{"event":"update","content-state":{},"timestamp":%d}}' % NOON_SECONDS
     seq = anna.accepted(token, body=body, **activity)
     shown = anna.server.api("GET", "/devices/anna/notifications")["items"]
     assert [item["seq"] for item in shown] == [seq]
@@ -295,18 +297,19 @@ def test_a_burst_overwrites_what_is_not_acknowledged(serve):
 
 @pytest.mark.parametrize(("setting", "kind", "body"), [
     ("background_budget", "background", b'{"aps":{"content-available":1}}'),
-    ("push_to_start_budget", "liveactivity", b'{"aps":{"event":"start","timestamp":1}}'),
+    ("push_to_start_budget", "liveactivity_start", START),
     ("live_activity_budget", "liveactivity", b'{"aps":{"event":"update","timestamp":1}}'),
 ])
 def test_budgets_of_the_device(serve, setting, kind, body):
     server = serve(settings={setting: "10/1h"})
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
-    token, changes = ALERT, {"apns_push_type": kind}
+    token, changes = ALERT, ACTIVITY
     if kind == "liveactivity":
         token = act(server, "anna", "start-activity", bundle_id=APP)["tokens"]["liveactivity"]
-        changes |= {"topic": APP + ".push-type.liveactivity"}
+    elif kind == "liveactivity_start":
+        token = act(server, "carl", "install", bundle_id=APP, push_types=kind)["tokens"][kind]
     else:
-        changes |= {"apns_priority": "5"}
+        changes = {"apns_push_type": kind, "apns_priority": "5"}
     with connect(server) as wire:
         provider = Provider(server, wire)
         seqs = [provider.accepted(token, body=body, **changes) for _ in range(11)]
@@ -328,48 +331,25 @@ def test_a_newer_push_with_the_same_collapse_id_replaces_the_shown_one(anna):
     shown = anna.server.api("GET", "/devices/anna/notifications")
     assert [item["seq"] for item in shown["items"]] == [second, third] and first not in shown["items"]
     assert shown["items"][1] == {
-        "seq": third, "bundle_id": APP, "environment": "sandbox", "apns_id": shown["items"][1]["apns_id"],
+        "seq": third, "bundle_id": APP, "environment": "sandbox", "activity": None, "apns_id": shown["items"][1]["apns_id"],
         "push_type": "alert", "collapse_id": "score", "payload": {"aps": {"alert": "2", "badge": 2}}}
     assert shown["badges"] == {APP: 9}
     anna.server.api("DELETE", f"/pushes?apns_id={shown['items'][0]['apns_id']}")
     assert [item["seq"] for item in anna.server.api("GET", "/devices/anna/notifications")["items"]] == [third]
 
 
-class Stream:
-    """The notifications of a device, as curl prints them."""
-
-    def __init__(self, server, device):
-        url = f"http://{server.admin_host}:{server.admin_port}/api/v1/devices/{device}/notifications/stream"
-        self.process = subprocess.Popen(
-            ["curl", "-sN", url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment())
-        assert self.process.stdout.readline() == f": apns-mock notifications of {device}\n"
-        self.process.stdout.readline()
-
-    def next(self):
-        """Returns the name and the data of the next event."""
-        while not (line := self.process.stdout.readline()).startswith("event: "):
-            assert line, "the stream has ended"
-        return line[7:-1], json.loads(self.process.stdout.readline().removeprefix("data: "))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-
-
 @pytest.mark.timeout(60)
 def test_a_push_reaches_a_listener_of_its_device(anna):
     server = anna.server
-    with Stream(server, "anna") as stream:
+    with NotificationStream(server, "anna") as stream:
         anna.accepted(BERT)
         body = b'{"aps":{"alert":"Hello"},"order":7}'
         seq = anna.accepted(body=body, apns_collapse_id="c")
         name, data = stream.next()
         assert name == "notification"
         assert data == {
-            "seq": seq, "bundle_id": APP, "environment": "sandbox", "state": "Delivered to Device", "at": NOON,
+            "event": "notification", "device": "anna", "seq": seq, "bundle_id": APP, "environment": "sandbox",
+            "state": "Delivered to Device", "at": NOON,
             "apns_id": data["apns_id"], "push_type": "alert", "collapse_id": "c",
             "payload": {"Simulator Target Bundle": APP, **json.loads(body)}}
         assert server.request("GET", f"/api/v1/pushes/{seq}/apns").json == data["payload"]
@@ -385,7 +365,7 @@ def test_a_push_reaches_a_listener_of_its_device(anna):
 @pytest.mark.timeout(60)
 def test_a_stream_survives_a_reset_and_ends_with_the_server(serve):
     server = serve()
-    with Stream(server, "anna") as stream:
+    with NotificationStream(server, "anna") as stream:
         server.api("POST", "/reset")
         with connect(server) as wire:
             Provider(server, wire).accepted()

@@ -41,7 +41,7 @@ MISTAKES = [
     ("- {id: b-1, apps: [{bundle_id: §com.acme.apq}]}", 'did you mean "com.acme.app"?'),
     ("- {id: b-1, §sate: offline}", 'did you mean "state"?'),
     ("- {id: b-1, state: §asleep}", "online, offline, power_restricted"),
-    ("- {id: §beef}", "is not hexadecimal"),
+    ("- {id: §beef}", "is neither hexadecimal"), ("- {id: §notifications}", 'nor "notifications"'),
     ("- {id: §1b}", "begins with a letter"),
     ("- §{state: online}", "id is missing"),
     *((f"- {{id: b-1, apps: [{{bundle_id: {APP}, tokens: {{alert: {{token: aa02, expired_at: §{time}}}}}}}]}}", word)

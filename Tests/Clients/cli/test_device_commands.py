@@ -5,6 +5,7 @@ import json
 import queue
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -41,6 +42,8 @@ def test_the_life_of_a_device(server):
     assert set(again) == {"alert", "voip"} and again["alert"] not in tokens
     assert "removed" in ok(server, "device", "uninstall", "carl", APP)
     token = ok(server, "device", "start-activity", "anna", APP).split("\t")[1].strip()
+    former, token = token, ok(server, "device", "rotate-activity-token", token).split("\t")[1].strip()
+    assert token != former and f"- token: {token}\n" in ok(server, "device", "show", "anna").split("activities:")[1]
     assert ok(server, "device", "end-activity", token) == f"{token} expired\n"
     shown = ok(server, "device", "show", "anna")
     assert shown.startswith("id: anna\nstate: online\n") and f"- token: {token}" in shown
@@ -78,6 +81,34 @@ def test_notifications(server, binary):
     assert "alert: Hello" in ok(server, "device", "notifications", "anna")
 
 
+@pytest.mark.timeout(60)
+def test_the_token_of_an_activity_that_a_push_starts(server, binary):
+    """A follower of all devices prints it, and nothing else if only that is wanted."""
+    start = ok(server, "device", "install", "carl", APP, "--push-type", "liveactivity_start").split("\t")[1].strip()
+    follower = subprocess.Popen(
+        [str(binary), "device", "notifications", "--follow", "--event", "activity.started", "--bundle-id", "com.*", "--port-file",
+         str(server.port_file)], stdout=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        lines = queue.SimpleQueue()
+        threading.Thread(target=lambda: [lines.put(line) for line in follower.stdout], daemon=True).start()
+        received = None
+        payload = {"aps": {"timestamp": int(time.time()), "event": "start", "content-state": {}, "attributes-type": "Ride",
+                           "attributes": {}, "alert": "Off"}}
+        with connect(server) as wire:
+            # The follower may start after the first pushes.
+            while received is None:
+                headers = push_headers(server, start, apns_topic=APP + ".push-type.liveactivity", apns_push_type="liveactivity")
+                assert wire.push(headers, json.dumps(payload).encode()).status == 200
+                with contextlib.suppress(queue.Empty):
+                    received = json.loads(lines.get(timeout=0.2))
+        assert received["event"] == "activity.started" and received["attributes_type"] == "Ride"
+        tokens = [one["token"] for one in server.api("GET", "/devices/carl")["activities"]]
+        assert received["device"] == "carl" and received["token"] in tokens
+    finally:
+        follower.terminate()
+        follower.wait()
+
+
 @pytest.mark.parametrize(("arguments", "code", "words"), [
     (["device", "online", "ana"], 1, ["there is no device ana", "Did you mean anna?"]),
     (["device", "onlin", "anna"], 2, ["did you mean online?"]),
@@ -88,6 +119,11 @@ def test_notifications(server, binary):
     (["device", "install", "carl", APP, "--push-type", "alrt"], 2, ["Did you mean alert?"]),
     (["device", "install", "carl", APP, "--environment", "prod"], 2, ["sandbox, production"]),
     (["device", "end-activity", "abcd"], 1, ["not registered"]),
+    (["device", "rotate-activity-token", "abcd"], 1, ["not registered"]),
+    (["device", "notifications"], 2, ["--follow"]), (["device", "notifications", "anna", "--event", "activity.ended"], 2, ["--follow"]),
+    (["device", "notifications", "--follow", "--event", "started"], 2, ["activity.started"]),
+    (["device", "notifications", "anna", "--follow", "--push-type", "alert"], 2, ["omit the id"]),
+    (["device", "notifications", "--follow", "--push-type", "alrt"], 2, ["Did you mean alert?"]),
     (["device", "subscribe", "anna", "AAAA"], 1, ["there is no channel AAAA"]),
     (["device", "unsubscribe", "anna", "AAAA"], 1, ["not subscribed"]),
     (["device", "notifications", "ana", "--follow"], 1, ["Did you mean anna?"]),

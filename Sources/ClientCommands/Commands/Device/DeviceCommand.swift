@@ -11,8 +11,9 @@ struct DeviceCommand: ParsableCommand {
       DeviceList.self, DeviceShow.self, DeviceStateCommand<OnlineAction>.self, DeviceStateCommand<OfflineAction>.self,
       DeviceStateCommand<RestrictPowerAction>.self, DeviceInstall<InstallAction>.self,
       DeviceAppCommand<UninstallAction>.self, DeviceInstall<ReinstallAction>.self, DeviceAppCommand<EnableAction>.self,
-      DeviceAppCommand<DisableAction>.self, DeviceStartActivity.self, DeviceEndActivity.self,
-      DeviceNotifications.self, DeviceSubscribe.self, DeviceUnsubscribe.self,
+      DeviceAppCommand<DisableAction>.self, DeviceStartActivity.self,
+      DeviceRotateActivityToken.self, DeviceEndActivity.self, DeviceNotifications.self, DeviceSubscribe.self,
+      DeviceUnsubscribe.self,
     ])
 }
 
@@ -38,7 +39,7 @@ extension AdminFlags {
   ///
   /// - Parameter members: Writes the members of the request's body.
   /// - Throws: `CommandFailure`, also if the server rejects the request.
-  fileprivate func perform(
+  func perform(
     _ action: String, on id: String, _ members: (inout JSONWriter) -> Void = { _ in }
   ) async throws -> AdminClient.Response {
     let response = try await request(
@@ -198,7 +199,7 @@ struct InstallationArguments: ParsableArguments {
   var environment: String?
 
   /// Writes the app as members of a request's body.
-  fileprivate func write(to writer: inout JSONWriter) {
+  func write(to writer: inout JSONWriter) {
     writer.member("bundle_id", bundleID)
     if let environment { writer.member("environment", environment) }
   }
@@ -263,7 +264,12 @@ struct DeviceInstall<Action: DeviceAction>: AsyncParsableCommand {
 
   @OptionGroup var app: InstallationArguments
 
-  @Option(name: .long, help: "The push type to register a token for, such as voip; repeatable. (default: alert)")
+  @Option(
+    name: .long,
+    help: """
+      The push type to register a token for, such as voip, or liveactivity_start for a push-to-start token; repeatable. \
+      (default: alert)
+      """)
   var pushType: [String] = []
 
   @OptionGroup var flags: AdminFlags
@@ -279,7 +285,7 @@ struct DeviceInstall<Action: DeviceAction>: AsyncParsableCommand {
 
 extension AdminFlags {
   /// Prints the tokens in a response: type and token on a line, or with `--json` the response.
-  fileprivate func printTokens(_ response: AdminClient.Response) throws {
+  func printTokens(_ response: AdminClient.Response) throws {
     let tokens = try response.decoded(NewTokens.self).tokens.sorted { $0.key < $1.key }
     let lines = tokens.flatMap { kind, tokens in tokens.texts.map { "\(kind)\t\($0)" } }
     print(response, text: lines.joined(separator: "\n"))
@@ -297,69 +303,6 @@ private struct NewTokens: Decodable {
     init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       texts = try (try? container.decode(String.self)).map { [$0] } ?? container.decode([String].self)
-    }
-  }
-}
-
-// MARK: - Live Activities
-
-/// `apns-mock device start-activity`
-struct DeviceStartActivity: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "start-activity", abstract: "Start a Live Activity and print its device token.")
-
-  @OptionGroup var app: InstallationArguments
-  @OptionGroup var flags: AdminFlags
-
-  func run() async throws {
-    try flags.printTokens(try await flags.perform("start-activity", on: app.id) { app.write(to: &$0) })
-  }
-}
-
-/// `apns-mock device end-activity`
-struct DeviceEndActivity: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "end-activity",
-    abstract: "End a Live Activity: pushes to its token are rejected with 410 ExpiredToken.")
-
-  @Argument(help: "The device token of the Live Activity.")
-  var token: String
-
-  @OptionGroup var flags: AdminFlags
-
-  func run() async throws {
-    let response = try await flags.perform("end-activity", on: token)
-    flags.print(response, text: "\(token) expired".onOneLine)
-  }
-}
-
-// MARK: - Notifications
-
-/// `apns-mock device notifications`
-struct DeviceNotifications: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "notifications", abstract: "Show the notifications on a device, or print them as they arrive.",
-    discussion: """
-      Prints YAML, or with --json an object. With --follow, prints one JSON object per notification until the server \
-      stops; its payload is a file for xcrun simctl push.
-      """)
-
-  @Argument(help: "The id of the device.")
-  var id: String
-
-  @Flag(name: .long, help: "Print notifications as the device receives them.")
-  var follow = false
-
-  @OptionGroup var flags: AdminFlags
-
-  func run() async throws {
-    let path = "/devices/\(id.percentEncoded)/notifications"
-    guard follow else { return try flags.printYAML(try await flags.request(.GET, path)) }
-    var parser = EventStreamParser()
-    try await flags.client().stream("/api/v1\(path)/stream") { bytes in
-      parser.parse(bytes).allSatisfy { event in
-        event.name != "notification" || StandardStream.output.write(event.data + [UInt8(ascii: "\n")])
-      }
     }
   }
 }
