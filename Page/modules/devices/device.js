@@ -72,6 +72,8 @@ export class DeviceDetail {
       contents && phone(contents, this.actions.open),
       contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored until the device is online"),
         h("div", { class: "panel-actions" }, contents.stored.map((seq) => button(`#${seq}`, () => this.actions.open(seq), { class: "small", data: { key: `stored-${seq}` } })))),
+      device.activities?.length > 0 && h("section", { class: "card" }, h("h3", {}, "Live Activities"),
+        h("ul", { class: "token-list" }, device.activities.map((one) => this.activity(one)))),
       device.subscriptions?.length > 0 && h("section", { class: "card" }, h("h3", {}, "Broadcast channels"),
         h("ul", {}, device.subscriptions.map((one) => h("li", { class: "wrap" }, h("code", {}, visible(one.channel)), ` of `, visible(one.bundle_id))))),
       history(pushes, this.actions.open));
@@ -100,6 +102,15 @@ export class DeviceDetail {
       { class: "small choice", "aria-pressed": String(device.state === state), data: { key: state } });
     return h("section", { class: "card" }, h("h3", {}, "Device token"), h("p", { class: "mono wrap" }, device.token),
       h("div", { class: "panel-actions" }, set("Online", "online"), set("Unregistered", "unregistered"), set("Expired", "expired")));
+  }
+
+  activity(one) {
+    const act = (label, action, message) => button(label, () => this.actions.change(post(`/devices/${one.token}/${action}`), message), { class: "small", data: { key: `${action} ${one.token}` } });
+    return h("li", {}, h("span", { class: "wrap" }, visible(one.attributes_type ?? one.bundle_id, { limit: 80 })), " ",
+      button(tail(one.token), () => this.actions.search(`token:${one.token}`), { class: "link mono", title: one.token, "aria-label": `Show pushes to the Live Activity ${tail(one.token)}`, data: { key: `activity-${one.token}` } }), " ",
+      one.started_by && button(`#${one.started_by}`, () => this.actions.open(one.started_by), { class: "link", data: { key: `started-${one.token}` } }),
+      one.dismissed_at && h("span", { class: "chip is-expired" }, "ended"),
+      act("Rotate token", "rotate-activity-token", "The Live Activity has a new device token"), act("End", "end-activity", "The Live Activity has ended"));
   }
 
   app(app) {

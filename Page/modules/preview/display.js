@@ -11,7 +11,7 @@ const isText = (value) => typeof value === "string" && value !== "";
 export function display(record) {
   const kind = kindOf(record);
   const notes = [];
-  if (!record.apns?.push_type) {
+  if (!record.apns?.push_type && !/^(pass|web|com\.apple\.mgmt)\./.test(record.apns?.topic ?? "")) {
     notes.push("apns-push-type is missing: treated as " + kind + " here. On iOS 13 and later silent pushes without it do not arrive.");
   }
   const judged = byKind(kind, record, notes);
@@ -29,6 +29,7 @@ function notArriving(record) {
 
 function byKind(kind, record, notes) {
   const payload = record.request?.payload;
+  if (record.apns?.topic?.startsWith("pass.")) return pass(apsOf(record), notes);
   if (record.request?.payload_error) return nothing(`${sentence(record.request.payload_error)} The device drops it.`);
   if (kind === "mdm") return mdm(object(payload));
   if (!object(payload)) return nothing("The payload is JSON, but not an object. The device drops it.");
@@ -37,7 +38,7 @@ function byKind(kind, record, notes) {
   case "background": return background(aps, record, notes);
   case "voip": return nothing("A VoIP push shows nothing by itself: it wakes the app, which must report a call immediately or is terminated.");
   case "pushtotalk": return nothing("The system wakes the app, which reports the speaker; then the system shows the conversation and plays the audio.");
-  case "liveactivity": return activity(aps, notes);
+  case "liveactivity": return activity(aps, record, notes);
   case "widgets": return content(aps, "widget", notes);
   case "controls": return content(aps, "control", notes);
   case "complication": return nothing("Nothing is displayed: the app on the watch gets the payload and updates its complication.");
@@ -87,14 +88,40 @@ function background(aps, record, notes) {
   return nothing("Nothing is displayed: a background push wakes the app for about 30 seconds, two or three times an hour at most.");
 }
 
-function activity(aps, notes) {
+function pass(aps, notes) {
+  if (aps?.alert !== undefined) notes.push("Wallet ignores the alert of a push to a pass.");
+  return nothing("Nothing is displayed: Wallet fetches the pass from its web service.");
+}
+
+/** The longest time for which a Live Activity is active, in seconds. */
+const LONGEST_ACTIVITY = 8 * 3600;
+
+/** The problem of a time in seconds; null without one. */
+function timeProblem(name, value) {
+  if (typeof value !== "number") return `Its ${name} is not a number: the device drops the push.`;
+  return value >= 1e11 ? `Its ${name} is not in seconds: the device drops the push.` : null;
+}
+
+function activity(aps, record, notes) {
   if (!aps) return nothing("The object aps is missing: the device drops the push.");
-  if (typeof aps.timestamp !== "number") return nothing("Its timestamp is missing: the device drops the push.");
+  if (aps.timestamp === undefined) return nothing("Its timestamp is missing: the device drops the push.");
+  for (const name of ["timestamp", "stale-date", "dismissal-date"]) {
+    const problem = aps[name] != null && timeProblem(name, aps[name]);
+    if (problem) return nothing(problem);
+  }
   if (!["start", "update", "end"].includes(aps.event)) return nothing("Its event is not start, update or end: the device drops the push.");
+  const age = (record.received_at ? Date.parse(record.received_at) : Date.now()) / 1000 - aps.timestamp;
+  if (aps.event !== "end" && Math.abs(age) > LONGEST_ACTIVITY) {
+    return nothing(`Its timestamp is more than 8 hours ${age > 0 ? "ago" : "ahead"}: the device drops the push.`);
+  }
   if (!object(aps["content-state"]) && aps.event !== "end") return nothing("Its content-state is missing: the device drops the push.");
   if (aps.event === "start") {
     const missing = ["attributes-type", "attributes", "alert"].filter((key) => aps[key] === undefined);
     if (missing.length) return nothing(`To start an activity ${missing.join(", ")} must be present: the device drops the push.`);
+    const texts = ["title", "body", "title-loc-key", "loc-key"];
+    if (object(aps.alert) ? !texts.some((key) => aps.alert[key]) : !isText(aps.alert)) {
+      return nothing("Its alert has neither title nor body: the device starts nothing.");
+    }
   }
   if (aps.event !== "start" && aps.alert === undefined) notes.push("Without alert the activity changes silently.");
   notes.push("The app's views determine the appearance; this is their data.");

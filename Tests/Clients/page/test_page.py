@@ -4,9 +4,12 @@ import json
 import re
 import secrets
 import ssl
+import time
 
 import httpx
 import pytest
+
+NOW = int(time.time())
 
 # A push's type, topic suffix and payload, the text of its row, and the texts of its preview.
 KINDS = [
@@ -26,15 +29,21 @@ KINDS = [
     ("pushtotalk", ".voip-ptt", {"aps": {}, "activeSpeaker": "Grace"}, "push-to-talk", ["Nothing is displayed", "Grace"]),
     ("widgets", ".push-type.widgets", {"aps": {"content-changed": True}}, "widgets", ["reloads the app's widgets"]),
     ("controls", ".push-type.controls", {"aps": {}}, "controls", ["content-changed is not true"]),
-    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": 1790000000, "event": "start", "attributes-type": "Ride",
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW, "event": "start", "attributes-type": "Ride",
      "attributes": {"id": 7}, "content-state": {"eta": "14:05"}, "alert": {"title": "Off", "body": "we go"}}}, "live activity: start",
      ["in its Live Activity", "Ride", "14:05"]),
-    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": 1790000000, "event": "update", "content-state": {"eta": "14:09"},
-     "stale-date": 1790000900}}, "live activity: update", ["14:09", "Stale from", "changes silently"]),
-    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": 1790000000, "event": "end", "dismissal-date": 1790000600}},
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW, "event": "update", "content-state": {"eta": "14:09"},
+     "stale-date": NOW + 900}}, "live activity: update", ["14:09", "Stale from", "changes silently"]),
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW, "event": "end", "dismissal-date": NOW + 600}},
      "live activity: end", ["Dismissal"]),
     ("liveactivity", ".push-type.liveactivity", {"aps": {"event": "start"}}, "live activity: start",
      ["Nothing is displayed", "timestamp is missing"]),
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW * 1000, "event": "update", "content-state": {}}},
+     "live activity: update", ["Nothing is displayed", "timestamp is not in seconds"]),
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW - 40_000, "event": "update", "content-state": {}}},
+     "live activity: update", ["Nothing is displayed", "more than 8 hours ago"]),
+    ("liveactivity", ".push-type.liveactivity", {"aps": {"timestamp": NOW, "event": "start", "attributes-type": "Ride", "attributes": {},
+     "content-state": {}, "alert": {}}}, "live activity: start", ["Nothing is displayed", "neither title nor body"]),
     ("complication", ".complication", {"aps": {}}, "complication", ["Nothing is displayed", "complication"]),
     ("fileprovider", ".pushkit.fileprovider", {"aps": {}}, "file provider", ["Nothing is displayed"]),
     ("location", ".location-query", {"aps": {}}, "location query", ["Nothing is displayed", "the device's location"]),

@@ -357,7 +357,7 @@ def test_a_device_shows_collapsing_badges_and_its_live_activity(start, open_page
     one.push("aa11" * 16, {"aps": {"alert": "First", "badge": 2}}, apns_collapse_id="same")
     one.push("aa11" * 16, {"aps": {"alert": "Second", "badge": 5}}, apns_collapse_id="same")
     activity = {"topic": "com.example.app.push-type.liveactivity", "type": "liveactivity"}
-    one.push("bb11" * 40, {"aps": {"timestamp": 1790000000, "event": "update", "content-state": {"eta": "14:05"}}}, **activity)
+    one.push("bb11" * 40, {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"eta": "14:05"}}}, **activity)
     view = open_page(server, "/?view=devices").live()
     view.page.get_by_role("button", name="anna", exact=True).first.click()
     phone = view.page.locator(".device-detail .phone")
@@ -366,9 +366,9 @@ def test_a_device_shows_collapsing_badges_and_its_live_activity(start, open_page
     assert phone.locator(".badge-list .phone-badge").inner_text() == "5"
     row = view.page.get_by_role("region", name="Received pushes").get_by_role("row", name="Second")
     assert "2 → 5" in row.inner_text() and "#1" in row.inner_text()
-    one.push("bb11" * 40, {"aps": {"timestamp": 1790000001, "event": "update", "content-state": {"eta": "14:20"}}}, **activity)
+    one.push("bb11" * 40, {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"eta": "14:20"}}}, **activity)
     phone.get_by_text("14:20").wait_for()
-    one.push("bb11" * 40, {"aps": {"timestamp": 1790000002, "event": "end", "content-state": {"eta": "14:30"}}}, **activity)
+    one.push("bb11" * 40, {"aps": {"timestamp": int(time.time()), "event": "end", "content-state": {"eta": "14:30"}}}, **activity)
     view.until("() => !document.querySelector('.device-detail .activity-card')")
 
 

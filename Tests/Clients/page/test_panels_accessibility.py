@@ -2,6 +2,8 @@
 pixels (`CASES`), and nothing may be wider than the window.
 """
 
+import time
+
 import pytest
 
 from support.browser import accessibility
@@ -56,13 +58,13 @@ def furnished(binary, certs):
 
     server = Server(binary, certs)
     server.api("PUT", "/fixtures", {"devices": [{"id": "anna", "apps": [
-        {"bundle_id": "com.example.app", "tokens": {"alert": "aa11" * 16, "liveactivity": "bb11" * 40}}]}, {"id": "ben", "state": "offline", "apps": [
+        {"bundle_id": "com.example.app", "tokens": {"alert": "aa11" * 16, "liveactivity_start": "bb11" * 40}}]}, {"id": "ben", "state": "offline", "apps": [
         {"bundle_id": "com.example." + "long" * 30, "tokens": {"alert": "aa22" * 16}}]}]})
     server.api("POST", "/channels", {"bundle_id": "com.example.app"})
     one = Provider(server)
     for number in range(3):
         one.push("aa11" * 16, {"aps": {"alert": {"title": f"Hello {number}", "body": "\u202eWorld"}, "badge": number}}, apns_collapse_id="same")
-    one.push("bb11" * 40, {"aps": {"timestamp": 1790000000, "event": "start", "attributes-type": "Ride", "attributes": {}, "content-state": {"eta": "14:05"},
+    one.push("bb11" * 40, {"aps": {"timestamp": int(time.time()), "event": "start", "attributes-type": "Ride", "attributes": {}, "content-state": {"eta": "14:05"},
              "alert": {"title": "Off", "body": "we go"}}}, topic="com.example.app.push-type.liveactivity", type="liveactivity")
     for _ in range(3):
         one.push("ab12" * 16, {"aps": {"alert": "x"}}, topic="")
