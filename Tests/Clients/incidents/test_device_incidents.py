@@ -163,13 +163,58 @@ def test_home_assistant_mobile_apps_fcm_push_331(incident):
     assert "5 new messages" in shown and "4 new messages" not in shown, shown
 
 
+def activity_push(token, event, timestamp, **members):
+    """Returns a Live Activity push."""
+    aps = {"timestamp": timestamp, "event": event, "content-state": {"eta": "14:05"}, **members}
+    return Push(token, {"aps": aps, "n": 0}, topic="com.example.app.push-type.liveactivity", push_type="liveactivity")
+
+
+def test_kylebrowning_apnswift_232(incident, device):
+    """Dates in milliseconds and since 2001, and a start without text: 200 and ignored. A push with dates in seconds is shown."""
+    server = incident.start()
+    shown = incident.run()
+    assert "aps.alert has neither title nor body" in shown, shown
+    found = server.api("GET", "/findings")["items"][0]["records"]
+    assert any("aps.timestamp is a time in milliseconds" in one["explanation"] for one in found), found
+    assert [record["findings"] for record in server.pushes()] == [["would-not-show"]] * 2
+    now = int(time.time())
+    naive = Naive(server)
+    naive.run([activity_push(device, "update", now - 978_307_200)])
+    assert naive.delivered == [0], "APNs accepts it"
+    assert server.record(device)["findings"] == ["would-not-show"]
+    careful = CarefulProvider(server)
+    careful.run([activity_push(f"{device[:-2]}00", "update", now)])
+    assert careful.delivered == [0] and server.record(f"{device[:-2]}00")["findings"] == []
+
+
+def test_kisimediade_capacitor_live_activity_13(incident):
+    """A provider that knows only the push-to-start token sends updates to it. Another uses the token that the app reports."""
+    server = incident.start()
+    start = incident.tokens("rider.yaml")["rider", "liveactivity_start"]
+    now = int(time.time())
+    texts = {"attributes-type": "Ride", "attributes": {"id": 7}, "alert": {"title": "Off", "body": "we go"}}
+    naive = Naive(server)
+    naive.run([activity_push(start, "start", now, **texts)])
+    naive.run([activity_push(start, "update", now)])
+    shown = incident.run()
+    assert "attributes_type: Ride" in shown and "was sent to a push-to-start token" in shown, shown
+    (activity,) = server.api("GET", "/devices/rider")["activities"]
+
+    careful = CarefulProvider(server)
+    careful.run([activity_push(activity["token"], "update", now)])
+    assert server.record(activity["token"])["findings"] == []
+    rotated = server.api("POST", f"/devices/{activity['token']}/rotate-activity-token")["tokens"]["liveactivity"]
+    careful.run([activity_push(rotated, "end", now)])
+    assert server.record(rotated)["findings"] == [] and server.api("GET", "/devices/rider")["activities"] == []
+
+
 def test_istornz_flutter_live_activities_155(incident):
     """A provider sends one push for each user. Another reaches all of them with one broadcast, which also works from
     a client written by hand; without `apns-expiration` it is rejected.
     """
     server = incident.start()
     tokens = incident.tokens("match.yaml")
-    update = {"aps": {"timestamp": 1, "event": "update", "content-state": {"score": "1:1"}}}
+    update = {"aps": {"timestamp": int(time.time()), "event": "update", "content-state": {"score": "1:1"}}}
     naive = Naive(server)
     naive.run([
         Push(token, {**update, "n": n}, topic="com.example.app.push-type.liveactivity", push_type="liveactivity")
