@@ -43,7 +43,7 @@ struct TokensTarget: FuzzTarget {
     let token = authorization.withUnsafeBytes { ProviderTokenVerification(mode: mode, keys: ring).verify($0) }
     if !isSigned { expect(token.signature != .valid || isWhole(authorization), "a token without a signature is valid") }
     authorization.withUnsafeBytes { text in
-      _ = ProviderTokenVerification.unverified(text)
+      _ = ProviderTokenVerification.unverified(text, mode: mode)
       let known = try? JSONWebToken(UnsafeRawBufferPointer(rebasing: text.dropFirst(text.bearerTokenStart ?? 0)))
       expect(token.signature != .valid || known != nil, "a token is valid that is none")
     }

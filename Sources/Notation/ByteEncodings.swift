@@ -31,6 +31,18 @@ package enum Hexadecimal {
     }
   }
 
+  /// Decodes digits of either case, two per byte; nil for other characters, an odd number of digits, or none.
+  package static func bytes(_ digits: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard !digits.isEmpty, digits.count.isMultiple(of: 2) else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(digits.count / 2)
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let high = value(of: digits[index]), let low = value(of: digits[index + 1]) else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return bytes
+  }
+
   /// Returns whether a character is a digit of either case.
   package static func isDigit(_ character: UInt8) -> Bool { value(of: character) != nil }
 }

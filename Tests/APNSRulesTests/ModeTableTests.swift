@@ -72,10 +72,13 @@ struct ModeTableTests {
     modes("iat a string with a fraction", apple: nil, strict: .invalidProviderToken, lenient: nil) {
       $0.token = TestToken(iat: "\"1700000000.25\"")
     },
-    modes("iat a string of milliseconds", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+    modes("iat a string of milliseconds", apple: .expiredProviderToken, strict: .invalidProviderToken, lenient: nil) {
       $0.token = TestToken(iat: "\"1700000000000\"")
     },
-    modes("iat in milliseconds", apple: nil, strict: .expiredProviderToken, lenient: nil) {
+    modes("iat in nanoseconds", apple: .expiredProviderToken, strict: .expiredProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "9223372036854775807")
+    },
+    modes("iat in milliseconds", apple: .expiredProviderToken, strict: .expiredProviderToken, lenient: nil) {
       $0.token = TestToken(iat: "1700000000000")
     },
     modes("padding", apple: nil, strict: .invalidProviderToken, lenient: nil) {

@@ -24,6 +24,24 @@ import Testing
     #expect(token == DecodedToken(keyID: "ABC123DEFG", teamID: teamID, issuedAt: issuedAt))
   }
 
+  /// What is wrong with a token whatever key signed it.
+  @Test(arguments: [
+    (#"{"alg":"ES256","kid":1234567890}"#, #"{"iss":"T","iat":1}"#, 64, "kid, the key id, is not a string"),
+    (#"{"alg":"ES256","kid":"K"}"#, #"{"iss":5,"iat":1}"#, 64, "iss, the team id, is not a string"),
+    (#"{"alg":"ES256","kid":"K"}"#, #"{"iss":"T","iat":1}"#, 63, "the provider token's signature has 63 bytes"),
+    (#"{"alg":"ES256","kid":"K"}"#, #"{"iss":"T","iat":1}"#, 132, "the curve P-521 (ES512)"),
+    (#"{"alg":"ES512","kid":"K"}"#, #"{"iss":"T","iat":1}"#, 132, nil),
+    (#"{"alg":"ES256","kid":"K"}"#, #"{"iss":"T","iat":1}"#, 64, nil),
+  ])
+  func problem(header: String, claims: String, signatureSize: Int, words: String?) throws {
+    var token = TestToken()
+    (token.header, token.claims) = (header, claims)
+    token.signature = [UInt8](repeating: 7, count: signatureSize)
+    let decoded = try #require(DecodedToken(token.text))
+    #expect((decoded.problem == nil) == (words == nil))
+    if let words { #expect(decoded.problem?.contains(words) == true, "\(decoded.problem ?? "")") }
+  }
+
   @Test(arguments: ["", "a.b", "a.b.c", "..", "e30.e30", "not a token at all", "e30.W10.x"])
   func invalidToken(text: String) {
     #expect(DecodedToken(text) == nil)

@@ -1,6 +1,7 @@
 import AdminAPI
 import APNSRules
 import MockAPNS
+import Notation
 import TLSEngine
 import TestSupport
 import Testing
@@ -32,6 +33,22 @@ import Testing
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.repair(.push).contains("the server trusts another key with the id MOCKKEY001"))
       #expect(diagnosis.repair(.push).contains("apns-mock key rm MOCKKEY001"))
+    }
+  }
+
+  /// A token whose form is wrong is not blamed on the key, whose removal would not help.
+  @Test(arguments: [true, false]) func signatureWithoutLeadingZeros(isKnown: Bool) async throws {
+    try await TestServer.run { mock in
+      guard case .token(let jwt, _) = try mock.credential() else { return }
+      let parts = jwt.split(separator: ".")
+      let signature = try #require(Array(parts[2].utf8).withUnsafeBytes { Base64URL($0)?.bytes })
+      let short = "\(parts[0]).\(parts[1]).\(Base64URL.text(Array(signature.dropFirst())))"
+      let diagnosis = try await mock.examine(try Credential(jwt: short), isKnown: isKnown)
+      #expect(diagnosis.failed == [.push], "\(diagnosis)")
+      #expect(diagnosis.seen(.push).hasPrefix("403 InvalidProviderToken"))
+      #expect(
+        diagnosis.repair(.push).hasPrefix("the provider token's signature has 63 bytes: r or s was written without"))
+      #expect(!diagnosis.repair(.push).contains("key rm"))
     }
   }
 

@@ -116,7 +116,9 @@ final class FindingsScenario {
       push.deviceToken = String(repeating: step.device, count: 16)
       push.headers = [("apns-topic", step.topic), ("apns-push-type", "alert")] + step.headers
       push.authorization = [
-        PushFixture.authorization(issuedAt: PushFixture.noon / 1000 - step.issued, signature: step.signature + "123")
+        PushFixture.authorization(
+          issuedAt: PushFixture.noon / 1000 - step.issued,
+          signature: step.signature + PushFixture.signature.dropFirst(step.signature.count))
       ]
       push.attempt = step.attempt
       push.connection = connection

@@ -33,7 +33,8 @@ import Testing
     (#""\ud83d""#, "half of a surrogate pair before here, at byte 7"),
     (#""\ud83dA""#, "half of a surrogate pair before here, at byte 7"),
     (#""\ude00""#, "half of a surrogate pair before here, at byte 7"),
-    ("{} {}", "more text after the end of the value at byte 3"), ("\u{FEFF}{}", "no JSON value at byte 0"),
+    ("{} {}", "more text after the end of the value at byte 3"),
+    ("\u{FEFF}{}", "a byte order mark, which JSON must not begin with, at byte 0"),
     ("token=ab&title=x", "no JSON value at byte 0"),
   ])
   func reportsInvalidJSON(text: String, problem: String) {

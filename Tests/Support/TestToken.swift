@@ -58,7 +58,9 @@ package struct TestToken {
 package enum FakeSignature {
   package static let raw: [UInt8] = [UInt8](repeating: 0xfb, count: 63) + [1]
   package static let wrong: [UInt8] = [UInt8](repeating: 0xfb, count: 63) + [0]
-  package static let der: [UInt8] = [0x30, 0x45] + [UInt8](repeating: 2, count: 68) + [1]
+  package static let der: [UInt8] =
+    [0x30, 0x45, 0x02, 0x21, 0] + [UInt8](repeating: 0xfb, count: 32) + [0x02, 0x20] + [UInt8](repeating: 7, count: 31)
+    + [1]
   package static let es512: [UInt8] = [UInt8](repeating: 7, count: 131) + [1]
 
   /// Returns a trusted key that accepts these signatures.

@@ -28,12 +28,12 @@ extension Rulebook {
     authentication.known.invalidate(unlessVerifiedWith: ProviderTokenCache.Basis(keys: keys.version, mode: mode))
     verdict.token = authentication.known.find(authorization)
     if mode != .lenient, let end = blockedUntil(&authentication, now: now) {
-      if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
+      if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization, mode: mode) }
       throw updatesBlocked(until: end, now: now)
     }
     if authentication.hasExpiredToken, closesOnExpiredToken {
       // Applies also to a token accepted on other connections: its own age does not matter here.
-      verdict.token = ProviderTokenVerification.unverified(authorization)
+      verdict.token = ProviderTokenVerification.unverified(authorization, mode: mode)
       throw rejectsNewTokens ? Self.connectionHasExpiredToken(movedClock) : Self.connectionHasExpiredToken
     }
     // A token that passed all checks before on this connection can only fail by its age.
@@ -62,9 +62,9 @@ extension Rulebook {
         + "connection (setting expired_token_closes)\(clock)"
     }
   }
-  private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { _, _ in
+  private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { facts, _ in
     "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is not a provider "
-      + "certificate: make one with apns-mock certs client --topic T"
+      + "certificate: make one with apns-mock certs client --topic T\(facts.ignoredTokenNote)"
   }
 
   /// Rows 8 to 13, for a token whose signature was verified.
@@ -94,10 +94,22 @@ extension Rulebook {
     if age < -times.maxIssuedAhead {
       throw Rejection(.providerTokenAge, .expiredProviderToken) {
         [limit = times.maxIssuedAhead, clock = movedClock] _, _ in
-        let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
+        let hint =
+          Self.unit(ofIssuedAt: issuedAt / 1000).map { "it looks like \($0), write seconds" } ?? "check the clock"
         return "iat is \(Explanation.time(age)) in the future (\(Explanation.timestamp(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: \(hint)\(clock)"
       }
+    }
+  }
+
+  /// Returns the unit in which a number of seconds that lies thousands of years ahead is a time of today; nil if it does
+  /// not.
+  private static func unit(ofIssuedAt seconds: Int64) -> String? {
+    switch seconds {
+    case ..<100_000_000_000: nil
+    case ..<100_000_000_000_000: "milliseconds"
+    case ..<3_000_000_000_000_000: "microseconds"
+    default: "nanoseconds"
     }
   }
 
@@ -188,5 +200,13 @@ extension UnsafeRawBufferPointer {
     guard count < 7 || self[count - 1] == 0x20 else { return false }
     return prefix(6).count == 6 && zip(self, "bearer".utf8).allSatisfy { $0 | 0x20 == $1 }
       && dropFirst(6).allSatisfy { $0 == 0x20 }
+  }
+}
+
+extension PushFacts {
+  /// The remark that `authorization` is ignored, for the explanation of a rejection on a connection with a client
+  /// certificate; empty without the header (Protocol.md, section 4.2, documented).
+  var ignoredTokenNote: String {
+    authorization == nil ? "" : "; the provider token is ignored, because the connection has a client certificate"
   }
 }

@@ -34,8 +34,10 @@ struct JSONWebToken {
     }
     header = try read(parts[0], as: "header")
     claims = try read(parts[1], as: "claims")
-    guard let third = Base64URL(UnsafeRawBufferPointer(rebasing: parts[2])) else {
-      throw Malformed(problem: "the provider token's signature is not base64url")
+    let signatureText = UnsafeRawBufferPointer(rebasing: parts[2])
+    guard let third = Base64URL(signatureText) else {
+      throw Malformed(
+        problem: SignatureForm.problem(of: signatureText) ?? "the provider token's signature is not base64url")
     }
     isStandardBase64 = isStandardBase64 || third.isStandardBase64
     signature = third.bytes
@@ -50,10 +52,15 @@ struct JSONWebToken {
       throw Malformed(problem: "the provider token's \(name) is not base64url")
     }
     isStandardBase64 = isStandardBase64 || decoded.isStandardBase64
-    guard let part = try? decoded.bytes.withUnsafeBytes(Part.init(reading:)) else {
-      throw Malformed(problem: "the provider token's \(name) is not a JSON object")
+    let part = decoded.bytes.withUnsafeBytes { bytes in
+      Result { () throws(JSONText.Problem) in try Part(reading: bytes) }
     }
-    return part
+    switch part {
+    case .success(let part): return part
+    case .failure(let problem):
+      let verb = name == "claims" ? "are" : "is"
+      throw Malformed(problem: "the provider token's \(name) \(verb) not a JSON object: \(problem)")
+    }
   }
 }
 
@@ -78,12 +85,16 @@ extension JSONWebToken {
   struct Header: JSONWebTokenPart {
     var algorithm: String?
     var keyID: String?
+    /// Whether `kid` is a value other than a string and null.
+    var hasOtherKeyID = false
 
     fileprivate mutating func readMember(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
       // Apple's own sample token has no alg, so nil is kept apart from an alg that is not a string.
       case "alg": algorithm = value.stringIfPresent() ?? "(not a string)"
-      case "kid": keyID = value.stringIfPresent()
+      case "kid":
+        keyID = value.stringIfPresent()
+        hasOtherKeyID = keyID == nil && !value.isNull
       default: break
       }
     }
@@ -92,11 +103,15 @@ extension JSONWebToken {
   /// The part between the dots.
   struct Claims: JSONWebTokenPart {
     var issuer: String?
+    /// Whether `iss` is a value other than a string and null.
+    var hasOtherIssuer = false
     var issuedAt: IssuedAt?
 
     fileprivate mutating func readMember(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
-      case "iss": issuer = value.stringIfPresent()
+      case "iss":
+        issuer = value.stringIfPresent()
+        hasOtherIssuer = issuer == nil && !value.isNull
       case "iat": issuedAt = try IssuedAt(&value)
       default: break
       }
@@ -125,6 +140,12 @@ extension JSONWebToken {
 }
 
 extension JSONReader {
+  /// Whether the next value is `null`.
+  fileprivate var isNull: Bool {
+    var reader = self
+    return reader.readNullIfPresent()
+  }
+
   /// Reads the next value if it is a string; otherwise returns nil and does not advance.
   fileprivate mutating func stringIfPresent() -> String? {
     let before = self

@@ -21,7 +21,7 @@ struct ProviderTokenVerification {
     do throws(Failure) {
       let (key, algorithm) = try claimedKey(jwt)
       guard issuedAt != nil else { throw Failure(problem: problemOfIssuedAt(jwt)) }
-      try checkEncoding(jwt)
+      try checkEncoding(jwt, text.part(jwt.signedCount + 1..<text.count), algorithm)
       try checkSignature(jwt, signed: text.part(0..<jwt.signedCount), key: key, algorithm: algorithm)
       return ProviderToken(jwt, identity: identity, issuedAt: issuedAt, signature: .valid, key: key)
     } catch {
@@ -31,12 +31,13 @@ struct ProviderTokenVerification {
   }
 
   /// Parses `authorization` without verifying it, for the record of a push that was rejected earlier.
-  static func unverified(_ authorization: UnsafeRawBufferPointer) -> ProviderToken? {
+  static func unverified(_ authorization: UnsafeRawBufferPointer, mode: RuleMode) -> ProviderToken? {
     guard let start = authorization.bearerTokenStart,
       let jwt = try? JSONWebToken(authorization.part(start..<authorization.count))
     else { return nil }
     return ProviderToken(
-      jwt, identity: identity(of: authorization), issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
+      jwt, identity: identity(of: authorization),
+      issuedAt: jwt.claims.issuedAt?.milliseconds(mode: mode == .strict ? .apple : mode))
   }
 
   private static func identity(of authorization: UnsafeRawBufferPointer) -> UInt64 {
@@ -59,7 +60,10 @@ extension ProviderTokenVerification {
     }
     let algorithm = try algorithm(jwt.header.algorithm)
     guard let keyID = jwt.header.keyID else {
-      throw Failure(problem: "the JWT's header has no kid: set it to the key id, ten characters")
+      throw Failure(
+        problem: jwt.header.hasOtherKeyID
+          ? "kid in the JWT's header is a number or another value that is not a string: write the key id in quotation marks"
+          : "the JWT's header has no kid: set it to the key id, ten characters")
     }
     guard let key = keys.keys[keyID] else {
       let issuerIsKey = jwt.claims.issuer.map { keys.keys[$0] != nil } ?? false
@@ -72,7 +76,10 @@ extension ProviderTokenVerification {
           + "(\(Explanation.list(keys.keys.keys))): add its public key to provider.yaml")
     }
     guard let issuer = jwt.claims.issuer else {
-      throw Failure(problem: "the JWT's claims have no iss: set it to the team id (\(key.teamID))")
+      throw Failure(
+        problem: jwt.claims.hasOtherIssuer
+          ? "iss in the JWT's claims is not a string: write the team id in quotation marks (\(key.teamID))"
+          : "the JWT's claims have no iss: set it to the team id (\(key.teamID))")
     }
     guard issuer == key.teamID else {
       throw Failure(
@@ -96,16 +103,20 @@ extension ProviderTokenVerification {
   private func problemOfIssuedAt(_ jwt: JSONWebToken) -> String {
     switch jwt.claims.issuedAt {
     case nil: "the JWT's claims have no iat, or iat is not a number: set it to the UNIX time in seconds"
-    case .whole: "iat is too large for a time: it must be the UNIX time in seconds"
     case .fraction where mode == .strict, .text where mode == .strict:
       "iat is not a whole number, which rules \"strict\" require: write the UNIX time in seconds, unquoted"
-    case .fraction, .text: "iat is not a number of seconds: write the UNIX time in seconds, unquoted"
+    case .whole, .fraction, .text: "iat is not a number of seconds: write the UNIX time in seconds, unquoted"
     }
   }
 
-  /// Checks encoding rules of RFC 7515 and 7518 that APNs was observed not to enforce.
-  private func checkEncoding(_ jwt: JSONWebToken) throws(Failure) {
-    guard !jwt.signature.isEmpty else { throw Failure(problem: "the JWT is not signed: sign it with ES256") }
+  /// Checks the form of the signature, and in `strict` the encoding rules of RFC 7515 and 7518 that APNs was observed not
+  /// to enforce.
+  private func checkEncoding(
+    _ jwt: JSONWebToken, _ signature: UnsafeRawBufferPointer, _ algorithm: SigningAlgorithm
+  ) throws(Failure) {
+    if let problem = SignatureForm.problem(of: signature, acceptsES512: algorithm == .es512) {
+      throw Failure(problem: problem, signature: signature.isEmpty ? .unchecked : .invalid)
+    }
     guard mode == .strict else { return }
     if jwt.isStandardBase64 {
       throw Failure(
@@ -143,7 +154,7 @@ extension JSONWebToken.IssuedAt {
   fileprivate func milliseconds(mode: RuleMode) -> Int64? {
     switch self {
     case .whole(let number):
-      return Self.milliseconds(Double(number), mode: mode)
+      return Self.milliseconds(Double(number).clamped(to: Self.limit), mode: mode)
     case .fraction(let number):
       return mode == .strict ? nil : Self.milliseconds(number, mode: mode)
     case .text(let text):
@@ -154,13 +165,21 @@ extension JSONWebToken.IssuedAt {
     }
   }
 
-  /// Apple's own sample token has an `iat` in milliseconds (Protocol.md, section 3.1): except in `strict`, a number
-  /// that would be a time after the year 5138 in seconds is interpreted as milliseconds.
+  /// Apple's own sample token has an `iat` in milliseconds (Protocol.md, section 3.1): in `lenient`, a number that would
+  /// be a time after the year 5138 in seconds is interpreted as milliseconds. In the other modes it is a time in seconds
+  /// that lies too far in the future.
   private static func milliseconds(_ number: Double, mode: RuleMode) -> Int64? {
-    let milliseconds = (mode != .strict && number > 1e11 ? number : number * 1000).rounded()
-    // Limited to three million years in either direction, so that differences do not overflow.
-    return milliseconds.magnitude < 1e17 ? Int64(milliseconds) : nil
+    let milliseconds = (mode == .lenient && number > 1e11 ? number : number * 1000).rounded()
+    return milliseconds.magnitude <= limit * 1000 ? Int64(milliseconds) : nil
   }
+
+  /// The latest and earliest time in seconds, a hundred million years from 1970: differences do not overflow, and a whole
+  /// number beyond it, such as a time in nanoseconds, is that time.
+  private static let limit = 4e15
+}
+
+extension Double {
+  fileprivate func clamped(to limit: Double) -> Double { Swift.min(Swift.max(self, -limit), limit) }
 }
 
 extension UnsafeRawBufferPointer {

@@ -23,7 +23,10 @@ package enum JSONText {
   /// - Parameter maxDepth: The maximum nesting, at most 512: more than the default for a document that embeds validated
   ///   text.
   package static func problem(in bytes: UnsafeRawBufferPointer, maxDepth: Int = maxDepth) -> Problem? {
-    if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
+    if let offset = firstInvalidUTF8(in: bytes) {
+      let isUTF16 = offset == 0 && (bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]))
+      return Problem(offset: offset, reason: isUTF16 ? "UTF-16 with a byte order mark, not UTF-8," : "not UTF-8")
+    }
     var scanner = JSONScanner(bytes)
     do throws(Problem) {
       try scanner.validateValue(maxDepth: min(maxDepth, OpenContainers.capacity))
@@ -107,6 +110,8 @@ extension JSONScanner {
       case UInt8(ascii: "n"): try validate("null")
       case UInt8(ascii: "-"), .some(UInt8(ascii: "0")...UInt8(ascii: "9")): try validateNumber()
       case nil: throw problem(position == 0 ? "nothing" : "the text ends where a value is expected")
+      case 0xEF where position == 0 && bytes.starts(with: [0xEF, 0xBB, 0xBF]):
+        throw problem("a byte order mark, which JSON must not begin with,")
       default: throw problem("no JSON value")
       }
       try validateEnds(of: &containers)

@@ -1,3 +1,4 @@
+import APNSRules
 import MockAPNS
 import NIOHTTP1
 import Notation
@@ -65,6 +66,8 @@ struct DecodedToken: Sendable, Equatable {
   var teamID: String?
   /// The claim `iat` unchanged; seconds since 1970 if valid.
   var issuedAt: Double?
+  /// What is wrong with the token, whatever key signed it, with the correction; nil if nothing is.
+  var problem: String?
 
   /// Creates a token's claims.
   init(keyID: String?, teamID: String?, issuedAt: Double?) {
@@ -79,16 +82,33 @@ struct DecodedToken: Sendable, Equatable {
     guard parts.count == 3, let header = Self.object(Header.self, parts[0]),
       let claims = Self.object(Claims.self, parts[1])
     else { return nil }
-    self.init(keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat?.seconds)
+    self.init(keyID: header.kid?.text, teamID: claims.iss?.text, issuedAt: claims.iat?.seconds)
+    problem =
+      header.kid?.problem(of: "kid, the key id,") ?? claims.iss?.problem(of: "iss, the team id,")
+      ?? Array(parts[2].utf8).withUnsafeBytes {
+        SignatureForm.problem(of: $0, acceptsES512: header.alg?.text == "ES512")
+      }
   }
 
   private struct Header: Decodable {
-    var kid: String?
+    var alg: Text?
+    var kid: Text?
   }
 
   private struct Claims: Decodable {
-    var iss: String?
+    var iss: Text?
     var iat: Time?
+  }
+
+  /// A string; nil for any other value.
+  private struct Text: Decodable {
+    var text: String?
+
+    init(from decoder: any Decoder) throws { text = try? decoder.singleValueContainer().decode(String.self) }
+
+    func problem(of name: String) -> String? {
+      text == nil ? "\(name) is not a string: write it in quotation marks" : nil
+    }
   }
 
   /// A number, or a number in a string.
@@ -117,8 +137,10 @@ struct KeyAdvice {
   private var command: String { "apns-mock key add FILE.p8 --key-id \(keyID) --team-id \(teamID)" }
   private var trusted: TrustedKeysPage.Key? { known?.keys.first { $0.keyId == token.keyID } }
 
-  /// The repair for `InvalidProviderToken`.
-  var untrusted: String {
+  /// The repair for `InvalidProviderToken`: the form of the token comes first, because its key does not matter then.
+  var invalid: String { token.problem ?? untrusted }
+
+  private var untrusted: String {
     guard token.keyID != nil, token.teamID != nil else {
       return "the token lacks \(token.keyID == nil ? "kid, the key id, in its header" : "iss, the team id")"
     }

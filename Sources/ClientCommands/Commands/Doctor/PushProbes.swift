@@ -124,7 +124,7 @@ extension Diagnosis {
 
   private func repair(for reason: Reason?, _ credential: Credential) -> String {
     switch (reason, credential) {
-    case (.invalidProviderToken, .token(_, let token)): KeyAdvice(token: token, known: known).untrusted
+    case (.invalidProviderToken, .token(_, let token)): KeyAdvice(token: token, known: known).invalid
     case (.badEnvironmentKeyInToken, .token(_, let token)), (.badEnvironmentKeyIdInToken, .token(_, let token)):
       KeyAdvice(token: token, known: known).wrongEnvironment
     case (.expiredProviderToken, _):
@@ -184,6 +184,9 @@ extension Diagnosis {
       if text.contains("expired") {
         "\(chain) expired at \(TimeArgument.text(certificate.notAfter)): create one with apns-mock certs client --topic "
           + topic
+      } else if text.contains("decrypt error") {
+        "the server could not verify the client's signature (alert 51): the private key does not belong to \(chain), "
+          + "although its file names the certificate's public key; use the key that was made with it"
       } else if text.contains("unknown ca") {
         "the server does not trust the CA of \(chain): start it with --client-ca FILE, or create a certificate in its "
           + "folder with apns-mock certs client"
