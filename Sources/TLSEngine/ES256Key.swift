@@ -15,13 +15,14 @@ package final class ES256PublicKey: Sendable {
   /// - Throws: `TLSError` that describes what the text contains instead, such as a private key, a certificate, or a
   ///   key that is not P-256.
   package convenience init(pem: String) throws {
+    try PEMText.checkBeginning(of: pem, "the public key")
     guard pem.contains("-----BEGIN PUBLIC KEY-----") else {
-      throw TLSError("this is \(PEMText.content(of: pem)), not a public key in PEM (BEGIN PUBLIC KEY)")
+      throw TLSError(PEMText.kindProblem(of: pem, expected: "a public key in PEM (BEGIN PUBLIC KEY)"))
     }
     let pointer = try MemoryBIO.reading(pem) { bio in
       PEM_read_bio_PUBKEY(bio, nil, MemoryBIO.noPassphrase, nil)
     }
-    guard let pointer else { throw TLSError("the public key is damaged") }
+    guard let pointer else { throw TLSError(PEMText.formProblem(of: pem, "the public key")) }
     self.init(try P256Key(takingOver: pointer))
   }
 
@@ -94,13 +95,14 @@ package final class ES256PrivateKey: Sendable {
   ///
   /// - Throws: `TLSError` that describes what the text contains instead.
   package convenience init(pem: String) throws {
+    try PEMText.checkBeginning(of: pem, "the private key")
     guard pem.contains("-----BEGIN PRIVATE KEY-----") || pem.contains("-----BEGIN EC PRIVATE KEY-----") else {
-      throw TLSError("this is \(PEMText.content(of: pem)), not a private key in PEM (BEGIN PRIVATE KEY)")
+      throw TLSError(PEMText.kindProblem(of: pem, expected: "a private key in PEM (BEGIN PRIVATE KEY)"))
     }
     let pointer = try MemoryBIO.reading(pem) { bio in
       PEM_read_bio_PrivateKey(bio, nil, MemoryBIO.noPassphrase, nil)
     }
-    guard let pointer else { throw TLSError("the private key is damaged or encrypted") }
+    guard let pointer else { throw TLSError(PEMText.formProblem(of: pem, "the private key")) }
     try self.init(key: P256Key(takingOver: pointer))
   }
 

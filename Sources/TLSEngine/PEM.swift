@@ -1,7 +1,72 @@
 internal import COpenSSL
+internal import Notation
 
 /// Descriptions of PEM texts for error messages.
 enum PEMText {
+  /// Checks that a text does not begin with a byte order mark. OpenSSL skips one, other libraries find no key behind it: a
+  /// provider would fail with a file that works here.
+  ///
+  /// - Throws: `TLSError` that names it.
+  static func checkBeginning(of text: String, _ subject: String) throws {
+    guard text.unicodeScalars.first == "\u{FEFF}" else { return }
+    throw TLSError(
+      "\(subject) begins with a byte order mark, which many libraries do not read: save it as UTF-8 without one")
+  }
+
+  /// Describes a text that has no block of the expected kind, with the correction. Contains nothing of the text.
+  ///
+  /// - Parameter expected: The expected content, with an indefinite article.
+  static func kindProblem(of text: String, expected: String) -> String {
+    isEncrypted(text) ? encryptedKey : problemWithoutBlock(text) ?? "this is \(content(of: text)), not \(expected)"
+  }
+
+  /// Describes why OpenSSL cannot read a text that has a block of the expected kind, with the correction. Contains nothing of
+  /// the text.
+  ///
+  /// - Parameter subject: What the text was meant to be, such as `the private key`.
+  static func formProblem(of text: String, _ subject: String) -> String {
+    if isEncrypted(text) { return encryptedKey }
+    if text.contains("\\n") {
+      return
+        "\(subject) has the two characters \\n where line breaks must be, as in a variable that was escaped: replace them "
+        + "by line breaks"
+    }
+    guard let begin = text.firstRange(of: "-----BEGIN "), let end = text[begin.upperBound...].firstRange(of: "-----")
+    else { return "\(subject) is damaged" }
+    if text[..<begin.lowerBound].last?.isNewline == false {
+      return
+        "\(subject) has something before -----BEGIN in the same line, such as a space or a quotation mark: remove it"
+    }
+    let rest = text[end.upperBound...]
+    if rest.drop(while: { $0 == " " || $0 == "\t" }).first?.isNewline == false {
+      return "\(subject) has no line break after the line -----BEGIN: restore the line breaks"
+    }
+    return rest.contains("-----END ") ? "\(subject) is damaged" : "\(subject) has no line -----END: it was cut"
+  }
+
+  private static let encryptedKey =
+    "this is an encrypted private key, which cannot be used: decrypt it: openssl pkey -in FILE -out decrypted.p8"
+
+  private static func isEncrypted(_ text: String) -> Bool {
+    text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED")
+  }
+
+  /// Describes a text without a line `-----BEGIN` that has the content of PEM; nil for other texts.
+  private static func problemWithoutBlock(_ text: String) -> String? {
+    guard !text.contains("-----BEGIN ") else { return nil }
+    if text.unicodeScalars.contains("\0") {
+      return "the text contains NUL characters, as UTF-16 does: save it as UTF-8"
+    }
+    var compact = text.filter { !$0.isWhitespace }
+    guard compact.utf8.count > 40, let bytes = compact.withUTF8({ Base64URL(UnsafeRawBufferPointer($0))?.bytes }) else {
+      return nil
+    }
+    if bytes.starts(with: "-----BEGIN ".utf8) { return "this is a PEM text in base64: decode it first" }
+    return bytes.first == 0x30
+      ? "this lacks the first and the last line of PEM, such as -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----: add "
+        + "them" : nil
+  }
+
   /// Describes the first block, with an indefinite article.
   static func content(of text: String) -> String {
     guard let begin = text.firstRange(of: "-----BEGIN "), let end = text[begin.upperBound...].firstRange(of: "-----")

@@ -39,12 +39,7 @@ package final class TLSContext: Sendable {
   {
     acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
-    guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
-      throw TLSError("cannot use the certificate chain in \(certificateChain)")
-    }
-    guard SSL_CTX_use_PrivateKey_file(pointer, privateKey, SSL_FILETYPE_PEM) == 1 else {
-      throw TLSError("cannot use the private key in \(privateKey) with the certificate in \(certificateChain)")
-    }
+    try use(certificateChain: certificateChain, privateKey: privateKey)
     try setUpServer(clientAuthorities: clientAuthorities)
   }
 
@@ -119,19 +114,35 @@ package final class TLSContext: Sendable {
     for path in authorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
     }
-    if let certificate {
-      guard SSL_CTX_use_certificate_chain_file(pointer, certificate.chain) == 1 else {
-        throw TLSError("cannot use the certificate chain in \(certificate.chain)")
-      }
-      guard SSL_CTX_use_PrivateKey_file(pointer, certificate.key, SSL_FILETYPE_PEM) == 1 else {
-        throw TLSError("cannot use the private key in \(certificate.key) with the certificate in \(certificate.chain)")
-      }
-    }
+    if let certificate { try use(certificateChain: certificate.chain, privateKey: certificate.key) }
     SSL_CTX_set_verify(pointer, acceptsAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
     SSL_CTX_set_alpn_protos(pointer, Self.alpn, UInt32(Self.alpn.count))
   }
 
   deinit { SSL_CTX_free(pointer) }
+
+  /// Loads a certificate chain and the private key of its first certificate from PEM files.
+  private func use(certificateChain: String, privateKey: String) throws {
+    // OpenSSL would ask for a pass phrase on the terminal.
+    SSL_CTX_set_default_passwd_cb(pointer, MemoryBIO.noPassphrase)
+    guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
+      throw TLSError("cannot use the certificate chain in \(certificateChain)")
+    }
+    let isLoaded = SSL_CTX_use_PrivateKey_file(pointer, privateKey, SSL_FILETYPE_PEM) == 1
+    // A key of another algorithm than the certificate's is loaded without an error, and the certificate is then not sent.
+    let isMismatched =
+      isLoaded
+      ? SSL_CTX_check_private_key(pointer) != 1 : ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH
+    if isMismatched {
+      ERR_clear_error()
+      throw TLSError(
+        "the private key in \(privateKey) does not belong to the certificate in \(certificateChain), which has another public key"
+      )
+    }
+    guard isLoaded else {
+      throw TLSError("cannot use the private key in \(privateKey) with the certificate in \(certificateChain)")
+    }
+  }
 
   private static func make(_ method: OpaquePointer?) throws -> OpaquePointer {
     ERR_clear_error()

@@ -53,7 +53,7 @@ package final class X509Certificate: Sendable {
   /// - Throws: `TLSError` that describes what the text contains instead.
   package static func chain(pem: String) throws -> [X509Certificate] {
     guard pem.contains("-----BEGIN CERTIFICATE-----") else {
-      throw TLSError("this is \(PEMText.content(of: pem)), not a certificate in PEM (BEGIN CERTIFICATE)")
+      throw TLSError(PEMText.kindProblem(of: pem, expected: "a certificate in PEM (BEGIN CERTIFICATE)"))
     }
     return try MemoryBIO.reading(pem) { bio in
       var chain: [X509Certificate] = []
@@ -62,7 +62,9 @@ package final class X509Certificate: Sendable {
       }
       // The end of the text shows as "no start line"; any other reason is a damaged certificate.
       let atEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
-      guard atEnd, !chain.isEmpty else { throw TLSError("certificate \(chain.count + 1) of the text is damaged") }
+      guard atEnd, !chain.isEmpty else {
+        throw TLSError(PEMText.formProblem(of: pem, "certificate \(chain.count + 1) of the text"))
+      }
       ERR_clear_error()
       return chain
     }

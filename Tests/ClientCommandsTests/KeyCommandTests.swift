@@ -103,7 +103,7 @@ import Testing
   @Test(arguments: [
     ("", "empty"), ("hello", "not a PEM text"), ("-----BEGIN CERTIFICATE-----\n", "a certificate"),
     ("-----BEGIN ENCRYPTED PRIVATE KEY-----\n", "decrypt it: openssl pkey -in"),
-    ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "damaged or encrypted"),
+    ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "the private key is damaged"),
     ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "the public key is damaged"),
   ])
   func invalidKeyFilesAreReported(content: String, words: String) throws {

@@ -1,4 +1,5 @@
 import APNSRules
+import ArgumentParser
 import MockAPNS
 import TLSEngine
 import TestSupport
@@ -46,6 +47,21 @@ import Testing
     #expect(parts[0] == "eyJhbGciOiJFUzI1NiIsImtpZCI6IktFWVwiMSJ9")
     #expect(parts[1] == "eyJpc3MiOiJURUFNIiwiaWF0IjoxNzAwMDAwMDAwfQ")
     #expect(parts[2].utf8.count == 86, "64 bytes without padding")
+  }
+
+  @Test func keyOfAnotherCertificateIsReported() throws {
+    let folder = try TemporaryFolder()
+    let certs = try CertificateFolder.open(path: folder.path)
+    let key = try folder.file("other-key.pem", try ES256PrivateKey().pem)
+    let right = try ProviderCertificateFlags.parse(["--cert", certs.clientPath])
+    #expect(try right.files() != nil)
+    let wrong = try ProviderCertificateFlags.parse(["--cert", certs.clientPath, "--cert-key", key])
+    let error = try #require(throws: CommandFailure.self) { try wrong.files() }
+    #expect(error.status == .usage)
+    #expect(
+      error.description.hasPrefix("the private key in \(key) does not belong to the certificate in \(certs.clientPath)")
+    )
+    #expect(error.description.contains("specify the certificate's own key with --cert-key FILE"))
   }
 
   @Test func missingKeyFileIsReported() throws {

@@ -37,7 +37,7 @@ import Testing
   @Test(arguments: [
     ("", "empty"), ("hello", "not a PEM text"), ("-----BEGIN PRIVATE KEY-----\n", "a private key"),
     ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
-    ("-----BEGIN CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
+    ("-----BEGIN CERTIFICATE-----\n", "certificate 1 of the text has no line -----END: it was cut"),
   ])
   func invalidCertificateIsDescribed(pem: String, words: String) {
     let error = #expect(throws: TLSError.self) { try X509Certificate.chain(pem: pem) }

@@ -102,6 +102,14 @@ private let advices = [
     "bad certificate",
     "the client rejects this server's certificate: configure it to trust ca.pem of the certificate folder, and connect by a name in the certificate (--san adds one)"
   ),
+  (
+    "alert decrypt error",
+    "the client could not verify this server's signature in the handshake (alert 51): a proxy in between may send this server's certificate without its key"
+  ),
+  (
+    "bad signature",
+    "the client certificate and the private key that the client signs with do not belong together, so it was sent alert 51 (decrypt_error): configure the key of this certificate; openssl x509 -in CERT -noout -pubkey and openssl pkey -in KEY -pubout must print the same"
+  ),
   ("certificate has expired", "create a new client certificate with apns-mock certs client"),
   (
     "self-signed certificate",

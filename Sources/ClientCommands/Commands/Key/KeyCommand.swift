@@ -303,15 +303,10 @@ enum AppleKeyFile {
       return pem.contains("-----BEGIN PUBLIC KEY-----")
         ? try ES256PublicKey(pem: pem) : try ES256PrivateKey(pem: pem).publicKey
     } catch {
-      throw CommandFailure(.usage, "\(path): \(error); \(repair(pem, path))")
+      throw CommandFailure(
+        .usage,
+        "\(path): \(error); specify the .p8 file downloaded from Apple, or its public key (openssl pkey -pubout)")
     }
-  }
-
-  private static func repair(_ pem: String, _ path: String) -> String {
-    if pem.contains("ENCRYPTED") {
-      return "decrypt it: openssl pkey -in \(path.shellQuoted) -out decrypted.p8"
-    }
-    return "specify the .p8 file downloaded from Apple, or its public key (openssl pkey -pubout)"
   }
 
   /// Validates an id specified by a flag.

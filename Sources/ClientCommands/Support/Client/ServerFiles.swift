@@ -117,8 +117,18 @@ struct ProviderCertificateFlags: ParsableArguments {
 
   /// Returns the certificate's files; nil if no certificate was specified.
   ///
-  /// - Throws: `CommandFailure` if the key is not found.
+  /// - Throws: `CommandFailure` if the key is not found, or does not belong to the certificate.
   func files() throws -> ProviderCertificateFiles? {
-    try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
+    guard let cert else { return nil }
+    let files = try ProviderCertificateFiles(chain: cert, key: certKey)
+    _ = try files.certificate()
+    do {
+      _ = try TLSContext(clientTrusting: [], certificate: (files.chain, files.key))
+    } catch {
+      throw CommandFailure(
+        .usage,
+        "\(error); specify the certificate's own key with --cert-key FILE, or create both: apns-mock certs client")
+    }
+    return files
   }
 }
