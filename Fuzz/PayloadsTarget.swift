@@ -15,6 +15,11 @@ struct PayloadsTarget: FuzzTarget {
     let problem = JSONText.problem(in: bytes)
     compareWithFoundation(bytes, problem)
     compareWithNodes(bytes, problem)
+    // The comparisons of names and tokens get bytes of a peer too.
+    let mistakes = PayloadMistakes(bytes, type: .alert).texts
+    expect(mistakes.count <= 3 && (problem == nil || mistakes.isEmpty), "mistakes in \(mistakes)")
+    expect(NearDeviceToken.candidates(for: bytes).count <= 16, "too many candidates")
+    _ = NearPath(bytes)
     let sketch = Result { () throws(JSONText.Problem) in try PayloadSummary(bytes) }
     if let problem {
       expect(problem.offset <= bytes.count, "\(problem), there are \(bytes.count)")

@@ -27,6 +27,11 @@ package struct AppTable: Sendable {
   /// All apps, sorted by bundle id.
   package var apps: [App] { byBundleID.values.sorted { $0.bundleID < $1.bundleID } }
 
+  /// Returns up to `limit` bundle ids of the apps of a team; nil for those of all teams.
+  func bundleIDs(of team: String?, limit: Int) -> [String] {
+    Array(byBundleID.values.lazy.filter { team == nil || $0.teamID == team }.map(\.bundleID).prefix(limit))
+  }
+
   /// The number of apps.
   package var count: Int { byBundleID.count }
 

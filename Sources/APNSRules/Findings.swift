@@ -77,6 +77,30 @@ package enum TopicOwner: Sendable {
   }
 }
 
+/// Names in an accepted push that were probably meant as others.
+extension Rulebook {
+  /// Returns descriptions of the header fields and of the members of the payload that APNs and devices ignore because of
+  /// their names or places, with what was probably meant.
+  ///
+  /// - Parameters:
+  ///   - facts: The push's facts.
+  ///   - headers: The packed header fields the facts were read from.
+  ///   - body: The push's payload.
+  package static func nameMistakes(
+    _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+  ) -> [String] {
+    let kind = facts.kind(in: headers)
+    if kind == .channel { return [] }
+    let fields = NearHeaderField.all(in: headers).map { field in
+      "the header field \(Explanation.quoted(field.name)) is not one of APNs, which ignores it: write \(field.meant.rawValue)"
+    }
+    switch facts.pushType {
+    case .alert, .background, .liveactivity, nil: return fields + PayloadMistakes(body, type: facts.pushType).texts
+    default: return fields
+    }
+  }
+}
+
 /// Findings about broadcasts and channel management (Protocol.md, section 10).
 extension Rulebook {
   /// Returns how an accepted request deviates from Apple's samples, which APNs may reject; nil if it does not.

@@ -287,7 +287,8 @@ package struct PackedVerdict: Sendable {
   /// The facts of the request.
   package let facts: PushFacts
   private let applicableChecks: CheckSet
-  private let credential: Verdict.Credential
+  /// The kind of credential of the request.
+  package let credential: Verdict.Credential
   private let acceptedStatus: UInt8
   private let rejection: Unmanaged<Rejection>?
   private let provider: Unmanaged<ProviderToken>?

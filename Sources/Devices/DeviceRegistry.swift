@@ -35,6 +35,8 @@ package final class DeviceRegistry: Sendable {
   package static let maxPerDevice = 64
 
   let state: NIOLockedValueBox<State>
+  /// The tokens in the order in which cut ones are searched, as of the last search; nil before the first one.
+  let cachedTokenOrder = NIOLockedValueBox<TokenOrder?>(nil)
   private let registered = Atomic<Int>(0)
 
   /// Creates an empty registry.

@@ -140,6 +140,9 @@ struct DeviceTables: Sendable {
   /// Returns a bundle id or topic; nil for `none`.
   func name(_ index: Index) -> String? { index == Self.none ? nil : names[Int(index)] }
 
+  /// The bundle ids and topics, also those that are no longer in use.
+  var allNames: [String] { names }
+
   /// Returns the index of a name that is in use, or `none`.
   func index(ofName name: String) -> Index { nameIndices[name] ?? Self.none }
 

@@ -131,6 +131,25 @@ package enum Spelling {
     nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
   }
 
+  /// Returns where two texts differ if one insertion, deletion, substitution or swap of adjacent characters turns one into the
+  /// other: the differing parts of both. Nil if they are equal, or differ more. ASCII only: other characters count by byte.
+  package static func singleDifference(
+    _ one: ArraySlice<UInt8>, _ other: ArraySlice<UInt8>
+  ) -> (one: ArraySlice<UInt8>, other: ArraySlice<UInt8>)? {
+    guard abs(one.count - other.count) <= 1 else { return nil }
+    let common = zip(one, other).prefix { $0 == $1 }.count
+    var (first, second) = (one.dropFirst(common), other.dropFirst(common))
+    while let last = first.last, last == second.last {
+      first.removeLast()
+      second.removeLast()
+    }
+    switch (first.count, second.count) {
+    case (1, 0), (0, 1), (1, 1): return (first, second)
+    case (2, 2) where first.elementsEqual(second.reversed()): return (first, second)
+    default: return nil
+    }
+  }
+
   /// Returns the number of insertions, deletions, substitutions and swaps of adjacent letters between two words.
   private static func distance(_ one: [Unicode.Scalar], _ other: [Unicode.Scalar]) -> Int {
     var beforeLast: [Int] = []

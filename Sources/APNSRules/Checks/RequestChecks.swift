@@ -54,6 +54,10 @@ extension Rulebook {
     "the method is \(Explanation.quoted(facts.method, packed)), a push is sent with POST"
   }
   private static let otherPath = Rejection(.path, .badPath) { facts, packed in
+    let path = facts.path.map { packed.part($0.indices.clamped(to: packed.indices)) }
+    if let path, let near = NearPath(path) {
+      return "the path is \(Explanation.quoted(path)), probably meant as \(near.meant): \(near.difference)"
+    }
     let allowed =
       switch facts.kind(in: packed) {
       case .push: "the path of a push is /3/device/ and the device token"
@@ -105,8 +109,8 @@ extension Rulebook {
     "apns-push-type \(Explanation.quoted(facts.pushTypeText, packed)) is unknown: expected one of "
       + PushType.allCases.map(\.text).joined(separator: ", ")
   }
-  private static let missingPushType = Rejection(.pushType, .invalidPushType) { _, _ in
-    "apns-push-type is missing, which rules \"strict\" demand: send it"
+  private static let missingPushType = Rejection(.pushType, .invalidPushType) { _, packed in
+    "apns-push-type is missing, which rules \"strict\" demand: send it" + NearHeaderField.note(on: .pushType, packed)
   }
 
   /// Row 15: after the credential (observed), before the topic.

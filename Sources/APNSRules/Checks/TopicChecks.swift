@@ -40,17 +40,19 @@ extension Rulebook {
   private func missingTopic(_ topic: UnsafeRawBufferPointer?, certificate: ProviderCertificate?) -> Rejection {
     if topic != nil { return Self.emptyTopic }
     guard let certificate else { return Self.noTopic }
-    return Rejection(.topicPresent, .missingTopic) { _, _ in
+    return Rejection(.topicPresent, .missingTopic) { facts, packed in
       "apns-topic is missing and the client certificate has several topics "
         + "(\(Explanation.list(certificate.permittedTopics))): send one of them"
+        + NearHeaderField.note(on: .topic, packed) + facts.ignoredTokenNote
     }
   }
 
   private static let emptyTopic = Rejection(.topicPresent, .missingTopic) { _, _ in
     "apns-topic is empty: send the app's bundle id"
   }
-  private static let noTopic = Rejection(.topicPresent, .missingTopic) { _, _ in
+  private static let noTopic = Rejection(.topicPresent, .missingTopic) { _, packed in
     "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
+      + NearHeaderField.note(on: .topic, packed)
   }
 
   /// `BadTopic` only for what cannot be a bundle id (section 13 row 1).
@@ -75,12 +77,13 @@ extension Rulebook {
       throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
         "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not in the client certificate "
           + "(\(Explanation.list(certificate.permittedTopics)))"
+          + NearTopic.note(on: facts.topic, packed, among: certificate.permittedTopics) + facts.ignoredTokenNote
       }
     }
   }
 
-  private static let locationWithCertificate = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
-    "a push of type location requires a provider token, not a certificate"
+  private static let locationWithCertificate = Rejection(.topicPermitted, .topicDisallowed) { facts, _ in
+    "a push of type location requires a provider token, not a certificate\(facts.ignoredTokenNote)"
   }
 
   private func checkPermission(
@@ -99,7 +102,7 @@ extension Rulebook {
     guard topics.contains(where: { topic.equals(text: $0) || bundleID.equals(text: $0) }) else {
       throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
         "apns-topic \(Explanation.quoted(facts.topic, packed)) is not among the topics of key \(token.keyID ?? "") "
-          + "(\(Explanation.list(topics)))"
+          + "(\(Explanation.list(topics)))" + NearTopic.note(on: facts.topic, packed, among: topics)
       }
     }
   }
@@ -113,11 +116,17 @@ extension Rulebook {
     let bundleID = String(decoding: topic.part(0..<topic.count - suffix), as: UTF8.self)
     let team = certificate == nil ? token?.teamID : nil
     guard !isKnownApp(bundleID, of: team, keys: keys) else { return }
+    let note = NearTopic.note(on: String(decoding: topic, as: UTF8.self), among: knownTopics(of: team, keys: keys))
     throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
       "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not the topic of an app of "
         + "\(team.map { "team \($0)" } ?? "any team"), which --topics known requires: check the spelling, or add the app to the "
-        + "fixtures or to the key (apns-mock key add --team-topics)"
+        + "fixtures or to the key (apns-mock key add --team-topics)\(note)"
     }
+  }
+
+  /// Returns the bundle ids and topics that a team is known to have; for a certificate, those of all teams.
+  private func knownTopics(of team: String?, keys: TrustedKeySet) -> [String] {
+    apps.bundleIDs(of: team, limit: NearTopic.limit) + keys.knownTopics(of: team, limit: NearTopic.limit)
   }
 
   // Not BadTopic (Protocol.md, section 5, observed).

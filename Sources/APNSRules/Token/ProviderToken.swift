@@ -160,6 +160,20 @@ package struct TrustedKeySet: Sendable {
     self.bundleIDs = bundleIDs
   }
 
+  /// Returns up to `limit` bundle ids and topics of the keys of a team.
+  ///
+  /// - Parameter team: The team of the keys; nil for any.
+  package func knownTopics(of team: String?, limit: Int) -> [String] {
+    var topics: [String] = []
+    for (owner, names) in bundleIDs where team == nil || owner == team {
+      topics += names.prefix(limit - topics.count)
+    }
+    for key in keys.values where team == nil || key.teamID == team {
+      topics += (key.topics ?? []).prefix(limit - topics.count)
+    }
+    return topics
+  }
+
   /// Returns whether an app is known by the team topics of a key.
   ///
   /// - Parameter team: The team of the key; nil for any.

@@ -68,11 +68,8 @@ extension JSONBody {
     var kinds: Set<Finding.Kind> = []
     for text in try texts(name) ?? [] {
       guard let kind = Finding.Kind(rawValue: text) else {
-        let names = Finding.Kind.allCases.map(\.rawValue)
         throw .badRequest(
-          "\(name) cannot have \"\(text.prefix(80))\"",
-          hint:
-            "\(Spelling.suggestion(for: text, among: names))Use true, or a list of \(names.joined(separator: ", ")).")
+          "\(name) cannot have \"\(text.prefix(80))\"", hint: Finding.Kind.hint(forUnknown: text, all: "true"))
       }
       kinds.insert(kind)
     }

@@ -1,4 +1,5 @@
 internal import FaultModel
+internal import Notation
 
 extension Finding {
   /// The kinds of findings; the raw values are their names in records, filters and commands.
@@ -59,8 +60,21 @@ extension Finding {
     case broadcastWithoutExpiration = "broadcast-without-expiration"
     /// A provider token has an algorithm other than the documented ES256.
     case jwtAlgorithm = "jwt-alg"
+    /// A push has a provider token that is ignored, because its connection has a client certificate.
+    case ignoredToken = "ignored-token"
+    /// A name or value resembles one that the server knows, and was probably meant as that.
+    case probableMistake = "probable-mistake"
     /// A push was sent over HTTP/1.1, which only a cleartext listener accepts.
     case notHTTP2 = "not-http2"
+
+    /// Returns what to write instead of a name that no kind has.
+    ///
+    /// - Parameter all: What stands for all kinds, such as `true`.
+    package static func hint(forUnknown name: String, all: String) -> String {
+      if name == "all" { return "A list has names only. For all findings, use \(all) instead of the list." }
+      let names = allCases.map(\.rawValue)
+      return "\(Spelling.suggestion(for: name, among: names))Use \(all), or a list of \(names.joined(separator: ", "))."
+    }
 
     /// Orders kinds as they are listed.
     package static func < (one: Kind, other: Kind) -> Bool { one.index < other.index }
@@ -224,6 +238,16 @@ extension Finding {
         (
           "The provider token is signed with ES512 over a P-256 key; Apple documents ES256 only.",
           "Sign the provider token with ES256: SHA-256, r and s of 32 bytes each."
+        )
+      case .ignoredToken:
+        (
+          "The provider token of the push is ignored, because its connection has a client certificate.",
+          "Use one credential: omit the client certificate to push with the provider token, or omit authorization."
+        )
+      case .probableMistake:
+        (
+          "A device token, a topic, a header field or a member of the payload was probably meant as another one.",
+          "Compare the value in the explanation with what the server knows: APNs reports no such mistake."
         )
       case .notHTTP2:
         (

@@ -63,6 +63,7 @@ extension Record {
       let response = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
       sentences.append("APNs would respond with \(response): \(detail(of: verdict)).")
     }
+    if hasIgnoredToken { sentences.append("The provider token is ignored: the connection has a client certificate.") }
     for injection in wireDetails?.injections ?? [] { sentences.append(injection.sentence) }
     sentences.append(endingText)
     if accepted, end.ending != .response, end.ending != .pending { sentences.append("APNs accepted the push.") }

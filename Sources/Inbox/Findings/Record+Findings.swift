@@ -18,6 +18,8 @@ extension Record {
     if hasUndocumentedForm { kinds.append(.channelRequestForm) }
     if isBroadcastWithoutExpiration { kinds.append(.broadcastWithoutExpiration) }
     if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
+    if hasIgnoredToken { kinds.append(.ignoredToken) }
+    if !mistakes(inbox?.knownTargets).isEmpty { kinds.append(.probableMistake) }
     if isOverHTTP1 { kinds.append(.notHTTP2) }
     if outcome == .malformed { kinds.append(.malformedRequest) }
     return kinds
@@ -35,11 +37,15 @@ extension Record {
       || predicate(.expirationInMilliseconds) && expirationUnit != nil
       || predicate(.notStored) && isNotStored || predicate(.channelRequestForm) && hasUndocumentedForm
       || predicate(.broadcastWithoutExpiration) && isBroadcastWithoutExpiration
+      || predicate(.ignoredToken) && hasIgnoredToken
       || predicate(.wouldNotShow) && displayProblem(by: rulebook) != nil
+      || predicate(.probableMistake) && !mistakes(inbox?.knownTargets).isEmpty
   }
 
   /// Returns the findings that follow from this record alone.
-  borrowing func ownFindings(by rulebook: Rulebook) -> [Finding] {
+  ///
+  /// - Parameter known: The devices and topics that the server knows; nil to leave out what follows from them.
+  borrowing func ownFindings(by rulebook: Rulebook, _ known: KnownTargets?) -> [Finding] {
     var findings: [Finding] = []
     func add(_ kind: Finding.Kind, _ explanation: String) {
       findings.append(Finding(kind, seq: seq, evidence: [seq], explanation: explanation))
@@ -91,6 +97,14 @@ extension Record {
         "the provider token has alg ES512 over a P-256 key, as pushok signs: Apple documents ES256 only, and whether APNs "
           + "accepts this is inferred")
     }
+    if hasIgnoredToken {
+      add(
+        .ignoredToken,
+        "the connection has a client certificate, so that APNs ignores authorization: topics and environment are those of the "
+          + "certificate")
+    }
+    let mistakes = mistakes(known)
+    if !mistakes.isEmpty { add(.probableMistake, mistakes.joined(separator: "; ")) }
     if isOverHTTP1 {
       add(.notHTTP2, "the push arrived over HTTP/1.1 on a cleartext listener: APNs accepts HTTP/2 over TLS only")
     }
@@ -109,6 +123,37 @@ extension Record {
   /// Whether its provider token was accepted with ES512 over a P-256 key (Protocol.md, section 3.1, inferred).
   private var hasOtherAlgorithm: Bool {
     passesRules && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
+  }
+
+  /// Whether it has a provider token and its connection a client certificate (Protocol.md, section 4.2, documented).
+  var hasIgnoredToken: Bool {
+    hasVerdict && head { $0.verdict.credential == .certificate && $0.verdict.facts.authorization != nil }
+  }
+
+  /// Returns descriptions of what was probably meant as something else: names in the request, and a device token or topic that
+  /// resembles a known one.
+  ///
+  /// - Parameter known: The devices and topics that the server knows; nil for none.
+  private borrowing func mistakes(_ known: KnownTargets?) -> [String] {
+    guard hasVerdict else { return [] }
+    let passesRules = passesRules
+    var mistakes =
+      passesRules
+      ? withHeaders { headers in withBody { Rulebook.nameMistakes(facts, headers: headers, body: $0) } } : []
+    guard let known else { return mistakes }
+    if passesRules, head({ $0.verdict.credential == .token }),
+      let topic = withTopic({ $0.flatMap { known.topicProblem($0) } })
+    {
+      mistakes.append(topic)
+    }
+    // The other checks of a rejected push say nothing about its device token.
+    let failed = passesRules ? nil : verdict?.failed
+    if let range = facts.deviceToken, passesRules || failed == .deviceToken || failed == .deviceEnvironment,
+      let token = withHeaders({ known.deviceTokenProblem(UnsafeRawBufferPointer(rebasing: $0[range.indices])) })
+    {
+      mistakes.append(token)
+    }
+    return mistakes
   }
 
   /// Whether a nonzero expiration was over when the push arrived, by the server's clock. A relative time such as 300
@@ -194,7 +239,8 @@ extension Inbox {
   /// Returns all findings on a record.
   package func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
     if let imported = record.importedFindings { return record.findings(imported: imported, by: rulebook) }
-    return evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
+    return evidence(by: record, rulebook).map { $0.finding(on: record) }
+      + record.ownFindings(by: rulebook, knownTargets)
   }
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
@@ -258,7 +304,7 @@ extension Record {
   /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
   /// else the meaning of the kind.
   borrowing func findings(imported kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
-    let own = ownFindings(by: rulebook)
+    let own = ownFindings(by: rulebook, nil)
     var findings: [Finding] = []
     for kind in kinds {
       let known = own.first { $0.kind == kind }

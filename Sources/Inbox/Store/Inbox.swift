@@ -36,17 +36,22 @@ package final class Inbox: Sendable {
   let analyzer = FindingsAnalyzer()
   /// The server's clock, in milliseconds since 1970; nil for an imported inbox.
   let now: (@Sendable () -> Int64)?
+  /// What the server knows of devices and topics; nil for an imported inbox.
+  let knownTargets: KnownTargets?
 
   /// Creates an empty inbox. The limits are at least one record; the newest record is kept whatever its size.
   ///
   /// - Parameters:
   ///   - now: The server's clock, in milliseconds since 1970, for findings about missing retries.
   ///   - writer: The writer of the store that keeps the records; nil for an inbox in memory.
+  ///   - knownTargets: The devices and topics that the server knows, for findings about mistaken ones.
   package init(
     maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, recording: Recording = .all,
-    attempts: Attempts = Attempts(), writer: RecordWriter? = nil, now: (@Sendable () -> Int64)? = nil
+    attempts: Attempts = Attempts(), writer: RecordWriter? = nil, knownTargets: KnownTargets? = nil,
+    now: (@Sendable () -> Int64)? = nil
   ) {
     self.now = now
+    self.knownTargets = knownTargets
     self.recording = recording
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
@@ -62,6 +67,7 @@ package final class Inbox: Sendable {
   /// Creates an inbox without limits from imported records, which keep their `seq`.
   init(imported records: RecordStorage, lastSeq: Int) {
     now = nil
+    knownTargets = nil
     recording = .all
     maxRecords = .max
     maxBytes = .max

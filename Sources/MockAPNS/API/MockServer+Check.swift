@@ -1,5 +1,4 @@
 import Inbox
-import Notation
 
 /// The findings that fail a test: `true` for any, `false` for none, or a list of names such as `["retried-410"]`.
 public struct FailingFindings: Sendable, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral {
@@ -28,11 +27,9 @@ public struct FailingFindings: Sendable, ExpressibleByBooleanLiteral, Expressibl
     var kinds: Set<Finding.Kind> = []
     for name in names {
       guard let kind = Finding.Kind(rawValue: name) else {
-        let known = Finding.Kind.allCases.map(\.rawValue)
         throw MockServerError(
           .invalidInput,
-          "failOnFindings cannot have \"\(name.prefix(80))\". \(Spelling.suggestion(for: name, among: known))Use true, or a list of \(known.joined(separator: ", "))."
-        )
+          "failOnFindings cannot have \"\(name.prefix(80))\". \(Finding.Kind.hint(forUnknown: name, all: "true"))")
       }
       kinds.insert(kind)
     }

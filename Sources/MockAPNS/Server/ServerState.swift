@@ -25,7 +25,7 @@ package final class ServerState: Sendable {
   /// The registered devices, their apps and tokens.
   package let devices: DeviceRegistry
   /// The known apps.
-  package let apps = PublishedValue(AppTable())
+  package let apps: PublishedValue<AppTable>
   /// The apps that a reset restores.
   let initialApps = NIOLockedValueBox(AppTable())
   /// Hashes of the fixture files that the server was started with.
@@ -73,13 +73,15 @@ package final class ServerState: Sendable {
     let deviceTokens = DeviceTokenSource(seed: seed, writer: configuration.recordWriter)
     self.deviceTokens = deviceTokens
     devices = DeviceRegistry(maxDevices: configuration.maxDevices) { deviceTokens.next(ofActivity: true) }
+    apps = PublishedValue(AppTable())
     channels = ChannelRegistry { [seed] number in
       var source = IdentifierSource(seed: seed, channel: number)
       return source.base64()
     }
     inbox = Inbox(
       maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, recording: configuration.recording,
-      writer: configuration.recordWriter, now: { clock.now })
+      writer: configuration.recordWriter, knownTargets: NearTargets(devices: devices, keys: keys, apps: apps).known,
+      now: { clock.now })
     // Names of connections are not used again, so that a query finds those of one connection.
     connectionsMade = .init(UInt64(clamping: contents?.lastConnection ?? 0))
     events = EventLog(inbox)

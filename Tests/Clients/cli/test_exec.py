@@ -386,6 +386,9 @@ def test_expectations_are_parsed_before_the_program_starts(ex, place):
     assert ex("--verify", "-", program=["touch", "started"]).returncode == 2
     done = ex("--fail-on-findings", "hot-retries", program=["touch", "started"])
     assert done.returncode == 2 and "did you mean hot-retry?" in done.stderr
+    for names in "all,hot-retry", "hot-retry, all":
+        done = ex("--fail-on-findings", names, program=["touch", "started"])
+        assert done.returncode == 2 and f'"{names}" is invalid: expected all without other names' in done.stderr
     assert not (place / "started").exists()
 
 

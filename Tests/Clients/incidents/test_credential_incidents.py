@@ -204,6 +204,51 @@ def test_node_apn_node_apn_496(incident):
     assert served(server) == {(200, None): 10}
 
 
+def test_vapor_jwt_103(incident):
+    """A token whose signature lacks a byte is not blamed on the key. Tokens with 64 bytes are accepted."""
+    server = incident.start()
+    shown = incident.run()
+    assert "403 InvalidProviderToken" in shown and "the provider token's signature has 63 bytes" in shown, shown
+    again(server)
+    careful = CarefulProvider(server)
+    careful.run(campaign(3))
+    assert (careful.delivered, findings(server)) == ([0, 1, 2], set())
+
+
+def test_micromdm_micromdm_559(incident):
+    """A certificate with another private key is reported. With its own, the push is accepted."""
+    server = incident.start()
+    shown = incident.run()
+    assert "the private key in other-key.pem does not belong to the certificate in Certs/client.pem" in shown, shown
+    certs = incident.folder / "Certs"
+    done = server.command("send", 64 * "c", "--cert", certs / "client.pem", "--cert-key", certs / "client-key.pem")
+    assert (done.returncode, findings(server)) == (0, set()), done.stderr
+
+
+def test_novuhq_novu_2341(incident):
+    """A key with escaped line breaks is reported. Once they are restored, it signs."""
+    server = incident.start()
+    shown = incident.run()
+    assert "the private key has the two characters \\n where line breaks must be" in shown, shown
+    text = (incident.folder / "escaped.p8").read_text()
+    restored = incident.folder / "restored.p8"
+    restored.write_text(text.replace("\\n", "\n"))
+    careful = CarefulProvider(with_key(server, restored, server.key_id, server.team_id))
+    careful.run(campaign(1))
+    assert (careful.delivered, findings(server)) == ([0], set())
+
+
+def test_jerryliurui_live_activities_demo_nba_score_1(incident):
+    """A provider token beside a certificate is ignored. Alone, it is used."""
+    server = incident.start()
+    shown = incident.run()
+    assert "TopicDisallowed" in shown and "ignored-token" in shown, shown
+    again(server)
+    careful = CarefulProvider(server)
+    careful.run(campaign(1))
+    assert (careful.delivered, findings(server)) == ([0], set())
+
+
 def test_andrewbarba_apns2_90(incident):
     """A provider sends the pushes of two teams on one connection. Another has a connection for each team."""
     server = incident.start()

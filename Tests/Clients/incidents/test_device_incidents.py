@@ -112,6 +112,35 @@ def test_parse_community_parse_server_push_adapter_14(incident, device):
     assert [record["findings"] for record in records.values()] == 2 * [["expiration-in-milliseconds"]] + [[], []]
 
 
+def test_element_hq_sygnal_301(incident):
+    """A provider decodes a token in hexadecimal as base64. Another sends it as it is."""
+    server = incident.start()
+    token = incident.tokens("one-phone.yaml")["phone", "alert"]
+    shown = incident.run()
+    assert "probable-mistake" in shown and "was decoded as base64, although it is hexadecimal" in shown, shown
+    server.api("POST", "/reset", {"inbox": True})
+    careful = CarefulProvider(server)
+    careful.run([Push(token, {**ALERT, "n": 0})])
+    assert careful.delivered == [0]
+    assert findings(server) == set()
+
+
+def test_grafana_oncall_1646(incident, device):
+    """Members of two payloads are in a wrong place, or have a wrong type. Those of another are right."""
+    server = incident.start()
+    incident.run()
+    assert [record["findings"] for record in server.pushes()] == 2 * [["probable-mistake"]]
+    found = server.api("GET", "/findings")["items"][0]["records"]
+    assert {record["explanation"] for record in found} == {
+        '"interruption-level" in the payload has no effect: write aps.interruption-level',
+        "critical in aps.sound is true: write the number 1",
+    }
+    server.api("POST", "/reset", {"inbox": True})
+    right = {"aps": {"alert": "Down", "interruption-level": "critical", "sound": {"name": "x", "critical": 1}}, "n": 0}
+    Naive(server).run([Push(device, right)])
+    assert findings(server) == set()
+
+
 def test_home_assistant_mobile_apps_fcm_push_337(incident):
     """A provider sends a push to the other environment after BadDeviceToken, which is no mistake. Another sends it to the same
     one again.

@@ -26,6 +26,10 @@ struct ExecChecks: Sendable {
     if text == "all" { return Set(Finding.Kind.allCases) }
     var kinds: Set<Finding.Kind> = []
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map({ String($0).trimmed }) {
+      guard name != "all" else {
+        throw InvalidSettingValue(
+          value: text, allowed: "all without other names, because it contains every finding, or names without all")
+      }
       guard let kind = Finding.Kind(rawValue: name) else {
         let names = Finding.Kind.allCases.map(\.rawValue)
         let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""

@@ -315,14 +315,14 @@ public final class ApnsMockServer implements AutoCloseable {
    * Checks the provider at the end of a test, when no further attempt of a push can follow: every push that could still
    * be retried counts as {@code abandoned}.
    *
-   * @param failOnFindings the names of findings, {@code all} for any, or nothing
+   * @param failOnFindings the names of findings, {@code all} alone for any, or nothing
    * @param failOnRejected whether a push that APNs' rules rejected is a failure
    * @throws AssertionError with a line for each finding, and for each reason with the correction
    */
   public void check(List<String> failOnFindings, boolean failOnRejected) {
     Map<String, Object> body = new HashMap<>();
     if (!failOnFindings.isEmpty()) {
-      body.put("fail_on_findings", failOnFindings.contains("all") ? true : failOnFindings);
+      body.put("fail_on_findings", failOnFindings.equals(List.of("all")) ? true : failOnFindings);
     }
     if (failOnRejected) {
       body.put("fail_on_rejected", true);
