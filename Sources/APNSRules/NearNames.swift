@@ -44,8 +44,16 @@ struct NearHeaderField {
   }
 
   private static func mayBeNear(_ name: UnsafeRawBufferPointer) -> Bool {
-    name.hasPrefix("apn") || name.hasPrefix("x-apn") || name.hasPrefix("aps-") || bareNames.contains { name.equals($0) }
+    if name.hasPrefix("ap") {
+      return (name.hasPrefix("apn") || name.hasPrefix("aps-")) && !knownNames.contains { name.equals($0) }
+    }
+    return name.hasPrefix("x-apn") || bareNames.contains { name.equals($0) }
   }
+
+  /// The names of `Known`, to compare bytes with.
+  private static let knownNames: [StaticString] = [
+    "apns-topic", "apns-id", "apns-collapse-id", "apns-expiration", "apns-priority", "apns-push-type",
+  ]
 
   /// Names without `apns-` that no other protocol uses for a request like a push. `priority` is a field of RFC 9218.
   private static let bareNames: [StaticString] = ["topic", "push-type", "collapse-id", "expiration"]

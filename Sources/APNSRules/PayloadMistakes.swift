@@ -11,62 +11,98 @@ struct PayloadMistakes {
 
   /// Searches a payload. One that is not a JSON object has no such members.
   ///
+  /// One pass over each object finds the names that are neither known nor surely the app's own, which nearly no payload has.
+  ///
   /// - Parameter type: The push type, which decides what may be in `alert`.
   init(_ body: UnsafeRawBufferPointer, type: PushType?) {
-    guard JSONText.problem(in: body) == nil else { return }
-    let root = Members(body)
-    let dictionary = Members(root["aps"])
-    for (name, value) in dictionary.all where !Self.dictionaryNames.contains(name) {
-      add(name, in: "aps", Self.meant(by: name, inDictionary: dictionary, value))
+    let root = Object(body)
+    var (aps, alert, sound): (UnsafeRawBufferPointer?, UnsafeRawBufferPointer?, UnsafeRawBufferPointer?)
+    var others: [UnsafeRawBufferPointer] = []
+    root.forEachMember { name, value in
+      if name.equals("aps") { aps = value } else if Self.mayBeMisplaced(name) { others.append(name) }
     }
-    for (name, value) in Members(dictionary["alert"]).all where !Self.alertNames.contains(name) {
-      add(name, in: "aps.alert", Self.meant(by: name, inAlertOf: dictionary, type, value))
+    let dictionary = Object(aps)
+    dictionary.forEachMember { name, value in
+      if name.equals("alert") {
+        alert = value
+      } else if name.equals("sound") {
+        sound = value
+      } else if !Self.dictionaryList.contains(where: name.equals) {
+        add(name, in: "aps") { Self.meant(by: $0, inDictionary: dictionary) }
+      }
     }
-    if let critical = Members(dictionary["sound"])["critical"], critical.equals("true") || critical.equals("\"1\"") {
+    Object(alert).forEachMember { name, _ in
+      guard !Self.alertList.contains(where: name.equals) else { return }
+      add(name, in: "aps.alert") { Self.meant(by: $0, inAlertOf: dictionary, type) }
+    }
+    if let critical = Object(sound)["critical"], critical.equals("true") || critical.equals("\"1\"") {
       add("critical in aps.sound is \(String(decoding: critical, as: UTF8.self)): write the number 1")
     }
-    for (name, value) in root.all {
-      add(name, in: "the payload", Self.meant(by: name, besides: dictionary, in: root, type, value))
-    }
+    for name in others { add(name, in: "the payload") { Self.meant(by: $0, besides: dictionary, in: root, type) } }
+    // The members of invalid JSON mean nothing.
+    if !texts.isEmpty, JSONText.problem(in: body) != nil { texts = [] }
   }
 
-  private mutating func add(_ name: String, in place: String, _ meant: String?) {
-    guard let meant else { return }
-    add("\(Explanation.quoted(name)) in \(place) has no effect: write \(meant)")
+  private mutating func add(_ name: UnsafeRawBufferPointer, in place: String, _ meant: (String) -> String?) {
+    guard texts.count < Self.limit else { return }
+    let name = String(decoding: name, as: UTF8.self)
+    if let meant = meant(name) { add("\(Explanation.quoted(name)) in \(place) has no effect: write \(meant)") }
   }
 
   private mutating func add(_ text: String) { if texts.count < Self.limit { texts.append(text) } }
 
-  /// The members of an object. The last of several with the same name counts.
-  private struct Members {
-    private(set) var all: [(name: String, value: UnsafeRawBufferPointer)] = []
+  /// Whether a name beside `aps` can be one that `meant(by:besides:in:_:)` knows: it has a hyphen, an underscore or a capital
+  /// letter, or is one of a few others.
+  private static func mayBeMisplaced(_ name: UnsafeRawBufferPointer) -> Bool {
+    name.contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") || (0x41...0x5A).contains($0) }
+      || name.equals("alert") || name.equals("apns")
+  }
 
-    init(_ json: UnsafeRawBufferPointer?) {
-      guard let json else { return }
-      var scanner = JSONScanner(json)
-      guard scanner.enterObject() else { return }
-      while let (name, value) = scanner.nextMember(), all.count < 100 {
-        all.append((String(decoding: json.part(name), as: UTF8.self), json.part(value)))
-      }
+  /// A JSON object whose members are read where they are; without members if the value is another one, or absent.
+  private struct Object {
+    /// The maximum number of members that are read.
+    private static let limit = 100
+
+    private let json: UnsafeRawBufferPointer?
+
+    init(_ json: UnsafeRawBufferPointer?) { self.json = json }
+
+    /// The value of the last member with this name; nil if there is none.
+    subscript(name: String) -> UnsafeRawBufferPointer? {
+      var found: UnsafeRawBufferPointer?
+      forEachMember { if $0.equals(text: name) { found = $1 } }
+      return found
     }
 
-    subscript(name: String) -> UnsafeRawBufferPointer? { all.last { $0.name == name }?.value }
+    /// Calls `body` with the name and the value of each member.
+    func forEachMember(_ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void) {
+      guard let json else { return }
+      var scanner = JSONScanner(json)
+      var count = 0
+      guard scanner.enterObject() else { return }
+      while count < Self.limit, let (name, value) = scanner.nextMember() {
+        body(json.part(name), json.part(value))
+        count += 1
+      }
+    }
   }
 }
 
 extension PayloadMistakes {
   /// The members of `aps` that Apple documents, and `url-args` of Safari.
-  private static let dictionaryNames: Set<String> = [
+  private static let dictionaryList: [StaticString] = [
     "alert", "badge", "sound", "thread-id", "category", "content-available", "mutable-content", "target-content-id",
     "interruption-level", "relevance-score", "filter-criteria", "stale-date", "content-state", "timestamp", "event",
     "dismissal-date", "attributes-type", "attributes", "content-changed", "input-push-channel", "input-push-token",
     "url-args",
   ]
   /// The members of `alert` that Apple documents or has documented.
-  private static let alertNames: Set<String> = [
+  private static let alertList: [StaticString] = [
     "title", "subtitle", "body", "launch-image", "title-loc-key", "title-loc-args", "subtitle-loc-key",
     "subtitle-loc-args", "loc-key", "loc-args", "action", "action-loc-key", "summary-arg", "summary-arg-count",
   ]
+  private static let dictionaryNames = Set(dictionaryList.map(\.description))
+  private static let alertNames = Set(alertList.map(\.description))
   /// Members of `aps` with names that an app's own members beside `aps` hardly have.
   private static let distinctiveNames = dictionaryNames.filter { $0.contains("-") && $0 != "url-args" }
   /// The members beside `aps` that count in other spellings too: an app's own member may be named like the others.
@@ -97,7 +133,7 @@ extension PayloadMistakes {
 
   /// Returns what an unknown member of `aps` was probably meant as.
   private static func meant(
-    by name: String, inDictionary dictionary: Members, _ value: UnsafeRawBufferPointer
+    by name: String, inDictionary dictionary: Object
   ) -> String? {
     let letters = letters(name)
     if let known = dictionaryNamesByLetters[letters] ?? neighbor(of: name, among: dictionaryNames) {
@@ -105,18 +141,18 @@ extension PayloadMistakes {
     }
     if letters == "critical" || letters == "volume" { return "it into the object aps.sound" }
     guard letters != "action", let known = alertNamesByLetters[letters] else { return nil }
-    return Members(dictionary["alert"])[known] == nil ? "aps.alert.\(known)" : nil
+    return Object(dictionary["alert"])[known] == nil ? "aps.alert.\(known)" : nil
   }
 
   /// Returns what an unknown member of `aps.alert` was probably meant as.
   private static func meant(
-    by name: String, inAlertOf dictionary: Members, _ type: PushType?, _ value: UnsafeRawBufferPointer
+    by name: String, inAlertOf dictionary: Object, _ type: PushType?
   ) -> String? {
     // The alert of a Live Activity has a sound.
     if type == .liveactivity, name == "sound" { return nil }
     let letters = letters(name)
     if let known = alertNamesByLetters[letters] ?? neighbor(of: name, among: alertNames) {
-      return Members(dictionary["alert"])[known] == nil ? "aps.alert.\(known)" : nil
+      return Object(dictionary["alert"])[known] == nil ? "aps.alert.\(known)" : nil
     }
     if letters == "critical" || letters == "volume" { return "it into the object aps.sound" }
     guard let known = dictionaryNamesByLetters[letters], known != "alert", dictionary[known] == nil else { return nil }
@@ -126,12 +162,12 @@ extension PayloadMistakes {
   /// Returns what a member beside `aps` was probably meant as. These members belong to the app, so that only those count that
   /// leave hardly any doubt.
   private static func meant(
-    by name: String, besides dictionary: Members, in root: Members, _ type: PushType?, _ value: UnsafeRawBufferPointer
+    by name: String, besides dictionary: Object, in root: Object, _ type: PushType?
   ) -> String? {
     guard name != "aps" else { return nil }
     let letters = letters(name)
     if letters == "aps" || letters == "apns" {
-      return root["aps"] == nil && value.first == UInt8(ascii: "{") ? "aps" : nil
+      return root["aps"] == nil && root[name]?.first == UInt8(ascii: "{") ? "aps" : nil
     }
     // Without aps, `would-not-show` says where it belongs.
     if name == "alert", type == nil || type == .alert, root["aps"] != nil {

@@ -14,9 +14,16 @@ final class NearTargets: Sendable {
   /// The maximum number of topics whose result is kept.
   private static let cacheLimit = 256
 
+  /// What changes with the known topics. `keys` is one more than the version, so that the initial value is no version.
+  private struct Version: Equatable {
+    var keys: UInt64 = 0
+    var apps: UInt64 = 0
+    var devices = 0
+  }
+
   /// The known topics as of a version, and the results for unknown ones.
   private struct Topics {
-    var version: [UInt64] = []
+    var version = Version()
     var known: [String] = []
     var meant: [String: String?] = [:]
   }
@@ -40,17 +47,19 @@ final class NearTargets: Sendable {
   }
 
   @Sendable private func topicProblem(_ received: UnsafeRawBufferPointer) -> String? {
-    guard let meant = meantTopic(String(decoding: received, as: UTF8.self)) else { return nil }
+    guard let meant = meantTopic(received) else { return nil }
     return
       "the topic is unknown to the server, and differs by a letter or by case from \(Explanation.quoted(meant)), which it "
       + "knows"
   }
 
-  private func meantTopic(_ topic: String) -> String? {
+  private func meantTopic(_ received: UnsafeRawBufferPointer) -> String? {
     topics.withLockedValue { topics in
-      let version = [keys.version, apps.version, UInt64(truncatingIfNeeded: devices.isEmpty ? -1 : devices.version)]
+      let version = Version(
+        keys: keys.version &+ 1, apps: apps.version, devices: devices.isEmpty ? -1 : devices.version)
       if topics.version != version { topics = Topics(version: version, known: knownTopics) }
       if topics.known.isEmpty { return nil }
+      let topic = String(decoding: received, as: UTF8.self)
       if let cached = topics.meant[topic] { return cached }
       let meant = NearTopic.meant(by: topic, among: topics.known)
       if topics.meant.count >= Self.cacheLimit { topics.meant.removeAll() }
