@@ -1,3 +1,17 @@
+/// The syntax of bundle ids.
+package enum BundleID {
+  /// Returns whether `bytes` can be a bundle id: 1 to 155 letters, digits, dots, hyphens and underscores.
+  package static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    (1...155).contains(bytes.count)
+      && bytes.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "._-".utf8.contains(byte)
+        }
+      }
+  }
+}
+
 /// The apps that are known to the server, by bundle id.
 package struct AppTable: Sendable {
   /// An app.

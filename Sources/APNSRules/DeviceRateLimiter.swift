@@ -33,7 +33,7 @@ package struct TokenBuckets: Sendable {
   }
 }
 
-/// Limits the rate of pushes per device token, for row 19 of Protocol.md, section 8.2. Shared by all connections, so
+/// Limits the rate of pushes per device token, the check `device_rate` of Protocol.md, section 8.2. Shared by all connections, so
 /// its owner protects it with a lock. Times are nanoseconds of the monotonic clock.
 package struct DeviceRateLimiter: Sendable {
   /// The maximum rate.

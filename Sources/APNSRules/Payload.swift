@@ -135,7 +135,7 @@ extension PayloadSummary.Content {
   }
 }
 
-/// Row 17 of Protocol.md, section 8.2: the body is present and within the limit of section 6.1. APNs does not
+/// The checks of the body (Protocol.md, section 8.2): it is present and within the limit of section 6.1. APNs does not
 /// interpret it (section 6.2).
 extension Rulebook {
   func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {

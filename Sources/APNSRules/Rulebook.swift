@@ -60,7 +60,7 @@ package struct Rulebook: Sendable {
   private static let fieldLimit = 250
 
   /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, except the last ones of some
-  /// requests. Row 18, the registered device, is checked by `checkDevice`; row 19, the rate per device token, by
+  /// requests. The registered device is checked by `checkDevice`; the rate per device token by
   /// `DeviceRateLimiter` and `Verdict.reject(over:)`; the limit of channels by `Verdict.rejectNewChannel(over:)`.
   ///
   /// - Parameters:
@@ -128,12 +128,14 @@ package struct Rulebook: Sendable {
       if let operation {
         let channelRequest = try checkChannelRequest(
           operation, request, facts, packed, certificate: authentication.certificate, token: verdict.token, keys: keys,
-          findChannel: findChannel)
+          bound: authentication.boundApps, findChannel: findChannel)
         return verdict.accept(channelRequest)
       }
       try checkHeaders(facts, packed)
       try checkDeviceToken(facts, packed)
-      try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token, keys: keys)
+      try checkTopic(
+        topic, facts, certificate: authentication.certificate, token: verdict.token, keys: keys,
+        bound: authentication.boundApps)
       try checkPayload(request, facts)
       try checkZeroDeviceToken(facts, packed, isRegistered: isRegistered)
     } catch {

@@ -94,8 +94,8 @@ package struct Verdict: Sendable {
     return made
   }
 
-  /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateLimiter` did not admit: row 19 of
-  /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.validate` because its state is shared by
+  /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateLimiter` did not admit: the check
+  /// `device_rate` of Protocol.md, section 8.2. This last check is made outside of `Rulebook.validate` because its state is shared by
   /// all connections.
   package mutating func reject(over rate: DeviceRate) {
     reject(

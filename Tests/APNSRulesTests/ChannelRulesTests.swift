@@ -332,12 +332,12 @@ struct ChannelRulesTests {
       inPath("com.example.App")(&$0)
     },
     each("spaces", .topicDisallowed, inPath("com example")),
-    each("too long", .topicDisallowed, inPath(String(repeating: "a", count: 256))),
-    ["<com.example.app>", "MOCKTEAM01.com.example.app"].flatMap { bundleID in
-      ModeTableTests.modes("create for \(bundleID)", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil) {
-        $0.useChannels("POST")
-        inPath(bundleID)(&$0)
-      }
+    each("other characters", .topicDisallowed, inPath("com.example!app")),
+    each("placeholder", .topicDisallowed, inPath("<com.example.app>")),
+    each("too long", .topicDisallowed, inPath(String(repeating: "a", count: 156))),
+    ModeTableTests.modes("create with a team id", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil) {
+      $0.useChannels("POST")
+      inPath("MOCKTEAM01.com.example.app")(&$0)
     },
   ].flatMap { $0 }
 
@@ -405,9 +405,9 @@ struct ChannelRulesTests {
     (.requestID, .badMessageId, { $0["apns-request-id"] = "1" }),
     (.channelID, .missingChannelId, { $0["apns-channel-id"] = nil }),
     (.broadcastPushType, .missingPushType, { $0["apns-push-type"] = nil }),
+    (.broadcastPriority, .badPriority, { $0["apns-priority"] = "7" }),
     (.channelRegistered, .channelNotRegistered, { $0.channels = [:] }),
     (.broadcastExpiration, .badExpirationDate, { $0["apns-expiration"] = nil }),
-    (.broadcastPriority, .badPriority, { $0["apns-priority"] = "7" }),
     (.payloadPresent, .payloadEmpty, { $0.body = [] }),
     (.payloadSize, .payloadTooLarge, { $0.body = [UInt8](repeating: 0x78, count: 5121) }),
     (.payloadSyntax, .payloadEmpty, { if $0.body.first == 0x7B { $0.body = [0x78] } }),

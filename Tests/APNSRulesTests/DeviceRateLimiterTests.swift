@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// The rate limit per device token (Protocol.md, section 8.2, row 19), on a clock that the tests set.
+/// The rate limit per device token (Protocol.md, section 8.2), on a clock that the tests set.
 struct DeviceRateBucketsTests {
   private let second: Int64 = 1_000_000_000
 

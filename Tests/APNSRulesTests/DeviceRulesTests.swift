@@ -3,7 +3,7 @@ import Devices
 import TestSupport
 import Testing
 
-/// The device registry (Protocol.md, section 8.2, row 18, and section 11).
+/// The device registry (Protocol.md, sections 8.2 and 11).
 struct DeviceRulesTests {
   static let since: Int64 = 1_699_999_000_123
 

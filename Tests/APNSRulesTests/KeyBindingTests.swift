@@ -63,6 +63,52 @@ struct KeyBindingTests {
     ("TOPICKEY01", "OTHERTEAM1", .invalidProviderToken),
   ]
 
+  /// An app that the team gets after the first push of a connection is an error there until a new connection (documented),
+  /// whether a fixture or a key names it.
+  @Test(arguments: [true, false]) func laterApp(isOfFixture: Bool) {
+    var push = TestPush()
+    push.requiresKnownTopics = true
+    push.apps.set(AppTable.App(bundleID: TestPush.topic, teamID: "MOCKTEAM01"))
+    expect(push.validate(), nil)
+    func add(_ push: inout TestPush) {
+      if isOfFixture {
+        push.apps.set(AppTable.App(bundleID: "com.example.later", teamID: "MOCKTEAM01"))
+      } else {
+        var key = FakeSignature.key()
+        key.teamTopics = ["com.example.later.voip"]
+        push.trustedKeys = [key]
+      }
+    }
+    push["apns-topic"] = "com.example.later"
+    expect(push.validate(), .topicDisallowed)
+    add(&push)
+    let verdict = push.validate()
+    expect(verdict, .topicDisallowed)
+    #expect(verdict.rule.contains("open a new connection"))
+    push["apns-topic"] = TestPush.topic
+    expect(push.validate(), nil)
+    push["apns-topic"] = "com.example.later"
+    push.authentication = ConnectionAuthentication()
+    expect(push.validate(), nil)
+    // Topics that need not be known are not bound.
+    push.requiresKnownTopics = false
+    push["apns-topic"] = "com.example.other"
+    expect(push.validate(), nil)
+  }
+
+  @Test func laterAppOfABroadcast() {
+    var push = TestPush()
+    push.requiresKnownTopics = true
+    push.apps.set(AppTable.App(bundleID: "com.example.first", teamID: "MOCKTEAM01"))
+    push["apns-topic"] = "com.example.first"
+    expect(push.validate(), nil)
+    push.apps.set(AppTable.App(bundleID: TestPush.topic, teamID: "MOCKTEAM01", hasBroadcast: true))
+    push.useBroadcast()
+    #expect(push.validate().reason == .topicMismatch)
+    push.authentication = ConnectionAuthentication()
+    #expect(push.validate().reason == nil)
+  }
+
   /// A connection is bound to its first key, not to its last.
   @Test func relatedKeyDoesNotRebind() {
     var settings = APNSSettings()

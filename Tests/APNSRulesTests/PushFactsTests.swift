@@ -150,7 +150,7 @@ struct PushFactsTests {
       ])
   }
 
-  /// The check of row 19, which the owner of the rate buckets performs.
+  /// The rate per device token, which the owner of the rate buckets performs.
   @Test func overTheRate() {
     var push = TestPush()
     let rate = DeviceRate(count: 2, per: .seconds(60))

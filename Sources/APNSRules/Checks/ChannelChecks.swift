@@ -1,8 +1,8 @@
 internal import HTTPMessage
 internal import Notation
 
-/// The rows of Protocol.md, section 8.2, for broadcasts and channel management (section 10): the app, the request id,
-/// the channel, the push type, the expiration, the priority and the body.
+/// The checks of Protocol.md, section 8.2, for broadcasts and channel management (section 10): the app, the request id, the
+/// channel id, the push type, the priority, the channel, the expiration and the body.
 extension Rulebook {
   /// Makes all checks of a request with a valid credential, except the limit of channels.
   ///
@@ -10,13 +10,14 @@ extension Rulebook {
   ///   - certificate: The connection's client certificate; nil if the request has `token`.
   ///   - token: The verified provider token.
   ///   - keys: The trusted provider keys.
+  ///   - bound: The apps that were known when the connection was bound to its team.
   ///   - findChannel: Returns the storage policy of a channel of an app in this environment; nil if there is none.
   func checkChannelRequest(
     _ operation: ChannelRequest.Operation, _ request: HTTPRequest, _ facts: PushFacts,
     _ packed: UnsafeRawBufferPointer, certificate: ProviderCertificate?, token: ProviderToken?, keys: TrustedKeySet,
-    findChannel: ChannelLookup
+    bound: KnownApps?, findChannel: ChannelLookup
   ) throws(Rejection) -> ChannelRequest {
-    let bundleID = try checkApp(facts, packed, certificate: certificate, token: token, keys: keys)
+    let bundleID = try checkApp(facts, packed, certificate: certificate, token: token, keys: keys, bound: bound)
     if facts.apnsID != nil, !facts.apnsIDIsUUID { throw Self.requestIDIsNoUUID }
     guard operation.namesChannel else {
       guard operation == .create else { return ChannelRequest(operation, bundleID: bundleID) }
@@ -24,7 +25,10 @@ extension Rulebook {
       return ChannelRequest(operation, bundleID: bundleID, storagePolicy: storagePolicy)
     }
     let channelID = try checkChannelID(packed)
-    if operation == .broadcast { try checkBroadcastType(facts, packed) }
+    if operation == .broadcast {
+      try checkBroadcastType(facts, packed)
+      if facts.priorityText != nil, facts.priority == 0 { throw Self.unknownBroadcastPriority }
+    }
     guard let storagePolicy = findChannel(bundleID, channelID) else {
       throw Self.unknownChannel(channelID, environment)
     }
@@ -40,7 +44,7 @@ extension Rulebook {
   /// capability. In this order, which is a choice of this server.
   private func checkApp(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, certificate: ProviderCertificate?, token: ProviderToken?,
-    keys: TrustedKeySet
+    keys: TrustedKeySet, bound: KnownApps?
   ) throws(Rejection) -> String {
     guard let range = facts.topic else { throw Self.malformedBundleID }
     let path = packed.part(range.indices)
@@ -49,8 +53,12 @@ extension Rulebook {
     guard covers(bytes, certificate: certificate, token: token, keys: keys) else {
       throw mismatch(certificate: certificate, token: token)
     }
+    let team = certificate == nil ? token?.teamID : nil
+    if requiresKnownTopics, let bound, !bound.contain(String(decoding: bytes, as: UTF8.self), of: team) {
+      throw Self.laterApp
+    }
     if type != nil { throw Self.bundleIDWithSuffix }
-    guard path.count <= 255, path.isText(from: 0x21), mode == .lenient || !path.isMistakenTopic(of: token) else {
+    guard BundleID.isWellFormed(path), mode == .lenient || !path.isMistakenTopic(of: token) else {
       throw Self.malformedBundleID
     }
     let bundleID = String(decoding: path, as: UTF8.self)
@@ -68,15 +76,7 @@ extension Rulebook {
     let name = String(decoding: bundleID, as: UTF8.self)
     let team = certificate == nil ? token?.teamID : nil
     if let app = apps[name], let team, app.teamID != team { return keys.knows(name, asAppOf: team) }
-    return !requiresKnownTopics || isKnownApp(name, of: team, keys: keys)
-  }
-
-  /// Returns whether an app is known: as an app of the team, or by the team topics of one of its keys.
-  ///
-  /// - Parameter team: The team of the credential; nil for a certificate, which does not name one.
-  func isKnownApp(_ bundleID: String, of team: String?, keys: TrustedKeySet) -> Bool {
-    if let app = apps[bundleID], team == nil || app.teamID == team { return true }
-    return keys.knows(bundleID, asAppOf: team)
+    return !requiresKnownTopics || KnownApps(apps: apps, keys: keys).contain(name, of: team)
   }
 
   private func mismatch(certificate: ProviderCertificate?, token: ProviderToken?) -> Rejection {
@@ -90,6 +90,10 @@ extension Rulebook {
     }
   }
 
+  private static let laterApp = Rejection(.appPermitted, .topicMismatch) { facts, packed in
+    "the app \(Explanation.quoted(facts.topic, packed)) in the path was added to the team after the first request of this "
+      + "connection, which fixes the team's bundle ids: open a new connection"
+  }
   private static let bundleIDWithSuffix = Rejection(.bundleID, .topicDisallowed) { facts, packed in
     "the path names \(Explanation.quoted(facts.topic, packed)), a topic with the suffix of a push type: use the bundle id alone"
   }
@@ -148,14 +152,13 @@ extension Rulebook {
     "apns-push-type is \(Explanation.quoted(facts.pushTypeText, packed)), a broadcast has liveactivity"
   }
 
-  /// The expiration, the priority and the body of a broadcast.
+  /// The expiration, which depends on the channel, and the body of a broadcast.
   private func checkBroadcast(
     _ request: HTTPRequest, _ facts: PushFacts, _ storagePolicy: StoragePolicy
   ) throws(Rejection) {
     guard facts.expirationText != nil else { throw Self.missingExpiration }
     guard let expiration = facts.expiration else { throw Self.expirationIsNoNumber }
     if storagePolicy == .none, expiration != 0 { throw Self.expirationWithoutStorage }
-    if facts.priorityText != nil, facts.priority == 0 { throw Self.unknownBroadcastPriority }
     guard request.bodySize > 0 else { throw Self.noBroadcastPayload }
     guard request.bodySize <= facts.payloadLimit else { throw Self.largeBody }
     guard mode == .strict, !request.hasJSONBody else { return }

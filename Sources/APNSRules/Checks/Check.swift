@@ -1,30 +1,30 @@
 /// The checks of a request, in the order they are made: Protocol.md, section 8.2.
 package enum Check: UInt8, CaseIterable, Comparable, Sendable {
-  /// Rows 3 to 5: method, path and repeated headers.
+  /// Method, path and repeated headers.
   case method, path, duplicateHeaders
-  /// Row 6: a credential is present, and a client certificate is a provider certificate.
+  /// A credential is present, and a client certificate is a provider certificate.
   case credential, certificate
-  /// Rows 7 to 13: the provider token and the credential the connection is bound to.
+  /// The provider token and the credential the connection is bound to.
   case tokenUpdatesBlocked, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
-  /// Broadcasts and channel management: the app in the path, the request id, the channel; the push type, the expiration
-  /// and the priority of a broadcast.
-  case appPermitted, bundleID, broadcastCapability, requestID, channelID, broadcastPushType, channelRegistered,
-    broadcastExpiration, broadcastPriority
-  /// Row 14: the syntax of the `apns-` headers.
+  /// Broadcasts and channel management: the app in the path, the request id, the channel; the push type, the priority and
+  /// the expiration of a broadcast.
+  case appPermitted, bundleID, broadcastCapability, requestID, channelID, broadcastPushType, broadcastPriority,
+    channelRegistered, broadcastExpiration
+  /// The syntax of the `apns-` headers.
   case apnsID, expiration, priority, collapseID, pushType
-  /// Row 15: the syntax of the device token.
+  /// The syntax of the device token.
   case deviceToken
-  /// Row 16: the topic and its relation to credential, push type and priority.
+  /// The topic and its relation to credential, push type and priority.
   case topicPresent, topicForm, topicPermitted, topicForType, priorityForType
-  /// Row 17: the body; its syntax only in `strict`, and in the body of a new channel.
+  /// The body; its syntax only in `strict`, and in the body of a new channel.
   case payloadPresent, payloadSize, payloadSyntax
   /// The members of the body of a new channel, and the number of channels.
   case requestMembers, storagePolicy, channelPushType, channelLimit
-  /// Row 18: the state of the registered device.
+  /// The state of the registered device.
   case deviceEnvironment, deviceTopic, deviceExpired, deviceUnregistered
-  /// Row 19: the rate of pushes to one device token, if a limit is set.
+  /// The rate of pushes to one device token, if a limit is set.
   case deviceRate
-  /// Made before all rows of the table: the header list is within the advertised limit. Listed only if it failed.
+  /// Made before all others: the header list is within the advertised limit. Listed only if it failed.
   case headerListSize
 
   /// Whether `one` is made before `other`.
@@ -97,7 +97,7 @@ extension Check {
     .broadcastExpiration, .broadcastPriority, .requestMembers, .storagePolicy, .channelPushType, .channelLimit,
   ]
 
-  /// The checks that every request has: those of rows 3 to 13.
+  /// The checks that every request has: those up to the number of token updates.
   static let beforeOperation = CheckSet(allCases.filter { $0 <= .tokenUpdates })
 }
 

@@ -2,7 +2,7 @@ internal import Notation
 
 internal import HTTPMessage
 
-/// Rows 6 to 13 of Protocol.md, section 8.2: the credential. With a client certificate, `authorization` is ignored
+/// The checks of the credential (Protocol.md, section 8.2): `credential` to `token_updates`. With a client certificate, `authorization` is ignored
 /// (section 4.2, documented).
 extension Rulebook {
   /// Returns the kind of credential of a request.
@@ -43,10 +43,10 @@ extension Rulebook {
     let token = verdict.token ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
     if verdict.token == nil { authentication.known.remember(token, authorization) }
     verdict.token = token
-    try checkToken(token, authentication: &authentication, now: now)
+    try checkToken(token, authentication: &authentication, keys: keys, now: now)
   }
 
-  /// Rejects a client certificate of the mock's own authority that is no provider certificate (section 13 row 3).
+  /// Rejects a client certificate of the mock's own authority that is no provider certificate (section 13, `BadCertificate` as a response).
   private func checkCertificate(_ certificate: ProviderCertificate) throws(Rejection) {
     guard certificate.development || certificate.production else { throw Self.noProviderCertificate }
   }
@@ -67,21 +67,25 @@ extension Rulebook {
       + "certificate: make one with apns-mock certs client --topic T\(facts.ignoredTokenNote)"
   }
 
-  /// Rows 8 to 13, for a token whose signature was verified.
+  /// The checks of a token whose signature was verified.
   private func checkToken(
-    _ token: ProviderToken, authentication: inout ConnectionAuthentication, now: ServerTime
+    _ token: ProviderToken, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, now: ServerTime
   ) throws(Rejection) {
     guard let key = token.key, let issuedAt = token.issuedAt else { throw token.invalidity }
     try checkAge(issuedAt, now: now)
     try checkEnvironment(key)
     try checkBinding(key, to: authentication.binding)
-    if authentication.binding == nil { authentication.binding = key }
+    if authentication.binding == nil {
+      authentication.binding = key
+      if requiresKnownTopics { authentication.boundApps = KnownApps(apps: apps, keys: keys) }
+    }
     try checkUpdate(key: key, issuedAt: issuedAt, authentication: &authentication, now: now)
     authentication.known.accept(token)
     authentication.providerTokenAccepted = true
   }
 
-  /// Row 9: `iat` is within an hour of `now`, both ends inclusive (section 3.2; for the future, section 13 row 9).
+  /// Age of the provider token: `iat` is within an hour of `now`, both ends inclusive (section 3.2; for the future, section
+  /// 13).
   private func checkAge(_ issuedAt: ServerTime, now: ServerTime) throws(Rejection) {
     // `iat` has a resolution of seconds: a token made at 12:00:00.9 has 12:00:00 and is valid until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
@@ -122,7 +126,7 @@ extension Rulebook {
       + "moving the clock, use the profile expired-jwt-403"
   }
 
-  /// Row 10: a key is not limited to the other environment (section 3.3).
+  /// Environment of the key: a key is not limited to the other environment (section 3.3).
   private func checkEnvironment(_ key: TrustedKey) throws(Rejection) {
     guard let only = key.environment, only != environment else { return }
     throw Rejection(.keyEnvironment, settings.environmentKeyReason) { [keyID = key.keyID, environment] _, _ in
@@ -130,7 +134,7 @@ extension Rulebook {
     }
   }
 
-  /// Rows 11 and 12: the first accepted token binds the connection to its team, and a topic-specific key to itself
+  /// Team of the connection and related key: the first accepted token binds the connection to its team, and a topic-specific key to itself
   /// and its related key (section 3.3).
   private func checkBinding(_ key: TrustedKey, to first: TrustedKey?) throws(Rejection) {
     guard let first else { return }
@@ -151,8 +155,8 @@ extension Rulebook {
     }
   }
 
-  /// Row 7: returns until when the connection, or its team, is blocked; nil if it is not. The team is known once a
-  /// provider token was accepted; before that, row 13 makes the check.
+  /// Returns until when the connection, or its team, is blocked after too many token updates; nil if it is not. The team is
+  /// known once a provider token was accepted; before that, `checkUpdate` makes the check.
   private func blockedUntil(_ authentication: inout ConnectionAuthentication, now: ServerTime) -> Int64? {
     let interval = times.updateInterval
     if let end = authentication.updates.blockedUntil(now: now, interval: interval) { return end }
@@ -160,7 +164,7 @@ extension Rulebook {
     return authentication.teamUpdates?.with(team) { $0.blockedUntil(now: now, interval: interval) }
   }
 
-  /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
+  /// Number of token updates: the provider token does not change too often (section 3.2). Not checked in `lenient`.
   private func checkUpdate(
     key: TrustedKey, issuedAt: ServerTime, authentication: inout ConnectionAuthentication, now: ServerTime
   ) throws(Rejection) {

@@ -1,10 +1,11 @@
 package import Notation
 package import HTTPMessage
 
-/// Row 18 of Protocol.md, section 8.2: the registered device.
+/// The checks of the registered device (Protocol.md, section 8.2).
 extension Rulebook {
   /// Rejects the device token of 64 zeros unless it is registered. Providers test their key, team and topic with it:
-  /// the reason is `BadDeviceToken` only if everything else is right (Protocol.md, section 8.1, observed).
+  /// the reason is `BadDeviceToken` only if everything else is right (Protocol.md, section 8.1, observed). One article says that
+  /// APNs rejects it before it looks at the topic (once); the check stays after the topic, where most reports put it.
   ///
   /// - Parameter isRegistered: Returns whether a device token is registered.
   func checkZeroDeviceToken(

@@ -1,9 +1,9 @@
 internal import HTTPMessage
 
-/// Rows 3 to 5, 14 and 15 of Protocol.md, section 8.2: the syntax of a request (sections 2 and 13).
+/// The checks of the syntax of a request (Protocol.md, sections 2, 8.2 and 13).
 extension Rulebook {
-  /// Rows 3 to 5: method before path (observed), path before credential (Protocol.md, section 13 row 21), then
-  /// repeated headers.
+  /// Method before path (observed), path before credential (Protocol.md, section 13, POST to a wrong path without
+  /// credential), then repeated headers.
   ///
   /// - Parameter acceptsPushes: Whether the listener accepts pushes to device tokens. That a listener for channel
   ///   management does not is a choice of this server (section 10.2).
@@ -27,7 +27,7 @@ extension Rulebook {
     guard let method = facts.method, packed.part(method.indices).equals("POST") else { throw Self.notPOST }
   }
 
-  /// Rows 3 and 4 for a path without a device token.
+  /// Method and path of a request without a device token.
   private func operation(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer
   ) throws(Rejection) -> ChannelRequest.Operation {
@@ -78,7 +78,7 @@ extension Rulebook {
     "the header \(Explanation.quoted(facts.repeatedName, packed)) is repeated: send each header once"
   }
 
-  /// Makes the checks of row 14, in their order.
+  /// Makes the checks of the `apns-` headers, in their order.
   func checkHeaders(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     if facts.apnsID != nil, !facts.apnsIDIsUUID { throw Self.idIsNoUUID }
     if facts.expirationText != nil, facts.expiration == nil { throw Self.expirationIsNoTime }
@@ -113,7 +113,7 @@ extension Rulebook {
     "apns-push-type is missing, which rules \"strict\" demand: send it" + NearHeaderField.note(on: .pushType, packed)
   }
 
-  /// Row 15: after the credential (observed), before the topic.
+  /// The syntax of the device token: after the credential (observed), before the topic.
   func checkDeviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     guard let token = facts.deviceToken, !token.isEmpty else { throw Self.missingDeviceToken }
     guard DeviceToken.isWellFormed(packed.part(token.indices)) else { throw Self.malformedDeviceToken }

@@ -1,21 +1,22 @@
 internal import HTTPMessage
 
-/// Row 16 of Protocol.md, section 8.2: the topic is present, well formed, permitted by the credential, and fits the
+/// The checks of the topic (Protocol.md, section 8.2): it is present, well formed, permitted by the credential, and fits the
 /// push type; the priority fits the push type (sections 4.2, 5 and 13).
 extension Rulebook {
   /// The maximum length of a topic in bytes: a longer one is `BadTopic` (our inference).
   package static let topicLimit = 255
 
-  /// Makes all checks of this row.
+  /// Makes all of these checks.
   ///
   /// - Parameters:
   ///   - topic: `apns-topic`, or else the certificate's default topic.
   ///   - certificate: The connection's client certificate; nil if the push has `token`.
   ///   - token: The verified provider token.
   ///   - keys: The trusted provider keys.
+  ///   - bound: The apps that were known when the connection was bound to its team.
   func checkTopic(
     _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?,
-    keys: TrustedKeySet
+    keys: TrustedKeySet, bound: KnownApps?
   ) throws(Rejection) {
     guard let topic, !topic.isEmpty else { throw missingTopic(topic, certificate: certificate) }
     try checkForm(topic, facts, certificate: certificate)
@@ -24,7 +25,9 @@ extension Rulebook {
     } else {
       try checkPermission(topic, facts, token: token)
     }
-    if requiresKnownTopics { try checkIsKnown(topic, facts, certificate: certificate, token: token, keys: keys) }
+    if requiresKnownTopics {
+      try checkIsKnown(topic, facts, certificate: certificate, token: token, keys: keys, bound: bound)
+    }
     if let type = facts.pushType {
       try checkSuffix(topic, type, facts, certificate: certificate)
       if mode == .strict, !type.documents(priority: facts.priority) {
@@ -55,7 +58,7 @@ extension Rulebook {
       + NearHeaderField.note(on: .topic, packed)
   }
 
-  /// `BadTopic` only for what cannot be a bundle id (section 13 row 1).
+  /// `BadTopic` only for what cannot be a bundle id (section 13, trigger of `BadTopic`).
   private func checkForm(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
@@ -107,15 +110,19 @@ extension Rulebook {
     }
   }
 
-  /// The topic is that of an app of the credential's team (`--topics known`).
+  /// The topic is that of an app of the credential's team (`--topics known`). An app that the team gets later is an error on
+  /// connections that were bound before (Protocol.md, section 3.3, documented).
   private func checkIsKnown(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?,
-    keys: TrustedKeySet
+    keys: TrustedKeySet, bound: KnownApps?
   ) throws(Rejection) {
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = String(decoding: topic.part(0..<topic.count - suffix), as: UTF8.self)
     let team = certificate == nil ? token?.teamID : nil
-    guard !isKnownApp(bundleID, of: team, keys: keys) else { return }
+    if KnownApps(apps: apps, keys: keys).contain(bundleID, of: team) {
+      guard let bound, !bound.contain(bundleID, of: team) else { return }
+      throw Self.topicOfLaterApp
+    }
     let note = NearTopic.note(on: String(decoding: topic, as: UTF8.self), among: knownTopics(of: team, keys: keys))
     throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
       "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not the topic of an app of "
@@ -127,6 +134,11 @@ extension Rulebook {
   /// Returns the bundle ids and topics that a team is known to have; for a certificate, those of all teams.
   private func knownTopics(of team: String?, keys: TrustedKeySet) -> [String] {
     apps.bundleIDs(of: team, limit: NearTopic.limit) + keys.knownTopics(of: team, limit: NearTopic.limit)
+  }
+
+  private static let topicOfLaterApp = Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+    "the app of apns-topic \(Explanation.quoted(facts.topic, packed)) was added to the team after the first push of this "
+      + "connection, which fixes the team's bundle ids: open a new connection"
   }
 
   // Not BadTopic (Protocol.md, section 5, observed).

@@ -23,6 +23,8 @@ package struct ConnectionAuthentication: Sendable {
   private(set) var defaultTopic: [UInt8]?
   /// The key of the first accepted provider token (Protocol.md, section 3.3).
   var binding: TrustedKey?
+  /// The apps that were known when the connection was bound to its team; nil before that, and if topics need not be known.
+  var boundApps: KnownApps?
   var updates = TokenUpdates()
   /// The updates of all connections of each team, for the setting `token_update_scope: team`.
   package var teamUpdates: TeamTokenUpdates?
@@ -50,6 +52,20 @@ package struct ConnectionAuthentication: Sendable {
     self.certificate = certificate
     self.known = known
     defaultTopic = certificate?.defaultTopic.map { Array($0.utf8) }
+  }
+}
+
+/// The apps that are known by fixtures, and by the team topics of keys.
+struct KnownApps: Sendable {
+  let apps: AppTable
+  let keys: TrustedKeySet
+
+  /// Returns whether an app is known.
+  ///
+  /// - Parameter team: The team of the credential; nil for a certificate, which does not name one.
+  func contain(_ bundleID: String, of team: String?) -> Bool {
+    if let app = apps[bundleID], team == nil || app.teamID == team { return true }
+    return keys.knows(bundleID, asAppOf: team)
   }
 }
 

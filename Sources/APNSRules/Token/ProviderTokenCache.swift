@@ -109,8 +109,8 @@ package final class TeamTokenUpdates: Sendable {
   package func reset() { byTeam.withLock { $0 = [:] } }
 }
 
-/// Counts the changes of the provider token of a connection or a team and blocks further pushes after too many: rows 7
-/// and 13 of Protocol.md, section 8.2, with the timing of section 3.2.
+/// Counts the changes of the provider token of a connection or a team and blocks further pushes after too many (Protocol.md, section
+/// 8.2: `token_update_latch` and `token_updates`), with the timing of section 3.2.
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
     var keyID: String

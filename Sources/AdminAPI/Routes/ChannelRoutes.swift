@@ -31,10 +31,10 @@ struct ChannelRoutes: Sendable {
   private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["bundle_id", "environment", "id", "message_storage_policy"])
     let bundleID = try body.required("bundle_id", hint: "It is the bundle id of the channel's app.")
-    guard CertificateFolder.isTopic(bundleID), PushType.bundleID(of: bundleID) == bundleID else {
+    if let (message, hint) = BundleID.problem(with: bundleID) {
       throw Problem.badRequest(
-        "bundle_id cannot be \"\(bundleID.prefix(80))\"",
-        hint: "It has 1 to 255 characters without spaces and control characters, and no suffix such as .voip.")
+        "bundle_id: \(message)",
+        hint: hint.prefix(1).uppercased() + hint.dropFirst() + ".")
     }
     let environment =
       try body.choice("environment", PushEnvironment.self) ?? state.configuration.environment

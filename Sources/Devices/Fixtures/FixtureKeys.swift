@@ -1,4 +1,4 @@
-internal import APNSRules
+package import APNSRules
 internal import HTTPMessage
 internal import Notation
 
@@ -64,21 +64,12 @@ extension FixtureMap<ChannelDescription> {
 
 // MARK: - Values
 
-/// The syntax of bundle ids.
-package enum BundleID {
+extension BundleID {
   /// Returns what prevents a text from being a bundle id, and how to correct it; nil for a valid one.
   package static func problem(with text: String) -> (message: String, hint: String)? {
     var bytes = text
     return bytes.withUTF8 { bytes in
-      let isWellFormed =
-        (1...155).contains(bytes.count)
-        && bytes.allSatisfy { byte in
-          switch byte {
-          case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-          default: "._-".utf8.contains(byte)
-          }
-        }
-      guard isWellFormed else {
+      guard isWellFormed(UnsafeRawBufferPointer(bytes)) else {
         return (
           "\"\(text.shortened)\" is not a bundle id",
           "it has 1 to 155 letters, digits, dots and hyphens, such as com.example.app"

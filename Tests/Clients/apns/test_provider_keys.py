@@ -173,6 +173,25 @@ def test_only_the_topics_of_the_team_are_known(start, tmp_path, device):
     assert answers(start("--topics", "known", certs=tmp_path / "certs")) == expected, "also after a new start"
 
 
+def test_an_app_of_later_needs_a_new_connection(start, device):
+    """The first push of a connection fixes the bundle ids of the team (documented)."""
+    server = start("--topics", "known")
+    server.api("PUT", "/fixtures", {"apps": [{"bundle_id": "com.acme.first", "team_id": server.team_id}]})
+
+    def answer(wire, topic):
+        response = wire.push(push_headers(server, device, apns_topic=topic))
+        return response.status, json.loads(response.body or b"{}").get("reason")
+
+    with connect(server) as wire:
+        assert answer(wire, "com.acme.first") == (200, None)
+        server.api("PUT", "/fixtures", {"apps": [{"bundle_id": "com.acme.later", "team_id": server.team_id}]})
+        assert answer(wire, "com.acme.later") == (400, "TopicDisallowed")
+        assert "open a new connection" in server.pushes()[-1]["verdict"]["checks"][-1]["detail"]
+        assert answer(wire, "com.acme.first") == (200, None)
+        with connect(server) as other:
+            assert answer(other, "com.acme.later") == (200, None)
+
+
 def test_team_topics_do_not_restrict_a_key(start, tmp_path, device):
     """Without `--topics known` they change nothing, unlike the topics of a topic-specific key."""
     server = start(certs=tmp_path / "certs")
