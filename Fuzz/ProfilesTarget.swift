@@ -56,8 +56,13 @@ struct ProfilesTarget: FuzzTarget {
       expect((error as? FixtureFailure)?.problems.isEmpty == false, "fixtures are rejected without a problem")
       return nil
     }
-    var writer = FixtureWriter(
-      apps: contents.apps, devices: registry, channels: contents.channels, teamID: defaults.teamID)
+    guard
+      var writer = try? FixtureWriter(
+        apps: contents.apps, devices: registry, channels: contents.channels, teamID: defaults.teamID)
+    else {
+      expect(false, "fixtures that were loaded cannot be saved")
+      return nil
+    }
     var saved: [UInt8] = []
     while let piece = writer.next() { saved += piece }
     return saved

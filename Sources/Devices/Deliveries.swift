@@ -21,6 +21,19 @@ package struct AcceptedPush: Sendable {
   package var acceptedAt: MonotonicTime
   /// The state that follows from the push and its device; set by `DeviceRegistry.deliver`.
   package internal(set) var state = DeliveryState.received
+  /// How long the system of the device holds the push; nil if it does not.
+  var hold: Hold?
+
+  /// The end of the time for which the system of a device holds a background push (Protocol.md, section 6.4).
+  enum Hold: Sendable, Equatable {
+    /// The app was force-quit.
+    case untilLaunch
+    /// The app has no budget left until this time, in milliseconds since 1970.
+    case until(ServerTime)
+
+    /// The time; nil for a launch.
+    var due: ServerTime? { if case .until(let time) = self { time } else { nil } }
+  }
 
   /// Creates a description of an accepted push.
   package init(
@@ -52,7 +65,7 @@ package enum DeliveryEvent: Sendable, Equatable {
   case overwrittenInStorage(seq: Int, by: Int)
   /// A push was replaced by a newer one before the device had acknowledged it.
   case overwrittenBeforeAcknowledgement(seq: Int, by: Int)
-  /// The device ignored a push, because it exceeds a budget.
+  /// The device held or ignored a push, because it exceeds a budget.
   case overBudget(seq: Int)
   /// The device ignored a Live Activity push, because of its token or of an earlier push, whose `seq` is given.
   case notShown(seq: Int, DisplayProblem, by: Int?)
@@ -130,8 +143,11 @@ struct Deliveries: Sendable {
   static let longestBroadcastStorage: Int64 = 8 * 3_600_000
   /// The maximum time for which an ended Live Activity stays on the screen (Protocol.md, section 6.3, documented).
   static let longestDismissal: Int64 = 4 * 3_600_000
-  /// The number of notifications that a device keeps at least; older ones are removed when there are twice as many.
-  static let shownLimit = 32
+  /// The number of shown pushes that a device keeps, the newest ones.
+  static let shownLimit = 64
+  /// How long the delivery log of a push is kept after its last entry, by the server's clock (Protocol.md, section 11,
+  /// documented as 7 days).
+  static let logRetention: Int64 = 7 * 86_400_000
   /// The maximum number of pushes with a delivery log.
   static let logLimit = 100_000
   /// The number of devices in the log of a broadcast.
@@ -164,21 +180,28 @@ struct Deliveries: Sendable {
     var isShown: Bool
     /// The token of the Live Activity that shows it; `none` for other notifications.
     var activity = DeviceTables.none
+    /// `apns-push-type`; nil without one.
+    var type: PushType?
 
     var acceptance: Acceptance { Acceptance(time: acceptedAt, seq: seq) }
 
     init(_ push: AcceptedPush, seq: Int) {
       self.init(
         seq: seq, acceptedAt: push.acceptedAt, installation: push.target.installation, collapseKey: push.collapseKey,
-        isShown: push.pushType == nil || push.pushType == .alert || push.activity != nil)
+        isShown: push.pushType == nil || push.pushType == .alert || push.activity != nil,
+        type: push.pushType)
     }
 
-    init(seq: Int, acceptedAt: MonotonicTime, installation: Index, collapseKey: UInt64?, isShown: Bool = true) {
+    init(
+      seq: Int, acceptedAt: MonotonicTime, installation: Index, collapseKey: UInt64?, isShown: Bool = true,
+      type: PushType?
+    ) {
       self.seq = seq
       self.acceptedAt = acceptedAt
       self.installation = installation
       self.collapseKey = collapseKey
       self.isShown = isShown
+      self.type = type
     }
   }
 
@@ -202,15 +225,21 @@ struct Deliveries: Sendable {
     let kind: Kind
   }
 
-  /// The stored pushes by `storageKey`.
-  private(set) var storedPushes: [UInt64: StoredPush] = [:]
-  /// When stored pushes expire, by `storageKey`. Some entries are of pushes that are not stored any more.
-  private var expiries = DueTimes()
+  /// The newest broadcast of a channel that stores one.
+  struct StoredBroadcast: Sendable {
+    var channel: ChannelName
+    var acceptance: Acceptance
+    /// Milliseconds since 1970.
+    var expiresAt: ServerTime
+  }
+
+  /// The stored pushes by `storageKey`, due when they expire.
+  var storedPushes = DueTable<StoredPush>()
   var shown: [Index: [DevicePush]] = [:]
-  /// The pushes that online devices have not acknowledged yet.
-  private(set) var unacknowledged: [Index: UnacknowledgedPush] = [:]
-  /// When devices acknowledge, by index. Some entries are of devices that have acknowledged already.
-  private var acknowledgements = DueTimes()
+  /// The pushes that online devices have not acknowledged yet, by device.
+  var unacknowledged = DueTable<UnacknowledgedPush>()
+  /// The background pushes that the systems of devices hold, by installation.
+  var heldPushes = DueTable<DevicePush>()
   /// When ended Live Activities disappear, by their tokens. Some entries are of activities that are gone.
   var dismissals = DueTimes()
   var budgets: [BudgetKey: Budget] = [:]
@@ -218,10 +247,11 @@ struct Deliveries: Sendable {
   var watched: [Index: Int] = [:]
   /// The number of listeners to all devices.
   var watchingAll = 0
-  /// The newest broadcast that each subscriber of a channel has received.
+  /// The newest broadcast of a channel that each subscriber has received, or that was discarded for it.
   var subscribers: [ChannelName: [Index: Acceptance]] = [:]
-  /// The newest broadcast of a channel that stores one.
-  var storedBroadcasts: [ChannelName: (acceptance: Acceptance, expiresAt: ServerTime)] = [:]
+  private(set) var storedBroadcasts: [ChannelName: StoredBroadcast] = [:]
+  /// Stored broadcasts by `seq`, due when they expire, but for those that a newer one replaced before.
+  private var expiringBroadcasts = DueTable<StoredBroadcast>()
   /// The logs of pushes whose state changed after they were recorded.
   private(set) var log: [Int: [DeliveryLogEntry]] = [:]
   /// The pushes with logs, oldest first, after `removedLogs` whose logs were removed.
@@ -256,61 +286,61 @@ struct Deliveries: Sendable {
     log[seq, default: []].append(entry)
   }
 
-  /// Stores a push in place of the one with the same key.
-  mutating func store(_ push: StoredPush, at key: UInt64) {
-    storedPushes[key] = push
-    expiries.add(key, at: push.expiresAt)
-    if expiries.isSparse(for: storedPushes.count) {
-      expiries = DueTimes(storedPushes.lazy.map { ($0.key, $0.value.expiresAt) })
+  /// Whether a user who refused the permission for notifications does not get pushes of a type: those that are shown. Others
+  /// are delivered to the app (Protocol.md, section 11).
+  static func needsPermission(_ type: PushType?) -> Bool { type == nil || type == .alert || type == .liveactivity }
+
+  /// Stores a broadcast for devices that are offline, unless the channel stores a newer one.
+  mutating func store(_ broadcast: StoredBroadcast, now: ServerTime) {
+    if let former = storedBroadcasts[broadcast.channel] {
+      guard former.acceptance < broadcast.acceptance else { return }
+      if former.expiresAt > now { expiringBroadcasts.remove(UInt64(former.acceptance.seq)) }
     }
+    storedBroadcasts[broadcast.channel] = broadcast
+    expiringBroadcasts.set(broadcast, at: UInt64(broadcast.acceptance.seq), due: broadcast.expiresAt)
   }
 
-  /// Removes and returns the stored push with this key; nil if there is none.
-  mutating func removeStored(_ key: UInt64) -> StoredPush? { storedPushes.removeValue(forKey: key) }
-
-  /// Notes that a device has received a push and acknowledges it later.
-  mutating func awaitAcknowledgement(of push: UnacknowledgedPush, on device: Index) {
-    unacknowledged[device] = push
-    acknowledgements.add(UInt64(device), at: push.due)
-    if acknowledgements.isSparse(for: unacknowledged.count) {
-      acknowledgements = DueTimes(unacknowledged.lazy.map { (UInt64($0.key), $0.value.due) })
-    }
-  }
-
-  /// Removes and returns the push that a device has not acknowledged; nil if there is none.
-  mutating func removeUnacknowledged(on device: Index) -> UnacknowledgedPush? {
-    unacknowledged.removeValue(forKey: device)
-  }
-
-  /// Whether a stored push may have expired, a device may have acknowledged one, or a Live Activity may disappear.
+  /// Whether a stored push or broadcast may have expired, a device may have acknowledged a push, or the time of one that is
+  /// held may have come, or a Live Activity may disappear.
   func isDue(at now: ServerTime) -> Bool {
-    expiries.isDue(at: now) || acknowledgements.isDue(at: now) || dismissals.isDue(at: now)
+    storedPushes.isDue(at: now) || unacknowledged.isDue(at: now) || heldPushes.isDue(at: now)
+      || expiringBroadcasts.isDue(at: now) || dismissals.isDue(at: now)
   }
 
-  /// Removes and returns stored pushes that have expired, and returns devices that have acknowledged a push by now, and tokens
-  /// of Live Activities that may have to disappear.
+  /// What is due at a time.
+  struct Due {
+    /// The stored pushes that have expired.
+    var expired: [StoredPush]
+    /// The pushes that devices have acknowledged.
+    var acknowledged: [UnacknowledgedPush]
+    /// The pushes that are no longer held.
+    var released: [DevicePush]
+    /// The stored broadcasts that have expired.
+    var expiredBroadcasts: [StoredBroadcast]
+    /// The tokens of Live Activities that may have to disappear.
+    var dismissed: [Index] = []
+  }
+
+  /// Removes and returns what is due by now.
   ///
   /// - Parameter limit: The maximum number of due times to examine. Some may be of pushes that have left already, so that
   ///   nothing is returned although `isDue`.
-  mutating func takeDue(
-    at now: ServerTime, limit: Int
-  ) -> (expired: [StoredPush], acknowledging: [Index], dismissed: [Index]) {
-    var (expired, acknowledging, dismissed): ([StoredPush], [Index], [Index]) = ([], [], [])
-    for _ in 0..<limit {
-      if let key = expiries.popFirst(dueAt: now) {
-        guard let stored = storedPushes[key], stored.expiresAt <= now else { continue }
-        storedPushes[key] = nil
-        expired.append(stored)
-      } else if let key = acknowledgements.popFirst(dueAt: now) {
-        guard let waiting = unacknowledged[Index(key)], waiting.due <= now else { continue }
-        acknowledging.append(Index(key))
-      } else if let key = dismissals.popFirst(dueAt: now) {
-        dismissed.append(Index(key))
-      } else {
-        break
-      }
+  mutating func takeDue(at now: ServerTime, limit: Int) -> Due {
+    var limit = limit
+    var due = Due(
+      expired: storedPushes.takeDue(at: now, limit: &limit),
+      acknowledged: unacknowledged.takeDue(at: now, limit: &limit),
+      released: heldPushes.takeDue(at: now, limit: &limit),
+      expiredBroadcasts: expiringBroadcasts.takeDue(at: now, limit: &limit))
+    while limit > 0, let token = dismissals.popFirst(dueAt: now) {
+      due.dismissed.append(Index(token))
+      limit -= 1
     }
-    return (expired, acknowledging, dismissed)
+    for broadcast in due.expiredBroadcasts
+    where storedBroadcasts[broadcast.channel]?.acceptance == broadcast.acceptance {
+      storedBroadcasts[broadcast.channel] = nil
+    }
+    return due
   }
 
   mutating func show(_ push: DevicePush, on device: Index) { Self.add(push, to: &shown[device, default: []]) }
@@ -338,20 +368,20 @@ struct Deliveries: Sendable {
       func isSame(_ other: DevicePush) -> Bool { other.collapseKey == key && other.installation == push.installation }
       list.removeAll(where: isSame)
     }
-    // Half of them at once, so that most pushes move nothing.
-    if list.count >= 2 * shownLimit { list.removeFirst(shownLimit) }
+    if list.count >= shownLimit { list.removeFirst(list.count - shownLimit + 1) }
     list.append(push)
   }
 
   /// Forgets everything about a device.
   mutating func forget(device: Index) {
     shown[device] = nil
-    unacknowledged[device] = nil
+    unacknowledged.remove(UInt64(device))
   }
 
   /// Forgets everything about an app on a device.
   mutating func forget(installation: Index, on device: Index) {
-    for key in Self.storageKeys(installation) { storedPushes[key] = nil }
+    for key in Self.storageKeys(installation) { storedPushes.remove(key) }
+    heldPushes.remove(UInt64(installation))
     for kind in [BudgetKey.Kind.background, .activityUpdate, .activityStart] {
       budgets[BudgetKey(installation: installation, kind: kind)] = nil
     }
@@ -371,59 +401,17 @@ struct Deliveries: Sendable {
     budgets[key] = budget
     return budget.count > rate.count
   }
-}
 
-/// Times at which something is due for a key, such as the expiry of a stored push: a binary heap.
-///
-/// An entry stays until its time when it has no object any more, so who takes one checks whether it still holds.
-struct DueTimes: Sendable {
-  private typealias Entry = (time: ServerTime, key: UInt64)
-
-  private var heap: [Entry] = []
-
-  /// Creates an empty list.
-  init() {}
-
-  /// Creates a list with these entries.
-  init(_ entries: some Sequence<(UInt64, ServerTime)>) {
-    heap = entries.map { key, time in (time, key) }
-    for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(from: index) }
+  /// Returns until when the system of a device holds a background push that exceeds the app's budget; nil if it does not exceed
+  /// it. Counts the push.
+  mutating func backgroundHold(_ rate: DeviceRate?, of installation: Index, now: ServerTime) -> AcceptedPush.Hold? {
+    guard let rate, exceeds(rate, .background, of: installation, now: now) else { return nil }
+    let start = budgets[BudgetKey(installation: installation, kind: .background)]?.start ?? now
+    return .until(start.addingClamped(rate.per.milliseconds))
   }
 
-  /// Whether most entries have no object any more, if there are `count` objects.
-  func isSparse(for count: Int) -> Bool { heap.count > 2 * count + 1024 }
-
-  /// Whether the earliest time has come.
-  func isDue(at now: ServerTime) -> Bool { heap.first.map { $0.time <= now } ?? false }
-
-  mutating func add(_ key: UInt64, at time: ServerTime) {
-    var index = heap.count
-    heap.append((time, key))
-    while index > 0, heap[index] < heap[(index - 1) / 2] {
-      heap.swapAt(index, (index - 1) / 2)
-      index = (index - 1) / 2
-    }
-  }
-
-  /// Removes the earliest entry, of equal ones that with the smallest key, and returns its key; nil if none is due.
-  mutating func popFirst(dueAt now: ServerTime) -> UInt64? {
-    guard let first = heap.first, first.time <= now else { return nil }
-    let last = heap.removeLast()
-    if !heap.isEmpty {
-      heap[0] = last
-      sink(from: 0)
-    }
-    return first.key
-  }
-
-  private mutating func sink(from start: Int) {
-    var index = start
-    while true {
-      var least = index
-      for child in 2 * index + 1...2 * index + 2 where child < heap.count && heap[child] < heap[least] { least = child }
-      guard least != index else { return }
-      heap.swapAt(index, least)
-      index = least
-    }
+  /// Counts a background push that was held until now toward the period that begins now.
+  mutating func countReleased(_ push: DevicePush, now: ServerTime) {
+    budgets[BudgetKey(installation: push.installation, kind: .background)] = Budget(start: now, count: 1)
   }
 }

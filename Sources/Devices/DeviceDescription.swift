@@ -15,8 +15,12 @@ package enum DeviceState: String, CaseIterable, Sendable, Codable {
 package enum InstallationState: String, CaseIterable, Sendable, Codable {
   /// Notifications are delivered.
   case enabled
-  /// The user has disabled notifications: pushes are accepted and discarded.
+  /// The user has disabled notifications: pushes that are shown are accepted and discarded; others, such as background
+  /// pushes, are delivered to the app.
   case disabled
+  /// The user has force-quit the app: the newest background push is held until the app is launched (Protocol.md, section
+  /// 6.4).
+  case forceQuit = "force_quit"
   /// The app was removed: APNs learns it from the first accepted push after that.
   case removed
 }
@@ -30,12 +34,21 @@ package struct TokenDescription: Sendable, Equatable {
   /// When the token expired, in milliseconds since 1970, such as that of an ended Live Activity; nil for a token that
   /// is valid.
   package var expiredAt: ServerTime?
+  /// When the token was unregistered on its own, in milliseconds since 1970: pushes to it are rejected with 410
+  /// `Unregistered`. Nil for a token that is valid.
+  package var unregisteredAt: ServerTime?
+
+  /// Whether pushes to the token are accepted.
+  var isValid: Bool { expiredAt == nil && unregisteredAt == nil }
 
   /// Creates a description of a token.
-  package init(kind: TokenKind, token: String, expiredAt: ServerTime? = nil) {
+  package init(
+    kind: TokenKind, token: String, expiredAt: ServerTime? = nil, unregisteredAt: ServerTime? = nil
+  ) {
     self.kind = kind
     self.token = token
     self.expiredAt = expiredAt
+    self.unregisteredAt = unregisteredAt
   }
 }
 

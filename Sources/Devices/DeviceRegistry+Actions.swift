@@ -6,14 +6,15 @@ extension DeviceRegistry {
   /// Changes the connection of a device; delivers what is stored for it if that is possible now.
   ///
   /// - Throws: `DeviceError`.
-  package func setState(of id: String, _ newState: DeviceState, now: ServerTime) throws(DeviceError) -> [DeliveryEvent]
-  {
+  package func setState(
+    of id: String, _ newState: DeviceState, now: ServerTime, settings: APNSSettings = APNSSettings()
+  ) throws(DeviceError) -> [DeliveryEvent] {
     try update { state throws(DeviceError) in
       let device = try state.device(id)
       state.tables.setState(of: device, newState)
       state.report?(.device(id))
       var events: [DeliveryEvent] = []
-      if newState != .offline { state.releaseStored(on: device, now: now, &events) }
+      if newState != .offline { state.releaseStored(on: device, now: now, settings, &events) }
       return events
     }
   }
@@ -71,18 +72,48 @@ extension DeviceRegistry {
     }
   }
 
-  /// Changes the state of an app on a device.
+  /// Changes the state of an app on a device. Removing or force-quitting it drops the background push that the system of the
+  /// device holds for it (Protocol.md, section 6.4).
   ///
   /// - Parameter environment: The environment; nil if the app is installed for one only.
   /// - Throws: `DeviceError`.
+  @discardableResult
   package func setState(
-    of bundleID: String, _ environment: PushEnvironment?, on id: String, _ newState: InstallationState
-  ) throws(DeviceError) {
+    of bundleID: String, _ environment: PushEnvironment?, on id: String, _ newState: InstallationState,
+    now: ServerTime = 0
+  ) throws(DeviceError) -> [DeliveryEvent] {
     try update { state throws(DeviceError) in
       let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
-      guard state.tables.installations[Int(installation)].state != newState else { return }
+      guard state.tables.installations[Int(installation)].state != newState else { return [] }
       state.tables.setState(ofInstallation: installation, newState)
       state.report?(.device(id))
+      var events: [DeliveryEvent] = []
+      if newState == .removed { state.discardHeld(for: installation, now: now, &events) }
+      // Apple has no state for a push that the system of the device drops, so it keeps its last one.
+      if newState == .forceQuit { state.deliveries.heldPushes.remove(UInt64(installation)) }
+      return events
+    }
+  }
+
+  /// Launches an app on a device: delivers the background push that the system of the device holds for it. A force-quit app is
+  /// enabled again.
+  ///
+  /// - Parameter environment: The environment; nil if the app is installed for one only.
+  /// - Throws: `DeviceError`.
+  package func launch(
+    _ bundleID: String, _ environment: PushEnvironment?, on id: String, now: ServerTime
+  ) throws(DeviceError) -> [DeliveryEvent] {
+    try update { state throws(DeviceError) in
+      let installation = try state.requiredInstallation(bundleID, environment, on: try state.device(id))
+      if state.tables.installations[Int(installation)].state == .forceQuit {
+        state.tables.setState(ofInstallation: installation, .enabled)
+        state.report?(.device(id))
+      }
+      var events: [DeliveryEvent] = []
+      if let held = state.deliveries.heldPushes.remove(UInt64(installation)) {
+        state.deliverStored(held, now: now, &events)
+      }
+      return events
     }
   }
 
@@ -249,8 +280,17 @@ extension DeviceRegistry.State {
     of installation: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]
   ) {
     for key in Deliveries.storageKeys(installation) {
-      guard let stored = deliveries.removeStored(key) else { continue }
+      guard let stored = deliveries.storedPushes.remove(key) else { continue }
       change(stored.push, to: .discardedUnregisteredFromStorage, now: now, &events)
     }
+    discardHeld(for: installation, now: now, &events)
+  }
+
+  /// Discards the background push that is held for an app that was removed.
+  fileprivate mutating func discardHeld(
+    for installation: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]
+  ) {
+    guard let held = deliveries.heldPushes.remove(UInt64(installation)) else { return }
+    change(held, to: .discardedUnregisteredFromStorage, now: now, &events)
   }
 }

@@ -17,9 +17,9 @@ extension DeviceRegistry {
     _ pushes: inout [AcceptedPush], now: ServerTime, settings: APNSSettings, record: (inout [AcceptedPush]) -> Int
   ) -> [DeliveryEvent] {
     state.withLockedValue { state in
-      for index in pushes.indices { pushes[index].state = state.deliveryState(of: pushes[index], now: now, settings) }
-      let first = record(&pushes)
       var events: [DeliveryEvent] = []
+      for index in pushes.indices { state.decide(&pushes[index], now: now, settings, &events) }
+      let first = record(&pushes)
       for push in pushes { state.deliver(push, seq: first + push.position, now: now, settings, &events) }
       return events
     }
@@ -43,18 +43,20 @@ extension DeviceRegistry {
       let kind = registry.tables.tokens[Int(push.target.tokenIndex)].kind
       let key = Deliveries.storageKey(push.target.installation, kind: kind)
       switch state {
-      case .storedOffline, .storedForPower:
-        let expiresAt = Self.expiry(push.expiration, now: receivedAt, longest: Deliveries.longestStorage)
-        registry.deliveries.store(
-          Deliveries.StoredPush(
-            push: received, expiresAt: expiresAt, priority: push.priority, activity: activity), at: key)
+      case .storedForPower
+      where push.pushType == .background && registry.tables.devices[Int(device)].state == .online:
+        let isQuit = registry.tables.installations[Int(push.target.installation)].state == .forceQuit
+        let period = settings.backgroundBudget?.per.milliseconds ?? 0
+        registry.deliveries.heldPushes.set(
+          received, at: UInt64(push.target.installation), due: isQuit ? nil : receivedAt.addingClamped(period))
+      case .storedOffline, .storedForPower: registry.store(push, received, activity, at: key, now: receivedAt)
       case .received:
         let due = receivedAt.addingClamped(settings.acknowledgeAfter.milliseconds)
-        registry.deliveries.awaitAcknowledgement(
-          of: Deliveries.UnacknowledgedPush(push: received, activity: activity, due: due), on: device)
+        registry.deliveries.unacknowledged.set(.init(push: received, activity: activity, due: due), at: UInt64(device), due: due)
       case .deliveredFromStorage, .discardedExpired, .discardedUnregisteredFromStorage, .discardedDisabledFromStorage:
         // It had replaced those that are older.
-        _ = registry.deliveries.removeStored(key)
+        registry.deliveries.storedPushes.remove(key)
+        registry.deliveries.heldPushes.remove(UInt64(push.target.installation))
       case .delivered, .discardedUnregistered, .discardedDisabled: break
       }
       guard [.delivered, .deliveredFromStorage].contains(state) else { return }
@@ -82,60 +84,30 @@ extension DeviceRegistry {
   /// some hundred microseconds.
   package static let sliceSize = 256
 
-  /// Begins to deliver a broadcast to the subscribers of its channel.
+  /// Discards stored pushes and broadcasts that have expired, and delivers pushes that online devices have acknowledged, or have
+  /// held until now, up to `limit` of all.
   ///
-  /// - Returns: The number of subscribers.
-  package func begin(_ broadcast: Broadcast) -> Int {
-    state.withLockedValue { state in
-      let channel = broadcast.channel
-      state.deliveries.add(DeliveryLogEntry(state: .received, time: broadcast.time), to: broadcast.seq)
-      if broadcast.isStored {
-        let expiresAt = Self.expiry(
-          broadcast.expiration, now: broadcast.time, longest: Deliveries.longestBroadcastStorage)
-        let former = state.deliveries.storedBroadcasts[channel]?.acceptance
-        if expiresAt > broadcast.time, former.map({ $0 < broadcast.acceptance }) ?? true {
-          state.deliveries.storedBroadcasts[channel] = (broadcast.acceptance, expiresAt)
-        }
-      }
-      return state.deliveries.subscribers[channel]?.count ?? 0
-    }
-  }
-
-  /// Delivers a broadcast, after `begin`, to the subscribers of its channel. Calls `apply` for up to `limit` of them at a
-  /// time, while the registry is not locked.
-  package func deliver(_ broadcast: Broadcast, limit: Int = sliceSize, apply: ([DeliveryEvent]) -> Void) {
-    var rest = subscribers(of: broadcast.channel)[...]
-    while !rest.isEmpty {
-      let part = rest.prefix(limit)
-      rest = rest.dropFirst(limit)
-      apply(
-        state.withLockedValue { state in
-          var events: [DeliveryEvent] = []
-          for installation in part { state.deliver(broadcast, to: installation, &events) }
-          return events
-        })
-    }
-  }
-
-  private func subscribers(of channel: ChannelName) -> [DeviceTables.Index] {
-    // Sorted outside of the lock, because that takes some milliseconds for 40,000 subscribers.
-    state.withLockedValue { $0.deliveries.subscribers[channel] ?? [:] }.keys.sorted()
-  }
-
-  /// Discards stored pushes that have expired, and delivers pushes that online devices have acknowledged by now, up to
-  /// `limit` of both.
-  ///
-  /// - Returns: The events, and whether none was left to examine.
+  /// - Returns: The events, the stored broadcasts that have expired, which are to be passed to `discard`, and whether none was
+  ///   left to examine.
   package func advance(
     to now: ServerTime, limit: Int = sliceSize
-  ) -> (events: [DeliveryEvent], isComplete: Bool) {
+  ) -> (events: [DeliveryEvent], broadcasts: [ExpiredBroadcast], isComplete: Bool) {
     state.withLockedValue { state in
       var events: [DeliveryEvent] = []
       let due = state.deliveries.takeDue(at: now, limit: limit)
       for stored in due.expired { state.change(stored.push, to: .discardedExpired, now: now, &events) }
-      for device in due.acknowledging { state.acknowledge(on: device, &events) }
+      for waiting in due.acknowledged { state.acknowledge(waiting, &events) }
+      for push in due.released {
+        state.deliveries.countReleased(push, now: now)
+        state.deliverStored(push, now: now, &events)
+      }
       state.dismiss(due.dismissed, now: now)
-      return (events, !state.deliveries.isDue(at: now))
+      let broadcasts = due.expiredBroadcasts.map { stored in
+        ExpiredBroadcast(
+          channel: stored.channel, acceptance: stored.acceptance,
+          subscribers: state.deliveries.subscribers[stored.channel] ?? [:])
+      }
+      return (events, broadcasts, !state.deliveries.isDue(at: now))
     }
   }
 
@@ -148,6 +120,13 @@ extension DeviceRegistry {
   /// one.
   package func log(of seq: Int) -> [DeliveryLogEntry]? { state.withLockedValue { $0.deliveries.log[seq] } }
 
+  /// Whether a delivery log is no longer kept.
+  ///
+  /// - Parameter last: The time of its last entry, in milliseconds since 1970.
+  package static func hasForgottenLog(endedAt last: ServerTime, now: ServerTime) -> Bool {
+    now >= last.addingClamped(Deliveries.logRetention)
+  }
+
   static func expiry(_ seconds: Int64?, now: ServerTime, longest: Int64) -> Int64 {
     guard let seconds else { return now.addingClamped(longest) }
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
@@ -156,20 +135,57 @@ extension DeviceRegistry {
 }
 
 extension DeviceRegistry.State {
-  /// Returns the state that an accepted push gets at once.
-  fileprivate func deliveryState(of push: AcceptedPush, now: ServerTime, _ settings: APNSSettings) -> DeliveryState {
-    guard tables.isRegistered(push.target) else { return .discardedUnregistered }
+  /// Sets the state that an accepted push gets at once, and how long it is held.
+  fileprivate mutating func decide(
+    _ push: inout AcceptedPush, now: ServerTime, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
+  ) {
+    push.state = .discardedUnregistered
+    guard tables.isRegistered(push.target) else { return }
     let token = tables.tokens[Int(push.target.tokenIndex)]
     let installation = tables.installations[Int(push.target.installation)]
-    guard token.state == .active, installation.state != .removed else { return .discardedUnregistered }
-    guard installation.state == .enabled else { return .discardedDisabled }
-    guard installation.device != DeviceTables.none else { return .delivered }
+    guard token.state == .active, installation.state != .removed else { return }
+    if installation.state == .disabled, Deliveries.needsPermission(push.pushType) {
+      push.state = .discardedDisabled
+      return
+    }
+    guard installation.device != DeviceTables.none else {
+      push.state = .delivered
+      return
+    }
     let isExpired = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage) <= now
     switch tables.devices[Int(installation.device)].state {
-    case .offline: return isExpired ? .discardedExpired : .storedOffline
-    case .powerRestricted where push.priority < 10: return isExpired ? .discardedExpired : .storedForPower
-    case .online, .powerRestricted: return settings.onlineQueue ? .received : .delivered
+    case .offline: push.state = isExpired ? .discardedExpired : .storedOffline
+    case .powerRestricted where push.priority < 10: push.state = isExpired ? .discardedExpired : .storedForPower
+    case .online, .powerRestricted:
+      push.hold = hold(push.pushType, of: push.target.installation, now: now, settings, &events)
+      push.state = push.hold != nil ? .storedForPower : settings.onlineQueue ? .received : .delivered
     }
+  }
+
+  /// Returns how long the system of a device holds a push that reaches it; nil if it does not. Counts background pushes toward
+  /// the app's budget (Protocol.md, section 6.4).
+  private mutating func hold(
+    _ type: PushType?, of installation: DeviceTables.Index, now: ServerTime, _ settings: APNSSettings,
+    _ events: inout [DeliveryEvent]
+  ) -> AcceptedPush.Hold? {
+    guard type == .background else { return nil }
+    if tables.installations[Int(installation)].state == .forceQuit { return .untilLaunch }
+    if let held = deliveries.heldPushes.remove(UInt64(installation), ifDueAt: now) {
+      deliveries.countReleased(held, now: now)
+      deliverStored(held, now: now, &events)
+    }
+    return deliveries.backgroundHold(settings.backgroundBudget, of: installation, now: now)
+  }
+
+  /// Keeps a background push as the one that the system of the device holds for its app.
+  private mutating func keep(
+    _ push: Deliveries.DevicePush, _ hold: AcceptedPush.Hold, _ events: inout [DeliveryEvent]
+  ) {
+    if let former = deliveries.heldPushes[UInt64(push.installation)] {
+      events.append(.overwrittenInStorage(seq: former.seq, by: push.seq))
+    }
+    deliveries.heldPushes.set(push, at: UInt64(push.installation), due: hold.due)
+    if hold != .untilLaunch { events.append(.overBudget(seq: push.seq)) }
   }
 
   mutating func deliver(
@@ -184,6 +200,10 @@ extension DeviceRegistry.State {
       if let activity, push.state == .delivered { carryOut(activity, of: &received, now: now, &events) }
       return
     }
+    if let hold = push.hold {
+      deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
+      return keep(received, hold, &events)
+    }
     switch push.state {
     case .storedOffline, .storedForPower:
       let key = Deliveries.storageKey(installation, kind: tables.tokens[Int(push.target.tokenIndex)].kind)
@@ -194,10 +214,7 @@ extension DeviceRegistry.State {
           change(former.push, to: .discardedExpired, now: now, &events)
         }
       }
-      let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
-      deliveries.store(
-        Deliveries.StoredPush(push: received, expiresAt: expiresAt, priority: push.priority, activity: activity),
-        at: key)
+      store(push, received, activity, at: key, now: now)
       deliveries.add(DeliveryLogEntry(state: push.state, time: now), to: seq)
     case .delivered, .received:
       if exceedsBudget(push, now: now, settings) {
@@ -207,33 +224,48 @@ extension DeviceRegistry.State {
       }
       guard push.state == .received else { return receive(received, activity: activity, .delivered, now: now, &events) }
       let due = now.addingClamped(settings.acknowledgeAfter.milliseconds)
-      if let former = deliveries.unacknowledged[device] {
+      if let former = deliveries.unacknowledged[UInt64(device)] {
         if former.due > now {
           events.append(.overwrittenBeforeAcknowledgement(seq: former.push.seq, by: seq))
         } else {
-          acknowledge(on: device, &events)
+          acknowledge(former, &events)
         }
       }
-      deliveries.awaitAcknowledgement(
-        of: Deliveries.UnacknowledgedPush(push: received, activity: activity, due: due), on: device)
+      deliveries.unacknowledged.set(
+        .init(push: received, activity: activity, due: due), at: UInt64(device), due: due)
     default: break
     }
   }
 
-  /// Delivers the push that a device had not acknowledged, at the time of its acknowledgement.
-  mutating func acknowledge(on device: DeviceTables.Index, _ events: inout [DeliveryEvent]) {
-    guard let waiting = deliveries.removeUnacknowledged(on: device) else { return }
+  /// Stores a push until the device can receive it, at most until it expires.
+  fileprivate mutating func store(
+    _ push: AcceptedPush, _ received: Deliveries.DevicePush, _ activity: ActivityPush?, at key: UInt64, now: ServerTime
+  ) {
+    let expiresAt = DeviceRegistry.expiry(push.expiration, now: now, longest: Deliveries.longestStorage)
+    deliveries.storedPushes.set(
+      .init(push: received, expiresAt: expiresAt, priority: push.priority, activity: activity), at: key, due: expiresAt)
+  }
+
+  /// Delivers a push at the time of its acknowledgement.
+  mutating func acknowledge(_ waiting: Deliveries.UnacknowledgedPush, _ events: inout [DeliveryEvent]) {
     change(waiting.push, to: .delivered, now: waiting.due, &events)
     receive(waiting.push, activity: waiting.activity, .delivered, now: waiting.due, &events)
   }
 
-  /// Counts a push toward the device's budgets and returns whether the device ignores it.
+  /// Delivers a push that was stored or held.
+  mutating func deliverStored(
+    _ push: Deliveries.DevicePush, activity: ActivityPush? = nil, now: ServerTime, _ events: inout [DeliveryEvent]
+  ) {
+    change(push, to: .deliveredFromStorage, now: now, &events)
+    receive(push, activity: activity, .deliveredFromStorage, now: now, &events)
+  }
+
+  /// Counts a push of a Live Activity toward the device's budgets and returns whether the device ignores it.
   private mutating func exceedsBudget(
     _ push: AcceptedPush, now: ServerTime, _ settings: APNSSettings
   ) -> Bool {
     let (rate, kind): (DeviceRate?, Deliveries.BudgetKey.Kind)
     switch push.pushType {
-    case .background: (rate, kind) = (settings.backgroundBudget, .background)
     case .liveactivity where push.activity?.event == .start: (rate, kind) = (settings.pushToStartBudget, .activityStart)
     case .liveactivity where push.priority == 10: (rate, kind) = (settings.liveActivityBudget, .activityUpdate)
     default: return false
@@ -271,38 +303,10 @@ extension DeviceRegistry.State {
     events.append(.changed(seq: push.seq, state))
   }
 
-  mutating func log(_ state: DeliveryState, of broadcast: Int, on device: DeviceTables.Index, now: ServerTime) {
-    deliveries.add(DeliveryLogEntry(state: state, time: now, deviceID: tables.id(of: device)), to: broadcast)
-  }
-
-  /// Delivers a broadcast to one subscriber.
-  fileprivate mutating func deliver(
-    _ broadcast: Broadcast, to installation: DeviceTables.Index, _ events: inout [DeliveryEvent]
-  ) {
-    let acceptance = broadcast.acceptance
-    // The subscription may have ended, or the device may have come online and received the stored broadcast.
-    guard let newest = deliveries.subscribers[broadcast.channel]?[installation], newest != acceptance else { return }
-    let app = tables.installations[Int(installation)]
-    guard app.device != DeviceTables.none else { return }
-    let result: DeliveryState
-    switch (app.state, tables.devices[Int(app.device)].state) {
-    case (.removed, _): result = .discardedUnregistered
-    case (.disabled, _): result = .discardedDisabled
-    case (.enabled, .offline): result = broadcast.isStored ? .storedOffline : .discardedExpired
-    case (.enabled, .online), (.enabled, .powerRestricted): result = .delivered
-    }
-    log(result, of: broadcast.seq, on: app.device, now: broadcast.time)
-    guard result == .delivered else { return }
-    // A delayed one may be older than the newest that the device has.
-    deliveries.subscribers[broadcast.channel]?[installation] = max(newest, acceptance)
-    receive(
-      Deliveries.DevicePush(
-        seq: broadcast.seq, acceptedAt: broadcast.acceptedAt, installation: installation, collapseKey: nil),
-      result, now: broadcast.time, &events)
-  }
-
   /// Delivers or discards what is stored for a device that is not offline any more.
-  mutating func releaseStored(on device: DeviceTables.Index, now: ServerTime, _ events: inout [DeliveryEvent]) {
+  mutating func releaseStored(
+    on device: DeviceTables.Index, now: ServerTime, _ settings: APNSSettings, _ events: inout [DeliveryEvent]
+  ) {
     let isRestricted = tables.devices[Int(device)].state == .powerRestricted
     for installation in Array(tables.installations(of: device)) {
       let app = tables.installations[Int(installation)]
@@ -311,41 +315,24 @@ extension DeviceRegistry.State {
       }
       )
       .sorted(by: { $0.1.push.acceptance < $1.1.push.acceptance }) {
-        let result: DeliveryState
+        deliveries.storedPushes.remove(key)
         if app.state == .removed {
-          result = .discardedUnregisteredFromStorage
-        } else if app.state == .disabled {
-          result = .discardedDisabledFromStorage
+          change(stored.push, to: .discardedUnregisteredFromStorage, now: now, &events)
+        } else if app.state == .disabled, Deliveries.needsPermission(stored.push.type) {
+          change(stored.push, to: .discardedDisabledFromStorage, now: now, &events)
         } else if stored.expiresAt <= now {
-          result = .discardedExpired
+          change(stored.push, to: .discardedExpired, now: now, &events)
         } else if isRestricted, stored.priority < 10 {
+          deliveries.storedPushes.set(stored, at: key, due: stored.expiresAt)
           change(stored.push, to: .storedForPower, now: now, &events)
-          continue
+        } else if let hold = hold(stored.push.type, of: installation, now: now, settings, &events) {
+          change(stored.push, to: .storedForPower, now: now, &events)
+          keep(stored.push, hold, &events)
         } else {
-          result = .deliveredFromStorage
+          deliverStored(stored.push, activity: stored.activity, now: now, &events)
         }
-        _ = deliveries.removeStored(key)
-        change(stored.push, to: result, now: now, &events)
-        guard result == .deliveredFromStorage else { continue }
-        receive(stored.push, activity: stored.activity, result, now: now, &events)
       }
       releaseBroadcasts(to: installation, app, now: now, &events)
-    }
-  }
-
-  private mutating func releaseBroadcasts(
-    to installation: DeviceTables.Index, _ app: DeviceTables.Installation, now: ServerTime,
-    _ events: inout [DeliveryEvent]
-  ) {
-    for (channel, stored) in deliveries.storedBroadcasts {
-      guard let newest = deliveries.subscribers[channel]?[installation], newest < stored.acceptance else { continue }
-      guard app.state == .enabled, stored.expiresAt > now else { continue }
-      let (time, seq) = (stored.acceptance.time, stored.acceptance.seq)
-      deliveries.subscribers[channel]?[installation] = stored.acceptance
-      log(.deliveredFromStorage, of: seq, on: app.device, now: now)
-      receive(
-        Deliveries.DevicePush(seq: seq, acceptedAt: time, installation: installation, collapseKey: nil),
-        .deliveredFromStorage, now: now, &events)
     }
   }
 }

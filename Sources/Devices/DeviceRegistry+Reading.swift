@@ -16,7 +16,7 @@ extension DeviceRegistry {
     /// The states of the device and of the app on it; nil for a token that was registered alone, or whose app was
     /// installed again.
     package let states: (device: DeviceState, app: InstallationState)?
-    /// The number of pushes that are stored for the token: 0 or 1.
+    /// The number of pushes that are stored for the token, or held by the system of its device for the app.
     package fileprivate(set) var stored = 0
     /// The number of pushes that the device shows for the app.
     package fileprivate(set) var shown = 0
@@ -26,7 +26,7 @@ extension DeviceRegistry {
   package struct DeviceContents: Sendable {
     /// The pushes that the device shows, oldest first.
     package let shown: [ShownPush]
-    /// The pushes that are stored until the device can receive them.
+    /// The pushes that are stored until the device can receive them, or held by its system.
     package let stored: [ShownPush]
   }
 
@@ -53,21 +53,7 @@ extension DeviceRegistry {
   ///
   /// - Returns: The devices, and the position of the next one; nil at the end.
   package func devices(from position: Int = 0, limit: Int) -> (items: [DeviceDescription], next: Int?) {
-    state.withLockedValue { state in
-      let tables = state.tables
-      return Self.page(from: position, limit: limit, count: tables.devices.count) { index in
-        tables.devices[index].isFree ? nil : tables.description(of: DeviceTables.Index(index))
-      }
-    }
-  }
-
-  /// The bundle ids of the apps on all devices.
-  package var appNames: Set<String> {
-    state.withLockedValue { state in
-      let tables = state.tables
-      let names = tables.installations.lazy.filter { $0.device != DeviceTables.none }.map(\.name)
-      return Set(Set(names).compactMap(tables.name))
-    }
+    state.withLockedValue { $0.tables.devices(from: position, limit: limit) }
   }
 
   /// Returns the ids of up to `limit` devices, in the order of registration.
@@ -91,7 +77,7 @@ extension DeviceRegistry {
     }
   }
 
-  private static func page<Item>(
+  fileprivate static func page<Item>(
     from position: Int, limit: Int, count: Int, _ item: (Int) -> Item?
   ) -> (items: [Item], next: Int?) {
     var items: [Item] = []
@@ -108,9 +94,9 @@ extension DeviceRegistry {
     state.withLockedValue { state in
       guard let device = state.tables.device(id) else { return nil }
       let stored = state.tables.installations(of: device).flatMap { installation in
-        Deliveries.storageKeys(installation).compactMap { key in
-          state.deliveries.storedPushes[key].map { state.tables.shown($0.push) }
-        }
+        let pushes = Deliveries.storageKeys(installation).compactMap { state.deliveries.storedPushes[$0]?.push }
+        let held = state.deliveries.heldPushes[UInt64(installation)]
+        return (pushes + [held].compactMap(\.self)).map { state.tables.shown($0) }
       }
       return DeviceContents(
         shown: (state.deliveries.shown[device] ?? []).map { state.tables.shown($0) },
@@ -213,14 +199,30 @@ extension DeviceRegistry.State {
     let token = tables.tokens[Int(index)]
     let device = tables.installations[Int(token.installation)].device
     guard device != DeviceTables.none else { return listing }
-    listing.stored = deliveries.storedPushes[Deliveries.storageKey(token.installation, kind: token.kind)] == nil ? 0 : 1
+    let key = Deliveries.storageKey(token.installation, kind: token.kind)
+    let isHeld = token.kind == PushType.alert.rawValue && deliveries.heldPushes[UInt64(token.installation)] != nil
+    listing.stored = (deliveries.storedPushes[key] == nil ? 0 : 1) + (isHeld ? 1 : 0)
     listing.shown = deliveries.shown[device]?.count { $0.installation == token.installation } ?? 0
     return listing
   }
 }
 
 extension DeviceTables {
-  /// Describes a device with its valid tokens.
+  /// The bundle ids of the apps on all devices.
+  var appNames: Set<String> {
+    Set(Set(installations.lazy.filter { $0.device != Self.none }.map(\.name)).compactMap { name($0) })
+  }
+
+  /// Returns up to `limit` devices in the order of registration, from a position on.
+  ///
+  /// - Returns: The devices, and the position of the next one; nil at the end.
+  func devices(from position: Int, limit: Int) -> (items: [DeviceDescription], next: Int?) {
+    DeviceRegistry.page(from: position, limit: limit, count: devices.count) { index in
+      devices[index].isFree ? nil : description(of: Index(index))
+    }
+  }
+
+  /// Describes a device with its tokens.
   func description(of index: Index) -> DeviceDescription {
     var apps = installations(of: index).map { installation in
       let app = installations[Int(installation)]
@@ -228,7 +230,8 @@ extension DeviceTables {
         let entry = self.tokens[Int(token)]
         guard let kind = entry.kind else { return nil }
         return TokenDescription(
-          kind: kind, token: text(ofToken: token), expiredAt: entry.state == .expired ? entry.since : nil)
+          kind: kind, token: text(ofToken: token), expiredAt: entry.state == .expired ? entry.since : nil,
+          unregisteredAt: entry.state == .unregistered ? entry.since : nil)
       }
       tokens.reverse()
       return InstallationDescription(

@@ -53,7 +53,7 @@ package final class DeviceRegistry: Sendable {
     state = NIOLockedValueBox(State(makeActivityToken: makeActivityToken))
   }
 
-  /// Whether no token is registered.
+  /// Whether no device and no token is registered.
   package var isEmpty: Bool { registered.load(ordering: .acquiring) == 0 }
 
   /// The numbers of devices and of tokens.
@@ -61,12 +61,12 @@ package final class DeviceRegistry: Sendable {
     state.withLockedValue { ($0.tables.deviceCount, $0.tables.tokenCount) }
   }
 
-  /// Changes the state and publishes whether tokens are registered.
+  /// Changes the state and publishes whether something is registered.
   func update<Success, Failure>(
     _ change: (inout State) throws(Failure) -> Success
   ) throws(Failure) -> Success {
     let result: Result<Success, Failure> = state.withLockedValue { state in
-      defer { registered.store(state.tables.tokenCount, ordering: .releasing) }
+      defer { registered.store(state.tables.deviceCount + state.tables.tokenCount, ordering: .releasing) }
       do throws(Failure) { return .success(try change(&state)) } catch { return .failure(error) }
     }
     return try result.get()
@@ -220,7 +220,7 @@ package struct DeviceLoader {
 
 extension DeviceTables {
   func checkLimits(of app: InstallationDescription, on device: Index) throws(DeviceError) {
-    guard app.tokens.count <= DeviceRegistry.maxPerDevice else { throw .tooManyTokens(app.bundleID) }
+    guard app.tokens.count(where: \.isValid) <= DeviceRegistry.maxPerDevice else { throw .tooManyTokens(app.bundleID) }
     var count = 0
     for other in installations(of: device) {
       count += 1
@@ -238,9 +238,13 @@ extension DeviceTables {
   mutating func add(_ token: TokenDescription, to installation: Index, now: ServerTime) throws(DeviceError) {
     guard DeviceToken.isWellFormed(token.token) else { throw .malformedToken(token.token) }
     if let other = index(ofToken: token.token) { throw .tokenExists(token.token, owner: owner(of: other)) }
-    addToken(
-      token.token, kind: token.kind, state: token.expiredAt == nil ? .active : .expired, since: token.expiredAt ?? now,
-      to: installation)
+    let (state, since): (Token.State, ServerTime) =
+      switch (token.expiredAt, token.unregisteredAt) {
+      case (let time?, _): (.expired, time)
+      case (nil, let time?): (.unregistered, time)
+      case (nil, nil): (.active, now)
+      }
+    addToken(token.token, kind: token.kind, state: state, since: since, to: installation)
   }
 
   /// Whether a token still belongs to its app: it may have been removed since it was looked up, by a reset for example.

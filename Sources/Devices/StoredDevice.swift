@@ -132,6 +132,10 @@ extension DeviceRegistry.State {
 
   fileprivate mutating func add(_ stored: StoredDevice, to device: DeviceTables.Index) {
     for app in stored.apps {
+      // A device has apps that a fixture can have.
+      if device != DeviceTables.none {
+        guard let name = app.name, BundleID.problem(with: name) == nil, app.environment != nil else { continue }
+      }
       let installation = tables.addInstallation(
         app.name, environment: app.environment, state: app.state, to: device)
       if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time.inRange) }

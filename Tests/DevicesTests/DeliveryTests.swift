@@ -202,24 +202,57 @@ struct DeliveryTests {
   @Test func pushesBeyondABudgetAreAcknowledged() throws {
     let fixture = try Fixture()
     fixture.settings.onlineQueue = true
-    fixture.settings.backgroundBudget = DeviceRate(count: 1, per: .seconds(3600))
-    try fixture.push(priority: 5, type: .background)
-    try fixture.push(priority: 5, type: .background)
+    fixture.settings.liveActivityBudget = DeviceRate(count: 1, per: .seconds(3600))
+    try fixture.push(type: .liveactivity)
+    try fixture.push(type: .liveactivity)
     #expect(fixture.events == [.changed(seq: 2, .delivered), .overBudget(seq: 2)])
     #expect(fixture.registry.advance(to: fixture.now + 1000).events == [.changed(seq: 1, .delivered)])
   }
 
   @Test func budgetsLimitPushesPerPeriod() throws {
     let fixture = try Fixture()
-    fixture.settings.backgroundBudget = DeviceRate(count: 3, per: .seconds(3600))
+    fixture.settings.liveActivityBudget = DeviceRate(count: 3, per: .seconds(3600))
     fixture.settings.pushToStartBudget = DeviceRate(count: 1, per: .seconds(60))
-    for _ in 1...4 { #expect(try fixture.push(priority: 5, type: .background) == .delivered) }
+    for _ in 1...4 { #expect(try fixture.push(type: .liveactivity) == .delivered) }
     let start = ActivityTests.content(.start, at: fixture.now)
     for _ in 5...6 { try fixture.push(type: .liveactivity, activity: start) }
     #expect(fixture.events == [.overBudget(seq: 4), .overBudget(seq: 6)])
     fixture.now += 3_600_000
-    try fixture.push(priority: 5, type: .background)
+    try fixture.push(type: .liveactivity)
     #expect(fixture.events.count == 2)
+  }
+
+  @Test func deviceKeepsTheNewest64() throws {
+    let fixture = try Fixture()
+    for count in 1...200 {
+      try fixture.push()
+      #expect(fixture.shown == Array(max(1, count - 63)...count))
+    }
+    // One that replaces another leaves the number as it is.
+    try fixture.push(collapse: 1)
+    try fixture.push(collapse: 1)
+    #expect(fixture.shown == Array(138...200) + [202])
+  }
+
+  /// Refused permission concerns what is shown.
+  @Test(arguments: PushType.allCases) func disabledNotificationsAreDeliveredToTheApp(_ type: PushType) throws {
+    let isShown = type == .alert || type == .liveactivity
+    let fixture = try Fixture()
+    try fixture.registry.setState(of: "com.acme.app", nil, on: "anna", .disabled)
+    #expect(try fixture.push(type: type) == (isShown ? .discardedDisabled : .delivered))
+    try fixture.set(.offline)
+    #expect(try fixture.push(type: type) == (isShown ? .discardedDisabled : .storedOffline))
+    try fixture.set(.online)
+    #expect(fixture.states(of: 2) == (isShown ? [] : [.deliveredFromStorage]))
+    #expect(fixture.shown.isEmpty)
+  }
+
+  @Test func logIsKeptForSevenDays() {
+    let week: Int64 = 7 * 86_400_000
+    #expect(!DeviceRegistry.hasForgottenLog(endedAt: 5, now: 5 + week - 1))
+    #expect(DeviceRegistry.hasForgottenLog(endedAt: 5, now: 5 + week))
+    #expect(!DeviceRegistry.hasForgottenLog(endedAt: 5, now: 0))
+    #expect(!DeviceRegistry.hasForgottenLog(endedAt: .max, now: .max - 1))
   }
 
   @Test func watchedDeviceReports() throws {

@@ -21,6 +21,14 @@ struct DeviceRegistryTests {
     #expect(registry.isEmpty)
   }
 
+  /// Its broadcasts expire, too.
+  @Test func deviceWithoutTokens() throws {
+    let registry = DeviceRegistry()
+    try registry.load(now: 0) { try $0.add(DeviceDescription(id: "anna")) }
+    #expect(registry.counts == (1, 0))
+    #expect(!registry.isEmpty)
+  }
+
   /// Two device tokens with the same hash, found by a search of 2³² steps, are two tokens.
   @Test func tokensWithOneHash() throws {
     let (one, other) = ("438152124b7ae0f9", "7e3fd7e01aac8ede")

@@ -32,7 +32,7 @@ struct FixtureReaderTests {
   }
 
   /// Returns the device with its tokens in the order in which they are written.
-  private static func sorted(_ device: DeviceDescription) -> DeviceDescription {
+  static func sorted(_ device: DeviceDescription) -> DeviceDescription {
     var device = device
     for index in device.apps.indices {
       device.apps[index].tokens.sort { $0.kind.rawValue < $1.kind.rawValue }
@@ -77,7 +77,7 @@ struct FixtureReaderTests {
       }
     }
     let devices = registry.devices(limit: 10).items
-    var writer = FixtureWriter(
+    var writer = try FixtureWriter(
       apps: contents.apps, devices: registry, channels: contents.channels, teamID: "MOCKTEAM01")
     var json: [UInt8] = []
     while let piece = writer.next() { json += piece }
@@ -123,8 +123,8 @@ struct FixtureReaderTests {
       #"f.yaml:1:92: devices[0].apps[0].tokens.liveactivity.expired_at: "2026-02-30T00:00:00Z" is not a time, write it as 2026-01-31T12:00:00Z, with a day that exists (RFC 3339)"#
     ),
     (
-      "devices: [{id: x, apps: [{bundle_id: com.x, tokens: {liveactivity: [{token: aa, expired_at: 2300-01-01T00:00:00Z}]}}]}]",
-      "f.yaml:1:93: devices[0].apps[0].tokens.liveactivity[0].expired_at: 2300-01-01T00:00:00Z is out of range, the years 1970 to 2199 are allowed"
+      "devices: [{id: x, apps: [{bundle_id: com.x, tokens: {liveactivity: [{token: aa, expired_at: 20000-01-01T00:00:00Z}]}}]}]",
+      #"f.yaml:1:93: devices[0].apps[0].tokens.liveactivity[0].expired_at: "20000-01-01T00:00:00Z" is not a time, write it as 2026-01-31T12:00:00Z, with a day that exists (RFC 3339)"#
     ),
     (
       "apps: [{bundle_id: com.a}]\nchannels: [{bundle_id: com.b, id: AAAA, message_storage_policy: 0}]",

@@ -70,7 +70,7 @@ export class DeviceDetail {
     this.element.classList.remove("is-empty");
     replace(this.element, this.head(device, tokens), this.isToken ? this.tokenActions(device) : device.apps.map((app) => this.app(app)),
       contents && phone(contents, this.actions.open),
-      contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored until the device is online"),
+      contents?.stored.length > 0 && h("section", { class: "card" }, h("h3", {}, "Stored for the device"),
         h("div", { class: "panel-actions" }, contents.stored.map((seq) => button(`#${seq}`, () => this.actions.open(seq), { class: "small", data: { key: `stored-${seq}` } })))),
       device.activities?.length > 0 && h("section", { class: "card" }, h("h3", {}, "Live Activities"),
         h("ul", { class: "token-list" }, device.activities.map((one) => this.activity(one)))),
@@ -118,13 +118,15 @@ export class DeviceDetail {
     const key = `${app.bundle_id} ${app.environment}`;
     const act = (label, action, message, more = {}) => button(label, () => this.actions.change(post(`/devices/${encodeURIComponent(this.id)}/${action}`, body), message), { class: "small", data: { key: `${action} ${key}` }, ...more });
     const isRemoved = app.state === "removed";
-    const tokens = Object.entries(app.tokens).flatMap(([kind, list]) => [list].flat().map((token) => ({ kind, token: token.token ?? token, isExpired: Boolean(token.expired_at) })));
+    const tokens = Object.entries(app.tokens).flatMap(([kind, list]) => [list].flat().map((token) => ({ kind, token: token.token ?? token, end: token.expired_at ? "expired" : token.unregistered_at && "unregistered" })));
     return h("section", { class: "card app" },
-      h("div", { class: "device-title" }, h("h4", { class: "wrap" }, visible(app.bundle_id)), h("span", { class: "chip" }, app.environment), h("span", { class: `chip is-${app.state}` }, app.state)),
-      h("ul", { class: "token-list" }, tokens.map(({ kind, token, isExpired }) => h("li", {}, h("span", { class: "quiet" }, kind), " ",
-        button(tail(token), () => this.actions.search(`token:${token}`), { class: "link mono", title: token, "aria-label": `Show pushes to the ${kind} token ${tail(token)}`, data: { key: `token-${token}` } }), isExpired && h("span", { class: "chip is-expired" }, "expired")))),
+      h("div", { class: "device-title" }, h("h4", { class: "wrap" }, visible(app.bundle_id)), h("span", { class: "chip" }, app.environment), h("span", { class: `chip is-${app.state}` }, app.state.replaceAll("_", " "))),
+      h("ul", { class: "token-list" }, tokens.map(({ kind, token, end }) => h("li", {}, h("span", { class: "quiet" }, kind), " ",
+        button(tail(token), () => this.actions.search(`token:${token}`), { class: "link mono", title: token, "aria-label": `Show pushes to the ${kind} token ${tail(token)}`, data: { key: `token-${token}` } }), end && h("span", { class: `chip is-${end}` }, end)))),
       h("div", { class: "panel-actions" },
-        !isRemoved && (app.state === "enabled" ? act("Disable notifications", "disable", "Notifications are disabled") : act("Enable notifications", "enable", "Notifications are enabled")),
+        app.state === "force_quit" ? act("Launch", "launch", "Launched: the background push that was held is delivered")
+          : !isRemoved && act("Force-quit", "force-quit", "Force-quit: the newest background push is held"),
+        !isRemoved && app.state !== "force_quit" && (app.state === "enabled" ? act("Disable notifications", "disable", "Notifications are disabled") : act("Enable notifications", "enable", "Notifications are enabled")),
         !isRemoved && act("Uninstall", "uninstall", "Uninstalled: a later push gets 410 Unregistered"),
         act("Reinstall", "reinstall", "Reinstalled with new device tokens", { title: "Install again with new device tokens" }),
         !isRemoved && act("Start Live Activity", "start-activity", "A Live Activity has a device token")));

@@ -56,6 +56,9 @@ struct DeliveryRoutes: Sendable {
     if entries.first?.state != .received, record.delivery != nil || !entries.isEmpty {
       entries.insert(DeliveryLogEntry(state: .received, time: record.receivedAt), at: 0)
     }
+    let isForgotten =
+      entries.last.map { DeviceRegistry.hasForgottenLog(endedAt: $0.time, now: state.clock.now) } ?? false
+    if isForgotten { entries = [] }
     writer.member("seq", record.seq)
     writer.member("apns_id", record.apnsID)
     writer.member("apns_unique_id", state.uniqueID(of: record))
@@ -81,12 +84,17 @@ struct DeliveryRoutes: Sendable {
         }
       }
     }
-    let isUnknown = entries.isEmpty && record.accepted
-    writer.member(
-      "message",
-      isUnknown
-        ? "The device token is not registered, so nothing is known about its delivery."
-        : entries.isEmpty ? "The push was not accepted." : nil)
+    let message: String? =
+      if isForgotten {
+        "The delivery log is kept for 7 days after its last entry, by the server's clock."
+      } else if !entries.isEmpty {
+        nil
+      } else if record.accepted {
+        "The device token is not registered, so nothing is known about its delivery."
+      } else {
+        "The push was not accepted."
+      }
+    writer.member("message", message)
   }
 
   // MARK: - Notifications

@@ -132,7 +132,15 @@ struct DeviceRoutes: Sendable {
     case .restrictPower: try setState(of: id, .powerRestricted)
     case .enable: try setState(of: App(body), on: id, .enabled)
     case .disable: try setState(of: App(body), on: id, .disabled)
+    case .forceQuit: try setState(of: App(body), on: id, .forceQuit)
     case .uninstall: try setState(of: App(body), on: id, .removed)
+    case .launch:
+      let app = try App(body)
+      try checkInstalled(app, on: id)
+      let events = try state.performing { devices throws(DeviceError) in
+        try devices.launch(app.bundleID, app.environment, on: id, now: now)
+      }
+      state.deliveryControl.apply(events)
     case .install, .reinstall:
       guard DeviceDescription.isID(id) else { throw Self.malformed(id) }
       let app = try App(body)
@@ -185,16 +193,17 @@ struct DeviceRoutes: Sendable {
 
   private func setState(of id: String, _ newState: DeviceState) throws(Problem) {
     let events = try state.performing { devices throws(DeviceError) in
-      try devices.setState(of: id, newState, now: state.clock.now)
+      try devices.setState(of: id, newState, now: state.clock.now, settings: state.rulebook.settings)
     }
     state.deliveryControl.apply(events)
   }
 
   private func setState(of app: App, on id: String, _ newState: InstallationState) throws(Problem) {
     if newState != .removed { try checkInstalled(app, on: id) }
-    try state.performing { devices throws(DeviceError) in
-      try devices.setState(of: app.bundleID, app.environment, on: id, newState)
+    let events = try state.performing { devices throws(DeviceError) in
+      try devices.setState(of: app.bundleID, app.environment, on: id, newState, now: state.clock.now)
     }
+    state.deliveryControl.apply(events)
   }
 
   /// - Throws: `Problem` (409) if the app was removed.
@@ -290,7 +299,8 @@ struct DeviceRoutes: Sendable {
 enum DeviceAction: String, CaseIterable {
   case online, offline
   case restrictPower = "restrict-power"
-  case install, uninstall, reinstall, enable, disable
+  case install, uninstall, reinstall, enable, disable, launch
+  case forceQuit = "force-quit"
   case startActivity = "start-activity"
   case rotateActivityToken = "rotate-activity-token"
   case endActivity = "end-activity"
@@ -300,7 +310,7 @@ enum DeviceAction: String, CaseIterable {
     switch self {
     case .online, .offline, .restrictPower: []
     case .install, .reinstall: ["bundle_id", "environment", "push_types"]
-    case .uninstall, .enable, .disable, .startActivity: ["bundle_id", "environment"]
+    case .uninstall, .enable, .disable, .launch, .forceQuit, .startActivity: ["bundle_id", "environment"]
     case .rotateActivityToken, .endActivity: ["token"]
     }
   }

@@ -20,10 +20,11 @@ struct FixtureRoutes: Sendable {
 
   private func save(_ request: Request, _ context: AdminContext) throws -> Response {
     let eventLoop = DisconnectCancellation.channel?.eventLoop
+    let fixtures = try state.fixtureWriter()
     return Response(
       status: .ok, headers: [.contentType: JSONBody.type],
-      body: ResponseBody { [state] writer in
-        var save = state.fixtureWriter()
+      body: ResponseBody { writer in
+        var save = fixtures
         while let piece = try await QueryExecutor.step({ save.next() }) {
           if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece), atPaceOf: eventLoop) }
         }

@@ -1,15 +1,17 @@
 package import APNSRules
+internal import NIOConcurrencyHelpers
 package import Notation
 
-/// Writes what is registered as a JSON document, piece by piece, so that a million devices need no memory.
-package struct FixtureWriter {
+/// Writes what is registered as a JSON document that `FixtureReader` accepts, piece by piece, so that a million devices need no
+/// memory.
+package struct FixtureWriter: Sendable {
   /// The number of devices in a piece.
   private static let pieceSize = 200
 
   private let apps: [AppTable.App]
   private let channels: [ChannelDescription]
-  private let devices: DeviceRegistry
-  private let teamID: String
+  /// The devices at one time, so that none occurs twice if devices change meanwhile.
+  private let devices: DeviceTables
   /// The position of the next device; nil after the last one.
   private var position: Int?
   private var hasBegun = false
@@ -18,13 +20,26 @@ package struct FixtureWriter {
 
   /// Creates a writer.
   ///
-  /// - Parameter teamID: The team of apps that are on devices, but not in `apps`.
-  package init(apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription], teamID: String) {
-    self.apps = apps
+  /// - Parameter teamID: The team of apps that have devices or channels, but are not in `apps`.
+  /// - Throws: `FixtureFailure` if there are more apps than a file may have.
+  package init(
+    apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription], teamID: String
+  ) throws(FixtureFailure) {
     self.channels = channels
-    self.devices = devices
-    self.teamID = teamID
+    self.devices = devices.state.withLockedValue { $0.tables }
     position = 0
+    // A file with apps must have all of them. Those that are not known have the capability (Protocol.md, section 10.2).
+    let used = apps.isEmpty ? [] : self.devices.appNames.union(channels.map(\.bundleID))
+    let others = used.subtracting(apps.map(\.bundleID)).sorted()
+    self.apps = (apps + others.map { AppTable.App(bundleID: $0, teamID: teamID, hasBroadcast: true) })
+      .sorted { $0.bundleID < $1.bundleID }
+    guard self.apps.count <= FixtureReader.appLimit else {
+      throw FixtureFailure([
+        FileProblem(
+          file: "", "there are \(self.apps.count) apps, and a fixture file may have \(FixtureReader.appLimit)",
+          hint: "remove devices and channels of apps that are no longer needed")
+      ])
+    }
   }
 
   /// Returns the next piece of the document; nil after the last one.
@@ -40,9 +55,6 @@ package struct FixtureWriter {
     }
     guard !hasEnded else { return nil }
     hasEnded = true
-    // A file with apps must have all of them.
-    let others = apps.isEmpty ? [] : devices.appNames.subtracting(apps.map(\.bundleID)).sorted()
-    let apps = apps + others.map { AppTable.App(bundleID: $0, teamID: teamID) }
     return Array(#"],"apps":"#.utf8) + Self.list(apps, .app) + Array(#","channels":"#.utf8)
       + Self.list(channels, .channel) + Array("}\n".utf8)
   }

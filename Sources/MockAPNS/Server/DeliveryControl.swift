@@ -105,7 +105,8 @@ package final class DeliveryControl: Sendable {
 
   // MARK: - Expiries and acknowledgements
 
-  /// Discards stored pushes that have expired by the server's clock, and delivers what devices have acknowledged by now.
+  /// Discards stored pushes and broadcasts that have expired by the server's clock, and delivers what devices have acknowledged
+  /// or held until now.
   /// Returns when the records are changed.
   package func advance() async {
     guard !devices.isEmpty else { return }
@@ -138,8 +139,9 @@ package final class DeliveryControl: Sendable {
     let now = clock.now
     var changes = 0
     while !isEnding.load(ordering: .acquiring) {
-      let (events, isComplete) = devices.advance(to: now)
+      let (events, broadcasts, isComplete) = devices.advance(to: now)
       apply(events)
+      for broadcast in broadcasts { devices.discard(broadcast, now: now) { usleep(Self.pause) } }
       changes += events.count
       if changes >= Self.storedChanges {
         // Pushes whose answers wait for the store do so for one transaction with so many changes.

@@ -105,8 +105,10 @@ extension ServerState {
   }
 
   /// Returns a writer of the present apps, devices and channels.
-  package func fixtureWriter() -> FixtureWriter {
-    FixtureWriter(
+  ///
+  /// - Throws: `FixtureFailure` if there are more apps than a file may have.
+  package func fixtureWriter() throws(FixtureFailure) -> FixtureWriter {
+    try FixtureWriter(
       apps: apps.load().apps, devices: devices, channels: channels.channels(), teamID: CertificateFolder.teamID)
   }
 }

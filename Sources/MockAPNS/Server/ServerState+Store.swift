@@ -193,7 +193,8 @@ extension ServerState {
         if let app = AppTable.App(row: text) { storedApps.append(app) }
       } else if let channel = StateRow.channel(name) {
         if text == StateRow.removed { channels.remove(channel) }
-        if let policy = Int(text) {
+        if let policy = Int(text), ChannelDescription.isID(channel.id), BundleID.problem(with: channel.bundleID) == nil
+        {
           storedChannels.append(
             ChannelDescription(
               bundleID: channel.bundleID, environment: channel.environment, id: channel.id, messageStoragePolicy: policy

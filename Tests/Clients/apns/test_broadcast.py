@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import datetime
 import http.client
 import json
 import re
@@ -429,6 +430,46 @@ def test_limit(start):
         assert len(set(ids)) == 10_000
         channels.call("DELETE", apns_channel_id=ids[0])
         assert channels.create() not in ids
+
+
+def test_the_order_of_priority_lookup_and_expiration(channels):
+    """Priority, then the channel, then the expiration, which depends on it."""
+    channel, wrong = channels.create(), {"apns_priority": "7", "apns_channel_id": "AAAA", "apns_expiration": "soon"}
+    answers = []
+    for name, right in (("apns_priority", "10"), ("apns_channel_id", channel), ("apns_expiration", "0")):
+        answers.append(reason(channels.send(channel, **wrong)))
+        wrong[name] = right
+    assert answers == [(400, "BadPriority"), (400, "ChannelNotRegistered"), (400, "BadExpirationDate")]
+    assert channels.send(channel, **wrong).status == 200
+
+
+def test_a_stored_broadcast_expires(start):
+    server = start()
+    server.api("PUT", "/fixtures", {
+        "apps": [{"bundle_id": APP, "broadcast": True}],
+        "devices": [{"id": name, "state": "offline", "apps": [{"bundle_id": APP, "environment": "sandbox"}]}
+                    for name in ("anna", "bert")],
+        "channels": [{"bundle_id": APP, "environment": "sandbox", "id": "dHN0", "message_storage_policy": 1}]})
+    for name in ("anna", "bert"):
+        server.api("POST", f"/devices/{name}/subscriptions", {"channel": "dHN0"})
+    server.api("PUT", "/clock", {"mode": "frozen"})
+    now = int(datetime.datetime.fromisoformat(server.api("GET", "/clock")["now"]).timestamp())
+    with on(server) as channels:
+        assert channels.send("dHN0", apns_expiration=str(now + 60)).status == 200
+    (record,) = server.pushes(kind="broadcast")
+
+    def states(device):
+        events = server.api("GET", f"/pushes/{record['seq']}/delivery")["events"]
+        return [event["state"] for event in events if event.get("device") == device]
+
+    server.api("POST", "/clock/advance", {"by": "50s"})
+    server.api("POST", "/devices/bert/online")
+    server.api("POST", "/clock/advance", {"by": "10s"})
+    assert states("anna") == ["Stored - Device Offline", "Discarded - Expired"]
+    assert states("bert") == ["Stored - Device Offline", "Delivered to Device (From Storage)"]
+    server.api("POST", "/devices/anna/online")
+    assert states("anna")[-1] == "Discarded - Expired"
+    assert server.api("GET", "/devices/anna/notifications")["items"] == []
 
 
 def test_known_apps(start):

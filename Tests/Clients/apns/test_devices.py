@@ -296,20 +296,17 @@ def test_a_burst_overwrites_what_is_not_acknowledged(serve):
 
 
 @pytest.mark.parametrize(("setting", "kind", "body"), [
-    ("background_budget", "background", b'{"aps":{"content-available":1}}'),
     ("push_to_start_budget", "liveactivity_start", START),
     ("live_activity_budget", "liveactivity", b'{"aps":{"event":"update","timestamp":1}}'),
 ])
-def test_budgets_of_the_device(serve, setting, kind, body):
+def test_budgets_of_live_activities(serve, setting, kind, body):
     server = serve(settings={setting: "10/1h"})
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
-    token, changes = ALERT, ACTIVITY
+    changes = ACTIVITY
     if kind == "liveactivity":
         token = act(server, "anna", "start-activity", bundle_id=APP)["tokens"]["liveactivity"]
-    elif kind == "liveactivity_start":
-        token = act(server, "carl", "install", bundle_id=APP, push_types=kind)["tokens"][kind]
     else:
-        changes = {"apns_push_type": kind, "apns_priority": "5"}
+        token = act(server, "carl", "install", bundle_id=APP, push_types=kind)["tokens"][kind]
     with connect(server) as wire:
         provider = Provider(server, wire)
         seqs = [provider.accepted(token, body=body, **changes) for _ in range(11)]
@@ -318,7 +315,87 @@ def test_budgets_of_the_device(serve, setting, kind, body):
         assert "background-budget" not in findings(server, provider.accepted(token, body=body, **changes))
 
 
+# Background pushes
+
+
+SILENT = {"body": b'{"aps":{"content-available":1}}', "apns_push_type": "background", "apns_priority": "5"}
+HELD, RELEASED = "Stored - Power Considerations", "Delivered to Device (From Storage)"
+
+
+def test_over_the_budget_the_newest_background_push_is_held(serve):
+    server = serve(settings={"background_budget": "3/1h"})
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    with connect(server) as wire, Stream(server, "anna") as stream:
+        provider = Provider(server, wire)
+        seqs = [provider.accepted(**SILENT) for _ in range(5)]
+        assert [states(server, seq)[-1] for seq in seqs] == ["Delivered to Device"] * 3 + [HELD] * 2
+        assert ["background-budget" in findings(server, seq) for seq in seqs] == [False] * 3 + [True] * 2
+        assert "overwritten-in-storage" in findings(server, seqs[3])
+        assert server.api("GET", "/devices/anna/notifications")["stored"] == seqs[4:]
+        assert server.pushes(delivery="stored*")[-1]["seq"] == seqs[4]
+        server.api("POST", "/clock/advance", {"by": "1h"})
+        assert [states(server, seq)[-1] for seq in seqs[3:]] == [HELD, RELEASED]
+        assert [stream.next()[1]["seq"] for _ in range(4)] == [*seqs[:3], seqs[4]]
+        # The one that was held counts for the next hour.
+        assert [states(server, provider.accepted(**SILENT))[-1] for _ in range(3)] == ["Delivered to Device"] * 2 + [HELD]
+        act(server, "anna", "launch", bundle_id=APP)
+        assert server.api("GET", "/devices/anna/notifications")["stored"] == []
+
+
+def test_a_force_quit_app_gets_the_newest_background_push_when_it_is_launched(anna):
+    server = anna.server
+    assert act(server, "anna", "force-quit", bundle_id=APP)["apps"][0]["state"] == "force_quit"
+    seqs = [anna.accepted(**SILENT) for _ in range(3)]
+    assert [states(server, seq)[-1] for seq in seqs] == [HELD] * 3
+    assert all("background-budget" not in findings(server, seq) for seq in seqs), "no mistake of the provider"
+    assert states(server, anna.accepted())[-1] == "Delivered to Device", "alerts are shown"
+    server.api("POST", "/clock/advance", {"by": "120h"})
+    assert states(server, seqs[-1])[-1] == HELD
+    saved = server.request("GET", "/api/v1/fixtures").body
+    assert act(server, "anna", "launch", bundle_id=APP)["apps"][0]["state"] == "enabled"
+    assert [states(server, seq)[-1] for seq in seqs] == [HELD] * 2 + [RELEASED]
+    assert states(server, anna.accepted(**SILENT))[-1] == "Delivered to Device"
+    assert server.request("PUT", "/api/v1/fixtures", json.loads(saved)).status == 200
+    assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "force_quit"
+
+
+def test_force_quit_drops_what_is_held(serve):
+    server = serve(settings={"background_budget": "1/1h"})
+    with connect(server) as wire:
+        provider = Provider(server, wire)
+        held = [provider.accepted(**SILENT) for _ in range(2)][1]
+        act(server, "anna", "force-quit", bundle_id=APP)
+        act(server, "anna", "launch", bundle_id=APP)
+        server.api("POST", "/clock/advance", {"by": "2h"})
+        assert states(server, held) == ["Received by APNs", HELD]
+        act(server, "anna", "uninstall", bundle_id=APP)
+        refused = server.request("POST", "/api/v1/devices/anna/launch", {"bundle_id": APP})
+        assert refused.status == 409 and "was removed" in refused.json["detail"]
+
+
+def test_background_pushes_do_not_need_the_permission(anna):
+    server = anna.server
+    act(server, "anna", "disable", bundle_id=APP)
+    assert states(server, anna.accepted(**SILENT))[-1] == "Delivered to Device"
+    assert states(server, anna.accepted(VOIP, APP + ".voip", apns_push_type="voip"))[-1] == "Delivered to Device"
+    act(server, "anna", "offline")
+    silent, alert = anna.accepted(**SILENT), anna.accepted()
+    assert states(server, alert)[-1] == "Discarded - Disabled"
+    act(server, "anna", "online")
+    assert states(server, silent)[-1] == RELEASED
+
+
 # What a device shows
+
+
+def test_a_device_keeps_the_newest_64(anna):
+    seqs = [anna.accepted(body=b'{"aps":{"alert":"%d"}}' % number) for number in range(70)]
+    shown = anna.server.api("GET", "/devices/anna/notifications")["items"]
+    assert [item["seq"] for item in shown] == seqs[-64:]
+    assert anna.server.api("GET", "/devices/anna")["shown"] == 64
+    seqs.append(anna.accepted())
+    shown = anna.server.api("GET", "/devices/anna/notifications")["items"]
+    assert [item["seq"] for item in shown] == seqs[-64:]
 
 
 def test_a_newer_push_with_the_same_collapse_id_replaces_the_shown_one(anna):
@@ -388,6 +465,28 @@ def test_the_delivery_of_a_push_is_found_by_its_ids(anna):
             assert delivery["device"] == "anna" and delivery["state"] == "Delivered to Device"
             assert anna.server.pushes(device_token=token)[-1]["seq"] == delivery["seq"]
     assert anna.server.api("GET", "/deliveries", apns_unique_id=str(uuid.uuid4()))["items"] == []
+
+
+@pytest.mark.parametrize(("by", "is_kept"), [("167h59m", True), ("168h", False), ("720h", False)])
+def test_the_log_is_kept_for_seven_days(anna, by, is_kept):
+    response = anna.push()
+    seq = anna.server.pushes(apns_id=response.header("apns-id"))[-1]["seq"]
+    anna.server.api("POST", "/clock/advance", {"by": by})
+    (delivery,) = anna.server.api("GET", "/deliveries", apns_unique_id=response.header("apns-unique-id"))["items"]
+    assert delivery == anna.server.api("GET", f"/pushes/{seq}/delivery")
+    assert delivery["state"] == "Delivered to Device", "the record stays"
+    assert len(delivery["events"]) == (2 if is_kept else 0)
+    assert ("7 days" in (delivery["message"] or "")) != is_kept
+
+
+def test_the_log_is_kept_for_seven_days_after_its_last_entry(anna):
+    act(anna.server, "anna", "offline")
+    seq = anna.accepted()
+    anna.server.api("POST", "/clock/advance", {"by": "719h"})
+    act(anna.server, "anna", "online")
+    assert states(anna.server, seq) == ["Received by APNs", "Stored - Device Offline", RELEASED]
+    anna.server.api("POST", "/clock/advance", {"by": "168h"})
+    assert states(anna.server, seq) == []
 
 
 # The registry

@@ -1,6 +1,7 @@
 """The commands `device` and `fixtures`."""
 
 import contextlib
+import datetime
 import json
 import queue
 import subprocess
@@ -48,6 +49,47 @@ def test_the_life_of_a_device(server):
     shown = ok(server, "device", "show", "anna")
     assert shown.startswith("id: anna\nstate: online\n") and f"- token: {token}" in shown
     assert json.loads(ok(server, "device", "show", token, "--json"))["state"] == "expired"
+
+
+def test_apps_are_force_quit_and_launched(server):
+    assert ok(server, "device", "force-quit", "anna", APP) == f"{APP} on anna: force_quit (sandbox)\n"
+    assert ok(server, "device", "launch", "anna", APP) == f"{APP} on anna: enabled (sandbox)\n"
+
+
+def test_tokens_are_registered_and_unregistered(server, device):
+    def answer(topic=APP):
+        with connect(server) as wire:
+            response = wire.push(push_headers(server, device, apns_topic=topic))
+        return response.status, json.loads(response.body or b"{}")
+
+    assert ok(server, "device", "register", device, "--topic", APP).startswith(f"{device}: online since 20")
+    assert answer() == (200, {})
+    assert answer("com.other") == (400, {"reason": "DeviceTokenNotForTopic"})
+    since = "2026-01-31T12:00:00.000Z"
+    assert ok(server, "device", "unregister", device, "--since", since) == f"{device}: unregistered since {since}\n"
+    assert answer() == (410, {"reason": "Unregistered", "timestamp": 1769860800000})
+    assert answer("com.other") == (400, {"reason": "DeviceTokenNotForTopic"}), "it keeps its topic"
+    ok(server, "device", "register", device, "--environment", "production")
+    assert answer() == (400, {"reason": "BadDeviceToken"})
+    before = time.time() * 1000
+    shown = json.loads(ok(server, "device", "unregister", "ab12", "--json"))
+    assert (shown["state"], shown["topic"], shown["environment"]) == ("unregistered", None, None)
+    assert abs(datetime.datetime.fromisoformat(shown["since"]).timestamp() * 1000 - before) < 60_000
+    for arguments in (("register", "xyz"), ("unregister", "ab1"), ("unregister", device, "--since", "soon")):
+        done = server.command("device", *arguments)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_what_is_too_large_for_yaml_is_saved_as_json(server, tmp_path):
+    """`fixtures load` limits YAML more than JSON, so `fixtures save` does."""
+    devices = [{"id": f"d-{number}", "apps": [{"bundle_id": APP, "tokens": {"alert": f"{number:08x}"}}]}
+               for number in range(40_000)]
+    server.api("PUT", "/fixtures", {"devices": devices})
+    refused = server.command("fixtures", "save", tmp_path / "many.yaml")
+    assert refused.returncode == 2 and "ends in .json" in refused.stderr
+    assert not (tmp_path / "many.yaml").exists()
+    ok(server, "fixtures", "save", str(tmp_path / "many.json"))
+    ok(server, "fixtures", "load", str(tmp_path / "many.json"))
 
 
 def test_the_list_of_tokens(server):

@@ -6,14 +6,17 @@ import Notation
 struct DeviceCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "device", abstract: "List devices, change them, and show what they received.",
-    discussion: "Devices are created by fixtures (apns-mock fixtures load FILE) or by device install.",
+    discussion: """
+      Devices are created by fixtures (apns-mock fixtures load FILE) or by device install; device register and device \
+      unregister set the state of a device token alone.
+      """,
     subcommands: [
       DeviceList.self, DeviceShow.self, DeviceStateCommand<OnlineAction>.self, DeviceStateCommand<OfflineAction>.self,
       DeviceStateCommand<RestrictPowerAction>.self, DeviceInstall<InstallAction>.self,
       DeviceAppCommand<UninstallAction>.self, DeviceInstall<ReinstallAction>.self, DeviceAppCommand<EnableAction>.self,
-      DeviceAppCommand<DisableAction>.self, DeviceStartActivity.self,
-      DeviceRotateActivityToken.self, DeviceEndActivity.self, DeviceNotifications.self, DeviceSubscribe.self,
-      DeviceUnsubscribe.self,
+      DeviceAppCommand<DisableAction>.self, DeviceAppCommand<ForceQuitAction>.self, DeviceAppCommand<LaunchAction>.self,
+      DeviceRegister.self, DeviceUnregister.self, DeviceStartActivity.self, DeviceRotateActivityToken.self,
+      DeviceEndActivity.self, DeviceNotifications.self, DeviceSubscribe.self, DeviceUnsubscribe.self,
     ])
 }
 
@@ -217,7 +220,17 @@ enum EnableAction: DeviceAction {
 
 enum DisableAction: DeviceAction {
   static let name = "disable"
-  static let abstract = "Disable notifications of an app on a device: pushes are accepted and discarded."
+  static let abstract = "Disable notifications of an app on a device: alerts are accepted and discarded."
+}
+
+enum ForceQuitAction: DeviceAction {
+  static let name = "force-quit"
+  static let abstract = "Force-quit an app on a device: the newest background push is held until its launch."
+}
+
+enum LaunchAction: DeviceAction {
+  static let name = "launch"
+  static let abstract = "Launch an app on a device: the background push that is held for it is delivered."
 }
 
 /// A command that changes the state of an app on a device.

@@ -113,7 +113,8 @@ struct FixturesSave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "save", abstract: "Write the present apps, devices and channels as fixtures.",
     discussion: """
-      Writes YAML, or JSON with --json or for a file whose name ends in .json. Stored and shown pushes are not part of it.
+      Writes YAML, or JSON with --json or for a file whose name ends in .json. More than fixtures load accepts as YAML must \
+      be JSON. Stored and shown pushes are not part of it.
       """)
 
   @Argument(help: "The file to write. (default: standard output)")
@@ -133,21 +134,30 @@ struct FixturesSave: AsyncParsableCommand {
     try await flags.client().stream("/api/v1/fixtures") { bytes in
       guard !isJSON else { return try write(bytes) }
       json += bytes
-      guard json.count <= FixtureReader.localFile.length else {
-        throw CommandFailure(
-          .usage,
-          "more than \(FixtureReader.localFile.length >> 20) MiB of fixtures: write JSON, to a file whose name ends in .json"
-        )
-      }
+      guard json.count <= FixtureReader.localFile.length else { throw Self.tooLargeForYAML }
       return true
     }
-    if !isJSON {
-      let yaml = try json.withUnsafeBytes { try YAMLText.yaml(of: $0) }
-      _ = try write(Array(yaml.utf8))
-    }
+    if !isJSON { _ = try write(try Self.yaml(of: json)) }
     guard let replacement, let file else { return }
     try Files.writing { () throws(FileError) in try replacement.commit() }
     StandardStream.error.line("saved to \(file)")
+  }
+
+  private static let tooLargeForYAML = CommandFailure(
+    .usage, "too many fixtures for YAML: write JSON, to a file whose name ends in .json")
+
+  /// Returns fixtures as YAML that `fixtures load` accepts.
+  ///
+  /// - Throws: `CommandFailure` if they are too large.
+  private static func yaml(of json: [UInt8]) throws -> [UInt8] {
+    let yaml = Array(try json.withUnsafeBytes { try YAMLText.yaml(of: $0) }.utf8)
+    do throws(YAMLError) {
+      let limits = FixtureReader.clientText
+      _ = try YAMLNode.parse(try YAMLNode.text(yaml, limits: limits), limits: limits)
+    } catch {
+      throw tooLargeForYAML
+    }
+    return yaml
   }
 }
 
