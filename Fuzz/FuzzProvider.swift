@@ -26,7 +26,7 @@ final class FuzzProvider {
       events: state.events)
     try state.connections.add(channel, log: log)
     let listener = Listener(
-      index: 0, kind: .tls, environment: .sandbox, tls: server.serverContext, state: state, logger: server.logger)
+      index: 0, kind: .tls, environment: .sandbox, state: state, logger: server.logger)
     try channel.pipeline.syncOperations.addHandler(try listener.secureHandler(log))
   }
 

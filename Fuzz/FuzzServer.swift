@@ -11,7 +11,7 @@ import TLSEngine
 /// A server without listeners: certificates, keys, and a new state for each input.
 struct FuzzServer {
   let folder: CertificateFolder
-  let serverContext: TLSContext
+  private let chain: ServerChain
   /// The TLS contexts of a provider without and one with a client certificate.
   let clientContexts: (TLSContext, TLSContext)
   let key: ES256PrivateKey
@@ -23,8 +23,7 @@ struct FuzzServer {
   /// Uses the certificate folder in `FUZZ_CERTS`, which is kept for the next run.
   init() throws {
     folder = try CertificateFolder.open(path: ProcessInfo.processInfo.environment["FUZZ_CERTS"] ?? ".build/fuzz/certs")
-    serverContext = try TLSContext(
-      serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath, clientAuthorities: [folder.caPath])
+    chain = try ServerChain(folder: folder, clientAuthorities: [])
     clientContexts = (
       try TLSContext(clientTrusting: [folder.caPath]),
       try TLSContext(clientTrusting: [folder.caPath], certificate: (folder.clientPath, folder.clientKeyPath))
@@ -46,7 +45,7 @@ struct FuzzServer {
   func state(rules: RuleMode = .apple) -> ServerState {
     var configuration = configuration
     configuration.rules = rules
-    return ServerState(configuration: configuration, certificates: folder, logger: logger)
+    return ServerState(configuration: configuration, certificates: folder, chain: chain, logger: logger)
   }
 
   /// Returns a built-in profile.

@@ -10,7 +10,7 @@ import Testing
   @Test func firstStartCreatesAllFiles() throws {
     let fixture = try CertificateFixture()
     let folder = try fixture.open()
-    #expect(folder.notices.count == 5)
+    #expect(folder.notices.count == 6)
     #expect(folder.path == fixture.path)
     #expect(folder.caPEM == (try fixture.text("ca.pem")))
     #expect(folder.caFingerprint == (try fixture.certificate("ca.pem").fingerprint))
@@ -22,18 +22,18 @@ import Testing
     #expect(folder.providerKeys[0].publicKey.isSame(as: key.publicKey))
     for path in [
       folder.caPath, folder.serverPath, folder.serverKeyPath, folder.providerKeyPath, folder.clientPath,
-      folder.clientKeyPath, folder.clientP12Path, folder.providerKeysPath,
+      folder.clientKeyPath, folder.clientP12Path, folder.providerKeysPath, folder.nextCAPath,
     ] {
       #expect(FileManager.default.fileExists(atPath: path), "\(path)")
     }
     // With .gitignore. No temporary files remain.
-    #expect(try fixture.contents().count == 10)
+    #expect(try fixture.contents().count == 12)
   }
 
   @Test(arguments: [
     ("ca.pem", 0o644), ("ca-key.pem", 0o600), ("server.pem", 0o644), ("server-key.pem", 0o600),
     ("AuthKey_MOCKKEY001.p8", 0o600), ("client.pem", 0o644), ("client-key.pem", 0o600), ("client.p12", 0o600),
-    ("provider.yaml", 0o644),
+    ("provider.yaml", 0o644), ("ca-next.pem", 0o644), ("ca-next-key.pem", 0o600),
   ])
   func privateFilesAreReadableByTheirOwnerOnly(name: String, mode: Int) throws {
     let fixture = try CertificateFixture()

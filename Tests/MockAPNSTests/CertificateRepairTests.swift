@@ -113,7 +113,7 @@ import Testing
     #expect(error.problem.contains(name))
     #expect(error.repair.hasSuffix("apns-mock certs --new-ca --certs '\(fixture.path)' --san apns.test --san \(name)"))
     #expect(try fixture.contents() == before)
-    #expect(try fixture.open(extraNames: ["apns.test", name], newAuthority: true).notices.count == 3)
+    #expect(try fixture.open(extraNames: ["apns.test", name], newAuthority: true).notices.count == 4)
     #expect(try fixture.open(extraNames: ["apns.test", name]).notices.isEmpty)
   }
 

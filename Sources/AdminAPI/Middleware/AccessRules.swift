@@ -39,9 +39,9 @@ struct AccessRules: Sendable {
   }
 
   /// Returns whether any web page may request a path, without a token: those of the web UI, which contains no secrets and
-  /// asks for the token itself, and of the CA certificate, which each TLS handshake reveals.
+  /// asks for the token itself, and of the CA certificates, which TLS handshakes reveal.
   private static func isPublic(_ path: String) -> Bool {
-    path == "/" || path == "/ca.pem" || path.hasPrefix(WebUIRoutes.folder)
+    path == "/" || path == "/ca.pem" || path == "/ca-next.pem" || path.hasPrefix(WebUIRoutes.folder)
   }
 
   private func checkHost(of request: Request) throws(Problem) -> Authority {

@@ -65,9 +65,19 @@ struct RootRoutes: Sendable {
     ]
   }
 
-  /// Returns the route of the CA certificate.
-  static func authority(of state: ServerState) -> Route {
-    .get("/ca.pem") { _, _ in .text(state.certificates.caPEM, type: "application/x-pem-file") }
+  /// Returns the routes of the CA certificates.
+  static func authorities(of state: ServerState) -> [Route] {
+    let type = "application/x-pem-file"
+    return [
+      .get("/ca.pem") { _, _ in .text(state.certificates.caPEM, type: type) },
+      .get("/ca-next.pem") { _, _ in
+        guard let pem = state.certificates.nextCAPEM else {
+          throw Problem.notFound(
+            "there is no next CA", hint: "Run apns-mock certs in a folder that can be written, and restart the server.")
+        }
+        return .text(pem, type: type)
+      },
+    ]
   }
 
   /// Returns the welcome text of a running server.

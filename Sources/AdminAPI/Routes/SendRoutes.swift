@@ -29,7 +29,7 @@ struct SendRoutes: Sendable {
       throw Problem(status: .serviceUnavailable, detail: "the server does not listen yet", hint: "Try again soon.")
     }
     let client = PushClient(
-      endpoint: listener.reachable, serverName: "localhost", authorities: [state.certificates.caPath])
+      endpoint: listener.reachable, serverName: "localhost", authorities: state.certificates.authorityPaths)
     let push = PushClient.Push(
       deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
     if try body.flag("dry_run") == true { return try verdict(on: push) }

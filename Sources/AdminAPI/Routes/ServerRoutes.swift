@@ -85,6 +85,10 @@ struct ServerRoutes: Sendable {
     if state.faults.selection.isPaused {
       warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")
     }
+    if state.chain.authority == .next {
+      warnings.append(
+        "the server presents a certificate of ca-next.pem: run apns-mock certs rotate --to current to go back")
+    }
     if let store = state.inbox.writer {
       let figures = store.figures
       if let problem = figures.problem { warnings.append("the store \(store.store.place) fails: \(problem)") }

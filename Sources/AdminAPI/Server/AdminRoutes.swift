@@ -97,12 +97,13 @@ package struct AdminRoutes: Sendable {
       + DeviceEventRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
       + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes
-      + KeyRoutes(state: state).routes + ConnectionRoutes(state: state).routes + SendRoutes(state: state).routes
+      + KeyRoutes(state: state).routes + CertificateRoutes(state: state).routes + ConnectionRoutes(state: state).routes
+      + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes + ServerRoutes(state: state, version: version).routes
     inbox = state.inbox
     deliveries = state.deliveryControl
     routes =
-      api.map(\.underAPI) + health.routes + root.routes + [RootRoutes.authority(of: state)]
+      api.map(\.underAPI) + health.routes + root.routes + RootRoutes.authorities(of: state)
       + MetricsRoutes(state: state, version: version).routes + Self.staticRoutes(version)
     access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)

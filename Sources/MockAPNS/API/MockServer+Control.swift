@@ -12,7 +12,7 @@ public enum ResetPart: String, Sendable, CaseIterable {
   case inbox
   /// The fault rules that were added to those of the profile.
   case rules
-  /// The fault profile, its parameters, its seed, and whether faults are paused.
+  /// The fault profile, its parameters, its seed, whether faults are paused, and the certificate chain of the server.
   case profile
   /// The counters of the fault rules, and the attempt numbers of pushes.
   case counters
@@ -28,7 +28,11 @@ extension ServerState {
   /// Restores parts of the initial state.
   package func reset(_ parts: Set<ResetPart>) {
     if parts.contains(.rules) { faults.removeRules() }
-    if parts.contains(.profile) { faults.restoreProfile() }
+    if parts.contains(.profile) {
+      faults.restoreProfile()
+      // Cannot fail: this chain exists since the start.
+      try? chain.use(.current)
+    }
     if parts.contains(.counters) { resetCounters() }
     if parts.contains(.clock) { clock.runReal() }
     if parts.contains(.devices) { resetDevices() }

@@ -12,6 +12,10 @@ package struct CertificateFolder: Sendable {
   package let caPEM: String
   /// The SHA-256 fingerprint of the CA certificate, as 64 lower-case hexadecimal digits.
   package let caFingerprint: String
+  /// The certificate of the CA that `certs rotate` switches to, in PEM; nil if the folder has none and cannot be written.
+  package let nextCAPEM: String?
+  /// The SHA-256 fingerprint of that certificate.
+  package let nextCAFingerprint: String?
   /// The provider keys listed in `provider.yaml`, in its order.
   package let providerKeys: [ProviderKeyEntry]
   /// Messages for the log: files created or renewed, and problems; one line each.
@@ -31,6 +35,10 @@ package struct CertificateFolder: Sendable {
 
   /// The path of the CA certificate, which clients must trust.
   package var caPath: String { path + "/ca.pem" }
+  /// The path of the certificate of the CA that `certs rotate` switches to.
+  package var nextCAPath: String { path + "/ca-next.pem" }
+  /// The paths of the CA certificates that the server's chain may end with.
+  package var authorityPaths: [String] { nextCAPEM == nil ? [caPath] : [caPath, nextCAPath] }
   /// The path of the server certificate, followed in the file by the CA certificate.
   package var serverPath: String { path + "/server.pem" }
   /// The path of the server's private key.
@@ -78,9 +86,11 @@ package struct CertificateFolder: Sendable {
         try setup.server(authority, renew: newAuthority)
         try setup.providerKey()
         try setup.client(authority, renew: newAuthority)
+        let next = setup.nextAuthority(new: newAuthority)
         let keys = try setup.providerKeys()
         return CertificateFolder(
           path: path, caPEM: try setup.pem(of: authority.certificate), caFingerprint: authority.certificate.fingerprint,
+          nextCAPEM: try next.map { try setup.pem(of: $0) }, nextCAFingerprint: next?.fingerprint,
           providerKeys: keys, notices: setup.notices)
       }
     }

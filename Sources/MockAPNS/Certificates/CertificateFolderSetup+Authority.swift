@@ -8,7 +8,10 @@ extension CertificateFolderSetup {
     let certificateFile = file("ca.pem")
     let keyFile = file("ca-key.pem")
     if new || !certificateFile.exists && !keyFile.exists {
-      return try makeAuthority(LeafFiles(certificate: certificateFile, key: keyFile))
+      let authority = try makeAuthority(
+        LeafFiles(certificate: certificateFile, key: keyFile), name: "apns-mock CA", permitted: names.permitted)
+      notices.append("created a CA, which clients must trust: \(certificateFile.path)")
+      return authority
     }
     let repair = "restore the right file, or create a new CA: \(newAuthorityCommand)"
     guard certificateFile.exists else {
@@ -71,17 +74,62 @@ extension CertificateFolderSetup {
     return Authority(certificate: renewed, key: key)
   }
 
-  private mutating func makeAuthority(_ files: LeafFiles) throws -> Authority {
+  private func makeAuthority(_ files: LeafFiles, name: String, permitted: NameConstraints) throws -> Authority {
     let host = names.host.map { " of \($0)" } ?? ""
     let authority = try making(files.certificate) {
       try CertificateAuthority(
-        commonName: "apns-mock CA" + host, permitted: names.permitted, valid: life(Self.authorityLife))
+        commonName: name + host, permitted: permitted, valid: life(Self.authorityLife))
     }
     let key = try making(files.key) { try authority.key.pem }
     try files.key.replace(with: Array(key.utf8), isPrivate: true)
     try files.certificate.replace(with: Array(try pem(of: authority.certificate).utf8), isPrivate: false)
-    notices.append("created a CA, which clients must trust: \(files.certificate.path)")
     return Authority(certificate: authority.certificate, key: authority.key)
+  }
+
+  /// Returns the certificate of the CA that `certs rotate` switches to; creates its files if neither exists.
+  ///
+  /// - Returns: The certificate; nil if the files cannot be created, as in a read-only folder, or not be used. Servers run
+  ///   without them.
+  mutating func nextAuthority(new: Bool) -> X509Certificate? {
+    let files = LeafFiles(certificate: file("ca-next.pem"), key: file("ca-next-key.pem"))
+    if new || !files.certificate.exists && !files.key.exists {
+      // The server's certificate may have names of former machines and flags.
+      let present = (try? certificates(file("server.pem"), repair: ""))?.first?.names ?? []
+      var permitted = names.permitted
+      for name in present where !names.demanded.contains(name) { permitted.add(name) }
+      guard let made = try? makeAuthority(files, name: "apns-mock next CA", permitted: permitted) else { return nil }
+      notices.append("created the next CA, to which apns-mock certs rotate switches: \(files.certificate.path)")
+      return made.certificate
+    }
+    return try? certificates(files.certificate, repair: "").first
+  }
+
+  /// Issues a server certificate of the next CA, with the names of the present one.
+  ///
+  /// - Throws: `CertificateFolderError` if there is no next CA, or if it does not permit these names.
+  mutating func nextServer() throws -> ServerIdentity {
+    let files = LeafFiles(certificate: file("ca-next.pem"), key: file("ca-next-key.pem"))
+    let repair = "remove \(files.certificate.name) and \(files.key.name), and create new ones with apns-mock certs"
+    for file in [files.certificate, files.key] where !file.exists {
+      throw CertificateFolderError(
+        location: file.path, problem: "is missing, so there is no next CA", repair: "create it with apns-mock certs")
+    }
+    let certificate = try certificates(files.certificate, repair: repair)[0]
+    let key = try privateKey(files.key, repair: repair)
+    let present = try certificates(file("server.pem"), repair: "restart the server")[0]
+    for name in present.names where try !certificate.permits(name) {
+      throw CertificateFolderError(
+        location: files.certificate.path, problem: "does not allow the name \(name) of the server's certificate",
+        repair: repair)
+    }
+    guard certificate.notAfter > now else {
+      throw CertificateFolderError(location: files.certificate.path, problem: "has expired", repair: repair)
+    }
+    return try making(files.certificate) {
+      let authority = try CertificateAuthority(certificate: certificate, key: key)
+      let issued = try authority.issueServer(names: present.names, valid: life(Self.leafLife))
+      return ServerIdentity(chain: [issued.certificate, certificate], key: issued.key)
+    }
   }
 
   /// Returns the CA certificate in PEM.

@@ -66,7 +66,6 @@ struct Listener: Sendable {
   let kind: ListenerKind
   /// The environment that the listener mocks.
   let environment: PushEnvironment
-  let tls: TLSContext
   let state: ServerState
   let logger: Logger
 
@@ -128,7 +127,7 @@ struct Listener: Sendable {
 
   /// Returns the handler of a connection with TLS.
   func secureHandler(_ log: ConnectionLog) throws -> ConnectionHandler {
-    ConnectionHandler(log: log, transport: .tls(try TLSConnection(server: tls)), listener: self)
+    ConnectionHandler(log: log, transport: .tls(try TLSConnection(server: state.chain.context)), listener: self)
   }
 
   /// Returns the handler of a connection without TLS.

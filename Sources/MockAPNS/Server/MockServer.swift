@@ -66,22 +66,20 @@ public final class MockServer: Sendable {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
     for notice in folder.notices { logger.notice("\(notice)") }
-    let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
+    let chain = try ServerChain(folder: folder, clientAuthorities: configuration.clientAuthorities)
+    let state = ServerState(configuration: configuration, certificates: folder, chain: chain, logger: logger)
     // On a thread of its own: large files take seconds, and signals are handled by the threads of Swift's concurrency.
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
     try await NIOThreadPool.singleton.runIfActive { try state.continueFromStore(logger) }
     state.inbox.writer?.analyzeInBackground { [weak state] in
       if let state { state.inbox.updateFindings(by: state.rulebook) }
     }
-    let tls = try TLSContext(
-      serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
-      clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
     var listeners: [any Channel] = []
     func listen(on address: ListenerAddress, as kind: ListenerKind) async throws {
       let environment = address.environment ?? configuration.environment
       let listener = Listener(
-        index: listeners.count, kind: kind, environment: environment, tls: tls, state: state, logger: logger)
+        index: listeners.count, kind: kind, environment: environment, state: state, logger: logger)
       let endpoint = address.endpoint
       let channel = try await listener.listen(on: endpoint, group: group)
       listeners.append(channel)

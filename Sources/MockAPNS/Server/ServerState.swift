@@ -40,6 +40,8 @@ package final class ServerState: Sendable {
   package let events: EventLog
   /// The folder of certificates and provider keys.
   package let certificates: CertificateFolder
+  /// The certificate chain of the TLS listeners.
+  package let chain: ServerChain
   /// The seed of generated ids and fault draws; the same seed repeats them.
   package let seed: UInt64
   /// The active fault profile and rules.
@@ -61,9 +63,10 @@ package final class ServerState: Sendable {
   /// The source of generated device tokens.
   let deviceTokens: DeviceTokenSource
 
-  init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
+  init(configuration: Configuration, certificates: CertificateFolder, chain: ServerChain, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
+    self.chain = chain
     faultCertificates = FaultCertificates(folder: certificates, extraNames: configuration.certificateNames)
     let clock = ServerClock()
     self.clock = clock

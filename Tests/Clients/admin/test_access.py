@@ -13,7 +13,7 @@ def test_names_of_this_machine_are_accepted(server, host):
     assert server.request("GET", "/api/v1/status", headers={"host": host}).status == 200
 
 
-@pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem"])
+@pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem", "/ca-next.pem"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.org"])
 def test_foreign_host_names_are_rejected(server, path, host):
     """DNS rebinding: the host name of a web page resolves to the server's address."""

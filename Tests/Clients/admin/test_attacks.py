@@ -72,7 +72,7 @@ def test_every_route_rejects_foreign_host_names(full, operations):
         assert EVIL in response.json["detail"] and "--allow-host" in response.json["hint"]
 
 
-PUBLIC = ["/", "/ca.pem", "/livez", "/readyz"]  # everybody may read these, and the files below /page/
+PUBLIC = ["/", "/ca.pem", "/ca-next.pem", "/livez", "/readyz"]  # everybody may read these, and the files below /page/
 
 
 def is_public(method, path):

@@ -1,6 +1,7 @@
 """The incidents of Incidents.md about connections, streams and responses. Each test is named after its thread."""
 
 import asyncio
+import ssl
 import time
 
 import httpx
@@ -14,7 +15,7 @@ from support.careful import CarefulProvider
 from support.incidents import NodeProvider, Stubborn, events, findings
 from support.naive import Flooder, Hasty, Listed, Naive
 from support.server import wait_until
-from support.wire import REFUSED_STREAM, connect, push_headers
+from support.wire import REFUSED_STREAM, client_context, connect, push_headers
 
 CROSSING = 0.6  # seconds after which a stream can no longer have crossed a GOAWAY
 SETTLED = 0.5  # seconds after which a provider that waits would have continued
@@ -312,3 +313,34 @@ def test_jchambers_pushy_794(incident):
     assert faulted(server) == twice, "the same responses are lost"
     assert shown(server) == once(pushes)
     assert "duplicate" not in findings(server)
+
+
+def test_jchambers_pushy_1093(incident):
+    """Providers that trust the old root, the new one and both, before and after the server's switch."""
+    server = incident.start()
+    incident.run()
+    trust = {
+        "old": incident.folder / "Certs/ca.pem", "new": incident.folder / "Certs/ca-next.pem",
+        "both": incident.folder / "both.pem"}
+
+    def reached():
+        """Returns the providers that can connect and push."""
+        found = set()
+        for name, ca in trust.items():
+            try:
+                with connect(server, context=client_context(ca)) as wire:
+                    assert wire.push(push_headers(server, device(0))).status == 200
+                    found.add(name)
+            except ssl.SSLCertVerificationError as error:
+                assert "certificate verify failed" in str(error)
+        return found
+
+    assert reached() == {"old", "both"}
+    with connect(server) as open_before, connect(server) as other:
+        assert other.push(push_headers(server, device(1))).status == 200
+        incident.run()
+        assert b"Shutdown" in other.goaway().additional_data
+        assert reached() == {"new", "both"}, "the chain has changed"
+        assert b"Shutdown" in open_before.goaway().additional_data, "connections stay until they are told to go"
+    server.api("POST", "/reset", {})
+    assert reached() == {"old", "both"}, "a reset switches back"

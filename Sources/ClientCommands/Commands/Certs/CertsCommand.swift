@@ -2,12 +2,13 @@ import Notation
 import APNSRules
 import ArgumentParser
 import MockAPNS
+import NIOHTTP1
 
 /// `apns-mock certs`
 struct CertsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "certs", abstract: "Create missing certificates and keys and show their paths.",
-    subcommands: [CertsShow.self, CertsClient.self], defaultSubcommand: CertsShow.self)
+    subcommands: [CertsShow.self, CertsClient.self, CertsRotate.self], defaultSubcommand: CertsShow.self)
 }
 
 /// `apns-mock certs` and `apns-mock certs show`
@@ -32,6 +33,7 @@ struct CertsShow: ParsableCommand {
       folder                 \(made.path)
       CA                     \(made.caPath)
       CA fingerprint         \(made.caFingerprint) (SHA-256)
+      next CA                \(made.nextCAPEM == nil ? "none" : made.nextCAPath) (for certs rotate)
       server certificate     \(made.serverPath)
       provider key           \(keyFile) (key id \(CertificateFolder.keyID), team id \(CertificateFolder.teamID))
       provider certificate   \(made.clientPath) (topic \(CertificateFolder.topic))
@@ -43,6 +45,7 @@ struct CertsShow: ParsableCommand {
       writer.member("folder", made.path)
       writer.member("ca", made.caPath)
       writer.member("ca_fingerprint", made.caFingerprint)
+      writer.member("ca_next", made.nextCAPEM == nil ? nil : made.nextCAPath)
       writer.member("server", made.serverPath)
       writer.member("server_key", made.serverKeyPath)
       writer.member("key", keyFile)
@@ -109,5 +112,43 @@ struct CertsClient: ParsableCommand {
       writer.member("key", made.key)
       writer.member("p12", made.p12)
     }
+  }
+}
+
+/// `apns-mock certs rotate`
+struct CertsRotate: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rotate", abstract: "Switch a running server to a certificate of its next CA, ca-next.pem.",
+    discussion: """
+      Connections that begin later see the new chain; open connections stay. Rehearses a new root CA: a provider must trust \
+      both CAs before the switch. apns-mock reset, and a restart, switch back.
+      """)
+
+  /// The CA that the server's chain ends with.
+  enum Target: String, CaseIterable, ExpressibleByArgument {
+    case next, current
+  }
+
+  @Option(name: .long, help: "The CA to switch to.")
+  var to = Target.next
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct State: Decodable {
+    var chain: String
+    var current: Authority
+    var next: Authority?
+
+    struct Authority: Decodable {
+      var path: String
+    }
+  }
+
+  func run() async throws {
+    let body = JSONWriter.object { $0.member("to", to.rawValue) }
+    let response = try await flags.request(.POST, "/certificates/rotate", body: body)
+    let state = try response.decoded(State.self)
+    let path = state.chain == "next" ? state.next?.path : state.current.path
+    flags.print(response, text: "new connections see a certificate of \(path ?? state.chain)".onOneLine)
   }
 }

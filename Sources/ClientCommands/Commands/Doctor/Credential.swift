@@ -193,6 +193,8 @@ struct ServerDetails: Sendable {
   var keys: [TrustedKeysPage.Key]
   /// The server's CA.
   var authority: X509Certificate?
+  /// The CA that `certs rotate` switches to.
+  var nextAuthority: X509Certificate?
   /// Whether a flag or port file specifies the server; otherwise it was found at the default address.
   var isNamed: Bool
 
@@ -220,12 +222,14 @@ extension ServerDetails {
     let after = ServerClock().now
     let keys = try await client.request(.GET, "/api/v1/keys").decoded(TrustedKeysPage.self).items
     let pem = try await client.request(.GET, "/ca.pem").body
+    let next = try await client.request(.GET, "/ca-next.pem").body
     let environments = status.addresses.apns.compactMap { address in address.environment.map { (address.port, $0) } }
     self.init(
       admin: client.endpoint, apns: status.apns, environment: status.environment,
       environments: Dictionary(environments, uniquingKeysWith: { first, _ in first }),
       clockAhead: (clock.milliseconds ?? after) - (before + after) / 2,
       isFrozen: clock.mode == "frozen", keys: keys,
-      authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)
+      authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first,
+      nextAuthority: try? X509Certificate.chain(pem: String(decoding: next, as: UTF8.self)).first, isNamed: isNamed)
   }
 }

@@ -67,6 +67,12 @@ extension Diagnosis {
       return .failed(
         seen, repair: "download the server's CA and trust it: curl http://\(known.admin)/ca.pem -o ca.pem; --ca ca.pem")
     }
+    if let known, known.nextAuthority.map(certificate.isIssued(by:)) == true {
+      return .failed(
+        "\(seen): the server was switched to its next CA",
+        repair: "trust it as well: curl http://\(known.admin)/ca-next.pem -o ca-next.pem; or go back: "
+          + "apns-mock certs rotate --to current")
+    }
     if certificate.issuerOrganization == CertificateAuthority.organization {
       return .failed(
         seen,

@@ -18,7 +18,9 @@ struct ResetCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Remove all added rules.")
   var rules = false
 
-  @Flag(name: .long, help: "Restore the initial fault profile and resume fault injection.")
+  @Flag(
+    name: .long,
+    help: "Restore the initial fault profile and the server's certificate chain, and resume fault injection.")
   var profile = false
 
   @Flag(name: .long, help: "Reset the counters of rules and magic device tokens.")

@@ -101,7 +101,8 @@ struct SendCommand: AsyncParsableCommand {
   ) async throws -> PushClient.Outcome {
     let name = endpoint.isAddress ? "localhost" : endpoint.host
     let client = PushClient(
-      endpoint: endpoint, serverName: name, authorities: [files.ca], certificate: certificate.map { ($0.chain, $0.key) }
+      endpoint: endpoint, serverName: name, authorities: files.authorities,
+      certificate: certificate.map { ($0.chain, $0.key) }
     )
     do {
       guard let outcome = try await client.send([push]).first else { return .disconnected(reason: "no outcome") }

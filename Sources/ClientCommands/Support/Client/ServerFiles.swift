@@ -46,6 +46,12 @@ struct ServerFiles: Sendable {
   let keyID: String
   let teamID: String
 
+  /// The paths of the CAs that the server's chain may end with: `ca`, and the next one of its folder.
+  var authorities: [String] {
+    let next = (ca.lastIndex(of: "/").map { String(ca[...$0]) } ?? "") + "ca-next.pem"
+    return ca.hasSuffix("ca.pem") && (try? Files.contents(of: next)) != nil ? [ca, next] : [ca]
+  }
+
   /// Locates the files.
   ///
   /// - Parameter certs: The folder specified by a flag, which overrides all other sources.

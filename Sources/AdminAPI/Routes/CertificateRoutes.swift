@@ -1,0 +1,41 @@
+internal import Hummingbird
+internal import MockAPNS
+internal import Notation
+
+/// Routes that show and switch the certificate chain of the server.
+struct CertificateRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.get("/certificates", show), .post("/certificates/rotate", rotate)] }
+
+  private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
+
+  private func rotate(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["to"])
+    let authority = try body.choice("to", ServerChain.Authority.self) ?? .next
+    do {
+      try state.chain.use(authority)
+    } catch let error as CertificateFolderError {
+      throw Problem(
+        status: .conflict, detail: "\(error.location): \(error.problem)",
+        hint: error.repair.prefix(1).uppercased() + error.repair.dropFirst() + ".")
+    }
+    return shown
+  }
+
+  private var shown: Response {
+    let (certificates, authority) = (state.certificates, state.chain.authority)
+    return .json { writer in
+      writer.member("chain", authority.rawValue)
+      writer.objectMember("current") { writer in
+        writer.member("path", certificates.caPath)
+        writer.member("fingerprint", certificates.caFingerprint)
+      }
+      guard let fingerprint = certificates.nextCAFingerprint else { return writer.nullMember("next") }
+      writer.objectMember("next") { writer in
+        writer.member("path", certificates.nextCAPath)
+        writer.member("fingerprint", fingerprint)
+      }
+    }
+  }
+}
