@@ -228,6 +228,13 @@ def test_a_connection_without_preface_is_ended(after):
     assert len(lines) == 1 and "preface within 30 s" in lines[0]
 
 
+@pytest.mark.parametrize("act", [says_no_preface, drips_its_headers, drips_its_body, gives_no_window])
+def test_the_end_comes_after_the_documented_time(after, act):
+    """30 s, checked every 10 s (Limits.md); the rest is for slow machines."""
+    slow, _ = after(act)
+    assert 29.5 < slow.took < 50
+
+
 def test_headers_that_never_end_end_their_connection(after):
     slow, lines = after(drips_its_headers)
     assert [goaway.error_code for goaway in slow.seen] == [ENHANCE_YOUR_CALM]
