@@ -105,6 +105,7 @@ struct DeliveryRoutes: Sendable {
     let shown = contents.shown.compactMap { shown in
       state.inbox.record(seq: shown.seq).map { ShownNotification(shown, $0) }
     }
+    .filter { !$0.isIgnoredBroadcast }
     // The Live Activities of a channel show its newest broadcast, and nothing after its end.
     var newest: [String: Int] = [:]
     for notification in shown { newest[notification.channel ?? ""] = notification.shown.seq }
@@ -146,6 +147,12 @@ private struct ShownNotification {
   /// The channel of a broadcast; nil for a push.
   var channel: String? {
     record.kind == .broadcast ? record.headers.first { $0.name == "apns-channel-id" }?.value : nil
+  }
+
+  /// Whether it is a broadcast that a device ignores because of its payload. Such a push is not in the list of what is shown.
+  var isIgnoredBroadcast: Bool {
+    record.kind == .broadcast
+      && record.body.withUnsafeBytes { ActivityContent(payload: $0, at: record.receivedAt) } == nil
   }
 
   /// The badge that the push sets; nil if it changes none.

@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import secrets
+import time
 import uuid
 
 import pytest
@@ -18,7 +19,7 @@ from support.wire import TIMEOUT, connect
 
 APP = "com.example.app"
 NEW = b'{"message-storage-policy":1,"push-type":"LiveActivity"}'
-UPDATE = b'{"aps":{"timestamp":1700000000,"event":"update","content-state":{"score":1}}}'
+UPDATE = b'{"aps":{"timestamp":%d,"event":"update","content-state":{"score":1}}}' % time.time()
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -217,6 +218,19 @@ def plain(start):
     client = HTTP1(server, APP)
     yield client
     client.connection.close()
+
+
+def test_a_device_ignores_a_broadcast_in_milliseconds(plain):
+    """It goes on showing the one before."""
+    server = plain.server
+    channel = plain.channels("POST", NEW).headers["apns-channel-id"]
+    server.api("POST", "/devices/anna/subscriptions", {"channel": channel})
+    in_milliseconds = UPDATE.replace(b',"event"', b'000,"event"').replace(b'"score":1', b'"score":2')
+    for body, found in ((UPDATE, False), (in_milliseconds, True)):
+        assert plain.send(channel, body).status == 200
+        assert ("would-not-show" in server.pushes(kind="broadcast")[-1]["findings"]) == found
+        shown = server.api("GET", "/devices/anna/notifications")["items"]
+        assert [item["payload"]["aps"]["content-state"] for item in shown] == [{"score": 1}]
 
 
 def test_http1_has_the_same_responses(plain):

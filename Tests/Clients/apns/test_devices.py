@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import time
 import uuid
 
 import pytest
@@ -599,7 +600,7 @@ def test_many_subscribers_have_a_broadcast_when_it_is_answered(start):
             headers = [(":method", "POST"), (":scheme", "https"), (":path", f"/4/broadcasts/apps/{APP}"),
                        (":authority", server.authority), ("authorization", server.bearer), ("apns-channel-id", "dHN0"),
                        ("apns-push-type", "liveactivity"), ("apns-priority", "10"), ("apns-expiration", "0")]
-            body = b'{"aps":{"timestamp":1700000000,"event":"update","content-state":{"score":%d}}}' % count
+            body = b'{"aps":{"timestamp":%d,"event":"update","content-state":{"score":%d}}}' % (time.time(), count)
             assert wire.push(headers, body).status == 200
             for number in (MANY, 1):
                 shown = server.api("GET", f"/devices/phone-{number}/notifications")["items"]
