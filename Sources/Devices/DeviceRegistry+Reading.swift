@@ -200,7 +200,7 @@ extension DeviceRegistry.State {
     let device = tables.installations[Int(token.installation)].device
     guard device != DeviceTables.none else { return listing }
     let key = Deliveries.storageKey(token.installation, kind: token.kind)
-    let isHeld = token.kind == PushType.alert.rawValue && deliveries.heldPushes[UInt64(token.installation)] != nil
+    let isHeld = token.kind == .alert && deliveries.heldPushes[UInt64(token.installation)] != nil
     listing.stored = (deliveries.storedPushes[key] == nil ? 0 : 1) + (isHeld ? 1 : 0)
     listing.shown = deliveries.shown[device]?.count { $0.installation == token.installation } ?? 0
     return listing
