@@ -17,7 +17,7 @@ JSON = b"content-type: application/json\r\n"
 LOCAL = b"host: localhost\r\n"
 CLOSE = b"connection: close\r\n"
 METHODS = ["get", "put", "post", "patch", "delete"]
-STREAMS = ["/api/v1/events", "/api/v1/export"]
+STREAMS = ["/api/v1/events", "/api/v1/export", "/api/v1/devices/notifications/stream"]
 # Requests that the API description does not list.
 UNLISTED = [("GET", "/page/modules/main.js", False), ("GET", "/page/nothing", False), ("GET", "/api/v1/nothing", True),
             ("PATCH", "/api/v1/clock", True)]

@@ -298,6 +298,8 @@ def test_mistakes_in_the_query_of_a_stream(server, query, words):
 
 def test_the_number_of_streams_of_all_devices_is_limited(start):
     server = start()
+    for _ in range(20):
+        assert server.request("HEAD", "/api/v1/devices/notifications/stream").status == 200, "it does not count"
     streams = [NotificationStream(server) for _ in range(16)]
     try:
         response = server.request("GET", "/api/v1/devices/notifications/stream")
