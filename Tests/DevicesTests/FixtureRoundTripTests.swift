@@ -52,7 +52,7 @@ struct FixtureRoundTripTests {
     // A change that is not possible changes nothing.
     switch Int.random(in: 0...11, using: &random) {
     case 0, 1:
-      let kinds = PushType.allCases.filter { _ in Bool.random(using: &random) }
+      let kinds = TokenKind.allCases.filter { _ in Bool.random(using: &random) }
       _ = try? devices.install(
         app, environment, on: id, kinds: kinds, replaces: Bool.random(using: &random), now: now,
         makeToken: uniqueTokens(&random))
@@ -64,12 +64,12 @@ struct FixtureRoundTripTests {
     case 4, 5:
       for _ in 0..<Int.random(in: 1...80, using: &random) {
         guard
-          let added = try? devices.addToken(
-            .liveactivity, of: app, environment, on: id, now: now, makeToken: uniqueTokens(&random))
+          let started = try? devices.startActivity(
+            of: app, environment, on: id, now: now, makeToken: uniqueTokens(&random))
         else { break }
-        try? devices.expire(added.token, now: now)
+        _ = try? devices.expire(started.token.token, now: now)
       }
-    case 6: try? devices.expire(token, now: now)
+    case 6: _ = try? devices.expire(token, now: now)
     case 7:
       let state = SingleToken.State.allCases.randomElement(using: &random) ?? .online
       _ = try? devices.set(SingleToken(token: token, topic: app, environment: environment, state: state, since: now))

@@ -25,7 +25,7 @@ struct HeldPushTests {
   }
 
   private func received(_ fixture: DeliveryTests.Fixture) -> [Int] {
-    fixture.events.compactMap { if case .received("anna", let push) = $0 { push.seq } else { nil } }
+    fixture.deviceEvents.filter { $0.kind == .notification }.compactMap(\.seq)
   }
 
   private func set(_ fixture: DeliveryTests.Fixture, _ state: InstallationState) throws {
@@ -42,7 +42,7 @@ struct HeldPushTests {
     for _ in 4...6 { #expect(try push(fixture) == .storedForPower) }
     #expect(received(fixture) == [1, 2, 3])
     #expect(fixture.stored == [6])
-    let findings = fixture.events.filter { if case .received = $0 { false } else { true } }
+    let findings = fixture.events.filter { if case .device = $0 { false } else { true } }
     #expect(
       findings == [
         .overBudget(seq: 4), .overwrittenInStorage(seq: 4, by: 5), .overBudget(seq: 5),
