@@ -52,7 +52,8 @@ extension DeviceRegistry {
       case .storedOffline, .storedForPower: registry.store(push, received, activity, at: key, now: receivedAt)
       case .received:
         let due = receivedAt.addingClamped(settings.acknowledgeAfter.milliseconds)
-        registry.deliveries.unacknowledged.set(.init(push: received, activity: activity, due: due), at: UInt64(device), due: due)
+        registry.deliveries.unacknowledged.set(
+          .init(push: received, activity: activity, due: due), at: UInt64(device), due: due)
       case .deliveredFromStorage, .discardedExpired, .discardedUnregisteredFromStorage, .discardedDisabledFromStorage:
         // It had replaced those that are older.
         registry.deliveries.storedPushes.remove(key)

@@ -160,6 +160,8 @@ extension Rulebook {
   ) throws(Rejection) {
     let found = PushType(suffixOf: topic)
     if found == type || found == nil && !type.hasTopicSuffix { return }
+    // Passes get pushes of any type (Protocol.md, section 6.5, observed).
+    if found == nil, TopicOwner(topic) == .pass { return }
     if let found {
       throw Rejection(.topicForType, .invalidPushType) { facts, packed in
         "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is for type \(found.text), "

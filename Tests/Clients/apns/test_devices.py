@@ -326,7 +326,7 @@ HELD, RELEASED = "Stored - Power Considerations", "Delivered to Device (From Sto
 def test_over_the_budget_the_newest_background_push_is_held(serve):
     server = serve(settings={"background_budget": "3/1h"})
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
-    with connect(server) as wire, Stream(server, "anna") as stream:
+    with connect(server) as wire, NotificationStream(server, "anna") as stream:
         provider = Provider(server, wire)
         seqs = [provider.accepted(**SILENT) for _ in range(5)]
         assert [states(server, seq)[-1] for seq in seqs] == ["Delivered to Device"] * 3 + [HELD] * 2

@@ -140,7 +140,7 @@ def test_unusual_states_are_saved_and_loaded(start, tmp_path):
         other = start()
         assert other.command("fixtures", "load", tmp_path / name).returncode == 0
         assert other.api("GET", "/fixtures") == saved
-        assert {other.api("GET", f"/devices/{token}")["state"] for token in ended} == {"expired"}
+        assert {other.api("GET", f"/devices/{token}")["state"] for token in ended[-64:]} == {"expired"}
         assert other.api("GET", "/devices/aa01")["state"] == "unregistered"
 
 

@@ -161,6 +161,25 @@ def test_home_assistant_mobile_apps_fcm_push_337(incident):
     assert findings(server) == {"retried-permanent"}
 
 
+def test_edamov_pushok_148(incident):
+    """Passes accept any push type, and `{}`. Nothing is shown on the device, and nothing is a finding."""
+    server = incident.start()
+    shown = incident.run()
+    assert shown.count("pass.com.example.coupon") == 2, shown
+    token = "ce52" * 16
+    server.api("PUT", "/fixtures", {"devices": [
+        {"id": "phone", "apps": [{"bundle_id": "pass.com.example.coupon", "tokens": {"alert": token}}]}]})
+    with connect(server) as wire:
+        for kind in (None, "alert", "background", "voip"):
+            for body in (b"{}", b'{"aps":{"alert":"changed"}}'):
+                changes = {"apns_topic": "pass.com.example.coupon", "apns_push_type": kind}
+                assert wire.push(push_headers(server, token, **changes), body).status == 200, kind
+    assert findings(server) == set()
+    assert server.api("GET", "/devices/phone/notifications")["items"] == []
+    delivery = server.api("GET", f"/pushes/{server.pushes(device_token=token)[1]['seq']}/delivery")
+    assert delivery["shown"] is False and "Wallet" in delivery["reason"], delivery
+
+
 def test_home_assistant_mobile_apps_fcm_push_331(incident):
     """A provider sends three messages to a phone that is offline, and its user reads only one. Another sends them
     with one collapse id, so that the last one covers the others.
