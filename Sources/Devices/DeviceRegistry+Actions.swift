@@ -145,6 +145,12 @@ extension DeviceRegistry {
         if state.tables.owner(of: index) != nil {
           state.tables.setState(ofToken: index, newState, since: token.since)
           if newState != .active { state.hideActivity(of: index) }
+          // It does not end by itself any more.
+          if state.tables.activities[index]?.dismissedAt != nil {
+            var activity = state.tables.activity(of: index)
+            activity.dismissedAt = nil
+            state.tables.setActivity(of: index, newState == .active ? activity : nil)
+          }
           state.reportChange(of: state.tables.tokens[Int(index)].installation)
           return false
         }

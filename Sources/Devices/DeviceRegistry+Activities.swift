@@ -65,6 +65,8 @@ extension DeviceRegistry {
     try update { state throws(DeviceError) in
       guard let index = state.tables.index(ofToken: token) else { throw .unknownToken(token) }
       let (kind, installation) = (state.tables.tokens[Int(index)].kind, state.tables.tokens[Int(index)].installation)
+      // The time of its end stays.
+      if state.tables.tokens[Int(index)].state == .expired { return [] }
       let event = kind == .liveactivity ? state.endEvent(of: index, dismissedAt: now, now: now) : nil
       state.expire(index, at: now)
       state.reportChange(of: installation)
@@ -207,6 +209,7 @@ extension DeviceRegistry.State {
       tables.setActivity(of: token, activity)
       // A token that was registered alone keeps the state that it was given.
       if !isSingle { awaitDismissal(of: token, at: dismissedAt) }
+      reportChange(of: installation)
       return true
     }
     expire(token, at: now)
@@ -215,7 +218,7 @@ extension DeviceRegistry.State {
   }
 
   /// Notes that an ended activity disappears later.
-  fileprivate mutating func awaitDismissal(of token: DeviceTables.Index, at time: ServerTime) {
+  mutating func awaitDismissal(of token: DeviceTables.Index, at time: ServerTime) {
     deliveries.dismissals.add(UInt64(token), at: time)
     guard deliveries.dismissals.isSparse(for: tables.activities.count) else { return }
     deliveries.dismissals = DueTimes(

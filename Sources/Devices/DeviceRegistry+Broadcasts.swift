@@ -19,12 +19,14 @@ extension DeviceRegistry {
     state.withLockedValue { state in
       let channel = broadcast.channel
       state.deliveries.add(DeliveryLogEntry(state: .received, time: broadcast.time), to: broadcast.seq)
-      if broadcast.isStored, !broadcast.isExpired {
+      let count = state.deliveries.subscribers[channel]?.count ?? 0
+      // Who subscribes later does not get it.
+      if broadcast.isStored, !broadcast.isExpired, count > 0 {
         state.deliveries.store(
           .init(channel: channel, acceptance: broadcast.acceptance, expiresAt: broadcast.expiresAt), now: broadcast.time
         )
       }
-      return state.deliveries.subscribers[channel]?.count ?? 0
+      return count
     }
   }
 

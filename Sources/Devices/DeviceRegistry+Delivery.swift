@@ -57,7 +57,9 @@ extension DeviceRegistry {
       case .deliveredFromStorage, .discardedExpired, .discardedUnregisteredFromStorage, .discardedDisabledFromStorage:
         // It had replaced those that are older.
         registry.deliveries.storedPushes.remove(key)
-        registry.deliveries.heldPushes.remove(UInt64(push.target.installation))
+        if push.pushType == .background {
+          registry.deliveries.heldPushes.remove(UInt64(push.target.installation))
+        }
       case .delivered, .discardedUnregistered, .discardedDisabled: break
       }
       guard [.delivered, .deliveredFromStorage].contains(state) else { return }
@@ -183,6 +185,10 @@ extension DeviceRegistry.State {
     _ push: Deliveries.DevicePush, _ hold: AcceptedPush.Hold, _ events: inout [DeliveryEvent]
   ) {
     if let former = deliveries.heldPushes[UInt64(push.installation)] {
+      // One that was stored before may be older.
+      if push.acceptance < former.acceptance {
+        return events.append(.overwrittenInStorage(seq: push.seq, by: former.seq))
+      }
       events.append(.overwrittenInStorage(seq: former.seq, by: push.seq))
     }
     deliveries.heldPushes.set(push, at: UInt64(push.installation), due: hold.due)

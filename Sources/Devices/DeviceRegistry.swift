@@ -9,12 +9,13 @@ internal import Synchronization
 /// lookup, and one atomic load if nothing is registered.
 package final class DeviceRegistry: Sendable {
   struct State: Sendable {
-    var tables = DeviceTables() { didSet { version &+= 1 } }
+    var tables = DeviceTables() { didSet { changes &+= 1 } }
     /// The devices that `reset` restores.
     var initial = DeviceTables()
     var deliveries = Deliveries()
-    /// Increases with each change of `tables`.
-    private(set) var version = 0
+    private var changes = 0
+    /// Increases with each change of `tables` but those of Live Activities alone, which pushes make.
+    var version: Int { changes &- tables.activityChanges }
     /// Is called for each change; nil if nobody needs that.
     var report: (@Sendable (DeviceChange) -> Void)?
     /// Returns a new token for a Live Activity that a push starts.
@@ -24,7 +25,9 @@ package final class DeviceRegistry: Sendable {
 
     mutating func apply(_ loader: DeviceLoader) {
       for device in loader.replaced { forget(device) }
-      tables = loader.tables
+      var loaded = loader.tables
+      loaded.takeActivities(from: tables)
+      tables = loaded
       if let report { for id in loader.addedIDs ?? [] { report(.device(id)) } }
     }
   }

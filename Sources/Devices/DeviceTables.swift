@@ -74,6 +74,8 @@ struct DeviceTables: Sendable {
   private var freeDevices: [UInt8: [Index]] = [:]
   /// The Live Activities about which more is known than their tokens, by their tokens.
   private(set) var activities: [Index: Activity] = [:]
+  /// The number of changes of `activities` alone.
+  private(set) var activityChanges = 0
 
   /// The number of devices with an id.
   private(set) var deviceCount = 0
@@ -225,7 +227,19 @@ struct DeviceTables: Sendable {
   /// Returns the Live Activity with a token.
   func activity(of token: Index) -> Activity { activities[token] ?? Activity() }
 
-  mutating func setActivity(of token: Index, _ activity: Activity?) { activities[token] = activity }
+  mutating func setActivity(of token: Index, _ activity: Activity?) {
+    activities[token] = activity
+    activityChanges += 1
+  }
+
+  /// Takes over what is known about Live Activities from other tables, for the tokens that are the same in both.
+  mutating func takeActivities(from other: DeviceTables) {
+    activities = other.activities.filter { token, _ in
+      tokens.indices.contains(Int(token)) && tokens[Int(token)].state != .free
+        && text(ofToken: token) == other.text(ofToken: token)
+    }
+    activityChanges = other.activityChanges
+  }
 
   /// Moves the tokens of an installation to an installation without a device that is removed, so that they stay known
   /// after the app was installed again.

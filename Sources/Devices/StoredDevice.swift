@@ -17,6 +17,10 @@ package struct StoredDevice: Codable, Sendable {
     var attributesType: String?
     /// The `seq` of the push that started the Live Activity.
     var startedBy: Int?
+    /// When the Live Activity started, if that is not when the token became valid, in milliseconds since 1970.
+    var startedAt: ServerTime?
+    /// When the Live Activity disappears because it has ended, in milliseconds since 1970.
+    var dismissedAt: ServerTime?
   }
 
   struct App: Codable, Sendable {
@@ -121,11 +125,12 @@ extension DeviceRegistry.State {
       removalDetectedAt: app.removalNoticedAt,
       tokens: tokens.reversed().map { index in
         let token = tables.tokens[Int(index)]
+        let activity = tables.activity(of: index)
         return StoredDevice.Token(
           token: tables.text(ofToken: index), kind: token.kind?.text,
           state: token.state == .expired ? .expired : token.state == .unregistered ? .unregistered : .online,
-          since: token.since, attributesType: tables.activities[index]?.attributesType,
-          startedBy: tables.activities[index]?.startedBy)
+          since: token.since, attributesType: activity.attributesType, startedBy: activity.startedBy,
+          startedAt: activity.startedAt, dismissedAt: activity.dismissedAt)
       },
       channels: deliveries.subscribers.filter { $0.value[index] != nil }.map(\.key.id).sorted())
   }
@@ -143,9 +148,16 @@ extension DeviceRegistry.State {
         tables.addToken(
           token.token, kind: token.kind.flatMap(TokenKind.init),
           state: DeviceTables.Token.State(token.state), since: token.since.inRange, to: installation)
-        if token.startedBy != nil, let index = tables.index(ofToken: token.token) {
+        if token.startedBy != nil || token.startedAt != nil || token.dismissedAt != nil,
+          let index = tables.index(ofToken: token.token)
+        {
+          let dismissedAt = token.dismissedAt?.inRange
           tables.setActivity(
-            of: index, Activity(attributesType: token.attributesType, startedBy: token.startedBy))
+            of: index,
+            Activity(
+              attributesType: token.attributesType, startedBy: token.startedBy, startedAt: token.startedAt?.inRange,
+              dismissedAt: dismissedAt))
+          if let dismissedAt { awaitDismissal(of: index, at: dismissedAt) }
         }
       }
       guard let name = app.name, let environment = app.environment else { continue }

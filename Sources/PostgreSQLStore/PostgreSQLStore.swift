@@ -201,7 +201,7 @@ package final class PostgreSQLStore: RecordStore {
     let ids = try state.ids.ids(of: batch.appended, connection, clockOffset, progress)
     try append(batch.appended, ids, connection, progress)
     try update(batch.changed, connection, progress)
-    try update(batch.deliveries, connection)
+    try update(batch.deliveries, connection, progress)
     try state.ids.insertNames(of: batch.appended, connection)
     try state.ids.insertNames(of: batch.changed, connection)
     try write(batch.serverState, connection, progress)
@@ -297,10 +297,19 @@ package final class PostgreSQLStore: RecordStore {
   /// The maximum number of records that one command updates.
   private static let updateLimit = 128
 
-  private func update(_ deliveries: [Int: DeliveryState], _ connection: Connection) throws {
+  /// The maximum number of deliveries that one command changes.
+  private static let deliveryLimit = 2048
+
+  private func update(
+    _ deliveries: [Int: DeliveryState], _ connection: Connection, _ progress: () -> Void
+  ) throws {
     for (delivery, changes) in Dictionary(grouping: deliveries, by: \.value) {
-      let seqs = "{\(changes.map { String($0.key) }.joined(separator: ","))}"
-      try connection.query("UPDATE push SET delivery = $1 WHERE seq = ANY ($2::bigint[])", [delivery.text, seqs])
+      for start in stride(from: 0, to: changes.count, by: Self.deliveryLimit) {
+        let part = changes[start..<min(start + Self.deliveryLimit, changes.count)]
+        let seqs = "{\(part.map { String($0.key) }.joined(separator: ","))}"
+        try connection.query("UPDATE push SET delivery = $1 WHERE seq = ANY ($2::bigint[])", [delivery.text, seqs])
+        progress()
+      }
     }
   }
 

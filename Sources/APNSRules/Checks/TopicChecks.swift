@@ -123,9 +123,10 @@ extension Rulebook {
       guard let bound, !bound.contain(bundleID, of: team) else { return }
       throw Self.topicOfLaterApp
     }
-    let note = NearTopic.note(on: String(decoding: topic, as: UTF8.self), among: knownTopics(of: team, keys: keys))
+    let received = String(decoding: topic, as: UTF8.self)
     throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
-      "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not the topic of an app of "
+      let note = NearTopic.note(on: received, among: knownTopics(of: team, keys: keys))
+      return "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not the topic of an app of "
         + "\(team.map { "team \($0)" } ?? "any team"), which --topics known requires: check the spelling, or add the app to the "
         + "fixtures or to the key (apns-mock key add --team-topics)\(note)"
     }

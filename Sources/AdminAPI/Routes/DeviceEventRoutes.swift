@@ -121,13 +121,16 @@ struct DeviceEventRoutes: Sendable {
     var lastSent = ContinuousClock.now
     for await _ in reader.signals {
       while let batch = reader.next(Self.batchSize) {
-        var buffer = ByteBuffer()
-        if batch.missed > 0 { buffer.writeGap(of: batch.missed) }
-        for event in batch.events {
-          // When an event is written, not when it happens: a push waits for that.
-          let record = event.seq.flatMap { state.inbox.record(seq: $0) }
-          if let pushType, record?.facts.pushType?.text != pushType { continue }
-          buffer.write(event, record)
+        let buffer = try await QueryExecutor.step {
+          var buffer = ByteBuffer()
+          if batch.missed > 0 { buffer.writeGap(of: batch.missed) }
+          for event in batch.events {
+            // When an event is written, not when it happens: a push waits for that.
+            let record = event.seq.flatMap { state.inbox.record(seq: $0) }
+            if let pushType, record?.facts.pushType?.text != pushType { continue }
+            buffer.write(event, record)
+          }
+          return buffer
         }
         guard buffer.readableBytes > 0 else { continue }
         try await body.write(buffer)

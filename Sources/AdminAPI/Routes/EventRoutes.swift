@@ -68,7 +68,9 @@ struct EventRoutes: Sendable {
     var position = reader.start
     var lastSent = ContinuousClock.now
     for await _ in reader.signals {
-      while let events = reader.read(after: &position, selection, rulebook: source.rulebook, in: source.inbox) {
+      while let events = try await QueryExecutor.step({
+        reader.read(after: &position, selection, rulebook: source.rulebook, in: source.inbox)
+      }) {
         guard !events.isEmpty else { continue }
         var buffer = ByteBuffer()
         for event in events { buffer.write(event) }

@@ -158,6 +158,7 @@ extension Inbox {
     }
     return FindingsReport(
       findings: findings, evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: selection.after) && analyzer.isComplete && !Task.isCancelled)
+      isComplete: snapshot.isComplete(after: selection.after) && snapshot.records.isReadable && analyzer.isComplete
+        && !Task.isCancelled)
   }
 }

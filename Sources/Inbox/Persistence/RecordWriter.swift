@@ -239,7 +239,7 @@ package final class RecordWriter: Sendable {
     while true {
       do {
         // Nothing else changes the record in between: only `laterChanges` changes stored records, one after the other.
-        guard var record = try inbox.readableRecord(seq: seq) else { return false }
+        guard var record = try inbox.readableRecord(seq: seq, leavesOutDamage: true) else { return false }
         change(&record)
         let changed = record
         inbox.state.withLockedValue { $0.stored?.change(changed) }
@@ -280,7 +280,8 @@ package final class RecordWriter: Sendable {
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {
     answers.forgetWaiters()
-    if !health.isFailing { laterChanges.wait() }
+    // Thousands of results may take longer than one wait.
+    for _ in 0..<5 where !health.isFailing { if laterChanges.wait() { break } }
     stoppedAt.store(MachineTime.nanoseconds, ordering: .relaxed)
     isStopping.store(true, ordering: .releasing)
     wakeUp.signal()

@@ -236,7 +236,8 @@ struct StoredRecords: Sendable {
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
     BlockingCheck.threadMayWait()
     do {
-      let parts = try writer.store.parts(of: StoreQuery(selection, after: after, before: before), span: span)
+      let parts = try writer.store.parts(
+        of: StoreQuery(selection, after: after, before: before, usesResults: changes.isEmpty), span: span)
       try checkNotEmptied()
       return parts
     } catch {

@@ -52,8 +52,10 @@ struct StoredState: Sendable {
     changes.records[seq] ?? beingWritten.records[seq].map { changes.state(of: $0) ?? $0 }
   }
 
-  /// What has changed in records and is not written yet.
-  var unwrittenChanges: StoredChanges { beingWritten.followed(by: changes) }
+  /// What has changed in records with a `seq` below `first` and is not written yet.
+  func unwrittenChanges(before first: Int) -> StoredChanges {
+    beingWritten.part(before: first).followed(by: changes.part(before: first))
+  }
 
   /// Whether a record with a `seq` below `first` was changed or removed and that is not written yet.
   func hasChanges(before first: Int) -> Bool {
@@ -154,7 +156,7 @@ struct StoredState: Sendable {
     written = max(written, batch.contents.lastSeq)
     // After the inbox was emptied in the meantime, the batch does not count any more.
     if emptiedThrough < batch.contents.lastSeq {
-      changes = unwrittenChanges
+      changes = beingWritten.followed(by: changes)
       // Those that were removed in the meantime too: the store has no row of them to remove.
       var lost: Set<Int> = []
       for record in batch.appended {
@@ -209,6 +211,15 @@ struct StoredChanges: Sendable {
     for record in newer.records.values { result.set(record) }
     for (seq, delivery) in newer.deliveries { result.set(delivery, of: seq) }
     return result
+  }
+
+  /// Returns the changes of records with a `seq` below `first`: nearly always none, because newer ones are in memory.
+  func part(before first: Int) -> StoredChanges {
+    guard concern(before: first) else { return StoredChanges() }
+    var part = StoredChanges()
+    part.records = records.filter { $0.key < first }
+    part.deliveries = deliveries.filter { $0.key < first }
+    return part
   }
 
   /// Whether a record with a `seq` below `first` has changed.
@@ -280,7 +291,7 @@ extension Inbox.State {
     stored.map {
       StoredRecords(
         writer: writer, after: $0.emptiedThrough, before: firstInMemory, count: $0.count, bytes: $0.bytes,
-        changes: $0.unwrittenChanges)
+        changes: $0.unwrittenChanges(before: firstInMemory))
     }
   }
 

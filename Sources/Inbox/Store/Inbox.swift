@@ -445,12 +445,14 @@ package final class Inbox: Sendable {
 
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
   ///
+  /// - Parameter leavesOutDamage: Whether a record whose row is damaged counts as one that is not in the inbox.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  func readableRecord(seq: Int) throws(StoreUnavailable) -> Record? {
-    let (record, stored) = state.withLockedValue { state -> (Record?, StoredRecords?) in
+  func readableRecord(seq: Int, leavesOutDamage: Bool = false) throws(StoreUnavailable) -> Record? {
+    var (record, stored) = state.withLockedValue { state -> (Record?, StoredRecords?) in
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
       return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
+    if leavesOutDamage { stored?.skipped = StoredRecords.Skipped() }
     if record == nil, let stored {
       let found = stored.record(seq)
       if let failure = stored.failure.first { throw failure }

@@ -43,10 +43,13 @@ package final class ServerChain: Sendable {
   ///
   /// - Throws: `CertificateFolderError` or `TLSError` if the folder has no usable next CA; then nothing changes.
   package func use(_ authority: Authority) throws {
-    try state.withLockedValue { state in
-      if authority == .next, state.next == nil {
-        state.next = try TLSContext(server: try folder.nextServer(), clientAuthorities: clientAuthorities)
-      }
+    var next: TLSContext?
+    // Outside of the lock, for which event loops wait: another process may have the folder.
+    if authority == .next, state.withLockedValue({ $0.next == nil }) {
+      next = try TLSContext(server: try folder.nextServer(), clientAuthorities: clientAuthorities)
+    }
+    state.withLockedValue { state in
+      state.next = state.next ?? next
       state.authority = authority
     }
   }

@@ -82,8 +82,10 @@ def test_tokens_are_registered_and_unregistered(server, device):
 
 def test_what_is_too_large_for_yaml_is_saved_as_json(server, tmp_path):
     """`fixtures load` limits YAML more than JSON, so `fixtures save` does."""
-    devices = [{"id": f"d-{number}", "apps": [{"bundle_id": APP, "tokens": {"alert": f"{number:08x}"}}]}
-               for number in range(40_000)]
+    devices = [
+        {"id": f"d-{number}", "apps": [
+            {"bundle_id": APP, "tokens": {"alert": [f"{64 * number + index:0200x}" for index in range(64)]}}]}
+        for number in range(340)]
     server.api("PUT", "/fixtures", {"devices": devices})
     refused = server.command("fixtures", "save", tmp_path / "many.yaml")
     assert refused.returncode == 2 and "ends in .json" in refused.stderr

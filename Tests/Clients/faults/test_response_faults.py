@@ -642,7 +642,7 @@ def test_magic_0904_loses_the_response(mock, faults):
         stream = pushed(wire, mock, token)
         wire.ping()
         assert is_silent(wire) and not wire.responses[stream].finished
-    assert fault_summary(mock, token) == FaultSummary("lose_answer", accepted=True)
+    await_fault_summary(mock, token, FaultSummary("lose_answer", accepted=True))
 
 
 def test_magic_tokens_in_capital_letters(mock, faults):

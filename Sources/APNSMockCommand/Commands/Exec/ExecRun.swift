@@ -130,7 +130,7 @@ struct ExecSummary {
 
   /// Counts the pushes and findings in the inbox.
   init(_ state: ServerState) {
-    state.inbox.writer?.flush()
+    try? state.inbox.writer?.awaitChanges()
     let snapshot = state.inbox.snapshot()
     total = snapshot.count + snapshot.evicted
     evicted = snapshot.evicted

@@ -39,7 +39,7 @@ struct ExportOnExit: Sendable {
   /// - Returns: The number of pushes.
   /// - Throws: `CommandFailure`.
   func write(_ state: ServerState) throws -> Int {
-    state.inbox.writer?.flush()
+    try? state.inbox.writer?.awaitChanges()
     let snapshot = state.inbox.snapshot()
     let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
     var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
