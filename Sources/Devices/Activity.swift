@@ -18,8 +18,8 @@ struct Activity: Sendable {
 /// A Live Activity push on its way to a device.
 struct ActivityPush: Sendable {
   let content: ActivityContent
-  /// The token that it was sent to.
-  let token: DeviceTables.Index
+  /// The token that it was sent to, or that has replaced it since; `none` if it was removed.
+  var token: DeviceTables.Index
 }
 
 /// Something that happened on a device that is watched.

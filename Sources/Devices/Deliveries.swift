@@ -355,6 +355,13 @@ struct Deliveries: Sendable {
     }
   }
 
+  /// Changes the token of the pushes that wait for a device: it was replaced by another one, or removed.
+  mutating func retarget(_ token: Index, to other: Index, of installation: Index, on device: Index) {
+    func change(_ activity: inout ActivityPush?) { if activity?.token == token { activity?.token = other } }
+    storedPushes.update(Self.storageKey(installation, kind: .liveactivity)) { change(&$0.activity) }
+    unacknowledged.update(UInt64(device)) { change(&$0.activity) }
+  }
+
   /// Whether there are listeners to a device.
   func isWatched(_ device: Index) -> Bool {
     device != DeviceTables.none && (watchingAll > 0 || !watched.isEmpty && watched[device] != nil)

@@ -173,7 +173,7 @@ extension DeviceRegistry {
       guard let index = state.tables.index(ofToken: token) else { return false }
       let owner = state.tables.owner(of: index)
       state.hideActivity(of: index)
-      state.tables.removeToken(index)
+      state.removeToken(index)
       state.report?(owner.map { .device($0) } ?? .token(token.lowercased()))
       return true
     }

@@ -45,6 +45,7 @@ extension DeviceRegistry {
       state.tables.setActivity(of: former, nil)
       state.tables.setState(ofToken: former, .expired, since: now)
       state.deliveries.moveActivity(former, to: index, on: device)
+      state.deliveries.retarget(former, to: index, of: installation, on: device)
       if let time = activity.dismissedAt { state.awaitDismissal(of: index, at: time) }
       state.dropExpiredActivities(of: installation)
       state.reportChange(of: installation)
@@ -111,7 +112,7 @@ extension DeviceRegistry.State {
   ) {
     push.isShown = false
     let newest = tables.activity(of: activity.token).newest
-    if let problem = problem(of: activity, to: push.installation, now: now) {
+    if let problem = problem(of: activity, to: push.installation, isRestored: isRestored, now: now) {
       let other =
         switch problem {
         case .olderThanShown, .activityEnded: newest?.seq
@@ -140,9 +141,10 @@ extension DeviceRegistry.State {
 
   /// Returns why a device ignores a Live Activity push; nil if it carries it out.
   private func problem(
-    of activity: ActivityPush, to installation: DeviceTables.Index, now: ServerTime
+    of activity: ActivityPush, to installation: DeviceTables.Index, isRestored: Bool, now: ServerTime
   ) -> DisplayProblem? {
     let content = activity.content
+    guard activity.token != DeviceTables.none else { return .activityEnded(event: content.event.rawValue) }
     let token = tables.tokens[Int(activity.token)]
     let known = tables.activity(of: activity.token)
     // While the push waited for the device, its token may have been removed.
@@ -159,7 +161,8 @@ extension DeviceRegistry.State {
     if let problem = content.timeProblem(at: now) { return problem }
     switch content.event {
     case .start:
-      return token.kind == nil || hasRoomForToken(in: token.installation) ? nil : .tooManyActivities
+      let hasRoom = isRestored || token.kind == nil || hasRoomForToken(in: token.installation)
+      return hasRoom ? nil : .tooManyActivities
     case .update where known.dismissedAt != nil || token.state != .active, .end where token.state != .active:
       return .activityEnded(event: content.event.rawValue)
     case .update:
@@ -260,7 +263,15 @@ extension DeviceRegistry.State {
       tables.tokens[Int(index)].kind == .liveactivity && tables.tokens[Int(index)].state == .expired
     }
     // Newest first.
-    for token in expired.dropFirst(DeviceRegistry.maxPerDevice) { tables.removeToken(token) }
+    for token in expired.dropFirst(DeviceRegistry.maxPerDevice) { removeToken(token) }
+  }
+
+  /// Removes a token, and from the pushes that wait for its device.
+  mutating func removeToken(_ token: DeviceTables.Index) {
+    let installation = tables.tokens[Int(token)].installation
+    let device = tables.installations[Int(installation)].device
+    deliveries.retarget(token, to: DeviceTables.none, of: installation, on: device)
+    tables.removeToken(token)
   }
 
   // MARK: - Events

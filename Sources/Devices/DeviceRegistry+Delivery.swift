@@ -47,8 +47,11 @@ extension DeviceRegistry {
       where push.pushType == .background && registry.tables.devices[Int(device)].state == .online:
         let isQuit = registry.tables.installations[Int(push.target.installation)].state == .forceQuit
         let period = settings.backgroundBudget?.per.milliseconds ?? 0
+        let hold = registry.deliveries.backgroundHold(
+          settings.backgroundBudget, of: push.target.installation, now: receivedAt)
         registry.deliveries.heldPushes.set(
-          received, at: UInt64(push.target.installation), due: isQuit ? nil : receivedAt.addingClamped(period))
+          received, at: UInt64(push.target.installation),
+          due: isQuit ? nil : hold?.due ?? receivedAt.addingClamped(period))
       case .storedOffline, .storedForPower: registry.store(push, received, activity, at: key, now: receivedAt)
       case .received:
         let due = receivedAt.addingClamped(settings.acknowledgeAfter.milliseconds)
@@ -60,7 +63,15 @@ extension DeviceRegistry {
         if push.pushType == .background {
           registry.deliveries.heldPushes.remove(UInt64(push.target.installation))
         }
-      case .delivered, .discardedUnregistered, .discardedDisabled: break
+      case .delivered:
+        // It had replaced one that was not acknowledged.
+        registry.deliveries.unacknowledged.remove(UInt64(device))
+        if registry.exceedsBudget(push, now: receivedAt, settings) { return }
+        if push.pushType == .background {
+          _ = registry.deliveries.backgroundHold(
+            settings.backgroundBudget, of: push.target.installation, now: receivedAt)
+        }
+      case .discardedUnregistered, .discardedDisabled: break
       }
       guard [.delivered, .deliveredFromStorage].contains(state) else { return }
       if let activity {
@@ -268,7 +279,7 @@ extension DeviceRegistry.State {
   }
 
   /// Counts a push of a Live Activity toward the device's budgets and returns whether the device ignores it.
-  private mutating func exceedsBudget(
+  fileprivate mutating func exceedsBudget(
     _ push: AcceptedPush, now: ServerTime, _ settings: APNSSettings
   ) -> Bool {
     let (rate, kind): (DeviceRate?, Deliveries.BudgetKey.Kind)

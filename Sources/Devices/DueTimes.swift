@@ -21,6 +21,13 @@ struct DueTable<Value: Sendable>: Sendable {
     }
   }
 
+  /// Changes the value with this key, if there is one. When it is due stays the same.
+  mutating func update(_ key: UInt64, _ change: (inout Value) -> Void) {
+    guard var entry = values[key] else { return }
+    change(&entry.value)
+    values[key] = entry
+  }
+
   /// Removes and returns the value with this key; nil if there is none.
   @discardableResult
   mutating func remove(_ key: UInt64) -> Value? { values.removeValue(forKey: key)?.value }

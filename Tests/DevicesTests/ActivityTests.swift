@@ -1,5 +1,6 @@
 import APNSRules
 import Devices
+import Foundation
 import Notation
 import TestSupport
 import Testing
@@ -244,6 +245,91 @@ struct ActivityTests {
     #expect(fixture.deliveries.shown.isEmpty && fixture.tokens.isEmpty)
     _ = try fixture.registry.startActivity(of: "com.acme.ride", nil, on: "anna", now: Self.noon) { token }
     #expect(fixture.registry.activities(on: "anna").map(\.attributesType) == [nil])
+  }
+
+  /// A push that waits for the device follows its token to another one, and not to an activity that gets its memory.
+  @Test func tokensOfStoredPushes() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    try fixture.deliveries.set(.offline)
+    try fixture.push(.update, to: token, at: 1)
+    _ = try fixture.registry.rotateActivityToken(token, now: fixture.deliveries.now) { "bb01" }
+    try fixture.deliveries.set(.online)
+    #expect(fixture.notShown.isEmpty && fixture.deliveries.shown == [2])
+    try fixture.deliveries.set(.offline)
+    try fixture.push(.end, to: "bb01", at: 2)
+    #expect(fixture.registry.remove("bb01"))
+    _ = try fixture.registry.startActivity(of: "com.acme.ride", nil, on: "anna", now: Self.noon) { "bb02" }
+    try fixture.deliveries.set(.online)
+    #expect(fixture.notShown[3]?.problem == .activityEnded(event: "end") && fixture.tokens == ["bb02"])
+  }
+
+  /// The token of an activity that has ended keeps the time of its end.
+  @Test func endsOnlyOnce() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    _ = try fixture.registry.expire(token, now: Self.noon + 1)
+    #expect(try fixture.registry.expire(token, now: Self.noon + 2).isEmpty)
+    #expect(try fixture.status(of: token) == .expired(since: Self.noon + 1))
+  }
+
+  /// A token that is set to a state does not end by itself any more.
+  @Test func stateThatIsSetReplacesTheDismissal() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    try fixture.push(.end, to: token, dismissal: 3600)
+    for state in [SingleToken.State.expired, .online] {
+      try fixture.registry.set(SingleToken(token: token, state: state, since: Self.noon))
+    }
+    fixture.deliveries.now += 2 * 3_600_000
+    #expect(try fixture.status(of: token) == .active)
+  }
+
+  /// An activity that has ended disappears at its time also if the server is another one by then.
+  @Test func dismissalIsRestored() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    fixture.deliveries.now += 60_000
+    _ = try fixture.registry.rotateActivityToken(token, now: fixture.deliveries.now) { "bb01" }
+    try fixture.push(.end, to: "bb01", at: 60, dismissal: 3600)
+    let stored = try #require(fixture.registry.stored(device: "anna"))
+    let json = try JSONEncoder().encode(stored)
+    let other = DeviceRegistry()
+    other.restore(devices: ["anna": try JSONDecoder().decode(StoredDevice.self, from: json)], tokens: [:])
+    let (one, copy) = (fixture.registry.activities(on: "anna"), other.activities(on: "anna"))
+    #expect(copy.map(\.startedAt) == [Self.noon] && copy.map(\.dismissedAt) == one.map(\.dismissedAt))
+    _ = other.advance(to: Self.noon + 60_000 + 3_600_000)
+    #expect(other.activities(on: "anna").isEmpty)
+  }
+
+  /// What the device ignored because of its budget is not carried out when a server continues.
+  @Test func budgetIsRestored() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    fixture.deliveries.settings.liveActivityBudget = DeviceRate(count: 1, per: .seconds(3600))
+    let match = try #require(token.withBytes { fixture.registry.match($0, now: Self.noon) })
+    for (seq, event) in [ActivityContent.Event.update, .end].enumerated() {
+      let push = AcceptedPush(
+        target: match.reference, expiration: nil, priority: 10, pushType: .liveactivity,
+        activity: Self.content(event, at: Self.noon))
+      fixture.registry.restore(
+        push, seq: 10 + seq, .delivered, receivedAt: Self.noon, settings: fixture.deliveries.settings)
+    }
+    #expect(fixture.tokens == [token])
+  }
+
+  /// Live Activity pushes are no changes of what is registered.
+  @Test func versionOfTheRegistry() throws {
+    let fixture = try Fixture()
+    let token = try fixture.start()
+    let version = fixture.registry.version
+    try fixture.push(.update, to: token, at: 1)
+    #expect(fixture.registry.version == version)
+    // Devices that are loaded leave them as they are.
+    try fixture.registry.load(now: 0) { try $0.add(DeviceDescription(id: "bert")) }
+    #expect(fixture.registry.version != version)
+    try fixture.push(.update, to: token, at: 0)
+    #expect(fixture.notShown[3]?.by == 2)
   }
 
   /// Of a token that was registered alone the order and the end are known, but its state is as it was set.

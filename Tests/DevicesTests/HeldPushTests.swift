@@ -138,6 +138,49 @@ struct HeldPushTests {
     #expect(received(fixture) == [1])
   }
 
+  /// A push that was stored before is older than one that was held in the meantime.
+  @Test func olderPushDoesNotReplaceWhatIsHeld() throws {
+    let fixture = try fixture(1)
+    fixture.settings.backgroundBudget = nil
+    try fixture.set(.powerRestricted)
+    try set(fixture, .forceQuit)
+    #expect(try fixture.push(priority: 5, type: .background, acceptedAt: 1) == .storedForPower)
+    #expect(try fixture.push(priority: 10, type: .background, acceptedAt: 2) == .storedForPower)
+    try fixture.set(.online)
+    #expect(fixture.stored == [2])
+    #expect(fixture.events.contains(.overwrittenInStorage(seq: 1, by: 2)))
+    try launch(fixture)
+    #expect(received(fixture) == [2])
+  }
+
+  /// What another push left in storage does not concern the one that is held.
+  @Test func restoredAlertLeavesTheHeldPush() throws {
+    let fixture = try fixture(1)
+    let match = try #require("aa01".withBytes { fixture.registry.match($0, now: 0) })
+    for (seq, type, state) in [
+      (7, PushType.background, DeliveryState.storedForPower), (8, .alert, .deliveredFromStorage),
+    ] {
+      let push = AcceptedPush(target: match.reference, expiration: nil, priority: 5, pushType: type)
+      fixture.registry.restore(push, seq: seq, state, receivedAt: fixture.now, settings: fixture.settings)
+    }
+    #expect(fixture.stored == [7])
+  }
+
+  /// The period of the budget goes on when a server continues.
+  @Test func periodIsRestored() throws {
+    let fixture = try fixture(1)
+    let match = try #require("aa01".withBytes { fixture.registry.match($0, now: 0) })
+    let push = AcceptedPush(target: match.reference, expiration: nil, priority: 5, pushType: .background)
+    for (seq, state, time) in [(7, DeliveryState.delivered, 0), (8, .storedForPower, hour / 2)] {
+      fixture.registry.restore(
+        push, seq: seq, state, receivedAt: fixture.now + time, settings: fixture.settings)
+    }
+    advance(fixture, by: hour - 1)
+    #expect(fixture.stored == [8])
+    advance(fixture, by: 1)
+    #expect(fixture.states(of: 8) == [.deliveredFromStorage])
+  }
+
   /// A server that continues holds the push again.
   @Test func heldPushIsRestored() throws {
     let fixture = try fixture(1)
