@@ -163,7 +163,6 @@ package final class RecordWriter: Sendable {
   /// - Returns: Whether they are written.
   @discardableResult
   package func flush() -> Bool {
-    BlockingCheck.threadMayWait()
     guard !health.isFailing else { return false }
     let written = DispatchSemaphore(value: 0)
     skipsCollecting.store(true, ordering: .releasing)
@@ -173,7 +172,6 @@ package final class RecordWriter: Sendable {
 
   /// Waits until all changes made so far are written, also those that are still to be made later.
   package func awaitChanges() throws(StoreUnavailable) {
-    BlockingCheck.threadMayWait()
     guard laterChanges.wait() else { throw StoreUnavailable.unwritten }
     try awaitWritten()
   }

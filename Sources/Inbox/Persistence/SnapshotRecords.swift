@@ -161,7 +161,6 @@ struct StoredRecords: Sendable {
   ) {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
-    BlockingCheck.threadMayWait()
     do {
       var query = StoreQuery(
         selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
@@ -197,7 +196,6 @@ struct StoredRecords: Sendable {
 
   /// Returns the number of records that match, or `limit` if there are more.
   func count(of selection: Selection, limit: Int) -> Int {
-    BlockingCheck.threadMayWait()
     do {
       let count = try writer.store.count(query(of: selection), limit: limit)
       try checkNotEmptied()
@@ -219,7 +217,6 @@ struct StoredRecords: Sendable {
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
   func contains(name: String) -> Bool {
-    BlockingCheck.threadMayWait()
     do {
       return try writer.store.contains(name: name)
     } catch {
@@ -234,7 +231,6 @@ struct StoredRecords: Sendable {
     guard after < before - 1 else { return [] }
     let span = min(Self.span, 8 * selection.filter.sliceSize)
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
-    BlockingCheck.threadMayWait()
     do {
       let parts = try writer.store.parts(
         of: StoreQuery(selection, after: after, before: before, usesResults: changes.isEmpty), span: span)
