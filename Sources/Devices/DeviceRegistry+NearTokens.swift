@@ -95,6 +95,6 @@ extension DeviceRegistry {
   /// were removed.
   package func names(limit: Int) -> [String] { state.withLockedValue { Array($0.tables.allNames.prefix(limit)) } }
 
-  /// A number that differs after each change of what is registered.
+  /// A number that differs after each change of the registered devices, apps and tokens; not of what Live Activities show.
   package var version: Int { state.withLockedValue { $0.version } }
 }

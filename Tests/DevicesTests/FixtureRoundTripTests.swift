@@ -132,7 +132,7 @@ struct FixtureRoundTripTests {
     #expect(throws: FixtureFailure.self) { try contents.saved() }
   }
 
-  /// A copy is written, so that a device that is replaced meanwhile does not occur twice.
+  /// A copy is written, so that a device that is replaced while they are written is not written twice.
   @Test func changesWhileWriting() throws {
     let registry = DeviceRegistry()
     try registry.load(now: 0) { loader in

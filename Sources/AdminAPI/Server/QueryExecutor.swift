@@ -9,15 +9,17 @@ enum QueryExecutor {
   /// The maximum number of concurrent queries.
   static let maxQueries = 512
 
-  /// Run queries, and the responses of waits.
+  /// The threads of queries, and of the responses of waits.
   private static let threads = (0..<4).map { SerialTaskExecutor("apns-mock.queries.\($0)") }
-  /// The number of threads among which the queries of a request are distributed.
+  /// The number of these threads that the steps of the present request may use, one after the other: several if they wait for a
+  /// store, so that another request's step need not wait too.
   @TaskLocal static var threadCount = 1
   private static let next = Atomic<UInt>(0)
   /// Runs the handlers of all other requests.
   static let handlers = SerialTaskExecutor("apns-mock.requests")
   private static let running = Atomic(0)
 
+  /// The next of the threads that the present request may use.
   private static var shared: SerialTaskExecutor {
     let count = min(threadCount, threads.count)
     return count == 1 ? threads[0] : threads[Int(next.wrappingAdd(1, ordering: .relaxed).oldValue % UInt(count))]

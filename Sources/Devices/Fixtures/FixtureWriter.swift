@@ -10,7 +10,7 @@ package struct FixtureWriter: Sendable {
 
   private let apps: [AppTable.App]
   private let channels: [ChannelDescription]
-  /// The devices at one time, so that none occurs twice if devices change meanwhile.
+  /// The devices at one time, so that none is written twice if one is replaced while they are written.
   private let devices: DeviceTables
   /// The position of the next device; nil after the last one.
   private var position: Int?

@@ -69,7 +69,7 @@ extension Finding {
 
     /// Returns what to write instead of a name that no kind has.
     ///
-    /// - Parameter all: What stands for all kinds, such as `true`.
+    /// - Parameter all: The value that selects all kinds, such as `true`.
     package static func hint(forUnknown name: String, all: String) -> String {
       if name == "all" { return "A list has names only. For all findings, use \(all) instead of the list." }
       let names = allCases.map(\.rawValue)

@@ -273,7 +273,7 @@ package final class RecordWriter: Sendable {
   /// Whether the server has stopped, so that long work is to end.
   var isEnding: Bool { isStopping.load(ordering: .acquiring) }
 
-  /// Writes what is left and closes the store, after all connections have ended. Waits at most twelve seconds.
+  /// Writes what is left and closes the store, after all connections have ended. Waits at most 22 seconds.
   ///
   /// - Throws: An error of the database; `StoreUnavailable` if pushes could not be written.
   package func stop() throws {

@@ -3,7 +3,7 @@ package import Devices
 internal import NIOConcurrencyHelpers
 package import Notation
 
-/// Which events of devices a reader gets; nil stands for any.
+/// Which events of devices a reader gets; a property that is nil selects all.
 package struct DeviceEventFilter: Sendable {
   package var kinds: Set<DeviceEvent.Kind>?
   package var device: TextPattern?

@@ -341,6 +341,6 @@ def test_jchambers_pushy_1093(incident):
         incident.run()
         assert b"Shutdown" in other.goaway().additional_data
         assert reached() == {"new", "both"}, "the chain has changed"
-        assert b"Shutdown" in open_before.goaway().additional_data, "connections stay until they are told to go"
+        assert b"Shutdown" in open_before.goaway().additional_data, "a connection stays open until GOAWAY"
     server.api("POST", "/reset", {})
     assert reached() == {"old", "both"}, "a reset switches back"

@@ -7,7 +7,7 @@ struct DeviceStartActivity: AsyncParsableCommand {
     commandName: "start-activity", abstract: "Start a Live Activity, as the app does, and print its device token.",
     discussion: """
       A push with the event start to the app's push-to-start token (device install --push-type liveactivity_start) also starts \
-      one; device notifications --follow prints its token.
+      one; device notifications --follow --event activity.started prints its token.
       """)
 
   @OptionGroup var app: InstallationArguments

@@ -25,7 +25,7 @@ struct DeviceNotifications: AsyncParsableCommand {
       """)
   var event: [String] = []
 
-  @Option(name: .long, help: "With --follow and without id, only of apps with this bundle id; * stands for any text.")
+  @Option(name: .long, help: "With --follow and without id, only of apps with this bundle id; * matches any text.")
   var bundleID: String?
 
   @Option(name: .long, help: "With --follow and without id, only of pushes of this type.")
