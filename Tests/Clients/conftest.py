@@ -28,10 +28,11 @@ STORES = {
 }
 
 # The files whose tests share something slow: a browser, or a server on which all slow clients, pushes of every kind or many pushes
-# are or were.
+# are or were, or providers that run at the same time. In `make test`, all or none of the tests of such a file are `serial`:
+# otherwise the worker that runs the file would stop all others.
 ONE_WORKER = re.compile(
-    r"\bpage/|test_restart\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|test_power_loss\.py|"
-    r"test_damaged_files\.py|test_unusual_pushes\.py")
+    r"\bpage/|test_restart\.py|test_simulation\.py|test_store_view\.py|test_slow_clients\.py|test_expensive_queries\.py|"
+    r"test_power_loss\.py|test_damaged_files\.py|test_unusual_pushes\.py")
 
 
 def pytest_addoption(parser):

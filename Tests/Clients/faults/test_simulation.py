@@ -1,12 +1,14 @@
 """`apns-mock profile simulate` and a real run with the same seed and the same order of pushes have the same numbers."""
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import json
 
 import pytest
 
 from support import ROOT
-from support.server import run, wait_until
+from support.server import Server, run, stop_cleanly, wait_until
 from support.simulated import SimulatedProvider, seen
 
 PROFILES = ROOT / "FaultProfiles"
@@ -95,12 +97,21 @@ LONG = {
 }
 
 
-@pytest.mark.serial
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in CAMPAIGNS])
-def test_a_simulation_has_the_numbers_of_a_real_run(binary, start, tmp_path, name):
+@dataclasses.dataclass
+class Numbers:
+    """What a simulation printed, and what was seen of a real run."""
+
+    simulated: dict
+    expected: dict
+    outcomes: dict
+    opened: int
+    fired: dict
+
+
+def measure(binary, certs, folder, name):
+    """Returns the numbers of a campaign. Raises if its provider was never in time, because its process had to wait."""
     campaign = CAMPAIGNS[name]
-    file = tmp_path / "profile.yaml"
+    file = folder / "profile.yaml"
     file.write_text(campaign.text)
     ran = run(
         binary, "profile", "simulate", file, "--seed", SEED, "--pushes", campaign.pushes, "--connections",
@@ -109,23 +120,45 @@ def test_a_simulation_has_the_numbers_of_a_real_run(binary, start, tmp_path, nam
     simulated = json.loads(ran.stdout)
     expected = seen(simulated["outcomes"], never=campaign.never)
 
-    # A provider whose process had to wait did not send at the times of the simulation.
     for _ in range(10):
-        server = start("--seed", SEED)
-        server.api("PUT", "/profiles/measured", {"source": campaign.text})
-        provider = SimulatedProvider(server, pushes=campaign.pushes, connections=campaign.connections)
-        server.api("PUT", "/profile", {"name": "measured", "seed": SEED})
-        outcomes = provider.run(rate=campaign.rate, unanswered=expected[None])
-        if campaign.margin is None or provider.latest <= campaign.margin:
-            break
-    else:
-        pytest.fail("the provider never sent in time")
+        server = Server(binary, certs, "--seed", SEED)
+        try:
+            server.api("PUT", "/profiles/measured", {"source": campaign.text})
+            provider = SimulatedProvider(server, pushes=campaign.pushes, connections=campaign.connections)
+            server.api("PUT", "/profile", {"name": "measured", "seed": SEED})
+            outcomes = provider.run(rate=campaign.rate, unanswered=expected[None])
+            if campaign.margin is not None and provider.latest > campaign.margin:
+                continue
+            opened = sum(any(event["event"] == "settings" for event in one["events"])
+                         for one in server.api("GET", "/connections")["items"])
+            fired = {}
+            for rule, expected_times in simulated["rules"].items():
+                with contextlib.suppress(AssertionError):
+                    wait_until(lambda: server.api("GET", f"/rules/{rule}/explain")["fired"] == expected_times, "it fires")
+                fired[rule] = server.api("GET", f"/rules/{rule}/explain")["fired"]
+            return Numbers(simulated, expected, outcomes, opened, fired)
+        finally:
+            stop_cleanly(server)
+    pytest.fail("the provider never sent in time")
 
-    assert outcomes == expected
-    opened = [one for one in server.api("GET", "/connections")["items"]
-              if any(event["event"] == "settings" for event in one["events"])]
-    assert len(opened) == simulated["connections"]
-    for rule, fired in simulated["rules"].items():
-        wait_until(
-            lambda: server.api("GET", f"/rules/{rule}/explain")["fired"] == fired,
-            f"the rule {rule} fires {fired} times")
+
+@pytest.fixture(scope="module")
+def measured(request, binary, certs, tmp_path_factory):
+    """The numbers of each campaign whose test is selected, as futures. The campaigns run at the same time: they are slow because
+    their pushes are seldom.
+    """
+    names = [item.callspec.params["name"] for item in request.session.items
+             if getattr(item, "originalname", None) == "test_a_simulation_has_the_numbers_of_a_real_run"]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+        yield {name: pool.submit(measure, binary, certs, tmp_path_factory.mktemp("campaign"), name) for name in names}
+
+
+@pytest.mark.serial
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in CAMPAIGNS])
+def test_a_simulation_has_the_numbers_of_a_real_run(measured, name):
+    numbers = measured[name].result()
+    assert numbers.outcomes == numbers.expected
+    assert numbers.opened == numbers.simulated["connections"]
+    assert numbers.fired == numbers.simulated["rules"]

@@ -68,7 +68,6 @@ def health(server):
     return time.monotonic() - start
 
 
-@pytest.mark.serial
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned to a core here")
 @pytest.mark.parametrize("leave, pinned", [(True, True), (False, False)], ids=["leave-one-core", "stay"])
 def test_health_checks_and_signals_do_not_wait_for_queries(binary, certs, tmp_path, leave, pinned):

@@ -107,7 +107,6 @@ def test_a_client_that_opens_its_window_causes_no_finding(server, device):
     assert found(server) is None
 
 
-@pytest.mark.serial
 def test_blocked_responses_do_not_accumulate(server, device):
     """Each connection blocks, and its client closes it."""
     if server.resident_bytes() is None:
