@@ -1,15 +1,17 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Set by `make fuzz`: adds the target `Fuzz` and compiles all targets with the coverage instrumentation of libFuzzer.
-let isFuzzed = Context.environment["APNS_MOCK_FUZZ"] != nil
+// Set by `make fuzz`, to flags of the compiler: adds the target `Fuzz` and compiles all targets with the coverage instrumentation of
+// libFuzzer.
+let fuzzFlags = Context.environment["APNS_MOCK_FUZZ"]
+let isFuzzed = fuzzFlags != nil
 
 let strict: [SwiftSetting] =
   [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
-  ] + (isFuzzed ? [.unsafeFlags(["-sanitize=fuzzer", "-O"])] : [])
+  ] + (fuzzFlags.map { [.unsafeFlags(["-sanitize=fuzzer"] + $0.split(separator: " ").map(String.init))] } ?? [])
 
 let package = Package(
   name: "apns-mock",
