@@ -5,7 +5,7 @@ let package = Package(
   name: "provider",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "apns-mock", path: "../.."),
+    .package(name: "apns-mock", path: "../..", traits: []),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.24.0"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
