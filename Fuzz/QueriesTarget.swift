@@ -64,7 +64,7 @@ struct QueriesTarget: FuzzTarget {
   }
 
   private var records: [Record] {
-    (1...4).compactMap { inbox.record(seq: $0) }
+    (1...4).compactMap { try? inbox.record(seq: $0) }
   }
 
   private func inspect(_ filter: Filter, words: String) {

@@ -36,7 +36,7 @@ import Notation
         let status = try await Self.status(flags + arguments)
         #expect(status == expected, "\(arguments)")
       }
-      #expect(mock.state.inbox.record(seq: 1)?.accepted == true, "the address comes from the admin API")
+      #expect(try mock.state.inbox.record(seq: 1)?.accepted == true, "the address comes from the admin API")
     }
   }
 

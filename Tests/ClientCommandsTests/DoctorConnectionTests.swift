@@ -29,7 +29,7 @@ import Testing
       let diagnosis = try await mock.examine()
       #expect(diagnosis.results.map(\.check) == DoctorCheck.allCases)
       #expect(diagnosis.results.allSatisfy { $0.status == .passed }, "\(diagnosis)")
-      #expect(mock.state.inbox.record(seq: 1)?.accepted == true)
+      #expect(try mock.state.inbox.record(seq: 1)?.accepted == true)
     }
   }
 

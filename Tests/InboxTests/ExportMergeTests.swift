@@ -30,7 +30,7 @@ import Testing
 
   static func inbox(_ records: [[UInt8]]) throws -> [Record] {
     let back = try InboxImportTests.read(Array(records.joined(separator: [UInt8(ascii: "\n")])))
-    return back.snapshot().page(try PageQuery([("limit", "1000")])).items
+    return try back.snapshot().page(try PageQuery([("limit", "1000")])).items
   }
 
   @Test(arguments: [1, 100, 1000, Int.max], [InboxExport.Format.lines, .array])

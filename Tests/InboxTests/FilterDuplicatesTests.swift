@@ -20,7 +20,7 @@ import Testing
     }
     let snapshot = inbox.snapshot()
     let context = FilterContext(snapshot: snapshot)
-    return snapshot.page(try PageQuery([(name: "q", value: query)], in: context)).items.map(\.seq)
+    return try snapshot.page(try PageQuery([(name: "q", value: query)], in: context)).items.map(\.seq)
   }
 
   @Test(
@@ -50,7 +50,7 @@ import Testing
     for token in ["ab12", "AB12", "cd34"] {
       inbox.append(PushFixture { $0.deviceToken = String(repeating: token, count: 16) }.record)
     }
-    #expect(inbox.snapshot().duplicates() == [2])
+    #expect(try inbox.snapshot().duplicates() == [2])
   }
 
   @Test func recordHasTheKeyOfItsRequest() {

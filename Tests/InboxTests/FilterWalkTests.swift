@@ -67,7 +67,7 @@ import Testing
       FilterTests.parameters(query), in: FilterContext(now: PushFixture.noon, snapshot: snapshot))
     page.limit = .max
     page.order = order
-    return snapshot.page(page).items.map(\.seq)
+    return try snapshot.page(page).items.map(\.seq)
   }
 
   /// Queries, and the numbers of the pushes they match.
@@ -122,7 +122,7 @@ import Testing
     #expect(try Self.page(query + "&after=70&before=1030", in: Self.inbox) == expected.filter { $0 > 70 && $0 < 1030 })
     // Each record alone.
     let filter = try Filter(FilterTests.parameters(query))
-    let all = Self.inbox.snapshot().page(try PageQuery([("limit", "1000")])).items
+    let all = try Self.inbox.snapshot().page(try PageQuery([("limit", "1000")])).items
     #expect(all.filter { filter.matches($0) }.map(\.seq) == expected.filter { $0 <= 1000 })
   }
 
@@ -183,7 +183,7 @@ import Testing
       #expect(try Self.page("push_key=\(text)", in: inbox) == [])
       #expect(try Self.page("!push_key=\(text)", in: inbox).count == 600)
     }
-    #expect(inbox.remove(try Selection([("push_key", keys[0]), ("before", "301")])) == 100)
+    #expect(try inbox.remove(try Selection([("push_key", keys[0]), ("before", "301")])) == 100)
     #expect(try Self.page("push_key=\(keys[0])", in: inbox) == seqs { $0 == 0 }.filter { $0 > 300 })
   }
 

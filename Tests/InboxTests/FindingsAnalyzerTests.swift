@@ -28,35 +28,35 @@ import Testing
     #expect(scene.findings(of: .retriedPermanent).map(\.evidence) == [[first, last]])
   }
 
-  @Test func selectionIsAnalyzedWithEarlierRecords() {
+  @Test func selectionIsAnalyzedWithEarlierRecords() throws {
     let scene = FindingsScenario(Self.repetitions(5))
     var selection = Selection()
     selection.after = 3
-    let report = scene.inbox.findings(by: PushFixture.rulebook, in: selection)
+    let report = try scene.inbox.findings(by: PushFixture.rulebook, in: selection)
     #expect(report.findings.map(\.seq) == [4, 5])
-    let summary = scene.inbox.summary(of: selection, by: PushFixture.rulebook, limit: 1)
+    let summary = try scene.inbox.summary(of: selection, by: PushFixture.rulebook, limit: 1)
     #expect(summary.total == 2)
     #expect(summary.items.map(\.count) == [2])
     #expect(summary.items.first?.newest.map(\.seq) == [5])
   }
 
-  @Test func evictedRecordsCauseNoFindings() {
+  @Test func evictedRecordsCauseNoFindings() throws {
     let scene = FindingsScenario(maxRecords: 3)
     for step in Self.repetitions(5) { scene.add(step) }
     // The first two were evicted before the findings were computed.
     #expect(scene.earners(of: .retriedPermanent) == [4, 5])
     for step in Self.repetitions(1, from: 5) { scene.add(step) }
-    let report = scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
+    let report = try scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
     #expect(report.findings.map(\.evidence) == [[3, 4], [4, 5], [5, 6]])
     #expect(report.evicted == 3)
     #expect(!report.isComplete)
   }
 
-  @Test func evictedStateIsReleased() {
+  @Test func evictedStateIsReleased() throws {
     let scene = FindingsScenario(maxRecords: 10)
     for start in stride(from: Int64(0), to: 12_000, by: 10) {
       for step in Self.repetitions(10, from: start) { scene.add(step) }
-      scene.inbox.updateFindings(by: PushFixture.rulebook)
+      try scene.inbox.updateFindings(by: PushFixture.rulebook)
     }
     #expect(scene.inbox.analyzer.seqs.count <= 4096)
     #expect(scene.earners(of: .retriedPermanent).count == 10)
@@ -67,7 +67,7 @@ import Testing
     #expect(scene.earners(of: .retriedPermanent) == [2, 3, 4])
     var selection = Selection()
     selection.before = 4
-    scene.inbox.remove(selection)
+    try scene.inbox.remove(selection)
     #expect(scene.earners(of: .retriedPermanent) == [4])
   }
 
@@ -86,7 +86,7 @@ import Testing
     let scene = FindingsScenario(Self.repetitions(3))
     let context = FilterContext(rulebook: PushFixture.rulebook, inbox: scene.inbox)
     let query = try PageQuery([(name: "q", value: "finding:retried-*")], in: context)
-    let page = scene.inbox.snapshot().page(query)
+    let page = try scene.inbox.snapshot().page(query)
     #expect(page.items.map(\.seq) == [2, 3])
     let kinds = page.items.map { $0.findingKinds(by: PushFixture.rulebook, in: scene.inbox) }
     #expect(kinds == [[.retriedPermanent], [.retriedPermanent]])
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// Pushes are added, examined and removed concurrently.
-  @Test func concurrentAnalysis() async {
+  @Test func concurrentAnalysis() async throws {
     let inbox = Inbox(maxRecords: 500)
     let records = Self.repetitions(20).map { step in
       PushFixture {
@@ -103,7 +103,7 @@ import Testing
         $0.arrivedAt = step.at * 1_000_000
       }.record
     }
-    await withTaskGroup(of: Void.self) { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<3 {
         group.addTask {
           for _ in 0..<60 {
@@ -113,14 +113,15 @@ import Testing
           }
         }
         group.addTask {
-          for _ in 0..<60 { _ = inbox.findings(by: PushFixture.rulebook, in: Selection()) }
+          for _ in 0..<60 { _ = try inbox.findings(by: PushFixture.rulebook, in: Selection()) }
         }
       }
+      try await group.waitForAll()
     }
     inbox.removeAll()
     var batch = records
     inbox.append(&batch)
-    let report = inbox.findings(by: PushFixture.rulebook, in: Selection())
+    let report = try inbox.findings(by: PushFixture.rulebook, in: Selection())
     #expect(report.findings.filter { $0.kind == .retriedPermanent }.count == records.count - 1)
   }
 }

@@ -38,7 +38,7 @@ import Testing
       ("before=0", [], nil, 0, false),
     ] as [(String, [Int], Int?, Int, Bool)])
   func pages(query: String, seqs: [Int], next: Int?, matched: Int, isComplete: Bool) throws {
-    let page = Self.inbox.snapshot().page(try PageQuery(FilterTests.parameters(query)))
+    let page = try Self.inbox.snapshot().page(try PageQuery(FilterTests.parameters(query)))
     #expect(page.items.map(\.seq) == seqs)
     #expect(page.next == next)
     #expect(page.matched == matched)
@@ -54,7 +54,7 @@ import Testing
     var query = try PageQuery([("limit", "7"), ("order", order)])
     var seen: [Int] = []
     while true {
-      let page = inbox.snapshot().page(query)
+      let page = try inbox.snapshot().page(query)
       seen += page.items.map(\.seq)
       guard let next = page.next else { break }
       if order == "asc" { query.selection.after = next } else { query.selection.before = next }

@@ -235,7 +235,7 @@ import Testing
   @Test(arguments: [
     (WireDetails.ProtocolViolation.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func violations(_ violation: WireDetails.ProtocolViolation, _ kind: Finding.Kind) {
+  ]) func violations(_ violation: WireDetails.ProtocolViolation, _ kind: Finding.Kind) throws {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
@@ -244,14 +244,14 @@ import Testing
         $0.wireDetails = WireDetails(violation: violation)
       }.record)
     inbox.append(PushFixture().record)
-    let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings
+    let findings = try inbox.findings(by: PushFixture.rulebook, in: Selection()).findings
     #expect(findings.map(\.kind) == [kind])
     #expect(findings.first?.seq == 1)
     #expect(findings.first?.explanation.hasPrefix("stream 39 ") == true)
   }
 
   @Test(arguments: [(3686, false), (3687, true), (4096, true), (4097, false)])
-  func nearLimit(size: Int, isNear: Bool) {
+  func nearLimit(size: Int, isNear: Bool) throws {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
@@ -259,7 +259,7 @@ import Testing
         let text = String(repeating: "x", count: size - frame.utf8.count)
         $0.body = Array(#"{"aps":{"alert":"\#(text)"}}"#.utf8)
       }.record)
-    let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings
+    let findings = try inbox.findings(by: PushFixture.rulebook, in: Selection()).findings
     #expect(findings.map(\.kind) == (isNear ? [.nearLimit] : []))
   }
 }

@@ -210,7 +210,7 @@ import Testing
       Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 20, answer: "503", retryAfter: "60"),
       Step(at: 50, answer: "400 BadTopic"), Step(at: 90),
     ])
-    let report = scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
+    let report = try scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
     #expect(
       report.findings.map { "\($0.seq) \($0.kind.rawValue) \($0.evidence): \($0.explanation)" } == [
         "2 hot-retry [1, 2]: retried 19ms after push 1 was answered 503 ServiceUnavailable",

@@ -43,7 +43,7 @@ struct RecordArenaTests {
     #expect(slab == nil)
   }
 
-  @Test func remainingRecordsDoNotKeepOtherSlabs() {
+  @Test func remainingRecordsDoNotKeepOtherSlabs() throws {
     let arena = RecordArena()
     weak let slab = arena.slab(withCapacityFor: 1).takeRetainedValue()
     let inbox = Inbox()
@@ -53,9 +53,9 @@ struct RecordArenaTests {
     }
     var allButTheLast = Selection()
     allButTheLast.before = 8
-    #expect(inbox.remove(allButTheLast) == 7)
+    #expect(try inbox.remove(allButTheLast) == 7)
     #expect(slab == nil)
-    #expect(inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
+    #expect(try inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
   }
 
   /// Pushes that are rejected one after the other share the connection, the token and the verdict, so that these take
@@ -160,7 +160,7 @@ struct RecordArenaTests {
         }
       }
       #expect(connection != nil && token != nil && other != nil)
-      let records = (1...3).compactMap { inbox.record(seq: $0) }
+      let records = try (1...3).compactMap { try inbox.record(seq: $0) }
       #expect(records.map { $0.verdict?.reason } == [nil, .badDeviceToken, nil])
       #expect(records[1].verdict.map { records[1].detail(of: $0).contains("none") } == true)
       #expect(records[0].connection === connection && records[0].verdict?.token === token)

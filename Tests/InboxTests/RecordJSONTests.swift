@@ -17,7 +17,7 @@ import Testing
         $0.headers += [("apns-expiration", "1769864400"), ("apns-collapse-id", "score")]
         $0.now = PushFixture.noon + 723_000
       }.record)
-    let record = try #require(inbox.record(seq: seq))
+    let record = try #require(try inbox.record(seq: seq))
     let authorization = PushFixture.authorization().dropLast(PushFixture.signature.count)
     let checks = try #require(record.verdict).checks
     #expect(checks.count > 10)

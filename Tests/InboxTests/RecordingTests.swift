@@ -34,7 +34,7 @@ import Testing
     #expect(snapshot.count + snapshot.evicted == 800)
     #expect(snapshot.lastSeq == 800)
     #expect(!snapshot.isComplete(after: 0))
-    let kept = snapshot.page(try PageQuery([("limit", "1000")])).items
+    let kept = try snapshot.page(try PageQuery([("limit", "1000")])).items
     let seqs = kept.map(\.seq)
     #expect(seqs == seqs.filter { $0 <= 400 } + seqs.filter { $0 <= 400 }.map { $0 + 400 })
     #expect(inbox.counts.results.map(\.count) == [800])

@@ -42,17 +42,17 @@ import Testing
     let inbox = Self.inbox()
     let snapshot = inbox.snapshot()
     let page = try PageQuery(FilterTests.parameters(query))
-    #expect(snapshot.page(page).items.map(\.seq) == seqs)
+    #expect(try snapshot.page(page).items.map(\.seq) == seqs)
     #expect(try await snapshot.pageInSlices(page).items.map(\.seq) == seqs)
     let selection = try Selection(FilterTests.parameters(query))
-    #expect((1...4).filter { inbox.record(seq: $0).map(selection.contains) == true } == seqs)
+    #expect(try (1...4).filter { try inbox.record(seq: $0).map(selection.contains) == true } == seqs)
     let wait = try await inbox.wait(for: WaitQuery(FilterTests.parameters(query + "&count==\(seqs.count)")))
     #expect(wait.isSatisfied, "\(wait.message)")
     var export = InboxExport(snapshot, selection, as: .lines, rulebook: PushFixture.rulebook)
     var lines = 0
     while let piece = try export.next() { lines += piece.count { $0 == UInt8(ascii: "\n") } }
     #expect(lines == seqs.count)
-    #expect(inbox.remove(selection) == seqs.count)
+    #expect(try inbox.remove(selection) == seqs.count)
     #expect(inbox.snapshot().count == 4 - seqs.count)
   }
 
@@ -63,8 +63,8 @@ import Testing
     #expect(try await other.append(imported: inbox) == 1...4)
     #expect(other.snapshot().records.count == 4)
     // Chunks that were rebuilt know their kinds as well.
-    #expect(inbox.remove(try Selection(FilterTests.parameters("topic=com.other"))) == 1)
-    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [1])
+    #expect(try inbox.remove(try Selection(FilterTests.parameters("topic=com.other"))) == 1)
+    #expect(try inbox.snapshot().page(PageQuery()).items.map(\.seq) == [1])
   }
 
   @Test func eventsAreOfPushes() throws {
@@ -73,7 +73,7 @@ import Testing
     let reader = try #require(log.addReader())
     inbox.append(PushFixture.broadcast())
     let push = inbox.append(PushFixture().record)
-    let records = [1, push].compactMap { inbox.record(seq: $0) }
+    let records = try [1, push].compactMap { try inbox.record(seq: $0) }
     log.inboxDidChange(InboxChanges(records: records, through: push))
     for (query, count) in [("", 1), ("kind=*", 2)] {
       var position = reader.start

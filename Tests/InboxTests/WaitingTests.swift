@@ -156,7 +156,7 @@ import Testing
     try await eventually("the wait has counted the first push") { inbox.notifier.listenerCount > 0 }
     inbox.append(Self.record())
     let answer = try await wait.value
-    inbox.remove(Selection())
+    try inbox.remove(Selection())
     #expect(answer.isSatisfied && answer.matched == 2)
   }
 

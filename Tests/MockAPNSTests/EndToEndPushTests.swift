@@ -21,7 +21,7 @@ import Testing
       #expect(id.wholeMatch(of: /[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/) != nil)
       let uniqueID = try #require(answer.headers["apns-unique-id"])
       #expect(uniqueID.wholeMatch(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) != nil)
-      let record = try #require(test.state.inbox.record(seq: 1))
+      let record = try #require(try test.state.inbox.record(seq: 1))
       #expect(record.accepted)
       #expect(record.outcome == .accepted)
     }
@@ -42,7 +42,7 @@ import Testing
       #expect(answer.status == 400)
       #expect(answer.text == #"{"reason":"BadDeviceToken"}"#)
       #expect(answer.headers.count == 2, ":status and apns-id, nothing else")
-      let record = try #require(test.state.inbox.record(seq: 1))
+      let record = try #require(try test.state.inbox.record(seq: 1))
       #expect(record.outcome == .rejected)
       #expect(record.sentResponse.reason == .badDeviceToken)
     }
@@ -136,7 +136,7 @@ import Testing
           if case .response(let response) = outcome { response.headers["apns-id"] } else { nil }
         })
       #expect(ids.count == 500)
-      #expect(test.state.inbox.record(seq: 500) != nil)
+      #expect(try test.state.inbox.record(seq: 500) != nil)
     }
   }
 

@@ -85,7 +85,7 @@ import Testing
       Self.add(test, ending.action, at: ending.injectionPoint)
       let push = test.push(token: try test.providerToken())
       #expect(Self.words(try await test.provider().send([push])[0]) == ending.seen)
-      let record = try #require(test.state.inbox.record(seq: 1))
+      let record = try #require(try test.state.inbox.record(seq: 1))
       #expect(record.outcome == ending.outcome)
       #expect(record.accepted == ending.accepted)
       #expect(record.wireDetails?.reset == ending.reset)
@@ -114,7 +114,7 @@ import Testing
       #expect(try await test.send(bad)?.status == 400)
       Self.add(test, answer, stage: .beforeValidation)
       #expect(try await test.send(bad)?.status == 503)
-      #expect(test.state.inbox.record(seq: 2)?.verdict?.status == 400)
+      #expect(try test.state.inbox.record(seq: 2)?.verdict?.status == 400)
     }
   }
 
@@ -148,7 +148,7 @@ import Testing
           lines.append(line)
         }
         for seq in 1...4 {
-          let record = try #require(test.state.inbox.record(seq: seq))
+          let record = try #require(try test.state.inbox.record(seq: seq))
           let (wireDetails, served) = (record.wireDetails, record.sentResponse)
           #expect(served.latencyNanoseconds != nil)
           lines.append(
@@ -169,13 +169,13 @@ import Testing
       Self.add(test, .hang(for: .seconds(600), endWith: .nothing))
       let push = test.push(token: try test.providerToken())
       let sending = Task { try await test.provider().send([push]) }
-      try await eventually("the push is recorded") { test.state.inbox.record(seq: 1) != nil }
-      let held = try #require(test.state.inbox.record(seq: 1))
+      try await eventually("the push is recorded") { try test.state.inbox.record(seq: 1) != nil }
+      let held = try #require(try test.state.inbox.record(seq: 1))
       #expect(held.outcome == .pending)
       #expect(held.finishedAt == nil)
       #expect(held.sentResponse.status == nil)
       await test.server.stop()
-      let record = try #require(test.state.inbox.record(seq: 1))
+      let record = try #require(try test.state.inbox.record(seq: 1))
       #expect(record.outcome == .unanswered && record.end == AttemptEnd(.notProcessed, .disconnected))
       #expect(record.finishedAt != nil)
       #expect(try await sending.value.map(Self.words) == ["disconnected"])
@@ -187,7 +187,7 @@ import Testing
       Self.add(test, .delay(.fixed(.seconds(1))))
       let push = test.push(token: try test.providerToken())
       let sending = Task { try await test.provider().send([push]) }
-      try await eventually("the push is recorded") { test.state.inbox.record(seq: 1) != nil }
+      try await eventually("the push is recorded") { try test.state.inbox.record(seq: 1) != nil }
       let first = Task { await test.server.stop() }
       try await eventually("the server is stopping") { test.state.phase == .stopping }
       await test.server.stop()
@@ -223,7 +223,7 @@ import Testing
       let push = test.push(token: try test.providerToken())
       let outcomes = try await test.provider().send(Array(repeating: push, count: 2000))
       #expect(outcomes.allSatisfy { Self.words($0) == "200" })
-      #expect(test.state.inbox.snapshot().page(PageQuery()).total == 2000)
+      #expect(try test.state.inbox.snapshot().page(PageQuery()).total == 2000)
     }
   }
 
@@ -237,7 +237,7 @@ import Testing
       let outcomes = try await test.provider().send(Array(repeating: push, count: 20)).map(Self.words)
       #expect(outcomes.prefix(4).allSatisfy { $0 == "200" })
       #expect(outcomes.dropFirst(4).allSatisfy { $0 == "disconnected" })
-      let records = test.state.inbox.snapshot().page(PageQuery()).items
+      let records = try test.state.inbox.snapshot().page(PageQuery()).items
       #expect(records.filter(\.accepted).count == 4)
       #expect(records.filter(\.accepted).allSatisfy { $0.stream <= 7 })
       let told = try #require(records.first { $0.wireDetails?.goAway != nil })
@@ -297,7 +297,7 @@ import Testing
       var seen: [Int] = []
       for _ in 0..<4 { seen.append(try await test.send(push)?.status ?? 0) }
       #expect(seen == [503, 503, 200, 503], "after an accepted attempt it is a new push")
-      #expect(test.state.inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 3, 1])
+      #expect(try test.state.inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 3, 1])
     }
   }
 

@@ -1,6 +1,7 @@
 import Dispatch
 import Inbox
 import NIOConcurrencyHelpers
+import Notation
 import TestSupport
 import Testing
 
@@ -12,13 +13,19 @@ import Testing
 
     let place = "test"
     let initialContents = StoredContents()
-    private let state = NIOLockedValueBox((fails: false, written: [Int](), rows: [String: String]()))
+    private let state = NIOLockedValueBox(
+      (fails: false, knowsNames: true, written: [Int](), rows: [String: String]()))
     /// Taken by a test to make the store wait.
     let disk = DispatchSemaphore(value: 1)
 
     var fails: Bool {
       get { state.withLockedValue { $0.fails } }
       set { state.withLockedValue { $0.fails = newValue } }
+    }
+    /// Whether it can be asked for names, in contrast to records.
+    var knowsNames: Bool {
+      get { state.withLockedValue { $0.knowsNames } }
+      set { state.withLockedValue { $0.knowsNames = newValue } }
     }
     var written: [Int] { state.withLockedValue { $0.written } }
     /// The rows with the state of the server.
@@ -38,7 +45,10 @@ import Testing
     func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws { throw Failure() }
     func count(_ query: StoreQuery, limit: Int) throws -> Int { throw Failure() }
     func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] { throw Failure() }
-    func contains(name: String) throws -> Bool { false }
+    func contains(name: String) throws -> Bool {
+      guard knowsNames else { throw Failure() }
+      return false
+    }
     func close() throws {}
   }
 
@@ -69,23 +79,42 @@ import Testing
     try writer.stop()
   }
 
-  /// A request that could not read names the reason, also if a batch was written meanwhile.
-  @Test func failedReadsHaveTheirReason() async throws {
-    let (inbox, writer, _) = Self.inbox(FailingStore()) { ($0.durability, $0.recentRecords) = (.answer, 1) }
-    func append() async {
-      var prerequisite = AnswerGate.Prerequisite()
-      inbox.append(Push.record(1))
-      writer.answers.extend(&prerequisite)
-      await withCheckedContinuation { continuation in writer.answers.whenMet(prerequisite) { continuation.resume() } }
-    }
-    for _ in 1...3 { await append() }
-    let error = await #expect(throws: StoreUnavailable.self) {
-      try await inbox.readCompletely {
-        #expect(inbox.record(seq: 1) == nil)
-        await append()
+  /// A request fails because of what it reads itself, and names that, while another request at the same time succeeds.
+  @Test func failedReadsFailOnlyTheirRequest() async throws {
+    let (inbox, writer, _) = Self.inbox(FailingStore()) { $0.recentRecords = 1 }
+    for number in 1...3 { inbox.append(Push.record(number)) }
+    writer.flush()
+    let newest = try await inbox.repeatingAfterReset {
+      let error = await #expect(throws: StoreUnavailable.self) {
+        try await inbox.repeatingAfterReset { try inbox.record(seq: 1) }
       }
+      #expect(error?.problem == "the disk is full")
+      return try inbox.record(seq: 3)
     }
-    #expect(error?.problem.contains("the disk is full") == true)
+    #expect(newest?.seq == 3)
+    try writer.stop()
+  }
+
+  /// A filter that could not be prepared, because the store was not readable, is no valid one.
+  @Test func conditionsThatCannotBeCheckedAreAnError() async throws {
+    let store = FailingStore()
+    let (inbox, writer, _) = Self.inbox(store) { $0.recentRecords = 1 }
+    for number in 1...3 { inbox.append(Push.record(number)) }
+    writer.flush()
+    let context = FilterContext(snapshot: inbox.snapshot(), known: KnownNames(faults: []))
+    #expect(throws: FilterError.self) { try Selection([(name: "reason", value: "Mistyped")], in: context) }
+    store.knowsNames = false
+    let unchecked = try Selection([(name: "reason", value: "Mistyped")], in: context)
+    let duplicates = try Selection([(name: "is", value: "duplicate")], in: context)
+    for selection in [unchecked, duplicates] {
+      #expect(selection.filter.failure?.problem == "the disk is full")
+      var iterator = InboxIterator(inbox.snapshot(), selection)
+      #expect(throws: StoreUnavailable.self) { try iterator.next() }
+    }
+    let verification = try Verification(json: Array(#"{"scope":"reason:Mistyped","no_others":true}"#.utf8), in: context)
+    await #expect(throws: StoreUnavailable.self) {
+      try await inbox.verify(verification, in: VerificationContext(rulebook: Push.rulebook, seed: nil, profile: nil))
+    }
     try writer.stop()
   }
 
@@ -153,7 +182,7 @@ import Testing
     let snapshot = inbox.snapshot()
     #expect(snapshot.count == 1 && snapshot.evicted == 2 && !snapshot.isComplete(after: 0))
     // What was not lost is still in memory; this store cannot be read.
-    #expect(inbox.record(seq: 1) != nil)
+    #expect(try inbox.record(seq: 1) != nil)
     store.fails = false
     inbox.append(Push.record(4))
     try await eventually("the writer recovers") { store.written == [1, 4] && writer.figures.problem == nil }
@@ -174,7 +203,7 @@ import Testing
     var third = Selection.allKinds
     (third.after, third.before) = (2, 4)
     // It cannot be confirmed while the store fails.
-    inbox.remove(third)
+    _ = try? inbox.remove(third)
     store.disk.signal()
     try await eventually("two pushes are lost") { writer.figures.lost == 2 }
     #expect(inbox.snapshot().count == 1)

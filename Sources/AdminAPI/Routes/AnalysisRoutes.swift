@@ -31,6 +31,7 @@ struct AnalysisRoutes: Sendable {
 
   private func explain(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
+    try source.inbox.updateFindings(by: source.rulebook)
     let evaluations = source.evaluateRules(of: record)
     return .json {
       record.writeExplanation(to: &$0, rulebook: source.rulebook, in: source.inbox, evaluations: evaluations)

@@ -102,8 +102,8 @@ struct DeliveryRoutes: Sendable {
   private func notifications(_ request: Request, _ context: AdminContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard let contents = state.devices.contents(of: id) else { throw state.problem(.unknownDevice(id)) }
-    let shown = contents.shown.compactMap { shown in
-      state.inbox.record(seq: shown.seq).map { ShownNotification(shown, $0) }
+    let shown = try contents.shown.compactMap { shown in
+      try state.inbox.record(seq: shown.seq).map { ShownNotification(shown, $0) }
     }
     .filter { !$0.isIgnoredBroadcast }
     // The Live Activities of a channel show its newest broadcast, and nothing after its end.

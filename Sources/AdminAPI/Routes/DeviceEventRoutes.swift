@@ -126,7 +126,8 @@ struct DeviceEventRoutes: Sendable {
           if batch.missed > 0 { buffer.writeGap(of: batch.missed) }
           for event in batch.events {
             // When an event is written, not when it happens: a push waits for that.
-            let record = event.seq.flatMap { state.inbox.record(seq: $0) }
+            // One that cannot be read is like one that was removed: the stream goes on.
+            let record = event.seq.flatMap { try? state.inbox.record(seq: $0) }
             if let pushType, record?.facts.pushType?.text != pushType { continue }
             buffer.write(event, record)
           }

@@ -18,6 +18,7 @@ struct EventRoutes: Sendable {
     let given = try parameters.remove("last_event_id")
     // A condition on findings analyzes the whole inbox.
     let selection = try await QueryExecutor.step { try Selection(parameters.all, in: source.filterContext(nil)) }
+    if let failure = selection.filter.failure { throw failure }
     let lastID = try Self.lastID(given, request)
     let slot = try waits.enter()
     guard let reader = source.events.addReader(after: lastID) else {

@@ -34,7 +34,7 @@ struct PushRoutes: Sendable {
     let rulebook = source.rulebook
     let query = try await PageQuery(searching: QueryParameters(request).all, in: source.filterContext(snapshot))
     let page = try await snapshot.pageInSlices(query, maxBytes: RecordList.maxBytes)
-    if query.showsFindings { inbox.updateFindings(by: rulebook) }
+    if query.showsFindings { try inbox.updateFindings(by: rulebook) }
     var list = RecordList(page.items, unread: page.unread, rulebook: rulebook, inbox: inbox)
     list.fields = query.fields
     return try list.response(before: { _ in }) { writer in
@@ -129,7 +129,7 @@ struct PushRoutes: Sendable {
   private func show(_ request: Request, _ context: AdminContext) async throws -> Response {
     let (record, attempts) = try await find(context)
     let rulebook = source.rulebook
-    source.inbox.updateFindings(by: rulebook)
+    try source.inbox.updateFindings(by: rulebook)
     return .json { writer in
       record.writeMembers(to: &writer, rulebook: rulebook, in: source.inbox)
       if let attempts {
@@ -152,7 +152,7 @@ struct PushRoutes: Sendable {
   func find(_ context: AdminContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-      if let record = Int(id).flatMap(source.inbox.record) { return (record, nil) }
+      if let seq = Int(id), let record = try source.inbox.record(seq: seq) { return (record, nil) }
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
     let attempts = try await source.inbox.snapshot().attempts(apnsID: id)

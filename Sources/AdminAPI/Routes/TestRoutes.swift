@@ -22,19 +22,17 @@ struct TestRoutes: Sendable {
     }
     let scope = try body.text("scope").map { [(name: "scope", value: $0)] } ?? []
     return try await QueryExecutor.runLimited {
-      let result = try await StoreUnavailable.repeatingAfterReset {
-        try await state.inbox.readCompletely {
-          var result = try checks.result(in: state, of: try await selection(scope))
-          result.isAnalyzed = checks.failingFindings.isEmpty ? true : try await isAnalyzed(scope)
-          return result
-        }
+      let result = try await state.inbox.repeatingAfterReset {
+        var result = try checks.result(in: state, of: try await selection(scope))
+        result.isAnalyzed = checks.failingFindings.isEmpty ? true : try await isAnalyzed(scope)
+        return result
       }
       return .json(status: result.isPassed ? .ok : .preconditionFailed) { result.write(to: &$0) }
     }
   }
 
   private func report(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let report = FailureReport(state, of: try await selection(QueryParameters(request).all))
+    let report = try FailureReport(state, of: try await selection(QueryParameters(request).all))
     return .json { $0.member("text", report.text) }
   }
 

@@ -16,7 +16,7 @@ struct VerifyRoutes: Sendable {
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
     let json = body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8)
     var verification = try await QueryExecutor.run {
-      try await StoreUnavailable.repeatingAfterReset {
+      try await source.inbox.repeatingAfterReset {
         try await Verification(searching: json, in: source.filterContext(source.inbox.snapshot()))
       }
     }

@@ -198,9 +198,7 @@ package struct AdminRoutes: Sendable {
     guard route.isQuery else { return try await route.handler(request, context) }
     return try await QueryExecutor.runLimited {
       guard route.method == .get else { return try await route.handler(request, context) }
-      return try await StoreUnavailable.repeatingAfterReset {
-        try await inbox.readCompletely { try await route.handler(request, context) }
-      }
+      return try await inbox.repeatingAfterReset { try await route.handler(request, context) }
     }
   }
 }

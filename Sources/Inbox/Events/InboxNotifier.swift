@@ -247,7 +247,7 @@ final class InboxNotifier: Sendable {
       var unreadable = 0
       for seq in pending.updated {
         do throws(StoreUnavailable) {
-          if let record = try inbox.readableRecord(seq: seq) { changes.updated.append(record) }
+          if let record = try inbox.record(seq: seq) { changes.updated.append(record) }
         } catch {
           // It may count in its new state, so waits are inconclusive.
           guard !error.isByReset else { continue }

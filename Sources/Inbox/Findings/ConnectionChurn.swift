@@ -72,10 +72,10 @@ struct ConnectionChurn: Sendable {
   }
 
   /// Drops the connections of removed records.
-  mutating func prune(contains: (Int) -> Bool) {
+  mutating func prune(contains: (Int) throws -> Bool) rethrows {
     guard count >= Self.limit / 2 else { return }
-    candidates = candidates.filter { contains($0.value.seq) }
-    singles = singles.mapValues { $0.filter { contains($0.seq) } }.filter { !$0.value.isEmpty }
+    candidates = try candidates.filter { try contains($0.value.seq) }
+    singles = try singles.mapValues { try $0.filter { try contains($0.seq) } }.filter { !$0.value.isEmpty }
     count = candidates.count + singles.values.reduce(0) { $0 + $1.count }
   }
 

@@ -51,23 +51,26 @@ final class FindingsAnalyzer: Sendable {
 
   /// Analyzes all new records.
   ///
-  /// - Returns: An error if the store could not be read, so that some are analyzed later.
-  @discardableResult
-  func catchUp(with inbox: Inbox, by rulebook: Rulebook) -> StoreUnavailable? {
+  /// - Throws: `StoreUnavailable` if the store could not be read, so that some are analyzed later.
+  func catchUp(with inbox: Inbox, by rulebook: Rulebook) throws(StoreUnavailable) {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
     while true {
-      let (isComplete, failure) = state.withLockedValue { state in
-        let snapshot = inbox.snapshot().leavingOutDamage
-        let isComplete = state.analyzeSome(of: snapshot, at: Self.span, interval: interval, ends)
-        return (isComplete, snapshot.records.stored?.failure.first)
+      let result = state.withLockedValue { state -> Result<Bool, StoreUnavailable> in
+        do throws(StoreUnavailable) {
+          return .success(
+            try state.analyzeSome(
+              of: inbox.snapshot().leavingOutDamage, at: Self.span, interval: interval, ends))
+        } catch {
+          return .failure(error)
+        }
       }
-      if isComplete || inbox.writer?.isEnding == true { return failure }
+      if try result.get() || inbox.writer?.isEnding == true { return }
     }
   }
 
   /// Analyzes all new records, unless the record with this `seq` was analyzed already.
-  func catchUp(to seq: Int, with inbox: Inbox, by rulebook: Rulebook) {
-    if state.withLockedValue({ $0.through < seq }) { catchUp(with: inbox, by: rulebook) }
+  func catchUp(to seq: Int, with inbox: Inbox, by rulebook: Rulebook) throws(StoreUnavailable) {
+    if state.withLockedValue({ $0.through < seq }) { try catchUp(with: inbox, by: rulebook) }
   }
 
   /// Returns the evidence for findings on a record, as far as it was analyzed.
@@ -176,18 +179,19 @@ extension FindingsAnalyzer.State {
   ///
   /// - Parameter ends: How connections have ended.
   /// - Returns: Whether all records were analyzed.
+  /// - Throws: `StoreUnavailable` if a record could not be read. It is analyzed later, and none after it before.
   fileprivate mutating func analyzeSome(
     of snapshot: InboxSnapshot, at span: Int, interval: Int64, _ ends: NIOLockedValueBox<FindingsAnalyzer.Ends>
-  ) -> Bool {
+  ) throws(StoreUnavailable) -> Bool {
     func end(of connection: UInt64) -> ConnectionEnd.Closing? { ends.withLockedValue { $0.closed[connection] } }
     defer { if snapshot.hasLeftOut { hasLeftOut = true } }
-    analyzePending(of: snapshot, interval: interval, end)
+    try analyzePending(of: snapshot, interval: interval, end)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
     var selection = Selection.allKinds
     selection.after = through
     var count = 0
-    snapshot.records.forEach(in: selection) { record in
+    try snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
         pending.append((record.seq, findingsState.addPending(record)))
       } else {
@@ -197,8 +201,6 @@ extension FindingsAnalyzer.State {
       count += 1
       return count < span
     }
-    // Records that could not be read are analyzed later.
-    guard snapshot.records.isReadable else { return true }
     guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
     findingsState.analyzeEndedConnections(end)
@@ -207,25 +209,26 @@ extension FindingsAnalyzer.State {
       findingsState.addExhaustedWindow(of: connection, responses: responses)
     }
     analyzedExhausted = exhausted.count
-    let former = findingsState
-    findingsState.prune { snapshot.records.record($0) != nil }
-    // What could not be read is not removed.
-    if !snapshot.records.isReadable { findingsState = former }
+    do {
+      try findingsState.prune { try snapshot.records.record($0) != nil }
+    } catch {
+      throw StoreUnavailable(error)
+    }
     return true
   }
 
   private mutating func analyzePending(
     of snapshot: InboxSnapshot, interval: Int64, _ end: (UInt64) -> ConnectionEnd.Closing?
-  ) {
+  ) throws(StoreUnavailable) {
     guard !pending.isEmpty else { return }
-    let former = pending
+    var former = pending[...]
     pending = []
-    for (seq, identity) in former {
-      guard let record = snapshot.records.record(seq) else {
-        guard snapshot.records.isReadable else {
-          pending.append((seq, identity))
-          continue
-        }
+    // What remains is analyzed later.
+    defer { pending += former }
+    while let (seq, identity) = former.first {
+      let found = try snapshot.records.record(seq)
+      former.removeFirst()
+      guard let record = found else {
         findingsState.removePending(seq, identity.push)
         continue
       }

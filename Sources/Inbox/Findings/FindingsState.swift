@@ -158,12 +158,12 @@ struct FindingsState: Sendable {
   private mutating func add(_ item: FindingEvidence, to seq: Int) { evidence[seq, default: []].append(item) }
 
   /// Drops the evidence of removed records, once there may be much.
-  mutating func prune(contains: (Int) -> Bool) {
-    resolutions.prune(contains: contains)
-    churn.prune(contains: contains)
-    identities.prune(contains: contains)
+  mutating func prune(contains: (Int) throws -> Bool) rethrows {
+    try resolutions.prune(contains: contains)
+    try churn.prune(contains: contains)
+    try identities.prune(contains: contains)
     guard evidence.count >= pruneAt else { return }
-    evidence = evidence.filter { contains($0.key) }
+    evidence = try evidence.filter { try contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)
   }
 

@@ -29,26 +29,30 @@ extension Inbox {
   /// Returns the findings on the selected records, counted by kind.
   ///
   /// - Parameter limit: The maximum number of findings listed for each kind.
-  package func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
-    updateFindings(by: rulebook)
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func summary(
+    of selection: Selection, by rulebook: Rulebook, limit: Int
+  ) throws(StoreUnavailable) -> FindingsSummary {
     let snapshot = snapshot()
+    try updateFindings(by: rulebook)
     var collection = FindingsCollection(limit: limit)
-    collection.add(selection, of: snapshot, in: self, by: rulebook)
+    try collection.add(selection, of: snapshot, in: self, by: rulebook)
     return collection.summary(of: selection, in: snapshot, self)
   }
 
   /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
   ///
   /// - Parameter buckets: The maximum number of parts of the time line; nil for no time line.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled;
+  ///   `StoreUnavailable` if the store cannot be read.
   package func summaryInSlices(
     of selection: Selection, by rulebook: Rulebook, limit: Int, buckets: Int? = nil
   ) async throws -> FindingsSummary {
-    updateFindings(by: rulebook)
     let snapshot = snapshot().leavingOutDamage
+    try updateFindings(by: rulebook)
     var collection = FindingsCollection(limit: limit, timeline: buckets.map { Timeline(maxBuckets: $0) })
     try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
-      collection.add(part, of: snapshot, in: self, by: rulebook)
+      try collection.add(part, of: snapshot, in: self, by: rulebook)
       return true
     }
     return collection.summary(of: selection, in: snapshot, self)
@@ -68,8 +72,10 @@ private struct FindingsCollection {
     self.timeline = timeline
   }
 
-  mutating func add(_ selection: Selection, of snapshot: InboxSnapshot, in inbox: Inbox, by rulebook: Rulebook) {
-    snapshot.records.forEach(in: selection, newestFirst: true) { record in
+  mutating func add(
+    _ selection: Selection, of snapshot: InboxSnapshot, in inbox: Inbox, by rulebook: Rulebook
+  ) throws(StoreUnavailable) {
+    try snapshot.records.forEach(in: selection, newestFirst: true) { record in
       for kind in record.findingKinds(by: rulebook, in: inbox) {
         counts[kind, default: 0] += 1
         timeline?.add(record.receivedAt, to: kind.rawValue)
@@ -148,17 +154,19 @@ extension Inbox {
   /// incomplete if the current task was cancelled.
   ///
   /// - Parameter rulebook: The active rules, which some findings depend on.
-  package func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
-    updateFindings(by: rulebook)
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func findings(
+    by rulebook: Rulebook, in selection: Selection
+  ) throws(StoreUnavailable) -> FindingsReport {
     let snapshot = snapshot()
+    try updateFindings(by: rulebook)
     var findings: [Finding] = []
-    snapshot.records.forEach(in: selection) { record in
+    try snapshot.records.forEach(in: selection) { record in
       findings += self.findings(on: copy record, by: rulebook)
       return !Task.isCancelled
     }
     return FindingsReport(
       findings: findings, evicted: snapshot.evicted,
-      isComplete: snapshot.isComplete(after: selection.after) && snapshot.records.isReadable && analyzer.isComplete
-        && !Task.isCancelled)
+      isComplete: snapshot.isComplete(after: selection.after) && analyzer.isComplete && !Task.isCancelled)
   }
 }

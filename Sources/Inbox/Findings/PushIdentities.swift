@@ -61,9 +61,9 @@ struct PushIdentities: Sendable {
   }
 
   /// Drops what is known of removed records, once there may be many.
-  mutating func prune(contains: (Int) -> Bool) {
+  mutating func prune(contains: (Int) throws -> Bool) rethrows {
     guard special.count >= pruneAt else { return }
-    special = special.filter { contains($0.key) }
+    special = try special.filter { try contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * special.count)
   }
 }

@@ -128,13 +128,13 @@ struct PushResolutions: Sendable {
   }
 
   /// Drops the entries of removed records, once there may be many.
-  mutating func prune(contains: (Int) -> Bool) {
+  mutating func prune(contains: (Int) throws -> Bool) rethrows {
     guard attempts.count + unknown.count >= pruneAt else { return }
-    for (seq, attempt) in attempts where !contains(seq) {
+    for (seq, attempt) in attempts where try !contains(seq) {
       attempts[seq] = nil
       if seqs[attempt.push] == seq { seqs[attempt.push] = nil }
     }
-    unknown = unknown.filter { contains($0) }
+    unknown = try unknown.filter { try contains($0) }
     pruneAt = max(Self.pruneFrom, 2 * (attempts.count + unknown.count))
   }
 

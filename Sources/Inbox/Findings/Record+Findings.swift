@@ -246,13 +246,15 @@ extension Inbox {
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
   /// for a million new records and delays no push.
   ///
-  /// - Returns: An error if the store could not be read, so that some records are analyzed later.
-  @discardableResult
-  package func updateFindings(by rulebook: Rulebook) -> StoreUnavailable? { analyzer.catchUp(with: self, by: rulebook) }
+  /// - Throws: `StoreUnavailable` if the store could not be read, so that some records are analyzed later.
+  package func updateFindings(by rulebook: Rulebook) throws(StoreUnavailable) {
+    try analyzer.catchUp(with: self, by: rulebook)
+  }
 
-  /// Returns the evidence for findings on a record that depends on other records.
+  /// Returns the evidence for findings on a record that depends on other records, after `updateFindings`.
   func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {
-    analyzer.catchUp(to: record.seq, with: self, by: rulebook)
+    // For a record that arrived since. What cannot be read is analyzed later.
+    try? analyzer.catchUp(to: record.seq, with: self, by: rulebook)
     let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds
     return analyzer.evidence(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
   }

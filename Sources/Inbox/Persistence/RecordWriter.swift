@@ -163,6 +163,7 @@ package final class RecordWriter: Sendable {
   /// - Returns: Whether they are written.
   @discardableResult
   package func flush() -> Bool {
+    BlockingCheck.checkThread()
     guard !health.isFailing else { return false }
     let written = DispatchSemaphore(value: 0)
     skipsCollecting.store(true, ordering: .releasing)
@@ -172,6 +173,7 @@ package final class RecordWriter: Sendable {
 
   /// Waits until all changes made so far are written, also those that are still to be made later.
   package func awaitChanges() throws(StoreUnavailable) {
+    BlockingCheck.checkThread()
     guard laterChanges.wait() else { throw StoreUnavailable.unwritten }
     try awaitWritten()
   }
@@ -185,9 +187,7 @@ package final class RecordWriter: Sendable {
     let result = await withCheckedContinuation { continuation in
       Self.waitingQueues.randomElement()?.async {
         continuation.resume(
-          returning: Swift.Result(catching: body).mapError { error in
-            error as? StoreUnavailable ?? StoreUnavailable(problem: String(describing: error))
-          })
+          returning: Swift.Result(catching: body).mapError { StoreUnavailable($0) })
       }
     }
     return try result.get()
@@ -237,7 +237,7 @@ package final class RecordWriter: Sendable {
     while true {
       do {
         // Nothing else changes the record in between: only `laterChanges` changes stored records, one after the other.
-        guard var record = try inbox.readableRecord(seq: seq, leavesOutDamage: true) else { return false }
+        guard var record = try inbox.record(seq: seq, leavesOutDamage: true) else { return false }
         change(&record)
         let changed = record
         inbox.state.withLockedValue { $0.stored?.change(changed) }

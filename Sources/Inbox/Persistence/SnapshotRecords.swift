@@ -1,4 +1,3 @@
-internal import NIOConcurrencyHelpers
 internal import Synchronization
 
 /// The records of a snapshot: the newest, which are in memory, and those of a store, which are older.
@@ -14,13 +13,18 @@ struct SnapshotRecords: Sendable {
   var bytes: Int { stored?.bytes ?? recent.bytes }
 
   /// Returns the record with this `seq`.
-  func record(_ seq: Int) -> Record? {
+  ///
+  /// - Throws: `StoreUnavailable` if it cannot be read, as all methods do that read the store.
+  func record(_ seq: Int) throws(StoreUnavailable) -> Record? {
     guard let stored, seq < stored.before else { return recent.record(seq) }
-    return stored.record(seq)
+    return try stored.record(seq)
   }
 
   /// Calls `body` with each selected record, in order or newest first, until it returns false.
-  func forEach(in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool) {
+  func forEach(
+    in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool
+  ) throws(StoreUnavailable) {
+    if let failure = selection.filter.failure { throw failure }
     guard let stored, selection.after < stored.before - 1 else {
       return recent.forEach(in: selection, newestFirst: newestFirst, body)
     }
@@ -31,17 +35,17 @@ struct SnapshotRecords: Sendable {
     }
     if newestFirst {
       recent.forEach(in: selection, newestFirst: true, visit)
-      if wantsMore { stored.forEach(in: selection, newestFirst: true, visit) }
+      if wantsMore { try stored.forEach(in: selection, newestFirst: true, visit) }
     } else {
-      stored.forEach(in: selection, newestFirst: false, visit)
-      // Records in memory follow those of the store only if none of these is missing.
-      if wantsMore, isReadable { recent.forEach(in: selection, visit) }
+      try stored.forEach(in: selection, newestFirst: false, visit)
+      if wantsMore { recent.forEach(in: selection, visit) }
     }
   }
 
   /// The bounds of `selection` cut into parts that take a short time, in ascending order.
-  func slices(of selection: Selection) -> [RecordSlice] {
-    (stored?.slices(of: selection) ?? []) + recent.slices(of: selection)
+  func slices(of selection: Selection) throws(StoreUnavailable) -> [RecordSlice] {
+    if let failure = selection.filter.failure { throw failure }
+    return (try stored?.slices(of: selection) ?? []) + recent.slices(of: selection)
   }
 
   /// Whether the store can count the selected records without reading them.
@@ -64,8 +68,7 @@ struct SnapshotRecords: Sendable {
     for (number, range) in ranges.enumerated() {
       try Task.checkCancellation()
       guard count < maxCount, limit == nil || number < Self.quickRanges else { return (count, false) }
-      count += stored?.count(of: range.part(of: selection), limit: maxCount - count) ?? 0
-      try checkFailure()
+      count += try stored?.count(of: range.part(of: selection), limit: maxCount - count) ?? 0
       await Task.yield()
     }
     return (count, count < maxCount)
@@ -73,27 +76,10 @@ struct SnapshotRecords: Sendable {
 
   /// The number of ranges of a store that are counted unless all are to be.
   private static let quickRanges = 4
-
-  /// Whether the store could be read so far, so that no record is missing.
-  var isReadable: Bool { stored?.failure.first == nil }
-
-  /// Checks that the store could be read so far, so that no record is missing.
-  func checkFailure() throws(StoreUnavailable) {
-    if let failure = stored?.failure.first { throw failure }
-  }
 }
 
 /// The records of a store between two `seq` values, for one snapshot.
 struct StoredRecords: Sendable {
-  /// Remembers the first error, because it has to reach a caller that iterates without errors.
-  final class Failure: Sendable {
-    private let reported = NIOLockedValueBox<StoreUnavailable?>(nil)
-
-    var first: StoreUnavailable? { reported.withLockedValue(\.self) }
-
-    func report(_ failure: StoreUnavailable) { reported.withLockedValue { $0 = $0 ?? failure } }
-  }
-
   /// Remembers that records were left out.
   final class Skipped: Sendable {
     private let newest = Atomic<Int>(0)
@@ -115,25 +101,26 @@ struct StoredRecords: Sendable {
   let bytes: Int
   /// What has changed in records since they were written.
   let changes: StoredChanges
-  let failure = Failure()
   /// The records that were left out because their rows are damaged; nil if reading them is an error.
   var skipped: Skipped?
 
   /// The number of `seq` values that are read without suspending: some milliseconds.
   private static let span = 4096
 
-  func record(_ seq: Int) -> Record? {
+  func record(_ seq: Int) throws(StoreUnavailable) -> Record? {
     guard seq > after, seq < before else { return nil }
     var found: Record?
-    read(Selection.allKinds, after: seq - 1, before: seq + 1, newestFirst: false) { record in
+    try read(Selection.allKinds, after: seq - 1, before: seq + 1, newestFirst: false) { record in
       found = copy record
       return false
     }
     return found
   }
 
-  func forEach(in selection: Selection, newestFirst: Bool, _ body: (borrowing Record) -> Bool) {
-    read(selection, after: selection.after, before: selection.before, newestFirst: newestFirst) { record in
+  func forEach(
+    in selection: Selection, newestFirst: Bool, _ body: (borrowing Record) -> Bool
+  ) throws(StoreUnavailable) {
+    try read(selection, after: selection.after, before: selection.before, newestFirst: newestFirst) { record in
       // The store returns more records than match.
       !selection.contains(record) || body(record)
     }
@@ -143,12 +130,12 @@ struct StoredRecords: Sendable {
   private static let maxGap = 16
 
   /// Calls `visit` with each of the records with these `seq` values, which must ascend, and with some between them.
-  func forEach(in seqs: [Int], _ visit: (borrowing Record) -> Void) {
+  func forEach(in seqs: [Int], _ visit: (borrowing Record) -> Void) throws(StoreUnavailable) {
     var start = seqs.startIndex
     while start < seqs.endIndex {
       var end = start + 1
       while end < seqs.endIndex, seqs[end] - seqs[end - 1] <= Self.maxGap { end += 1 }
-      read(Selection.allKinds, after: seqs[start] - 1, before: seqs[end - 1] + 1, newestFirst: false) { record in
+      try read(Selection.allKinds, after: seqs[start] - 1, before: seqs[end - 1] + 1, newestFirst: false) { record in
         visit(record)
         return true
       }
@@ -158,10 +145,10 @@ struct StoredRecords: Sendable {
 
   private func read(
     _ selection: Selection, after: Int, before: Int, newestFirst: Bool, _ visit: (borrowing Record) -> Bool
-  ) {
+  ) throws(StoreUnavailable) {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
-    do {
+    try reading { store in
       var query = StoreQuery(
         selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
       if let skipped {
@@ -170,17 +157,11 @@ struct StoredRecords: Sendable {
           writer.health.didLeaveOut(error)
         }
       }
-      if changes.isEmpty {
-        try writer.store.forEach(query, visit)
-      } else {
-        try writer.store.forEach(query) { record in
-          if let changed = changes.state(of: record) { return visit(changed) }
-          return visit(record)
-        }
+      guard !changes.isEmpty else { return try store.forEach(query, visit) }
+      try store.forEach(query) { record in
+        if let changed = changes.state(of: record) { return visit(changed) }
+        return visit(record)
       }
-      try checkNotEmptied()
-    } catch {
-      report(error)
     }
   }
 
@@ -195,15 +176,8 @@ struct StoredRecords: Sendable {
   }
 
   /// Returns the number of records that match, or `limit` if there are more.
-  func count(of selection: Selection, limit: Int) -> Int {
-    do {
-      let count = try writer.store.count(query(of: selection), limit: limit)
-      try checkNotEmptied()
-      return count
-    } catch {
-      report(error)
-      return 0
-    }
+  func count(of selection: Selection, limit: Int) throws(StoreUnavailable) -> Int {
+    try reading { try $0.count(query(of: selection), limit: limit) }
   }
 
   /// Returns the query for the records of a selection.
@@ -211,79 +185,49 @@ struct StoredRecords: Sendable {
     StoreQuery(selection, after: selection.after, before: selection.before, usesResults: changes.isEmpty)
   }
 
-  private func checkNotEmptied() throws(StoreUnavailable) {
-    guard writer.emptiedThrough <= after else { throw StoreUnavailable.emptied }
-  }
-
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
-  func contains(name: String) -> Bool {
-    do {
-      return try writer.store.contains(name: name)
-    } catch {
-      report(error)
-      // Otherwise a valid name would be reported as misspelled.
-      return true
-    }
-  }
+  func contains(name: String) throws(StoreUnavailable) -> Bool { try reading { try $0.contains(name: name) } }
 
-  func slices(of selection: Selection) -> [RecordSlice] {
+  func slices(of selection: Selection) throws(StoreUnavailable) -> [RecordSlice] {
     let (after, before) = (max(after, selection.after), min(before, selection.before))
     guard after < before - 1 else { return [] }
     let span = min(Self.span, 8 * selection.filter.sliceSize)
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
-    do {
-      let parts = try writer.store.parts(
+    return try reading { store in
+      try store.parts(
         of: StoreQuery(selection, after: after, before: before, usesResults: changes.isEmpty), span: span)
-      try checkNotEmptied()
-      return parts
-    } catch {
-      report(error)
-      return []
     }
   }
 
-  private func report(_ error: any Error) {
-    if let error = error as? StoreUnavailable { return failure.report(error) }
-    failure.report(StoreUnavailable(problem: String(describing: error)))
-    writer.health.didFail(toRead: error)
-  }
-}
-
-extension Inbox {
-  /// Returns the result of `read`, which depends on records of the store.
+  /// Returns what `body` reads.
   ///
-  /// - Throws: `StoreUnavailable` if the inbox was emptied, or if any query failed to read the store, before `read` ended: its
-  ///   result or error may be wrong, because records are missing. Otherwise any error that `read` throws.
-  package func readCompletely<Value>(_ read: () async throws -> Value) async throws -> Value {
-    guard let writer else { return try await read() }
-    let (failures, emptiedThrough) = (writer.health.failedReads, writer.emptiedThrough)
-    func check() throws(StoreUnavailable) {
-      if writer.health.failedReads != failures {
-        throw StoreUnavailable(problem: writer.health.lastReadProblem ?? "pushes could not be read")
-      }
-      if writer.emptiedThrough != emptiedThrough { throw StoreUnavailable.emptied }
-    }
+  /// - Throws: `StoreUnavailable` for any error, and if the inbox was emptied in the meantime.
+  private func reading<Value>(_ body: (any RecordStore) throws -> Value) throws(StoreUnavailable) -> Value {
+    BlockingCheck.checkThread()
     let value: Value
     do {
-      value = try await read()
+      value = try body(writer.store)
     } catch {
-      if !(error is CancellationError) { try check() }
-      throw error
+      writer.health.didFail(toRead: error)
+      throw StoreUnavailable(error)
     }
-    try check()
+    guard writer.emptiedThrough <= after else { throw StoreUnavailable.emptied }
     return value
   }
 }
 
 /// The store of the inbox cannot be read or written.
 package struct StoreUnavailable: Error {
-  /// What is wrong, for people.
+  /// What is wrong, for people: the row that cannot be read, or the error of the database.
   package let problem: String
   /// Whether the store works, but the inbox was emptied while its records were read.
   package let isByReset: Bool
 
   /// Creates the error.
   package init(problem: String) { (self.problem, isByReset) = (problem, false) }
+
+  /// Creates the error from one of a store.
+  init(_ error: any Error) { self = error as? StoreUnavailable ?? StoreUnavailable(problem: String(describing: error)) }
 
   private init(byReset problem: String) { (self.problem, isByReset) = (problem, true) }
 
@@ -292,20 +236,27 @@ package struct StoreUnavailable: Error {
 
   /// A change takes long to write.
   static let unwritten = StoreUnavailable(problem: "the change is not written yet; it will be")
+}
 
+extension Inbox {
   /// How often `repeatingAfterReset` begins again.
   private static let maxRepetitions = 8
 
-  /// Returns the result of `read`. If the inbox is emptied before `read` ends, calls it again, up to eight times. Waits 10
-  /// milliseconds before the second call and 10 more before each further one.
-  package static func repeatingAfterReset<Value>(_ read: () async throws -> Value) async throws -> Value {
-    for repetition in 1...maxRepetitions {
-      do {
-        return try await read()
-      } catch let failure as StoreUnavailable where failure.isByReset {
-        try await Task.sleep(for: .milliseconds(10 * repetition))
-      }
+  /// Returns the result of `read`, which depends on records of the store. If the inbox is emptied before `read` ends, its result or
+  /// error may be wrong, and it is called again, up to eight times: after 10 milliseconds, and 10 more before each further call.
+  ///
+  /// - Throws: Any error that `read` throws; `StoreUnavailable` if the inbox is emptied all the time.
+  package func repeatingAfterReset<Value>(_ read: () async throws -> Value) async throws -> Value {
+    guard let writer else { return try await read() }
+    for repetition in 0...Self.maxRepetitions {
+      if repetition > 0 { try await Task.sleep(for: .milliseconds(10 * repetition)) }
+      let emptiedThrough = writer.emptiedThrough
+      let result: Result<Value, any Error>
+      do { result = .success(try await read()) } catch { result = .failure(error) }
+      let isOutdated = writer.emptiedThrough != emptiedThrough
+      if case .failure(let error) = result, error is CancellationError { throw error }
+      guard isOutdated else { return try result.get() }
     }
-    return try await read()
+    throw StoreUnavailable.emptied
   }
 }

@@ -26,8 +26,6 @@ package final class StoreHealth: Sendable {
     var failedSince: ContinuousClock.Instant?
     /// An error while reading, since the last batch was written.
     var readProblem: String?
-    /// The last such error, also after a batch was written.
-    var lastReadProblem: String?
     /// When such an error was last reported.
     var readReport: ContinuousClock.Instant?
   }
@@ -46,7 +44,6 @@ package final class StoreHealth: Sendable {
   private let report: @Sendable (Event) -> Void
   private let state = NIOLockedValueBox(State())
   private let failing = Atomic<Bool>(false)
-  private let readFailures = Atomic<Int>(0)
   /// When the batch that is being written was begun, in monotonic nanoseconds; 0 if none is.
   private let writingSince = Atomic<Int64>(0)
   /// Since when another server may be active, in monotonic nanoseconds; 0 if none can be.
@@ -71,21 +68,10 @@ package final class StoreHealth: Sendable {
     store.isExclusive ? nil : "another server may be active: the database does not confirm the lock of this one in time"
   }
 
-  /// Why the store could not be read the last time; nil if it always could.
-  var lastReadProblem: String? { state.withLockedValue { $0.lastReadProblem } }
-
-  /// How often the store could not be read.
-  var failedReads: Int { readFailures.load(ordering: .acquiring) }
-
   /// Notes that the store could not be read, and reports it.
   func didFail(toRead error: any Error) {
     let problem = String(describing: error)
-    state.withLockedValue { state in
-      state.readProblem = "reading: \(problem)"
-      state.lastReadProblem = state.readProblem
-    }
-    // Afterwards, so that who sees it finds the reason.
-    readFailures.add(1, ordering: .releasing)
+    state.withLockedValue { $0.readProblem = "reading: \(problem)" }
     reportRead(.readFailed(problem))
   }
 

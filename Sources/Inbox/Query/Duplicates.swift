@@ -4,9 +4,11 @@ internal import APNSRules
 /// the inbox. All records are read to find them, which uses up to forty bytes of memory for each until it is done.
 extension InboxSnapshot {
   /// Returns the `seq` of each duplicate, ascending.
-  func duplicates() -> [Int] {
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func duplicates() throws(StoreUnavailable) -> [Int] {
     var search = DuplicateSearch(capacity: count)
-    records.forEach(in: Selection()) { record in
+    try records.forEach(in: Selection()) { record in
       search.add(record)
       return true
     }
@@ -19,7 +21,7 @@ extension InboxSnapshot {
   private func duplicatesInSlices() async throws -> [Int] {
     var search = DuplicateSearch(capacity: count)
     try await forEachSlice(of: Selection(), checksWork: false) { part in
-      records.forEach(in: part) { record in
+      try records.forEach(in: part) { record in
         search.add(record)
         return true
       }

@@ -52,6 +52,8 @@ package struct Filter: Sendable {
   private(set) var duplicates: [Int] = []
   /// Whether the duplicates have to be provided, because the context defers the search for them.
   private(set) var lacksDuplicates = false
+  /// Why the store could not be asked for what the conditions need; nil in general. All reads with the filter throw it.
+  package private(set) var failure: StoreUnavailable?
 
   /// Creates a filter that matches every record.
   package init() {}
@@ -97,7 +99,13 @@ package struct Filter: Sendable {
   mutating func add(_ term: QueryTerm, additionalNames: [String] = [], in context: FilterContext) throws(FilterError) {
     let condition = try QueryCondition(term, additionalNames: ["after", "before"] + additionalNames, now: context.now)
     if let known = context.known, case .field(let field) = condition.subject {
-      try known.check(field, term, inbox: context.snapshot ?? context.inbox?.snapshot())
+      let error: FilterError?
+      do throws(StoreUnavailable) {
+        error = try known.problem(field, term, inbox: context.snapshot ?? context.inbox?.snapshot())
+      } catch let unavailable {
+        (failure, error) = (unavailable, nil)
+      }
+      if let error { throw error }
     }
     try add(condition)
     try prepare(condition, in: context)
@@ -155,6 +163,7 @@ package struct Filter: Sendable {
     inbox = inbox ?? other.inbox
     if duplicates.isEmpty { duplicates = other.duplicates }
     if other.lacksDuplicates { lacksDuplicates = true }
+    failure = failure ?? other.failure
   }
 
   /// Loads what a condition on findings or duplicates needs from the context.
@@ -167,12 +176,13 @@ package struct Filter: Sendable {
       }
       rulebook = rules
       inbox = context.inbox
-      inbox?.updateFindings(by: rules)
+      do throws(StoreUnavailable) { try inbox?.updateFindings(by: rules) } catch { failure = error }
     case (.field(.is), .text(let pattern)):
       let states = PushState.allCases.filter { pattern.matches($0.rawValue) }
       guard states.contains(.duplicate) else { return }
       if let snapshot = context.snapshot {
-        if context.defersDuplicates { lacksDuplicates = true } else { duplicates = snapshot.duplicates() }
+        if context.defersDuplicates { return lacksDuplicates = true }
+        do throws(StoreUnavailable) { duplicates = try snapshot.duplicates() } catch { failure = error }
       } else if states == [.duplicate] {
         throw FilterError(
           field: term.name, value: term.value.text,

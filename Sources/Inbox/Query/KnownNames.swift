@@ -15,26 +15,29 @@ package struct KnownNames: Sendable {
   ///   name.
   package init(faults: [@Sendable () -> FaultNames]) { self.faults = faults }
 
-  /// Checks the value of a condition. Patterns with `*` and other fields are not checked.
+  /// Returns the error of a condition with an unknown name, with the most similar one; nil if the value is valid. Patterns with `*`
+  /// and other fields are not checked.
   ///
   /// - Parameter inbox: Records whose values are valid too. They are only searched for a name that is not known
   ///   otherwise.
-  /// - Throws: `FilterError` with the most similar name.
-  func check(_ field: QueryField, _ term: QueryTerm, inbox: InboxSnapshot?) throws(FilterError) {
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func problem(
+    _ field: QueryField, _ term: QueryTerm, inbox: InboxSnapshot?
+  ) throws(StoreUnavailable) -> FilterError? {
     let value = term.value
-    guard value.pieces.count == 1, let names = names(field) else { return }
+    guard value.pieces.count == 1, let names = names(field) else { return nil }
     var known: Set<String> = []
     for names in names {
       let some = names()
-      if some.contains(value.text) { return }
+      if some.contains(value.text) { return nil }
       known.formUnion(some)
     }
-    if field != .finding, let inbox, Self.occurs(field, value, in: inbox) { return }
+    if field != .finding, let inbox, try Self.occurs(field, value, in: inbox) { return nil }
     let sorted = known.sorted()
     // Limit the length: a longer word is not a typo, and the comparison takes time.
     let guess = Spelling.suggestion(for: value.text, among: sorted)
     let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
-    throw FilterError(
+    return FilterError(
       name: term.name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
@@ -55,11 +58,13 @@ package struct KnownNames: Sendable {
 
   /// Returns whether a record has the value. The search ends at the first one. A store has a list of these names,
   /// and may still have those of records that were removed.
-  private static func occurs(_ field: QueryField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
+  private static func occurs(
+    _ field: QueryField, _ value: QueryValue, in inbox: InboxSnapshot
+  ) throws(StoreUnavailable) -> Bool {
     var selection = Selection.allKinds
     let term = QueryTerm(name: field.rawValue, value: value, isNegated: false)
     guard (try? selection.filter.add(term, in: FilterContext())) != nil else { return false }
-    if let stored = inbox.records.stored, stored.contains(name: value.text) { return true }
+    if let stored = inbox.records.stored, try stored.contains(name: value.text) { return true }
     var occurs = false
     inbox.records.recent.forEach(in: selection, newestFirst: true) { _ in
       occurs = true

@@ -36,7 +36,7 @@ extension InboxSnapshot {
     var texts = DistinctTexts()
     let isDescending = order == .descending
     try await forEachSlice(of: selection) { part in
-      records.forEach(in: part) { record in
+      try records.forEach(in: part) { record in
         keys.append((record.sortKey(field, &texts), record.seq))
         return true
       }

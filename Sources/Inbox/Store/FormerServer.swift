@@ -54,7 +54,11 @@ extension Inbox {
   /// Calls `visit` with the newest pushes below `seq` that wait for their device or have waited, and with some records between
   /// them, in ascending order. Waits for the store.
   package func forEachDeliveryOfStorage(before seq: Int, _ visit: (borrowing Record) -> Void) {
-    guard let writer, let seqs = try? writer.store.seqsOfStorage(limit: Self.formerRecordLimit) else { return }
-    state.withLockedValue { $0.storedRecords(of: writer) }?.forEach(in: seqs.filter { $0 < seq }, visit)
+    guard let writer, let seqs = try? writer.store.seqsOfStorage(limit: Self.formerRecordLimit),
+      var stored = state.withLockedValue({ $0.storedRecords(of: writer) })
+    else { return }
+    // Damaged ones are left out. Queries that need them report them.
+    stored.skipped = StoredRecords.Skipped()
+    try? stored.forEach(in: seqs.filter { $0 < seq }, visit)
   }
 }

@@ -271,14 +271,15 @@ package final class Inbox: Sendable {
   /// Removes the selected records of an inbox in memory.
   ///
   /// - Returns: The number of records removed.
+  /// - Throws: `StoreUnavailable` if the store fails.
   @discardableResult
-  package func remove(_ selection: Selection) -> Int {
+  package func remove(_ selection: Selection) throws(StoreUnavailable) -> Int {
     var seqs: [Int] = []
-    snapshot().records.forEach(in: selection) { record in
+    try snapshot().records.forEach(in: selection) { record in
       seqs.append(record.seq)
       return true
     }
-    return (try? remove(seqs)) ?? 0
+    return try remove(seqs)
   }
 
   /// Removes the records with these `seq` values, which must ascend.
@@ -302,7 +303,7 @@ package final class Inbox: Sendable {
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
-      snapshot.records.forEach(in: part) { record in
+      try snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
         return true
       }
@@ -327,7 +328,7 @@ package final class Inbox: Sendable {
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
-      snapshot.records.forEach(in: part) { record in
+      try snapshot.records.forEach(in: part) { record in
         seqs.append(record.seq)
         pushes.insert(record.pushKey)
         // A profile may count attempts by `apns-id`.
@@ -384,7 +385,8 @@ package final class Inbox: Sendable {
   ///   - other: The `seq` of the push that replaced it, or that the device shows instead; nil if none did.
   ///   - problem: Why the device does not show it, for `wouldNotShow`.
   package func addFinding(_ kind: Finding.Kind, seq: Int, by other: Int? = nil, _ problem: DisplayProblem? = nil) {
-    guard writer != nil || record(seq: seq) != nil else { return }
+    // One that has left memory may be in the store, for which no event loop may wait.
+    guard writer != nil || state.withLockedValue({ $0.records.record(seq) != nil }) else { return }
     let proof = problem.map(FindingEvidence.Proof.notShown) ?? .kind
     analyzer.addDelivery(FindingEvidence(kind, with: other.map { [$0] } ?? [], proof), to: seq)
     notifier.signalUpdated(seq, in: self)
@@ -440,24 +442,17 @@ package final class Inbox: Sendable {
   /// The counts of all pushes so far.
   package var counts: PushCounts { state.withLockedValue { $0.counts } }
 
-  /// Returns the record with this `seq`; nil if it is not in the inbox or not any more, or cannot be read.
-  package func record(seq: Int) -> Record? { try? readableRecord(seq: seq) }
-
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
   ///
   /// - Parameter leavesOutDamage: Whether a record whose row is damaged counts as one that is not in the inbox.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  func readableRecord(seq: Int, leavesOutDamage: Bool = false) throws(StoreUnavailable) -> Record? {
+  package func record(seq: Int, leavesOutDamage: Bool = false) throws(StoreUnavailable) -> Record? {
     var (record, stored) = state.withLockedValue { state -> (Record?, StoredRecords?) in
       let record = state.records.record(seq) ?? state.stored?.changedRecord(seq)
       return (record, record == nil ? writer.flatMap { state.storedRecords(of: $0) } : nil)
     }
     if leavesOutDamage { stored?.skipped = StoredRecords.Skipped() }
-    if record == nil, let stored {
-      let found = stored.record(seq)
-      if let failure = stored.failure.first { throw failure }
-      return found
-    }
+    if record == nil { record = try stored?.record(seq) }
     return record
   }
 }

@@ -19,8 +19,6 @@ package struct InboxExport: Sendable {
   private let rulebook: Rulebook
   private let inbox: Inbox?
   private var iterator: InboxIterator
-  /// Set if the findings could not be determined.
-  private let failure: StoreUnavailable?
   private var hasBegun = false
   private var hasRecord = false
   private var hasEnded = false
@@ -35,7 +33,6 @@ package struct InboxExport: Sendable {
   ) {
     self.format = format
     self.inbox = inbox
-    failure = inbox?.updateFindings(by: rulebook)
     self.rulebook = rulebook
     iterator = InboxIterator(snapshot, selection)
   }
@@ -45,9 +42,11 @@ package struct InboxExport: Sendable {
   /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
   package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
     guard !hasEnded else { return nil }
-    if let failure { throw failure }
     var text: [UInt8] = []
-    if !hasBegun { text += opening }
+    if !hasBegun {
+      try inbox?.updateFindings(by: rulebook)
+      text += opening
+    }
     hasBegun = true
     guard let records = try iterator.next() else {
       hasEnded = true

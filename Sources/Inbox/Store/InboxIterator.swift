@@ -11,8 +11,8 @@ package struct InboxIterator: Sendable {
   private let records: SnapshotRecords
   private let selection: Selection
   private let end: Int
-  /// The parts that were not examined completely.
-  private var rest: ArraySlice<RecordSlice>
+  /// The parts that were not examined completely; nil before the first step.
+  private var rest: ArraySlice<RecordSlice>?
   /// All records up to this `seq` were examined.
   package private(set) var through: Int
 
@@ -21,23 +21,24 @@ package struct InboxIterator: Sendable {
     end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
     records = snapshot.records
     self.selection = selection
-    rest = snapshot.records.slices(of: selection)[...]
     through = min(end, selection.after)
-    skipGap()
   }
 
   /// Returns the next matching records, possibly none; nil when all records were examined.
   ///
   /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
   package mutating func next() throws(StoreUnavailable) -> [Record]? {
-    try records.checkFailure()
-    guard let slice = rest.first else { return nil }
+    if rest == nil {
+      rest = try records.slices(of: selection)[...]
+      skipGap()
+    }
+    guard let slice = rest?.first else { return nil }
     var part = slice.part(of: selection)
     part.after = max(part.after, through)
     var found: [Record] = []
     var bytes = 0
     var isFull = false
-    records.forEach(in: part) { record in
+    try records.forEach(in: part) { record in
       found.append(copy record)
       bytes += RecordStorage.cost(record)
       isFull = found.count == Self.limit || bytes >= Self.maxBytes
@@ -46,17 +47,16 @@ package struct InboxIterator: Sendable {
     if isFull, let last = found.last {
       through = last.seq
     } else {
-      rest.removeFirst()
+      rest?.removeFirst()
       through = max(through, min(end, slice.before - 1))
     }
-    try records.checkFailure()
     skipGap()
     return found
   }
 
   /// Skips `seq` values without records.
   private mutating func skipGap() {
-    through = min(end, max(through, rest.first?.after ?? end))
+    through = min(end, max(through, rest?.first?.after ?? end))
   }
 }
 

@@ -35,9 +35,11 @@ package struct InboxSnapshot: Sendable {
   package func isComplete(after seq: Int) -> Bool { max(lastEvicted, records.stored?.skipped?.last ?? 0) <= seq }
 
   /// Returns one page of the records that `query` selects.
-  package func page(_ query: PageQuery) -> InboxPage {
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func page(_ query: PageQuery) throws(StoreUnavailable) -> InboxPage {
     var page = PageBuilder(query)
-    page.add(query.selection, of: records)
+    try page.add(query.selection, of: records)
     return page.page(of: self)
   }
 
@@ -45,7 +47,8 @@ package struct InboxSnapshot: Sendable {
   ///
   /// - Parameter maxBytes: The maximum size of the records that the page keeps in memory if the inbox has a store, in
   ///   bytes. It has only the `seq` of the records after these.
-  /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled;
+  ///   `StoreUnavailable` if the store cannot be read.
   package func pageInSlices(_ query: PageQuery, maxBytes: Int = .max) async throws -> InboxPage {
     let isCountable = records.canCount(query.selection)
     var page = PageBuilder(query, maxBytes: maxBytes, stopsWhenFull: isCountable)
@@ -59,7 +62,7 @@ package struct InboxSnapshot: Sendable {
         // A page that ends after an empty part would have the same next page again.
         guard part.after < part.before - 1 else { return true }
         deadline = deadline ?? query.timeLimit.map { .now + $0 }
-        page.add(part, of: records)
+        try page.add(part, of: records)
         if page.hasStopped { return false }
         page.examined += 1
         if page.isFull {
@@ -89,20 +92,18 @@ package struct InboxSnapshot: Sendable {
   /// Calls `body` with consecutive parts of `selection` until it returns false, suspending after each.
   ///
   /// - Parameter checksWork: Whether the work must not exceed its limit.
-  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled;
+  ///   `StoreUnavailable` if the store cannot be read. Any error that `body` throws.
   func forEachSlice(
     of selection: Selection, newestFirst: Bool = false, checksWork: Bool = true, _ body: (Selection) throws -> Bool
   ) async throws {
     if checksWork { try await checkWork(of: selection) }
-    let slices = records.slices(of: selection)
+    let slices = try records.slices(of: selection)
     for slice in newestFirst ? slices.reversed() : slices {
       try Task.checkCancellation()
-      let wantsMore = try body(slice.part(of: selection))
-      try records.checkFailure()
-      guard wantsMore else { return }
+      guard try body(slice.part(of: selection)) else { return }
       await Task.yield()
     }
-    try records.checkFailure()
   }
 
   /// The work allowed for a query whatever the size of the inbox, in bytes: 16 conditions on the text of all records
@@ -118,7 +119,8 @@ package struct InboxSnapshot: Sendable {
   /// conditions on the text, the payload and the findings.
   ///
   /// - Parameter limit: The maximum work, in bytes; nil for `workLimit`.
-  /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled; `StoreUnavailable` if the
+  ///   store cannot be read.
   package func checkWork(of selection: Selection, limit: Int? = nil) async throws {
     let conditions = selection.filter.expensiveConditionCount
     let limit = limit ?? workLimit
@@ -127,9 +129,9 @@ package struct InboxSnapshot: Sendable {
     var quick = selection
     quick.filter = selection.filter.withoutExpensiveConditions
     var size = 0
-    for slice in records.slices(of: quick) {
+    for slice in try records.slices(of: quick) {
       try Task.checkCancellation()
-      records.forEach(in: slice.part(of: quick)) { record in
+      try records.forEach(in: slice.part(of: quick)) { record in
         size += RecordStorage.cost(record)
         return true
       }
@@ -194,8 +196,8 @@ package struct InboxSnapshot: Sendable {
       return rest
     }
 
-    mutating func add(_ selection: Selection, of records: SnapshotRecords) {
-      records.forEach(in: selection, newestFirst: query.order == .descending) { record in
+    mutating func add(_ selection: Selection, of records: SnapshotRecords) throws(StoreUnavailable) {
+      try records.forEach(in: selection, newestFirst: query.order == .descending) { record in
         matched += 1
         if count < query.limit { append(record, isShared: records.stored == nil) }
         return !hasStopped
@@ -233,15 +235,18 @@ package struct InboxSnapshot: Sendable {
     (selection.after, selection.before) = (min(first, last) - 1, max(first, last) + 1)
     selection.filter.seqs = first <= last ? SeqRanges(seqs) : SeqRanges(seqs.reversed())
     var found: [Record] = []
-    for slice in records.slices(of: selection) {
-      records.forEach(in: slice.part(of: selection)) { record in
-        found.append(copy record)
-        return true
+    do throws(StoreUnavailable) {
+      for slice in try records.slices(of: selection) {
+        try records.forEach(in: slice.part(of: selection)) { record in
+          found.append(copy record)
+          return true
+        }
       }
+    } catch {
+      // Deleted while they were read.
+      if let stored = records.stored, stored.writer.emptiedThrough >= max(first, last) { return [] }
+      throw error
     }
-    // Deleted while they were read.
-    if let stored = records.stored, stored.writer.emptiedThrough >= max(first, last) { return [] }
-    try records.checkFailure()
     return first <= last ? found : found.reversed()
   }
 
@@ -254,7 +259,7 @@ package struct InboxSnapshot: Sendable {
     var selection = Selection.allKinds
     try selection.add(literal: apnsID, of: .apnsID)
     try await forEachSlice(of: selection) { part in
-      records.forEach(in: part) { record in
+      try records.forEach(in: part) { record in
         found.append(copy record)
         return true
       }
@@ -265,11 +270,11 @@ package struct InboxSnapshot: Sendable {
 
   /// Returns the records for which `isWanted` returns true, in order of arrival. Suspends after at most 512 records.
   ///
-  /// - Throws: `CancellationError` if the task was cancelled.
+  /// - Throws: `CancellationError` if the task was cancelled; `StoreUnavailable` if the store cannot be read.
   package func records(where isWanted: (borrowing Record) -> Bool) async throws -> [Record] {
     var found: [Record] = []
     try await forEachSlice(of: .allKinds) { part in
-      records.forEach(in: part) { record in
+      try records.forEach(in: part) { record in
         if isWanted(record) { found.append(copy record) }
         return true
       }

@@ -35,7 +35,10 @@ struct NearestPushes {
   ///   - scope: Only records that match are examined.
   ///   - after: Only records with a larger `seq` are examined.
   ///   - others: The number of expectations that share the budget of evaluated conditions.
-  func find(in snapshot: InboxSnapshot, scope: Filter, after: Int, oneOf others: Int) -> [Nearest] {
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func find(
+    in snapshot: InboxSnapshot, scope: Filter, after: Int, oneOf others: Int
+  ) throws(StoreUnavailable) -> [Nearest] {
     guard !parts.isEmpty else { return [] }
     let examined = min(Self.maxExamined, Self.maxComparisons / (parts.count * max(1, others)))
     var window = Selection()
@@ -43,7 +46,7 @@ struct NearestPushes {
     window.includesAllKinds = !expectation.selection.isOfPushesOnly
     window.after = max(after, expectation.selection.after, snapshot.lastSeq - examined)
     window.before = expectation.selection.before
-    let ranks = snapshot.records(
+    let ranks = try snapshot.records(
       in: window, byConditionsMetOf: [expectation.selection.filter, expectation.ending], limit: Self.compared)
     var nearest: [Nearest] = []
     for records in ranks.reversed() where !records.isEmpty && nearest.count < Self.maxReported {
@@ -90,9 +93,12 @@ extension InboxSnapshot {
   ///
   /// - Parameter limit: The maximum number of records for each number of fields. The newest are returned, newest
   ///   first.
-  func records(in window: Selection, byConditionsMetOf filters: [Filter], limit: Int) -> [[Record]] {
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  func records(
+    in window: Selection, byConditionsMetOf filters: [Filter], limit: Int
+  ) throws(StoreUnavailable) -> [[Record]] {
     var ranks: [[Record]] = Array(repeating: [], count: filters.reduce(0) { $0 + $1.fieldCount })
-    records.forEach(in: window, newestFirst: true) { record in
+    try records.forEach(in: window, newestFirst: true) { record in
       var met = 0
       for filter in filters { met += filter.metCount(record) }
       if met < ranks.count, ranks[met].count < limit { ranks[met].append(copy record) }

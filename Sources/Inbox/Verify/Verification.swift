@@ -25,6 +25,11 @@ package struct Verification: Sendable {
   /// Creates a verification without expectations.
   init() {}
 
+  /// Why the store could not be asked for what the conditions need; nil in general.
+  var failure: StoreUnavailable? {
+    scope.failure ?? expectations.lazy.compactMap { $0.selection.filter.failure ?? $0.ending.failure }.first
+  }
+
   /// Returns whether the criteria about all pushes (`no_others`, `nothing_lost`, `no_findings`) cover requests of a
   /// kind: only pushes, unless the scope names `kind`.
   func covers(_ kind: RequestKind) -> Bool { kind == .push || scope.namesKind }
@@ -126,15 +131,13 @@ extension Inbox {
     _ verification: Verification, in context: VerificationContext
   ) async throws -> VerificationReport? {
     let deadline = ContinuousClock.now + verification.timeout
-    return try await StoreUnavailable.repeatingAfterReset {
-      try await readCompletely {
-        let totals = try await VerificationWait(verification, in: self, by: context.rulebook).run(until: deadline) {
-          totals in
-          VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
-        }
-        guard let totals else { return nil }
-        return try await report(totals, in: context)
+    return try await repeatingAfterReset {
+      let totals = try await VerificationWait(verification, in: self, by: context.rulebook).run(until: deadline) {
+        totals in
+        try VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
       }
+      guard let totals else { return nil }
+      return try await report(totals, in: context)
     }
   }
 
@@ -153,16 +156,16 @@ extension Inbox {
           name: expectation.name, criteria: evaluator.criteria(of: index), matched: seqs.count,
           seqs: seqs.prefix(VerificationReport.listLimit),
           nearest: short.contains(index)
-            ? NearestPushes(expectation).find(
+            ? try NearestPushes(expectation).find(
               in: snapshot, scope: verification.scope, after: verification.after, oneOf: short.count) : []))
       // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }
     let isAnalyzed = try await isAnalyzed(verification, snapshot)
     return VerificationReport(
-      expectations: expectations, order: evaluator.order, others: evaluator.others(in: self),
-      lost: evaluator.lost(in: self, by: context.rulebook),
-      findings: evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
+      expectations: expectations, order: evaluator.order, others: try evaluator.others(in: self),
+      lost: try evaluator.lost(in: self, by: context.rulebook),
+      findings: try evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after) && isAnalyzed, isAnalyzed: isAnalyzed, context: context
     )
   }
@@ -172,7 +175,8 @@ extension Inbox {
     guard verification.requiresNothingLost || verification.refusedFindings != nil else { return true }
     let scope = verification.scope
     let unknown = analyzer.unknown(after: verification.after)
-    guard !unknown.contains(where: { seq in record(seq: seq).map { scope.matches($0) } ?? false }), analyzer.isComplete
+    guard try !unknown.contains(where: { try record(seq: $0).map { scope.matches($0) } ?? false }),
+      analyzer.isComplete
     else { return false }
     var unanalyzed = Selection.allKinds
     unanalyzed.filter = verification.scope
@@ -180,7 +184,7 @@ extension Inbox {
     guard unanalyzed.after < analyzer.start else { return true }
     var isAnalyzed = true
     try await snapshot.forEachSlice(of: unanalyzed, checksWork: false) { part in
-      snapshot.records.forEach(in: part) { record in
+      try snapshot.records.forEach(in: part) { record in
         isAnalyzed = !verification.covers(record.kind)
         return isAnalyzed
       }

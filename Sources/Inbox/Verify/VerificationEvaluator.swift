@@ -64,26 +64,26 @@ struct VerificationEvaluator {
   }
 
   /// Returns the criterion that each push matches an expectation; nil if other pushes are allowed.
-  func others(in inbox: Inbox) -> VerificationReport.Others? {
+  func others(in inbox: Inbox) throws -> VerificationReport.Others? {
     guard verification.allowsNoOthers else { return nil }
     let seqs = totals.others
     return VerificationReport.Others(
       criterion: Criterion(
         name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),
       seqs: seqs.prefix(VerificationReport.listLimit),
-      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.oneLineDescription ?? "seq \(seq)" })
+      lines: try seqs.prefix(3).map { try inbox.record(seq: $0)?.oneLineDescription ?? "seq \($0)" })
   }
 
   /// Returns the criterion that each push is resolved: accepted or rejected for good; nil if not required.
-  func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
+  func lost(in inbox: Inbox, by rulebook: Rulebook) throws -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
-    inbox.updateFindings(by: rulebook)
+    try inbox.updateFindings(by: rulebook)
     let scope = verification.scope
-    let seqs = inbox.analyzer.unresolved(after: verification.after).filter { seq in
-      inbox.record(seq: seq).map { verification.covers($0.kind) && scope.matches($0) } ?? scope.isEmpty
+    let seqs = try inbox.analyzer.unresolved(after: verification.after).filter { seq in
+      try inbox.record(seq: seq).map { verification.covers($0.kind) && scope.matches($0) } ?? scope.isEmpty
     }
-    var lines = seqs.prefix(Self.shownLost).map { seq in
-      inbox.record(seq: seq).map { "\($0.oneLineDescription) (\($0.end.ending.rawValue))" } ?? "seq \(seq)"
+    var lines = try seqs.prefix(Self.shownLost).map { seq in
+      try inbox.record(seq: seq).map { "\($0.oneLineDescription) (\($0.end.ending.rawValue))" } ?? "seq \(seq)"
     }
     if seqs.count > Self.shownLost { lines.append("and \(seqs.count - Self.shownLost) more") }
     return VerificationReport.Others(
@@ -94,12 +94,12 @@ struct VerificationEvaluator {
   }
 
   /// Returns the criterion that there are no refused findings; nil if not required.
-  func findings(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Findings? {
+  func findings(in inbox: Inbox, by rulebook: Rulebook) throws -> VerificationReport.Findings? {
     guard let refused = verification.refusedFindings else { return nil }
     var window = Selection.allKinds
     window.after = verification.after
     window.filter = verification.scope
-    let findings = inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
+    let findings = try inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
     let names = Finding.Kind.allCases.filter(refused.contains).map(\.rawValue)
     let isAny = refused.count == Finding.Kind.allCases.count
     return VerificationReport.Findings(
@@ -110,8 +110,8 @@ struct VerificationEvaluator {
   }
 
   /// Returns whether all criteria are met.
-  func isMet(in inbox: Inbox, by rulebook: Rulebook) -> Bool {
-    verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
+  func isMet(in inbox: Inbox, by rulebook: Rulebook) throws -> Bool {
+    try verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
       && others(in: inbox)?.criterion.isMet != false && lost(in: inbox, by: rulebook)?.criterion.isMet != false
       && findings(in: inbox, by: rulebook)?.criterion.isMet != false
   }

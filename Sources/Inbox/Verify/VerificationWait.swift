@@ -49,8 +49,9 @@ final class VerificationWait: InboxListener {
   /// - Returns: The counts; nil if the server stopped or the client disconnected.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
   func run(
-    until deadline: ContinuousClock.Instant, isMet: (VerificationCounts) -> Bool
-  ) async throws(StoreUnavailable) -> VerificationCounts? {
+    until deadline: ContinuousClock.Instant, isMet: (VerificationCounts) throws -> Bool
+  ) async throws -> VerificationCounts? {
+    if let failure = verification.failure { throw failure }
     var rounds = Rounds(verification, until: deadline)
     // Without a timeout only the existing records count, so no listener is needed.
     guard verification.timeout > .zero else { return try await countNewRecords(&rounds) ? rounds.totals : nil }
@@ -63,7 +64,7 @@ final class VerificationWait: InboxListener {
     var iterator = signals.makeAsyncIterator()
     repeat {
       guard try await countNewRecords(&rounds) else { return nil }
-      guard let time = rounds.nextRound(at: .now, isMet: isMet) else { return rounds.totals }
+      guard let time = try rounds.nextRound(at: .now, isMet: isMet) else { return rounds.totals }
       timer.schedule(at: time) { [signal] in signal.yield() }
     } while await iterator.next() != nil
     return nil
@@ -80,9 +81,9 @@ final class VerificationWait: InboxListener {
     }
     if pendingChanges.isEmptied { rounds.restart() }
     let snapshot = inbox.snapshot()
-    if rounds.totals.checksRetries { inbox.updateFindings(by: rulebook) }
+    if rounds.totals.checksRetries { try inbox.updateFindings(by: rulebook) }
     for seq in pendingChanges.updated where rounds.totals.isWaiting(for: seq) {
-      if let record = try inbox.readableRecord(seq: seq) { rounds.count(record, in: inbox) }
+      if let record = try inbox.record(seq: seq) { rounds.count(record, in: inbox) }
     }
     var newRecords = Selection.allKinds
     newRecords.after = rounds.seen
@@ -132,8 +133,8 @@ private struct Rounds {
 
   /// Returns the time of the next round if nothing arrives before; nil if there is nothing to wait for.
   mutating func nextRound(
-    at now: ContinuousClock.Instant, isMet evaluate: (VerificationCounts) -> Bool
-  ) -> ContinuousClock.Instant? {
+    at now: ContinuousClock.Instant, isMet evaluate: (VerificationCounts) throws -> Bool
+  ) throws -> ContinuousClock.Instant? {
     let verification = totals.verification
     if now >= deadline { return nil }
     if totals.isShort { return deadline }
@@ -142,7 +143,7 @@ private struct Rounds {
     guard verification.settle > .zero else { return deadline }
     let quiet = quietSince + verification.settle
     guard now >= quiet else { return min(quiet, deadline) }
-    let isMet = isMet ?? evaluate(totals)
+    let isMet = if let isMet { isMet } else { try evaluate(totals) }
     self.isMet = isMet
     return isMet ? nil : deadline
   }

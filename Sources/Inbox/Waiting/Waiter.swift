@@ -27,6 +27,8 @@ final class Waiter: InboxListener {
     var through = 0
     var updated: [Int] = []
     var emptiedThrough: Int?
+
+    var isEmpty: Bool { through == 0 && updated.isEmpty && emptiedThrough == nil }
   }
 
   /// A condition on device tokens makes the wait independent of all other pushes.
@@ -99,40 +101,48 @@ final class Waiter: InboxListener {
       counts.recordEviction(through: newer.lastEvicted, examined: seen)
       snapshot = newer
     }
-    let (counted, reached) = (counts, seen)
-    state.withLockedValue { state in
-      let pendingChanges = state.pendingChanges ?? PendingChanges()
-      state.pendingChanges = nil
-      state.counts = counted
-      state.seen = reached
-      guard state.termination == nil else { return }
-      catchUp(&state, with: pendingChanges)
-    }
+    while let pendingChanges = takePendingChanges(counts, seen) { catchUp(&counts, &seen, with: pendingChanges) }
     check()
   }
 
+  /// Returns the changes received since it was last called. If there are none, the counts become those of the wait, and further
+  /// changes are counted when they are received.
+  ///
+  /// The caller processes them without the lock, which event loops take, because it may wait for the store.
+  private func takePendingChanges(_ counts: WaitCounts, _ seen: Int) -> PendingChanges? {
+    state.withLockedValue { state in
+      if let pendingChanges = state.pendingChanges, !pendingChanges.isEmpty, state.termination == nil {
+        state.pendingChanges = PendingChanges()
+        return pendingChanges
+      }
+      state.pendingChanges = nil
+      (state.counts, state.seen) = (counts, seen)
+      return nil
+    }
+  }
+
   /// Processes the changes received since the last snapshot.
-  private func catchUp(_ state: inout State, with pendingChanges: PendingChanges) {
+  private func catchUp(_ counts: inout WaitCounts, _ seen: inout Int, with pendingChanges: PendingChanges) {
     let now = ContinuousClock.now
     let snapshot = inbox.snapshot()
-    if let through = pendingChanges.emptiedThrough { state.counts.empty(through: through, at: now) }
-    for seq in pendingChanges.updated where seq <= state.seen {
+    if let through = pendingChanges.emptiedThrough { counts.empty(through: through, at: now) }
+    for seq in pendingChanges.updated where seq <= seen {
       do throws(StoreUnavailable) {
-        if let record = try inbox.readableRecord(seq: seq) { state.counts.update(record, at: now) }
+        if let record = try inbox.record(seq: seq) { counts.update(record, at: now) }
       } catch {
         // It may be counted in its former state.
-        if !error.isByReset { state.counts.recordEviction(through: .max, examined: state.seen) }
+        if !error.isByReset { counts.recordEviction(through: .max, examined: seen) }
       }
     }
-    guard pendingChanges.through > state.seen else { return }
-    state.counts.recordEviction(through: snapshot.lastEvicted, examined: state.seen)
+    guard pendingChanges.through > seen else { return }
+    counts.recordEviction(through: snapshot.lastEvicted, examined: seen)
     var newRecords = Selection.allKinds
-    newRecords.after = state.seen
+    newRecords.after = seen
     var iterator = InboxIterator(snapshot, newRecords)
-    while let records = iterator.nextOrLoss(in: &state.counts) {
-      for record in records { state.counts.update(record, at: now) }
+    while let records = iterator.nextOrLoss(in: &counts) {
+      for record in records { counts.update(record, at: now) }
     }
-    state.seen = max(state.seen, snapshot.lastSeq)
+    seen = max(seen, snapshot.lastSeq)
   }
 
   // MARK: - New records

@@ -46,7 +46,7 @@ extension Inbox {
         continue
       }
       do throws(StoreUnavailable) {
-        guard var record = try readableRecord(seq: seq) else { continue }
+        guard var record = try record(seq: seq) else { continue }
         if snapshot.records.stored != nil {
           bytes += RecordStorage.cost(record)
           // Otherwise it would keep all records in memory that were read with it.

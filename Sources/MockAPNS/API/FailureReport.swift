@@ -32,20 +32,21 @@ package struct FailureReport: Sendable {
   /// Creates a report on the current state of a server.
   ///
   /// - Parameter selection: The pushes to report.
-  package init(_ state: ServerState, of selection: Selection = .allKinds) {
+  /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
+  package init(_ state: ServerState, of selection: Selection = .allKinds) throws(StoreUnavailable) {
     let active = state.faults.selection
     profile = active.selectedProfile.reference
     seed = active.seed
     var (accepted, notAccepted) = (Group(), Group())
     var iterator = InboxIterator(state.inbox.snapshot(), selection)
-    while let records = try? iterator.next() {
+    while let records = try iterator.next() {
       for record in records {
         if record.accepted { accepted.add(record) } else { notAccepted.add(record) }
       }
     }
     (self.accepted, self.notAccepted) = (accepted, notAccepted)
     rulebook = state.rulebook
-    findings = state.inbox.findings(by: state.finalRulebook, in: selection).findings
+    findings = try state.inbox.findings(by: state.finalRulebook, in: selection).findings
   }
 
   /// The report: one line for each push and each finding.

@@ -69,7 +69,7 @@ package struct FinalChecks: Sendable {
     let snapshot = state.inbox.snapshot()
     var result = Result(evicted: snapshot.evicted, isComplete: snapshot.isComplete(after: selection.after))
     if !failingFindings.isEmpty {
-      let report = state.inbox.findings(by: state.finalRulebook, in: selection)
+      let report = try state.inbox.findings(by: state.finalRulebook, in: selection)
       result.findings = report.findings.filter { failingFindings.contains($0.kind) }
       result.evicted = report.evicted
       result.isComplete = report.isComplete

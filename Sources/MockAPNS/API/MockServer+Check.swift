@@ -66,5 +66,11 @@ extension MockServer {
 
   /// Returns a description of the state at the end of a failed test: the seed, the profile, the most recent pushes, those
   /// that were not accepted before those that were, and the findings.
-  public func report() -> String { FailureReport(state).text }
+  public func report() -> String {
+    do {
+      return try FailureReport(state).text
+    } catch {
+      return "apns-mock: the pushes cannot be read: \(error.problem)"
+    }
+  }
 }

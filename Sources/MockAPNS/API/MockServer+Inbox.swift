@@ -21,13 +21,17 @@ extension MockServer {
   /// - Throws: `MockServerError` for an invalid query.
   public func pushes(matching query: String = "") throws(MockServerError) -> [ReceivedPush] {
     let snapshot = state.inbox.snapshot()
+    var page = PageQuery()
+    page.limit = max(1, snapshot.count)
     do {
-      var page = PageQuery()
-      page.limit = max(1, snapshot.count)
       page.selection = try Selection([(name: "q", value: query)], in: state.filterContext(snapshot))
-      return received(snapshot.page(page).items)
     } catch {
       throw MockServerError(error)
+    }
+    do {
+      return received(try snapshot.page(page).items)
+    } catch {
+      throw MockServerError(.inconclusive, error.problem)
     }
   }
 
@@ -97,7 +101,9 @@ extension MockServer {
 
   /// Returns the mistakes of the provider that the pushes in the inbox show.
   public func findings() -> [ProviderFinding] {
-    state.inbox.findings(by: state.rulebook, in: .allKinds).findings.map(ProviderFinding.init)
+    // Only a store, which servers in process do not have, cannot be read.
+    let report = try? state.inbox.findings(by: state.rulebook, in: .allKinds)
+    return (report?.findings ?? []).map(ProviderFinding.init)
   }
 
   private func received(_ records: [Record]) -> [ReceivedPush] {

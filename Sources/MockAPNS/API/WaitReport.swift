@@ -58,8 +58,8 @@ package struct WaitReport: Sendable {
     let verification = try await Verification(searching: document, in: context)
     let report = try await inbox.verify(
       verification, in: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
-    return (report?.expectations.first?.nearest ?? []).compactMap { push in
-      inbox.record(seq: push.seq).map { record in
+    return try (report?.expectations.first?.nearest ?? []).compactMap { push in
+      try inbox.record(seq: push.seq).map { record in
         NearestPush(record: record, criteria: push.criteria, advice: push.advice)
       }
     }

@@ -59,6 +59,12 @@ public final class MockServer: Sendable {
     }
   }
 
+  /// In a build with the flag `CHECKS_BLOCKING`, ends the process from now on if one of its event loops or cooperative threads waits
+  /// for a store.
+  package static func checkThatNoEventLoopWaits() {
+    BlockingCheck.begin { MultiThreadedEventLoopGroup.currentEventLoop != nil }
+  }
+
   private static func listening(
     _ configuration: Configuration, logger: Logger,
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
@@ -72,7 +78,8 @@ public final class MockServer: Sendable {
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
     try await NIOThreadPool.singleton.runIfActive { try state.continueFromStore(logger) }
     state.inbox.writer?.analyzeInBackground { [weak state] in
-      if let state { state.inbox.updateFindings(by: state.rulebook) }
+      // What cannot be read is analyzed later; whoever needs it gets the error.
+      if let state { try? state.inbox.updateFindings(by: state.rulebook) }
     }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
     var listeners: [any Channel] = []

@@ -12,6 +12,8 @@ import secrets
 import shutil
 import sqlite3
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -214,6 +216,29 @@ def test_a_request_that_needs_an_edited_push_names_the_repair(binary, certs, com
     assert f"apns-mock store repair {path}" in response.json["detail"]
     assert server.api("GET", "/pushes", after=4061, limit=1000)["items"], "the others can be read"
     assert server.logged("cannot be read", "in the table push, row 4061")
+
+
+def test_a_request_for_an_edited_push_does_not_fail_others(binary, certs, complete, tmp_path, start):
+    """Requests at the same time, of which some need the edited push: only these are answered with 503."""
+    path = tmp_path / "inbox.db"
+    shutil.copy(complete, path)
+    edit(path, "UPDATE push SET attempt = X'00' WHERE seq = 4061")
+    server = start(*stores.flags(path, memory_records=2))
+    statuses = {"/pushes/4061": set(), "/pushes/seqs?after=4061": set(), "/pushes/seqs?kind=*": set()}
+    done = threading.Event()
+
+    def repeat(path):
+        while not done.is_set():
+            statuses[path].add(server.request("GET", "/api/v1" + path).status)
+
+    threads = [threading.Thread(target=repeat, args=(path,)) for path in statuses for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(2)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert statuses == {"/pushes/4061": {503}, "/pushes/seqs?after=4061": {200}, "/pushes/seqs?kind=*": {503}}
 
 
 #: Requests for the pushes of the file, and where the response has the pushes that are left out of it.

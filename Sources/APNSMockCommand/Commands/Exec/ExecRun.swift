@@ -31,6 +31,8 @@ struct ExecRun: Sendable {
       if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
     }
     let server = try await StartedServer.start(settings, logger: logger, mayStandBy: false)
+    // With a thread that may wait for a store.
+    let executor = SerialTaskExecutor("apns-mock.checks")
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
       if let export { FileReplacement.abandon(export.path) }
@@ -38,7 +40,7 @@ struct ExecRun: Sendable {
     }
     let result: Supervision.Result
     do {
-      try checks.validate(server.state)
+      try await withTaskExecutorPreference(executor) { try checks.validate(server.state) }
       files.hideOthers()
       let child = try ChildProcess(
         program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
@@ -54,13 +56,17 @@ struct ExecRun: Sendable {
     var outcomes: [ExecChecks.Outcome] = []
     // After a termination signal, skip the verification, which may wait.
     if result.requestedBy == nil {
-      outcomes.append(try await checks.verify(server.state, mayWait: result.exit == .exited(0)))
+      outcomes.append(
+        try await withTaskExecutorPreference(executor) {
+          try await checks.verify(server.state, mayWait: result.exit == .exited(0))
+        })
     }
     await server.stop()
-    outcomes.append(try checks.final(server.state))
-    if let export { outcomes.append(write(export, server.state)) }
+    outcomes += try await withTaskExecutorPreference(executor) {
+      [try checks.final(server.state)] + (export.map { [write($0, server.state)] } ?? [])
+    }
     for line in outcomes.flatMap(\.lines) { printLine(line) }
-    summarize(server.state)
+    await withTaskExecutorPreference(executor) { summarize(server.state) }
     try server.closeStore()
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.
@@ -142,7 +148,7 @@ struct ExecSummary {
         if record.isFaulted { faulted += 1 }
       }
     }
-    for item in state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0).items {
+    for item in (try? state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0))?.items ?? [] {
       findings[item.kind] = item.count
     }
     let selection = state.faults.selection

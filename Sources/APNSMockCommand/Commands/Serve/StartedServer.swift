@@ -82,6 +82,7 @@ struct StartedServer: Sendable {
       if !settings.store.hasRecordLimit { configuration.maxRecords = .max }
       if !settings.store.hasSizeLimit { configuration.maxBytes = .max }
     }
+    MockServer.checkThatNoEventLoopWaits()
     let progress = NIOLockedValueBox(LoadingProgress())
     let server = try await starting { [configuration] in
       try await MockServer.start(configuration, logger: logger) { devices, fraction in
