@@ -185,10 +185,12 @@ $(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns
 	@$(clients)/bin/python -m pytest Tests/Clients --collect-only --quiet --quiet >/dev/null || true
 	@touch $@
 
-# Sanitized builds have separate folders, because their object files are incompatible with other builds.
+# Sanitized builds have separate folders, because their object files are incompatible with other builds. With the flag, a server
+# ends if one of its event loops or cooperative threads waits for its store (`BlockingCheck`).
+checks = -Xswiftc -DCHECKS_BLOCKING
 asan:
 	@.ci/packages build
-	$(SWIFT) build --build-tests $(flags) --sanitize=address --scratch-path .build/asan
+	$(SWIFT) build --build-tests $(flags) $(checks) --sanitize=address --scratch-path .build/asan
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
 	  $(call swift_tests,.build/asan) $(TEST_ARGS)
 
@@ -201,7 +203,7 @@ show_reports = cat $(1).* 2>/dev/null; \
   grep -hsE "WARNING|ERROR|of size| \#[0-3] |SUMMARY" $(1).* | cut -c -160 | head -n 24
 tsan:
 	@.ci/packages build
-	$(SWIFT) build --build-tests $(flags) --sanitize=thread --scratch-path .build/tsan
+	$(SWIFT) build --build-tests $(flags) $(checks) --sanitize=thread --scratch-path .build/tsan
 	@rm -f $(tsan_report)*
 	TSAN_OPTIONS="$(race_options)" \
 	  $(call swift_tests,.build/tsan) $(TEST_ARGS) || { $(call show_reports,$(tsan_report)); exit 1; }
@@ -213,7 +215,7 @@ sanitizer_asan = address
 sanitizer_tsan = thread
 asan-clients tsan-clients: %-clients: $(clients)/ready
 	@.ci/packages build
-	$(SWIFT) build --product apns-mock $(flags) --sanitize=$(sanitizer_$*) --scratch-path .build/$*
+	$(SWIFT) build --product apns-mock $(flags) $(checks) --sanitize=$(sanitizer_$*) --scratch-path .build/$*
 	@rm -f $($*_report)*
 	ASAN_OPTIONS="log_path=$(asan_report) detect_leaks=0" TSAN_OPTIONS="$(race_options)" \
 	  $(pytest) --binary .build/$*/release/apns-mock -m "not serial" --timeout 300 $(PYTEST_ARGS); status=$$?; \

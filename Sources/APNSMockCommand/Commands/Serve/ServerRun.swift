@@ -1,5 +1,6 @@
 import ClientCommands
 import Dispatch
+import Inbox
 import Logging
 import MockAPNS
 import NIOConcurrencyHelpers
@@ -56,10 +57,12 @@ struct ServerRun: Sendable {
     logger.info("\(reason): stopping; a second signal exits immediately")
     reloading.cancel()
     await server.stop()
-    let exported = Result {
-      guard let export else { return }
-      let count = try export.write(server.state)
-      logger.info("exported \(count) pushes to \(export.path)")
+    let exported = await withTaskExecutorPreference(SerialTaskExecutor("apns-mock.export")) {
+      Result {
+        guard let export else { return }
+        let count = try export.write(server.state)
+        logger.info("exported \(count) pushes to \(export.path)")
+      }
     }
     try server.closeStore()
     try exported.get()
