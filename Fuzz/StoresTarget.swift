@@ -19,7 +19,7 @@ struct StoresTarget: FuzzTarget {
 
   /// The columns of each table.
   private static let tables: [(name: String, columns: [String])] =
-    [StoredTable.push, .connection, .providerToken, .checkList, .contents(and: "reserved_seq")].map {
+    [StoredTable.push, .connection, .providerToken, .checkList, .contents].map {
       ($0.name, $0.columns)
     } + [
       ("block", ["first_seq", "oldest", "newest"] + RecordColumn.Hashed.allCases.map(\.rawValue)), ("name", ["name"]),

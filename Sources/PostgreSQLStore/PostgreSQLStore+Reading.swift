@@ -11,7 +11,7 @@ extension PostgreSQLStore {
     var reader = StoredRecordReader()
     var records: [Record] = []
     func read(_ rows: [CheckedRow<ResultRow>]) throws {
-      try references.read(for: rows, connection, clockOffset)
+      try references.read(for: rows, connection)
       for row in rows {
         let (facts, token, checks) = try references.references(of: row, connection)
         records.append(
@@ -158,25 +158,9 @@ extension PostgreSQLStore {
     }
   }
 
-  package func contains(name: String) throws -> Bool {
-    try readers.use { try $0.query("SELECT 1 FROM name WHERE name = $1", [name]).count > 0 }
-  }
-  package func seqsOfStorage(limit: Int) throws -> [Int] {
-    try readers.use { connection in
-      let rows = try connection.query(
-        "SELECT seq FROM push WHERE \(DeliveryState.isOfStorage) ORDER BY seq DESC LIMIT \(limit)")
-      return (0..<rows.count).reversed().compactMap { rows.number($0, 0).map { Int($0) } }
-    }
-  }
+  package func contains(name: String) throws -> Bool { try readers.use { try $0.contains(name: name) } }
 
-  package func serverState() throws -> [String: String] {
-    try readers.use { connection in
-      let rows = try connection.query("SELECT name, value FROM state")
-      var state: [String: String] = [:]
-      for row in 0..<rows.count {
-        if let name = rows.text(row, 0), let value = rows.text(row, 1) { state[name] = value }
-      }
-      return state
-    }
-  }
+  package func seqsOfStorage(limit: Int) throws -> [Int] { try readers.use { try $0.seqsOfStorage(limit: limit) } }
+
+  package func serverState() throws -> [String: String] { try readers.use { try $0.serverState() } }
 }

@@ -85,9 +85,6 @@ struct ResultRow: StoredRow {
     return read(
       UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, Int32(column)))))
   }
-
-  /// Returns the text in a column of that type.
-  func text(_ column: Int) -> String { withBytes(column) { String(decoding: $0, as: UTF8.self) } }
 }
 
 extension Database {

@@ -30,7 +30,7 @@ package final class SQLiteStore: RecordStore {
 
   /// What the writer remembers between two batches.
   private struct WritingState {
-    var ids = WrittenIDs()
+    var writer = SQLWriter()
     var block = OpenBlock()
   }
 
@@ -118,7 +118,7 @@ package final class SQLiteStore: RecordStore {
       try db.forEachRow(
         "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')"
       ) { row in
-        if row.type(of: 0) == .text { columns.insert(row.text(0)) }
+        if let name = row.text(0) { columns.insert(name) }
         return true
       }
       if version < 0 || !columns.isSuperset(of: ["seq", "arrived_ns", "push_key", "emptied_through", "last_seq"]) {
@@ -143,7 +143,7 @@ package final class SQLiteStore: RecordStore {
   private static func checkContents(_ path: String) throws -> OpenBlock? {
     try inspect(path) { db, version in
       if version > 0 { _ = try contents(db) }
-      if version >= 5 { _ = try serverState(db) }
+      if version >= 5 { _ = try SQLiteConnection(db).serverState() }
       return try OpenBlock(db)
     }
   }
@@ -160,26 +160,15 @@ package final class SQLiteStore: RecordStore {
     try pool.write { try Schema.migrate($0, from: version) }
   }
 
-  /// Reads and checks the totals.
+  /// Reads the totals.
   ///
   /// - Throws: `DamagedRow` if they cannot be those of these pushes.
   static func contents(_ db: Database) throws -> StoredContents {
-    let table = StoredTable.contents(and: "reserved_seq")
-    let newest = try db.number("SELECT max(seq) FROM push") ?? 0
-    let contents = try db.firstRow("SELECT \(table.columnList) FROM \(table.name)") { row in
-      let row = CheckedRow(row, of: table)
-      var contents = try StoredContents(row)
-      try contents.check(newest: newest)
-      // If the server was killed, clients may know seqs that were not stored. These are not used again.
-      contents.lastSeq = try row.required(7, in: contents.lastSeq...contents.lastSeq + reservedSeqs)
-      return contents
+    guard let found = try SQLiteConnection(db).contents() else {
+      throw DamagedRow(table: StoredTable.contents.name, column: DamagedRow.onlyRow, .missing)
     }
-    guard let contents else { throw DamagedRow(table: table.name, column: DamagedRow.onlyRow, .missing) }
-    return contents
+    return found.contents
   }
-
-  /// The number of seqs after the newest stored one that may be in use.
-  private static let reservedSeqs = 65_536
 
   // MARK: - Writing
 
@@ -211,82 +200,17 @@ package final class SQLiteStore: RecordStore {
       let result = try pool.writeWithoutTransaction { db in
         var result = StoreBatch.Result()
         try db.inTransaction(.immediate) {
-          result = try Self.write(batch, to: db, &state)
+          try state.block.append(batch.appended, to: db)
+          result = try state.writer.write(batch, to: SQLiteConnection(db)) {}
+          if result.isIncomplete || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
+            try state.writer.removeUnreferenced(SQLiteConnection(db))
+          }
           return .commit
         }
         return result
       }
       former = state
       return result
-    }
-  }
-
-  private static func write(
-    _ batch: StoreBatch, to db: Database, _ state: inout WritingState
-  ) throws -> StoreBatch.Result {
-    var contents = batch.contents
-    try state.block.append(batch.appended, to: db)
-    if !batch.appended.isEmpty {
-      let columns = RecordColumn.allCases
-      let sql = """
-        INSERT INTO push (\(columns.map(\.name).joined(separator: ", "))) \
-        VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
-        """
-      var row = StatementRow(try db.cachedStatement(sql: sql), columns)
-      for record in batch.appended {
-        let ids = try state.ids.ids(of: record, db)
-        record.write(to: &row, connection: ids.connection, token: ids.token, checks: ids.checks)
-        try row.execute()
-      }
-    }
-    if !batch.changed.isEmpty { try update(batch.changed, db) }
-    for (seq, delivery) in batch.deliveries {
-      try db.cachedStatement(sql: "UPDATE push SET delivery = ? WHERE seq = ?").execute(arguments: [delivery.text, seq])
-    }
-    for record in batch.appended { try state.ids.insertNames(of: record, db) }
-    for record in batch.changed { try state.ids.insertNames(of: record, db) }
-    for (name, value) in batch.serverState {
-      if let value {
-        try db.cachedStatement(sql: "INSERT OR REPLACE INTO state VALUES (?, ?)").execute(arguments: [name, value])
-      } else {
-        try db.cachedStatement(sql: "DELETE FROM state WHERE name = ?").execute(arguments: [name])
-      }
-    }
-    var result = StoreBatch.Result()
-    result.deleted = try Removal(db).remove(batch.deleted)
-    contents.count -= result.deleted.count
-    contents.bytes -= result.deleted.bytes
-    result.evicted = try Removal(db).removeOldest(batch, of: contents)
-    let remainsHidden = try Removal(db).removeSome(through: contents.emptiedThrough)
-    result.isIncomplete = remainsHidden || result.evicted.count >= StoreBatch.removalLimit
-    if remainsHidden || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
-      try Removal(db).removeUnreferenced()
-    }
-    // The totals of a file that another program has changed may be smaller.
-    contents.count = max(0, contents.count - result.evicted.count)
-    contents.bytes = max(0, contents.bytes - result.evicted.bytes)
-    contents.evicted += result.evicted.count
-    if result.evicted.count > 0 { contents.lastEvicted = max(contents.lastEvicted, result.evicted.lastSeq) }
-    try db.cachedStatement(
-      sql: """
-        UPDATE contents SET last_seq = ?, reserved_seq = ?, emptied_through = ?, count = ?, bytes = ?, evicted = ?, \
-        last_evicted = ?, last_connection = ?
-        """
-    ).execute(arguments: [
-      contents.lastSeq, contents.lastSeq + reservedSeqs, contents.emptiedThrough, contents.count, contents.bytes,
-      contents.evicted, contents.lastEvicted, contents.lastConnection,
-    ])
-    return result
-  }
-
-  private static func update(_ records: [PushRecord], _ db: Database) throws {
-    let columns = RecordColumn.changing
-    let sql = "UPDATE push SET \(columns.map { "\($0.name) = ?" }.joined(separator: ", ")) WHERE seq = ?"
-    var row = StatementRow(try db.cachedStatement(sql: sql), columns + [.seq])
-    for record in records {
-      record.writeResult(to: &row)
-      row.set(.seq, Int64(record.seq))
-      try row.execute()
     }
   }
 
@@ -339,7 +263,9 @@ package final class SQLiteStore: RecordStore {
         count += 1
         let checked = CheckedRow(row, of: .push)
         do {
-          let (connection, token, checks) = try references.withLockedValue { try $0.references(of: checked, db) }
+          let (connection, token, checks) = try references.withLockedValue {
+            try $0.references(of: checked, SQLiteConnection(db))
+          }
           records.append(try reader.record(of: checked, connection: connection, token: token, checks: checks))
         } catch let damage as DamagedRow {
           guard let skip = query.skip else { throw damage }
@@ -364,39 +290,17 @@ package final class SQLiteStore: RecordStore {
     try read { try Blocks($0).parts(of: query, span: span) }
   }
 
-  package func contains(name: String) throws -> Bool {
-    try read { try $0.number("SELECT 1 FROM name WHERE name = ?", [name]) != nil }
-  }
+  package func contains(name: String) throws -> Bool { try read { try SQLiteConnection($0).contains(name: name) } }
 
   package func seqsOfStorage(limit: Int) throws -> [Int] {
-    var seqs: [Int] = []
-    try read { db in
-      let sql = "SELECT seq FROM push WHERE \(DeliveryState.isOfStorage) ORDER BY seq DESC LIMIT ?"
-      try db.forEachRow(sql, [limit]) { row in
-        seqs.append(Int(row.number(0)))
-        return true
-      }
-    }
-    return seqs.reversed()
+    try read { try SQLiteConnection($0).seqsOfStorage(limit: limit) }
   }
 
-  package func serverState() throws -> [String: String] { try read { try Self.serverState($0) } }
+  package func serverState() throws -> [String: String] { try read { try SQLiteConnection($0).serverState() } }
 
   /// Returns the stored seed; nil if there is none, or no number.
   static func seed(_ db: Database) throws -> UInt64? {
-    try db.firstRow("SELECT value FROM state WHERE name = 'seed'") { row in
-      row.type(of: 0) == .text ? UInt64(row.text(0)) : nil
-    } ?? nil
-  }
-
-  static func serverState(_ db: Database) throws -> [String: String] {
-    var state: [String: String] = [:]
-    try db.forEachRow("SELECT name, value FROM state") { row in
-      // Another program may have stored anything.
-      if row.type(of: 0) == .text, row.type(of: 1) == .text { state[row.text(0)] = row.text(1) }
-      return true
-    }
-    return state
+    try SQLiteConnection(db).serverState()["seed"].flatMap { UInt64($0) }
   }
 }
 

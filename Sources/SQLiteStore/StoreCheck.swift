@@ -96,7 +96,7 @@ struct ReadableFile {
       do {
         try db.forEachRow("PRAGMA integrity_check(\(StoreCheck.problemLimit))", isCached: false) { row in
           // A row may have several lines, of which the first one is a heading.
-          problems += row.text(0).split(separator: "\n").filter { !$0.hasPrefix("***") }.map(String.init)
+          problems += (row.text(0) ?? "").split(separator: "\n").filter { !$0.hasPrefix("***") }.map(String.init)
           return true
         }
       } catch {
@@ -182,7 +182,7 @@ private struct PushScan {
 
   private mutating func record(of row: CheckedRow<ResultRow>, _ check: inout StoreCheck) throws -> PushRecord {
     var damages: [String] = []
-    let (connection, token, checks) = try references.references(of: row, db) { error in
+    let (connection, token, checks) = try references.references(of: row, SQLiteConnection(db)) { error in
       guard error is DamagedRow || (error as? DatabaseError)?.isOfDamage == true else { throw error }
       damages.append(ReadableFile.text(of: error))
     }

@@ -74,7 +74,7 @@ package struct StoreRepair {
     do {
       (contents.count, contents.bytes) = (0, 0)
       var batch = StoreBatch()
-      batch.serverState = ((try? file.read { try SQLiteStore.serverState($0) }) ?? [:]).mapValues { $0 }
+      batch.serverState = ((try? file.read { try SQLiteConnection($0).serverState() }) ?? [:]).mapValues { $0 }
       func write() throws {
         // The last of them goes on after all numbers that clients may know.
         contents.lastSeq = max(contents.lastSeq, batch.appended.last?.seq ?? 0)
@@ -128,10 +128,9 @@ extension StoredContents {
   /// Takes from a damaged row what is plausible.
   fileprivate init(repairing db: Database) {
     self.init()
-    let table = StoredTable.contents(and: "reserved_seq")
     let newest = (try? db.number("SELECT max(seq) FROM push WHERE seq <= ?", [Self.seqLimit(db)])) ?? 0
     func number(_ column: String) -> Int {
-      guard table.columns.contains(column), let number = try? db.number("SELECT \(column) FROM contents"),
+      guard let number = try? db.number("SELECT \(column) FROM contents"),
         Self.numbers.contains(number)
       else { return 0 }
       return number

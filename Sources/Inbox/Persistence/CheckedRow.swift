@@ -19,6 +19,13 @@ package protocol StoredRow {
   func withBytes<Result>(_ column: Int, _ read: (UnsafeRawBufferPointer) -> Result) -> Result
 }
 
+extension StoredRow {
+  /// Returns a value of the type `text`; nil for one of another type. Invalid UTF-8 is replaced.
+  package func text(_ column: Int) -> String? {
+    type(of: column) == .text ? withBytes(column) { String(decoding: $0, as: UTF8.self) } : nil
+  }
+}
+
 /// A table of a store, with the columns that are read.
 package struct StoredTable: Sendable {
   /// The name of the table.
@@ -53,14 +60,11 @@ package struct StoredTable: Sendable {
   package static let checkList = StoredTable("check_list", ["id", "names"])
 
   /// The totals.
-  ///
-  /// - Parameter others: Further columns, which only one kind of store has.
-  package static func contents(and others: String...) -> StoredTable {
-    StoredTable(
-      "contents",
-      ["last_seq", "emptied_through", "count", "bytes", "evicted", "last_evicted", "last_connection"] + others,
-      hasKey: false)
-  }
+  package static let contents = StoredTable(
+    "contents",
+    [
+      "last_seq", "emptied_through", "count", "bytes", "evicted", "last_evicted", "last_connection", "reserved_seq",
+    ], hasKey: false)
 }
 
 /// A value that this program cannot have written: the file is damaged, or another program has changed it. The description has
@@ -166,11 +170,9 @@ package struct CheckedRow<Row: StoredRow> {
 
   /// Returns a text; nil for null. Invalid UTF-8 is replaced.
   package func text(_ column: Int) throws(DamagedRow) -> String? {
-    switch row.type(of: column) {
-    case .null: nil
-    case .text: row.withBytes(column) { String(decoding: $0, as: UTF8.self) }
-    default: throw damage(column, .notText)
-    }
+    let text = row.text(column)
+    guard text != nil || row.type(of: column) == .null else { throw damage(column, .notText) }
+    return text
   }
 
   /// Returns the value that `convert` makes of a text; nil for null.

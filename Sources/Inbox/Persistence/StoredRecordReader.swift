@@ -15,27 +15,44 @@ package struct ReferenceCache: Sendable {
   /// Creates an empty cache.
   package init() {}
 
-  /// Returns what a row of the table `push` refers to. Calls a function with the id of each part that is not known.
+  /// Returns what a row of the table `push` refers to. What has no row itself any more is empty.
   ///
-  /// - Parameter checkNames: Returns the names of a list of checks, separated by commas.
-  /// - Throws: `DamagedRow`, or an error of one of the functions.
-  package mutating func references(
-    of row: CheckedRow<some StoredRow>, connection: (Int64) throws -> ConnectionFacts,
-    token: (Int64) throws -> ProviderToken, checkNames: (Int64) throws -> String
+  /// - Parameter damage: Is called with an error for a row that cannot be read, which is empty if this does not throw.
+  /// - Throws: `DamagedRow`, or an error of the database.
+  package mutating func references<Connection: SQLConnection>(
+    of row: CheckedRow<Connection.Row>, _ db: Connection, damage: (any Error) throws -> Void = { throw $0 }
   ) throws -> (connection: ConnectionFacts, token: ProviderToken?, checks: UInt64) {
-    (
-      try Self.value(try row.required(.connection), &connections, connection),
-      try row.number(.token).map { try Self.value($0, &tokens, token) },
+    func find<Value>(
+      _ id: Int64, in table: StoredTable, _ read: (CheckedRow<Connection.Row>) throws -> Value
+    ) throws -> Value? {
+      var value: Value?
+      do {
+        try Self.read(table, [id], db) { value = try read($0) }
+      } catch {
+        try damage(error)
+      }
+      return value
+    }
+    return (
+      try Self.value(try row.required(.connection), &connections) { id in
+        try find(id, in: .connection) { try ConnectionFacts($0, clockOffset: db.clockOffset) } ?? .missing(id)
+      },
+      try row.number(.token).map { id in
+        try Self.value(id, &tokens) { id in try find(id, in: .providerToken) { try ProviderToken($0) } ?? .missing(id) }
+      },
       try row.number(.checks).map { id in
-        try Self.value(id, &checks) { Verdict.checkBits(names: try checkNames($0).split(separator: ",")) }
+        try Self.value(id, &checks) { id in
+          let names = try find(id, in: .checkList) { try $0.text(1) ?? "" } ?? ""
+          return Verdict.checkBits(names: names.split(separator: ","))
+        }
       } ?? 0
     )
   }
 
-  /// Returns the ids of the connections and provider tokens that rows refer to and that are not known, to be read together.
-  package mutating func unknown(
-    in rows: some Sequence<CheckedRow<some StoredRow>>
-  ) throws(DamagedRow) -> (connections: Set<Int64>, tokens: Set<Int64>) {
+  /// Reads the connections and provider tokens that rows refer to and that are not known, each kind with one command.
+  package mutating func read<Connection: SQLConnection>(
+    for rows: [CheckedRow<Connection.Row>], _ db: Connection
+  ) throws {
     // Not later, because those of these rows are needed.
     if connections.count >= Self.capacity { connections.removeAll() }
     if tokens.count >= Self.capacity { tokens.removeAll() }
@@ -44,14 +61,28 @@ package struct ReferenceCache: Sendable {
       if let id: Int64 = try row.number(.connection), connections[id] == nil { unknown.connections.insert(id) }
       if let id: Int64 = try row.number(.token), tokens[id] == nil { unknown.tokens.insert(id) }
     }
-    return unknown
+    try Self.read(.connection, unknown.connections, db) { row in
+      connections[try row.required(0)] = try ConnectionFacts(row, clockOffset: db.clockOffset)
+    }
+    try Self.read(.providerToken, unknown.tokens, db) { row in
+      tokens[try row.required(0)] = try ProviderToken(row)
+    }
   }
 
-  /// Adds a connection that was read.
-  package mutating func add(_ connection: ConnectionFacts, id: Int64) { connections[id] = connection }
-
-  /// Adds a provider token that was read.
-  package mutating func add(_ token: ProviderToken, id: Int64) { tokens[id] = token }
+  private static func read<Connection: SQLConnection>(
+    _ table: StoredTable, _ ids: Set<Int64>, _ db: Connection, _ add: (CheckedRow<Connection.Row>) throws -> Void
+  ) throws {
+    guard !ids.isEmpty else { return }
+    let list = ids.map { String($0) }
+    // The statement for one is always the same.
+    let condition = list.count == 1 ? "id = $1" : "id IN (\(list.joined(separator: ",")))"
+    try db.forEachRow(
+      "SELECT \(table.columnList) FROM \(table.name) WHERE \(condition)", list.count == 1 ? list : []
+    ) { row in
+      try add(CheckedRow(row, of: table))
+      return true
+    }
+  }
 
   private static func value<Value>(
     _ id: Int64, _ known: inout [Int64: Value], _ read: (Int64) throws -> Value
