@@ -16,7 +16,10 @@ struct ImportedRecord {
   var outcome: String?
   var decision: Decision?
   var ending: Ending?
-  var violation: String?
+  var violation: WireDetails.ProtocolViolation?
+  /// Whether the request is incomplete, and when a push without a response ended. Exports do not contain these members.
+  private(set) var isIncomplete = false
+  private var endedAt: MonotonicTime?
   var delivery: DeliveryState?
   var listener: Int?
   /// Sandbox in exports of versions without this member.
@@ -103,7 +106,7 @@ extension ImportedRecord {
   /// - Parameters:
   ///   - text: The JSON.
   ///   - json: Its reader.
-  ///   - isStored: Whether it is the column `details` of a store, whose member `violation` is not read.
+  ///   - isStored: Whether it is the column `details` of a store, which has some other members.
   init(_ text: UnsafeRawBufferPointer, _ json: inout JSONReader, isStored: Bool = false) throws(JSONText.Problem) {
     if let problem = JSONText.problem(in: text, maxDepth: JSONText.maxDepth + Self.depth) { throw problem }
     try json.object { name, json throws(JSONText.Problem) in
@@ -114,7 +117,9 @@ extension ImportedRecord {
       case "outcome": outcome = try json.text()
       case "decision": decision = try json.choice(name)
       case "ending": ending = try json.choice(name)
-      case "violation" where !isStored: violation = try json.text()
+      case "violation": violation = isStored ? try .init(&json) : try json.text().map { .malformed($0) }
+      case "incomplete" where isStored: isIncomplete = try json.flag()
+      case "ended_ns" where isStored: endedAt = try json.wholeOrNull()
       case "delivery": delivery = try DeliveryState(&json, name)
       case "listener": listener = try json.wholeOrNull()
       case "environment": environment = try json.choice(name) ?? .sandbox
@@ -173,15 +178,20 @@ extension ImportedRecord {
     }
   }
 
-  /// Returns what happened beyond an ordinary response; nil if nothing did.
-  ///
-  /// - Parameters:
-  ///   - violation: The violation of HTTP/2, which exports do not contain.
-  ///   - endedAt: When a push without a response ended, which exports do not contain.
-  func wireDetails(
-    violation: WireDetails.ProtocolViolation? = nil, endedAt: MonotonicTime? = nil
-  ) -> WireDetails? {
-    let violation = violation ?? self.violation.map { .malformed($0) }
+  /// Reads the column `details` of a store; nil if it is damaged.
+  init?(stored text: String) {
+    var text = text
+    let details = text.withUTF8 { bytes in
+      let bytes = UnsafeRawBufferPointer(bytes)
+      var json = JSONReader(bytes)
+      return try? ImportedRecord(bytes, &json, isStored: true)
+    }
+    guard let details else { return nil }
+    self = details
+  }
+
+  /// What happened beyond an ordinary response; nil if nothing did.
+  var wireDetails: WireDetails? {
     let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
     guard
       !injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil

@@ -60,7 +60,7 @@ struct RecordReader {
       receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000 &+ arrivalOffset,
       result: Record.Result(
         end.decision, end.ending, sentResponse: sentResponse(of: imported),
-        wireDetails: imported.wireDetails(),
+        wireDetails: imported.wireDetails,
         finishedAt: imported.finishedAt, delivery: imported.delivery), in: arena)
   }
 

@@ -55,11 +55,16 @@ package final class AnswerGate: Sendable {
   }
 
   /// Returns whether an answer need not wait any more.
-  package func isMet(_ prerequisite: Prerequisite) -> Bool { isWritten(prerequisite.batch) }
+  package func isMet(_ prerequisite: Prerequisite) -> Bool { written.load(ordering: .acquiring) >= prerequisite.batch }
 
   /// Calls `resume` on any thread when an answer need not wait any more.
   package func whenMet(_ prerequisite: Prerequisite, _ resume: @escaping @Sendable () -> Void) {
-    whenWritten(prerequisite.batch, resume)
+    let isDone = waiters.withLockedValue { waiters in
+      if isMet(prerequisite) { return true }
+      waiters.append(Waiter(batch: prerequisite.batch, resume: resume))
+      return false
+    }
+    if isDone { resume() } else { wakeWriter() }
   }
 
   // MARK: - For the writer
@@ -93,15 +98,4 @@ package final class AnswerGate: Sendable {
 
   /// Forgets the answers that wait, because their connections, and the event loops that would send them, have ended.
   func forgetWaiters() { waiters.withLockedValue { $0.removeAll() } }
-
-  private func isWritten(_ batch: Int) -> Bool { written.load(ordering: .acquiring) >= batch }
-
-  private func whenWritten(_ batch: Int, _ resume: @escaping @Sendable () -> Void) {
-    let isDone = waiters.withLockedValue { waiters in
-      if isWritten(batch) { return true }
-      waiters.append(Waiter(batch: batch, resume: resume))
-      return false
-    }
-    if isDone { resume() } else { wakeWriter() }
-  }
 }

@@ -136,10 +136,10 @@ package struct StoredRecordReader {
         facts: facts, credential: credential, token: token, acceptedStatus: acceptedStatus, checkBits: checks,
         failure: failure)
     }
-    let details = try row.text(.details).map(StoredDetails.init)
+    let details = try row.text(.details).flatMap(ImportedRecord.init(stored:))
     return Record(
       seq: try row.required(.seq, in: 1...StoredContents.numbers.upperBound), request: request, verdict: verdict,
-      facts: facts, isRequestComplete: details?.isRequestComplete ?? true,
+      facts: facts, isRequestComplete: details?.isIncomplete != true,
       findings: try row.text(.findings)?.split(separator: ",").map(String.init), generatedID: id[...],
       connection: connection, attempt: try row.required(.attempt),
       receivedAt: try row.required(.receivedAt, in: Self.times),
@@ -179,37 +179,6 @@ package struct StoredRecordReader {
       throw row.damage(.accepted, .contradictory)
     }
     return result
-  }
-}
-
-/// The column `details`.
-private struct StoredDetails {
-  private(set) var isRequestComplete = true
-  private(set) var wireDetails: WireDetails?
-
-  init(_ text: String) {
-    var text = text
-    text.withUTF8 { read(UnsafeRawBufferPointer($0)) }
-  }
-
-  private mutating func read(_ details: UnsafeRawBufferPointer) {
-    var violation: WireDetails.ProtocolViolation?
-    var endedAt: Int64?
-    var isIncomplete = false
-    var other = JSONReader(details)
-    try? other.object { name, json throws(JSONText.Problem) in
-      switch name {
-      case "ended_ns": endedAt = try json.wholeOrNull()
-      case "incomplete": isIncomplete = try json.flag()
-      case "violation": violation = try WireDetails.ProtocolViolation(&json)
-      default: break
-      }
-    }
-    isRequestComplete = !isIncomplete
-    var json = JSONReader(details)
-    // Both have a member `violation`, of different types.
-    wireDetails = try? ImportedRecord(details, &json, isStored: true).wireDetails(
-      violation: violation, endedAt: endedAt)
   }
 }
 
