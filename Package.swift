@@ -87,7 +87,8 @@ let package = Package(
     .target(
       name: "PostgreSQLStore",
       dependencies: [
-        "APNSRules", "Inbox", "PlatformLibc", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        "APNSRules", "Inbox", "PlatformLibc", "PushQuery",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "MockAPNS",

@@ -135,6 +135,15 @@ struct SQLCondition {
     sql += condition.isNegated ? " AND (\(name) IS NULL OR NOT (\(test)))" : " AND (\(test))"
   }
 
+  /// Adds a condition in SQL.
+  mutating func append(_ condition: String) { sql += " AND " + condition }
+
+  /// Adds bytes as a parameter and returns its name.
+  mutating func parameter(bytes: [UInt8]) -> String {
+    parameters.append("\\x" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())
+    return "$\(parameters.count)::bytea"
+  }
+
   private mutating func parameter(_ value: String) -> String {
     parameters.append(value.contains("\0") ? String(value.map { $0 == "\0" ? "?" : $0 }) : value)
     return "$\(parameters.count)"

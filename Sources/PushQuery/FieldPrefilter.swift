@@ -39,6 +39,16 @@ package struct FieldPrefilter: Sendable {
   /// The maximum number of texts: each is a search of its own.
   private static let limit = 4
 
+  /// The minimum number of bytes of a text that a database searches for: shorter ones occur nearly everywhere.
+  private static let minSearchedBytes = 3
+
+  /// Bytes of which some occur in the searched parts of each push that is not ruled out, unless its body has a backslash; nil if
+  /// there are no such bytes.
+  package var searchedBytes: [[UInt8]]? {
+    let bytes = literals.map(\.fixedPart)
+    return bytes.isEmpty || bytes.contains { $0.count < Self.minSearchedBytes } ? nil : bytes
+  }
+
   /// Whether nothing is ruled out.
   package var isEmpty: Bool { literals.isEmpty }
 

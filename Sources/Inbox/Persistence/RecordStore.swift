@@ -1,6 +1,6 @@
 package import APNSRules
 package import Notation
-internal import PushQuery
+package import PushQuery
 
 /// A database that keeps the records of an inbox after they have left memory, and after the server has ended.
 ///
@@ -27,6 +27,16 @@ package protocol RecordStore: Sendable {
 
   /// The number of queries that are to read at the same time.
   var concurrentReads: Int { get }
+
+  /// Whether others write the store, and this program only reads it.
+  var isReadOnly: Bool { get }
+
+  /// Returns what a store that others write contains now; nil if this program writes it.
+  func currentContents() throws -> StoredContents?
+
+  /// Returns the `seq` of a push that a view of several servers shows by this name, such as `load_1:4711`; nil if there is no
+  /// such server, or if it has no such `seq` yet.
+  func seq(named name: String) throws -> Int?
 
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
@@ -65,6 +75,9 @@ extension RecordStore {
   package var isExclusive: Bool { true }
   package var isRemote: Bool { false }
   package var concurrentReads: Int { 2 }
+  package var isReadOnly: Bool { false }
+  package func currentContents() throws -> StoredContents? { nil }
+  package func seq(named name: String) throws -> Int? { nil }
   package func serverState() throws -> [String: String] { [:] }
   package func seqsOfStorage(limit: Int) throws -> [Int] { [] }
 }
@@ -229,7 +242,7 @@ package struct ExcessRecords {
 }
 
 /// The records of a store to read.
-package struct StoreQuery {
+package struct StoreQuery: Sendable {
   /// Only records with a larger `seq`.
   package var after: Int
   /// Only records with a smaller `seq`.
@@ -238,7 +251,7 @@ package struct StoreQuery {
   package var newestFirst = false
   /// Is called with the `seq` of each record that cannot be read, because its row was damaged, and with the error; the record is
   /// then left out. Nil to throw the error.
-  package var skip: ((Int, any Error) -> Void)?
+  package var skip: (@Sendable (Int, any Error) -> Void)?
   /// Conditions on columns, all of which must hold.
   package private(set) var conditions: [ColumnCondition]
   /// The filter that the records are compared with afterwards.
@@ -268,6 +281,12 @@ package struct StoreQuery {
     let prefilters = filter.groups.lazy.filter { !$0.conditions.matchesMissingValue && !$0.prefilter.isEmpty }.map(
       \.prefilter)
     return (prefilters.contains(where: \.searchesHeaders), prefilters.contains(where: \.searchesBody))
+  }
+
+  /// The prefilters of conditions on contents for which a database can search, so that it returns fewer records: one for each
+  /// field whose conditions must hold.
+  package var searchablePrefilters: [FieldPrefilter] {
+    filter.groups.lazy.filter { !$0.conditions.matchesMissingValue }.map(\.prefilter).filter { $0.searchedBytes != nil }
   }
 
   /// Returns false only if no record with these contents matches. The test takes less time than creating the record.

@@ -183,6 +183,9 @@ package struct RecordSlice: Sendable, Equatable {
   /// Creates a range.
   package init(after: Int, before: Int) { (self.after, self.before) = (after, before) }
 
+  /// The maximum number of `seq` values of a range that is read part by part although records may be missing in it.
+  package static let longestPart = 1 << 16
+
   /// The maximum number of parts of a range. With more, a part covers more values: those of a range with few records are far
   /// from each other.
   private static let maxCount = 1 << 18

@@ -1,6 +1,9 @@
 /// A text, and a quick test of whether it can occur in JSON text, literally or written with escape sequences.
 package struct JSONLiteral: Sendable {
   private let search: LiteralSearch
+  /// The longest part of the text, with its quotation marks, that has the same bytes wherever the text occurs literally: without
+  /// letters if these are compared without case. Empty if there is none.
+  package let fixedPart: [UInt8]
   private let foldsCase: Bool
   /// A bit for each byte of the text.
   private let characters: SIMD4<UInt64>
@@ -18,6 +21,8 @@ package struct JSONLiteral: Sendable {
     let replacement = LiteralSearch("\u{FFFD}".utf8, foldsCase: false)
     guard !whole.isEmpty, whole.withUnsafeBytes({ replacement.firstPosition(in: $0) }) == nil else { return nil }
     search = LiteralSearch(whole, foldsCase: foldsCase)
+    fixedPart =
+      foldsCase ? Array(whole.split(whereSeparator: \.isASCIILetter).max { $0.count < $1.count } ?? []) : whole
     self.foldsCase = foldsCase
     var characters = SIMD4<UInt64>()
     for byte in text {
@@ -73,4 +78,8 @@ package struct JSONLiteral: Sendable {
     let byte = foldsCase ? asciiLowercased(byte) : byte
     return characters[Int(byte >> 6)] >> UInt64(byte & 63) & 1 != 0
   }
+}
+
+extension UInt8 {
+  fileprivate var isASCIILetter: Bool { (0x61...0x7A).contains(self | 0x20) }
 }
