@@ -90,6 +90,12 @@ let package = Package(
         "APNSRules", "Inbox", "PlatformLibc", "PushQuery",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
+    // The inboxes of several servers, in schemas of one database, as one that can only be read.
+    .target(
+      name: "SchemasView",
+      dependencies: [
+        "Inbox", "PostgreSQLStore", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
@@ -132,7 +138,7 @@ let package = Package(
       name: "APNSMockCommand",
       dependencies: [
         "AdminAPI", "APNSRules", "ClientCommands", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "PostgreSQLStore", "SQLiteStore", "TLSEngine",
+        "PlatformLibc", "PostgreSQLStore", "SQLiteStore", "SchemasView", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -5,7 +5,7 @@ import { compareAttempts } from "./compare.js";
 import { editAndSend } from "./composer.js";
 import { copy, showError, showMessage } from "./copy.js";
 import { button, h, replace, throttled } from "./dom.js";
-import { clockTime, fullTime, tail } from "./format.js";
+import { clockTime, fullTime, numberOf, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { linkToPush, TABS } from "./route.js";
 import { nameOf } from "./row.js";
@@ -160,7 +160,7 @@ export class Detail {
         h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? record.outcome}`),
         record.attempt > 1 && h("span", { class: "chip" }, `attempt ${record.attempt}`),
         record.delivery && h("span", { class: "chip", title: "Delivery" }, record.delivery),
-        h("span", { class: "quiet" }, `#${record.seq}`),
+        h("span", { class: "quiet" }, numberOf(record)),
         h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
         (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),
         this.closer()),

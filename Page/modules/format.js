@@ -14,6 +14,11 @@ export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
+/** The number of a push: in a view of several servers that of its server, such as `#load_1:4711`. */
+export function numberOf(push) {
+  return push.server ? `#${push.server}:${push.server_seq}` : `#${push.seq}`;
+}
+
 /** A shortened hexadecimal string: `ab12…9f3e`. */
 export function tail(token) {
   if (!token) return "";

@@ -4,7 +4,7 @@ import { filterOf } from "./terms.js";
 
 /** The fields of a push that a row shows. */
 export const ROW_FIELDS = [
-  "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
+  "seq", "server", "server_seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
   "request.device_token", "request.size", "apns.id", "apns.topic", "apns.push_type", "apns.priority", "apns.collapse_id",
   "served", "fault.rule", "findings",
 ].join(",");

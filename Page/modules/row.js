@@ -1,6 +1,6 @@
 // One row of the list: cells in columns, or two lines if the list is narrow.
 import { h } from "./dom.js";
-import { ago, fullTime, latency, size, tail } from "./format.js";
+import { ago, fullTime, latency, numberOf, size, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { outcomeText } from "./outcomes.js";
 import { responseText, headline } from "./summary.js";
@@ -28,7 +28,7 @@ const CELLS = {
   connection: (row) => row.connection?.id && term("connection", row.connection.id, row.connection.id),
   collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
   outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)),
-  seq: (row) => `#${row.seq}`,
+  seq: (row) => numberOf(row),
   time: (row) => time(row),
 };
 

@@ -9,9 +9,12 @@ final class ConnectionPool: Sendable {
   /// The time that a command may take.
   private let patience: Duration
   private let free = NIOLockedValueBox<[Connection]>([])
-  private let slots = DispatchSemaphore(value: ConnectionPool.size)
+  private let slots: DispatchSemaphore
 
-  init(_ address: PostgreSQLAddress, patience: Duration) { (self.address, self.patience) = (address, patience) }
+  init(_ address: PostgreSQLAddress, patience: Duration, size: Int = ConnectionPool.size) {
+    (self.address, self.patience) = (address, patience)
+    slots = DispatchSemaphore(value: size)
+  }
 
   /// Lends a connection to `body`. Waits while all are lent.
   func use<Result>(_ body: (Connection) throws -> Result) throws -> Result {

@@ -23,17 +23,38 @@ package struct PostgreSQLAddress: Sendable, Equatable {
     ["postgres://", "postgresql://"].contains(where: text.hasPrefix)
   }
 
+  /// The pattern of the schemas of several servers, such as `load_*`; nil if the URL names one schema.
+  package let pattern: String?
+
+  /// Returns the address of one of the schemas of the pattern.
+  package func with(schema: String) -> PostgreSQLAddress {
+    PostgreSQLAddress(url: url, schema: schema, recentRecords: recentRecords, place: place, pattern: nil)
+  }
+
+  private init(url: String, schema: String, recentRecords: Int?, place: String, pattern: String?) {
+    (self.url, self.schema, self.recentRecords, self.place) = (url, schema, recentRecords, place)
+    self.pattern = pattern
+  }
+
   /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`.
-  package init(_ text: String) throws(InvalidParameter) {
+  ///
+  /// - Parameter allowsPattern: Whether `schema` may contain `*`, which stands for any characters.
+  package init(_ text: String, allowsPattern: Bool = false) throws(InvalidParameter) {
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     var (kept, shown): ([Substring], [Substring]) = ([], [])
     var (schema, recent): (String, Int?) = ("apns_mock", nil)
     for parameter in parts.dropFirst().joined().split(separator: "&") {
       let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let value = pair.count == 2 ? pair[1] : ""
+      var value = pair.count == 2 ? pair[1] : ""
+      if pair[0] == "schema" { value = value.replacing("%2A", with: "*") }
       switch pair[0] {
+      case "schema" where value.contains("*") && !allowsPattern:
+        throw InvalidParameter(
+          allowed:
+            "schema=NAME, because a server writes one schema: give each server a name of its own, such as load_1, and "
+            + "read them together with apns-mock view")
       case "schema":
-        guard Self.isName(value) else {
+        guard Self.isName(value, orPattern: allowsPattern) else {
           throw InvalidParameter(
             allowed: "schema=NAME with up to 63 lower-case letters, digits and underscores, not beginning with pg_")
         }
@@ -57,6 +78,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
     }
     let start = String(parts[0])
     (self.schema, recentRecords) = (schema, recent)
+    pattern = schema.contains("*") ? schema : nil
     url = start + Self.query(kept)
     place = Self.withoutPassword(start) + Self.query(shown + (schema == "apns_mock" ? [] : ["schema=\(schema)"]))
   }
@@ -111,8 +133,10 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   }
 
   /// Whether a text is the name of a schema that needs no quotes: lower-case letters, digits and underscores.
-  private static func isName(_ text: Substring) -> Bool {
+  private static func isName(_ text: Substring, orPattern allowsPattern: Bool) -> Bool {
     text.utf8.count <= 63 && !text.hasPrefix("pg_") && text.utf8.first.map { !(0x30...0x39).contains($0) } ?? false
-      && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
+      && text.utf8.allSatisfy {
+        (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F || allowsPattern && $0 == 0x2A
+      }
   }
 }

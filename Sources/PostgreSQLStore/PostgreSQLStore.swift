@@ -8,10 +8,12 @@ package final class PostgreSQLStore: RecordStore {
   package let isRemote = true
   package var concurrentReads: Int { ConnectionPool.size }
   package var place: String { address.place }
-  package var isExclusive: Bool { lock.isExclusive }
+  package var isExclusive: Bool { lock?.isExclusive ?? true }
+  package var isReadOnly: Bool { lock == nil }
 
   private let address: PostgreSQLAddress
-  private let lock: ActiveLock
+  /// The lock of the schema, which this server has; nil for a schema that is only read.
+  private let lock: ActiveLock?
   let readers: ConnectionPool
   /// The nanoseconds to add to a monotonic time of this machine for one that all servers understand.
   let clockOffset: Int64
@@ -29,6 +31,19 @@ package final class PostgreSQLStore: RecordStore {
     var hasLostConnection = false
     /// When the removal of rows to which no record refers was last complete.
     var tidiedAt: ContinuousClock.Instant?
+  }
+
+  /// Reads a schema that another program writes. Opens no connection.
+  ///
+  /// - Parameter contents: What the schema contains.
+  package init(reading address: PostgreSQLAddress, _ contents: StoredContents) {
+    self.address = address
+    lock = nil
+    initialContents = contents
+    clockOffset = MachineTime.nanosecondsSince1970 - MachineTime.nanoseconds
+    // A view has those of many schemas.
+    readers = ConnectionPool(address, patience: .seconds(20), size: 2)
+    writing = NIOLockedValueBox(WritingState())
   }
 
   /// Takes over a schema, or creates it.
@@ -91,11 +106,11 @@ package final class PostgreSQLStore: RecordStore {
     }
     readers.close()
     // Last, so that the next server finds everything.
-    lock.release()
+    lock?.release()
   }
 
   /// Stores the URL of this server, which standby servers name to their clients.
-  package func advertise(_ url: String?) throws { try readers.use { try lock.advertise(url, $0) } }
+  package func advertise(_ url: String?) throws { try readers.use { try lock?.advertise(url, $0) } }
 
   /// Reads the totals.
   private static func contents(_ connection: Connection, _ report: (String) -> Void) throws -> StoredContents {
@@ -121,7 +136,7 @@ package final class PostgreSQLStore: RecordStore {
   /// Executes `body` in a transaction that only the active server can make.
   private func transaction<Result>(_ connection: Connection, _ body: () throws -> Result) throws -> Result {
     try connection.transaction {
-      try lock.checkEpoch(connection)
+      try lock?.checkEpoch(connection)
       return try body()
     }
   }

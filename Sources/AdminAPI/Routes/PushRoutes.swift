@@ -147,13 +147,18 @@ struct PushRoutes: Sendable {
     return .bytes(record.body, type: type)
   }
 
-  /// Returns the record that the path names: by its `seq`, or by an `apns-id`, which selects the newest attempt with
-  /// that id. In the latter case also returns the `seq` of all attempts.
+  /// Returns the record that the path names: by its `seq`, in a view of several servers also by server and number such as
+  /// `load_1:4711`, or by an `apns-id`, which selects the newest attempt with that id. In the latter case also returns the `seq` of all attempts.
   func find(_ context: AdminContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       if let seq = Int(id), let record = try source.inbox.record(seq: seq) { return (record, nil) }
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
+    }
+    if let seq = try source.inbox.writer?.store.seq(named: id.replacing("%3A", with: ":")),
+      let record = source.inbox.record(seq: seq)
+    {
+      return (record, nil)
     }
     let attempts = try await source.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {

@@ -40,16 +40,28 @@ extension ServerState: InboxSource {
   }
 }
 
-/// An imported inbox that an `AdminServer` serves read-only.
+/// An imported inbox, or one that servers write, which an `AdminServer` serves read-only.
 package final class InboxViewer: InboxSource {
   package let inbox: Inbox
-  /// The name of the export, for display.
+  /// The name of the export or the store, for display.
   package let file: String
   /// The bearer token that the admin API requires; nil for none.
   package let adminToken: String?
   package let events: EventLog
   package let rulebook = Rulebook(mode: .apple, environment: .sandbox, settings: APNSSettings())
-  package let receivesPushes = false
+  /// The servers whose schemas are read, and what is wrong with others; nil for an export.
+  package struct Sources: Sendable {
+    let names: @Sendable () -> [String]
+    let problems: @Sendable () -> [String]
+
+    /// Creates a description, whose values are read when they are needed.
+    package init(names: @escaping @Sendable () -> [String], problems: @escaping @Sendable () -> [String]) {
+      (self.names, self.problems) = (names, problems)
+    }
+  }
+
+  private let sources: Sources?
+  package var receivesPushes: Bool { sources != nil }
   /// The rules that apply to every server: those of magic device tokens.
   private let plan = FaultPlan(
     profile: Profile(name: "healthy"), addedRules: [], seed: 0, magicTokens: true, isPaused: false, activatedAt: 0,
@@ -59,8 +71,9 @@ package final class InboxViewer: InboxSource {
   private let boundAddress = NIOLockedValueBox<Endpoint?>(nil)
 
   /// Creates a viewer.
-  package init(_ inbox: Inbox, of file: String, adminToken: String?) {
+  package init(_ inbox: Inbox, of file: String, sources: Sources? = nil, adminToken: String?) {
     self.inbox = inbox
+    self.sources = sources
     self.file = file
     self.adminToken = adminToken
     events = EventLog(inbox)
@@ -113,7 +126,8 @@ package final class InboxViewer: InboxSource {
           writer.member("admin", adminAddress)
         }
         writer.objectMember("inbox") { inbox.snapshot().write(to: &$0) }
-        writer.member("warnings", [String]())
+        if let sources { writer.member("servers", sources.names()) }
+        writer.member("warnings", sources?.problems() ?? [])
       }
     }
   }

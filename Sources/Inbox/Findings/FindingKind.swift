@@ -269,6 +269,8 @@ package struct Finding: Sendable, Equatable {
   package let evidence: [Int]
   /// A description of what happened, with values from these records.
   package let explanation: String
+  /// The server that received the push, in a view of several servers; otherwise nil.
+  package var origin: RecordOrigin?
 
   /// Creates a finding about these records.
   package init(_ kind: Kind, seq: Int, evidence: [Int], explanation: String) {

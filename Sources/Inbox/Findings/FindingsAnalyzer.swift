@@ -10,11 +10,13 @@ internal import NIOConcurrencyHelpers
 final class FindingsAnalyzer: Sendable {
   fileprivate struct State: Sendable {
     var findingsState = FindingsState()
+    /// The states of the servers of a view of several, by their names: pushes of different servers have nothing in common.
+    var ofServers: [String: FindingsState] = [:]
     /// All records up to this `seq` were analyzed or are in `pending`.
     var through = 0
     /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
     var start = 0
-    var pending: [(seq: Int, identity: PushIdentities.Identity)] = []
+    var pending: [(seq: Int, server: String?, identity: PushIdentities.Identity)] = []
     /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
     /// Whether records were left out because their rows in the store are damaged.
@@ -82,7 +84,7 @@ final class FindingsAnalyzer: Sendable {
   func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
     let deliveryEvidence = deliveries.withLockedValue { $0[seq] ?? [] }
     return state.withLockedValue { state in
-      let evidence = (state.findingsState.evidence[seq] ?? []) + deliveryEvidence
+      let evidence = (state.all.lazy.compactMap { $0.evidence[seq] }.first ?? []) + deliveryEvidence
       guard let now, let last = state.findingsState.resolutions.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
@@ -92,22 +94,23 @@ final class FindingsAnalyzer: Sendable {
 
   /// Returns the `seq` of the last attempt of each push that is not resolved, after `seq`, ascending.
   func unresolved(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.findingsState.resolutions.attempts.keys.filter { $0 > seq } }.sorted()
+    state.withLockedValue { $0.all.flatMap { $0.resolutions.attempts.keys.filter { $0 > seq } } }.sorted()
   }
 
   /// Returns the push of an attempt that was analyzed; nil if it follows from its record alone.
   func identity(of seq: Int) -> PushIdentities.Identity? {
-    state.withLockedValue { $0.findingsState.identities.special[seq] }
+    state.withLockedValue { $0.all.lazy.compactMap { $0.identities.special[seq] }.first }
   }
 
   /// Whether nothing was dropped that findings depend on.
   var isComplete: Bool {
-    !state.withLockedValue { $0.findingsState.isTruncated || $0.hasLeftOut } && !ends.withLockedValue(\.isTruncated)
+    !state.withLockedValue { $0.all.contains(where: \.isTruncated) || $0.hasLeftOut }
+      && !ends.withLockedValue(\.isTruncated)
   }
 
   /// Returns the `seq` of the attempts of which a record of an older format does not say how they ended, after `seq`.
   func unknown(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.findingsState.resolutions.unknown.filter { $0 > seq } }.sorted()
+    state.withLockedValue { $0.all.flatMap { $0.resolutions.unknown.filter { $0 > seq } } }.sorted()
   }
 
   /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
@@ -115,7 +118,7 @@ final class FindingsAnalyzer: Sendable {
 
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] {
-    state.withLockedValue { Array($0.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
+    state.withLockedValue { $0.all.flatMap(\.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
   }
 
   /// Reports the end of a connection, or more of it.
@@ -175,6 +178,17 @@ final class FindingsAnalyzer: Sendable {
 }
 
 extension FindingsAnalyzer.State {
+  /// The state of a server of a view of several, or that of the only server for nil.
+  fileprivate subscript(server: String?) -> FindingsState {
+    get { server.map { ofServers[$0] ?? FindingsState() } ?? findingsState }
+    _modify {
+      if let server { yield &ofServers[server, default: FindingsState()] } else { yield &findingsState }
+    }
+  }
+
+  /// The states of all servers.
+  fileprivate var all: [FindingsState] { ofServers.isEmpty ? [findingsState] : Array(ofServers.values) }
+
   /// Analyzes the next records.
   ///
   /// - Parameter ends: How connections have ended.
@@ -193,9 +207,10 @@ extension FindingsAnalyzer.State {
     var count = 0
     try snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
-        pending.append((record.seq, findingsState.addPending(record)))
+        let server = record.origin?.server
+        pending.append((record.seq, server, self[server].addPending(record)))
       } else {
-        findingsState.analyze(record, interval: interval, end)
+        self[record.origin?.server].analyze(record, interval: interval, end)
       }
       through = record.seq
       count += 1
@@ -210,7 +225,9 @@ extension FindingsAnalyzer.State {
     }
     analyzedExhausted = exhausted.count
     do {
-      try findingsState.prune { try snapshot.records.record($0) != nil }
+      for server in [nil] + ofServers.keys.map(Optional.init) {
+        try self[server].prune { try snapshot.records.record($0) != nil }
+      }
     } catch {
       throw StoreUnavailable(error)
     }
@@ -225,18 +242,18 @@ extension FindingsAnalyzer.State {
     pending = []
     // What remains is analyzed later.
     defer { pending += former }
-    while let (seq, identity) = former.first {
+    while let (seq, server, identity) = former.first {
       let found = try snapshot.records.record(seq)
       former.removeFirst()
       guard let record = found else {
-        findingsState.removePending(seq, identity.push)
+        self[server].removePending(seq, identity.push)
         continue
       }
       if record.outcome == .pending {
-        pending.append((seq, identity))
+        pending.append((seq, server, identity))
       } else {
-        findingsState.endPending(identity.push)
-        findingsState.analyze(record, of: identity, interval: interval, end)
+        self[server].endPending(identity.push)
+        self[server].analyze(record, of: identity, interval: interval, end)
       }
     }
   }

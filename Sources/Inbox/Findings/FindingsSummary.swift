@@ -119,6 +119,7 @@ extension FindingsSummary.Item {
       for finding in newest {
         writer.object { writer in
           writer.member("seq", finding.seq)
+          finding.origin?.write(to: &writer)
           finding.writeProof(to: &writer)
         }
       }

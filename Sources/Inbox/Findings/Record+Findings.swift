@@ -239,8 +239,10 @@ extension Inbox {
   /// Returns all findings on a record.
   package func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
     if let imported = record.importedFindings { return record.findings(imported: imported, by: rulebook) }
-    return evidence(by: record, rulebook).map { $0.finding(on: record) }
-      + record.ownFindings(by: rulebook, knownTargets)
+    var findings =
+      evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook, knownTargets)
+    for index in findings.indices { findings[index].origin = record.origin }
+    return findings
   }
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second

@@ -269,8 +269,12 @@ extension Inbox {
 extension Inbox.State {
   /// Creates the state of an inbox with the contents of its store; nil without a store.
   init(_ store: (any RecordStore)?) {
-    guard let store else { return }
-    let contents = store.initialContents
+    if let store { self.init(store.initialContents) } else { self.init() }
+  }
+
+  /// Creates the state of an inbox with these contents of its store.
+  init(_ contents: StoredContents, counts: PushCounts = PushCounts()) {
+    self.counts = counts
     nextSeq = contents.lastSeq + 1
     evicted = contents.evicted
     lastEvicted = contents.lastEvicted

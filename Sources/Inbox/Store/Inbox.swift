@@ -61,7 +61,7 @@ package final class Inbox: Sendable {
     guard let writer else { return }
     // Findings that compare several pushes cover those since the start.
     analyzer.reset(through: writer.store.initialContents.lastSeq)
-    writer.start(self)
+    if !writer.store.isReadOnly { writer.start(self) }
   }
 
   /// Creates an inbox without limits from imported records, which keep their `seq`.
@@ -401,6 +401,7 @@ package final class Inbox: Sendable {
   /// and the removal of what exceeds a limit. Waits at most four seconds, and not while the store fails.
   package func settle() async {
     guard let writer, !writer.health.isFailing else { return }
+    if writer.store.isReadOnly { return await followStore() }
     let isUnsettled = state.withLockedValue { state in
       state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
     }

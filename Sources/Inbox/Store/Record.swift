@@ -80,8 +80,30 @@ package struct Record: Sendable {
   /// A reference, because few records have one.
   private final class StoredDetails: Sendable {
     let wireDetails: WireDetails?
+    let origin: RecordOrigin?
 
-    init(_ wireDetails: WireDetails?) { self.wireDetails = wireDetails }
+    init(_ wireDetails: WireDetails?, origin: RecordOrigin? = nil) {
+      (self.wireDetails, self.origin) = (wireDetails, origin)
+    }
+  }
+
+  /// The server that received the push, if the record is one of a view of several servers; otherwise nil.
+  package var origin: RecordOrigin? { storedDetails?.origin }
+
+  /// Gives the record a `seq` among the records of several servers.
+  ///
+  /// - Parameters:
+  ///   - seq: The new `seq`.
+  ///   - server: The name of the server that received the push.
+  ///   - renumber: Returns the new `seq` for another record of that server.
+  package mutating func renumber(_ seq: Int, of server: String, _ renumber: (Int) throws -> Int) rethrows {
+    let origin = RecordOrigin(server: server, seq: self.seq)
+    var details = wireDetails
+    if let injections = details?.injections, let other = faultedBy {
+      details = details?.merging(WireDetails(injections: injections, by: .seq(try renumber(other))))
+    }
+    storedDetails = StoredDetails(details, origin: origin)
+    self.seq = seq
   }
 
   /// Details beyond an ordinary response; nil for most records.
@@ -185,6 +207,17 @@ package struct Record: Sendable {
         storedInjection != nil && storedInjection == wireDetails.onlyInjection ? nil : StoredDetails(wireDetails)
     }
   }
+}
+
+/// The server that received a push, and the number of the push there, in a view of several servers.
+package struct RecordOrigin: Sendable, Hashable {
+  /// The name of the server: that of its schema.
+  package let server: String
+  /// The `seq` of the record on that server.
+  package let seq: Int
+
+  /// Both, such as `load_1:4711`.
+  package var text: String { "\(server):\(seq)" }
 }
 
 extension Record {

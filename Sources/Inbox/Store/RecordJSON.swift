@@ -32,6 +32,7 @@ extension Record {
   /// Writes the members of the record into an object that may have further members.
   package func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.member("seq", seq)
+    origin?.write(to: &writer)
     writer.member("accepted", accepted)
     writer.member("decision", end.decision.rawValue)
     writer.member("ending", end.ending.rawValue)
@@ -206,6 +207,14 @@ extension Record {
     }
     writer.member("closed", wireDetails?.closed?.rawValue)
     writer.member("latency_ms", sentResponse.latencyNanoseconds.map { Double($0) / 1e6 })
+  }
+}
+
+extension RecordOrigin {
+  /// Writes the server and the number as members of an object.
+  func write(to writer: inout JSONWriter) {
+    writer.member("server", server)
+    writer.member("server_seq", seq)
   }
 }
 

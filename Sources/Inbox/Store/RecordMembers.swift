@@ -19,7 +19,8 @@ package struct RecordMembers: Sendable {
   /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
   /// shown as a whole.
   static let names = [
-    "seq", "accepted", "decision", "ending", "outcome", "violation", "delivery", "listener", "kind", "environment",
+    "seq", "server", "server_seq", "accepted", "decision", "ending", "outcome", "violation", "delivery", "listener",
+    "kind", "environment",
     "received_at", "finished_at",
     "push_key",
     "attempt",

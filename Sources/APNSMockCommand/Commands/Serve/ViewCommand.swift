@@ -5,17 +5,27 @@ import Inbox
 import Logging
 import MockAPNS
 import Notation
+import PostgreSQLStore
+import SchemasView
 
 /// `apns-mock view`
 struct ViewCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "view", abstract: "View an exported inbox, for example of a failed test run.",
+    commandName: "view", abstract: "View an exported inbox, or those of several servers in PostgreSQL as one.",
     discussion: """
-      Serves the file as a read-only inbox, for the web UI and all commands that read pushes. Exports are created by \
+      Serves a file as a read-only inbox, for the web UI and all commands that read pushes. Exports are created by \
       export, --export-on-exit and exec --export.
+
+      With a URL such as 'postgres://…/inbox?schema=load_*' it shows the inboxes of all servers whose schema matches the pattern, \
+      in the order of arrival, while they are written. A push is named by its server and its number there, such as load_1:4711. \
+      Schemas that are added or removed are noticed.
       """)
 
-  @Argument(help: "The export, one record per line or an array; - for standard input.")
+  @Argument(
+    help: """
+      The export, one record per line or an array; - for standard input. Or postgres://…?schema=PATTERN, with * for any \
+      characters.
+      """)
   var file: String
 
   @Option(
@@ -35,9 +45,14 @@ struct ViewCommand: AsyncParsableCommand {
     let environment = Environment.variables
     let address = try ServerLocation.adminEndpoint(flag: admin, environment)
     let token = try ServerLocation.adminToken(environment)
-    let viewer = InboxViewer(try ExportFile(file).inbox(maxBytes: try memoryLimit()), of: name, adminToken: token)
+    let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .notice) }
+    let viewer =
+      PostgreSQLAddress.isAddress(file)
+      ? try schemas(adminToken: token, logger: logger)
+      : InboxViewer(
+        try ExportFile(file).inbox(maxBytes: try memoryLimit()), of: file == "-" ? "standard input" : file,
+        adminToken: token)
     let signals = await StopSignals()
-    let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .warning) }
     let server = try await StartedServer.starting {
       try await AdminServer.start(
         AdminRoutes(viewer: viewer, version: Version.text), of: viewer, at: address, logger: logger)
@@ -49,14 +64,56 @@ struct ViewCommand: AsyncParsableCommand {
       await server.stop()
       throw error
     }
-    announce(viewer.inbox, at: server.address)
+    announce(viewer, at: server.address)
+    let following = viewer.receivesPushes ? Task { await Self.follow(viewer.inbox) } : nil
     _ = await signals.first { written?.remove() }
+    following?.cancel()
     await server.stop()
     written?.remove()
     signals.ignoreFurther()
   }
 
-  private var name: String { file == "-" ? "standard input" : file }
+  /// Opens the schemas of a URL.
+  private func schemas(adminToken: String?, logger: Logger) throws -> InboxViewer {
+    let store: SchemasStore
+    let address: PostgreSQLAddress
+    do {
+      address = try PostgreSQLAddress(file, allowsPattern: true)
+      store = try SchemasStore(address) { event in
+        switch event {
+        case .appeared(let schema): logger.notice("the schema \(schema) was added")
+        case .disappeared(let schema): logger.notice("the schema \(schema) was removed")
+        case .unreadable(let problem): logger.error("a schema is left out: \(problem)")
+        }
+      }
+    } catch let error as PostgreSQLAddress.InvalidParameter {
+      throw CommandFailure(
+        .usage, "the URL cannot be \"\(PostgreSQLAddress.withoutSecrets(file))\": expected \(error.allowed)")
+    } catch {
+      throw CommandFailure(.usage, "\(error)")
+    }
+    let writer = RecordWriter(store, RecordWriter.Options()) { event in
+      switch event {
+      case .readFailed(let problem):
+        logger.error("\(address.place) cannot be read: \(problem): queries are answered 503")
+      case .leftOut(let problem): logger.error("\(problem): lists, statistics and findings leave the push out")
+      case .failed, .recovered: break
+      }
+    }
+    let inbox = Inbox(maxRecords: .max, maxBytes: .max, writer: writer)
+    inbox.analyzeNewestRecords()
+    return InboxViewer(
+      inbox, of: address.place,
+      sources: InboxViewer.Sources(names: { store.names }, problems: { store.problems }), adminToken: adminToken)
+  }
+
+  /// Notices new pushes, for waits and event streams, and changes of the schemas.
+  private static func follow(_ inbox: Inbox) async {
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(250))
+      await inbox.followStore()
+    }
+  }
 
   private func memoryLimit() throws -> Int {
     do throws(InvalidSettingValue) {
@@ -66,11 +123,11 @@ struct ViewCommand: AsyncParsableCommand {
     }
   }
 
-  private func announce(_ inbox: Inbox, at address: Endpoint) {
+  private func announce(_ viewer: InboxViewer, at address: Endpoint) {
     let locator = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """
-      apns-mock serves \(name), read-only: \(inbox.snapshot().count) pushes
+      apns-mock serves \(viewer.file), read-only: \(viewer.inbox.snapshot().count) pushes
         admin  http://\(address)
 
         apns-mock ls \(locator)

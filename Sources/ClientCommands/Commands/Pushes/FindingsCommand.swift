@@ -49,6 +49,8 @@ struct FindingsPage: Decodable {
 
   struct Case: Decodable {
     var seq: Int
+    var server: String?
+    var serverSeq: Int?
     var evidence: [Int]
     var explanation: String
   }
@@ -59,7 +61,7 @@ struct FindingsPage: Decodable {
       rows: items,
       columns: [
         .init("FINDING", \.finding), .init("COUNT") { String($0.count) },
-        .init("NEWEST") { $0.records.first.map { String($0.seq) } },
+        .init("NEWEST") { $0.records.first.map { Push.shownSeq($0.seq, $0.server, $0.serverSeq) } },
         .init("EVIDENCE") { $0.records.first?.evidence.map(String.init).joined(separator: ",") },
         .init("EXPLANATION") { $0.records.first?.explanation },
       ])

@@ -183,6 +183,9 @@ struct PushPage: Decodable {
 /// A push in a response of the admin API.
 struct Push: Decodable {
   var seq: Int
+  /// The server that received it, and its number there, in a view of several servers.
+  var server: String?
+  var serverSeq: Int?
   var receivedAt: String?
   var outcome: String
   var request: Request
@@ -204,12 +207,17 @@ struct Push: Decodable {
     var reason: String?
   }
 
+  /// Returns the number of a push as it is shown: in a view of several servers that of its server, such as `load_1:4711`.
+  static func shownSeq(_ seq: Int, _ server: String?, _ serverSeq: Int?) -> String {
+    if let server, let serverSeq { "\(server):\(serverSeq)" } else { String(seq) }
+  }
+
   /// Returns a table of pushes, with the rejected ones in red.
   static func table(_ pushes: [Push]) -> Table<Push> {
     Table(
       rows: pushes,
       columns: [
-        .init("SEQ") { String($0.seq) },
+        .init("SEQ") { shownSeq($0.seq, $0.server, $0.serverSeq) },
         .init("RECEIVED", shortened: { $0.count > 12 ? String($0.dropFirst(11).dropLast()) : $0 }, \.receivedAt),
         .init("STATUS") { $0.served.status.map(String.init) ?? $0.outcome },
         .init("REASON", \.served.reason),

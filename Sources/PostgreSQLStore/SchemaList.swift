@@ -1,0 +1,131 @@
+internal import APNSRules
+package import Inbox
+internal import NIOConcurrencyHelpers
+
+/// The schemas of a database that match the pattern of a view, and what each contains.
+package final class SchemaList: Sendable {
+  /// A schema with an inbox, which its server writes.
+  package struct Schema: Sendable {
+    /// The name.
+    package let name: String
+    /// The number by which the database identifies the schema; another one if it was removed and created again.
+    package let id: Int64
+    /// What it contains, as far as views need it.
+    package let contents: StoredContents
+  }
+
+  private let address: PostgreSQLAddress
+  private let connection: ConnectionPool
+
+  /// Opens no connection.
+  package init(_ address: PostgreSQLAddress) {
+    self.address = address
+    connection = ConnectionPool(address, patience: .seconds(4), size: 1)
+  }
+
+  /// Ends the connections.
+  package func close() { connection.close() }
+
+  /// Reads the schemas in the order of their names.
+  ///
+  /// - Returns: Those that can be read, and a sentence for each of the others.
+  package func read() throws -> (schemas: [Schema], problems: [String]) {
+    try connection.use { connection in
+      // A table is missing or being changed if its schema is removed or migrated now, so the list is read again.
+      for _ in 0..<3 { if let list = try? read(connection) { return list } }
+      return try read(connection)
+    }
+  }
+
+  private func read(_ connection: Connection) throws -> (schemas: [Schema], problems: [String]) {
+    let pattern = (address.pattern ?? address.schema).replacing("_", with: "\\_").replacing("*", with: "%")
+    let found = try connection.query(
+      """
+      SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), count(a.attname) \
+      FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'contents' \
+      LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN \
+      ('version', 'last_seq', 'emptied_through', 'count', 'bytes', 'evicted', 'last_evicted') \
+      WHERE n.nspname LIKE $1 AND EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = 'push') \
+      GROUP BY n.oid, n.nspname ORDER BY n.nspname COLLATE "C"
+      """, [pattern])
+    var problems: [String] = []
+    var readable: [(id: Int64, name: String)] = []
+    for row in 0..<found.count {
+      let (id, name) = (found.number(row, 0) ?? 0, found.text(row, 1) ?? "")
+      if found.number(row, 2) != 1 {
+        problems.append(
+          "this user may not read the schema \(name): GRANT USAGE ON SCHEMA and SELECT ON ALL TABLES to it")
+      } else if found.number(row, 3) != 7 {
+        problems.append("the schema \(name) has tables of another program: choose a pattern that leaves it out")
+      } else {
+        readable.append((id, name))
+      }
+    }
+    guard !readable.isEmpty else { return ([], problems) }
+    let rows = try connection.query(
+      readable.indices.map { index in
+        "SELECT \(index), version, last_seq, emptied_through, count, bytes, evicted, last_evicted "
+          + "FROM \"\(readable[index].name)\".contents"
+      }.joined(separator: " UNION ALL ") + " ORDER BY 1")
+    var schemas: [Schema] = []
+    for row in 0..<rows.count {
+      func number(_ column: Int) -> Int { Int(rows.number(row, column) ?? 0) }
+      let (id, name) = readable[number(0)]
+      guard number(1) == PostgreSQLStore.schemaVersion else {
+        problems.append(Self.problem(ofVersion: number(1), of: name))
+        continue
+      }
+      var contents = StoredContents()
+      (contents.lastSeq, contents.emptiedThrough, contents.count) = (number(2), number(3), number(4))
+      (contents.bytes, contents.evicted, contents.lastEvicted) = (number(5), number(6), number(7))
+      schemas.append(Schema(name: name, id: id, contents: contents))
+    }
+    return (schemas, problems)
+  }
+
+  private static func problem(ofVersion version: Int, of name: String) -> String {
+    version > PostgreSQLStore.schemaVersion
+      ? "\(PostgreSQLError.newer(schema: name, version: version))"
+      : "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
+        + "start a server of this version with it, which changes its tables, and wait until that server is ready"
+  }
+}
+
+/// What a view needs of a schema besides its records.
+extension PostgreSQLStore {
+  /// The version of the tables that this program reads.
+  static var schemaVersion: Int { Schema.version }
+
+  /// Returns the `seq` of the newest record that arrived at each of these times or before; 0 if there is none. If a clock was set
+  /// back, it may be any record that arrived by that time.
+  package func seqs(atTimes times: [Int64]) throws -> [Int] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        """
+        SELECT (SELECT seq FROM push WHERE received_at <= time ORDER BY received_at DESC LIMIT 1) \
+        FROM unnest($1::bigint[]) WITH ORDINALITY AS times (time, number) ORDER BY number
+        """, ["{\(times.map { String($0) }.joined(separator: ","))}"])
+      return (0..<rows.count).map { Int(rows.number($0, 0) ?? 0) }
+    }
+  }
+
+  /// Returns when the records with these `seq` values arrived, or those after them; fewer times if there are none.
+  package func times(ofSamples seqs: [Int]) throws -> [Int64] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT (SELECT received_at FROM push WHERE push.seq >= sample ORDER BY push.seq LIMIT 1) FROM unnest($1::bigint[]) AS sample",
+        ["{\(seqs.map { String($0) }.joined(separator: ","))}"])
+      return (0..<rows.count).compactMap { rows.number($0, 0) }
+    }
+  }
+
+  /// Returns when the records of a range arrived, in the order of their `seq`.
+  package func times(of range: ClosedRange<Int>) throws -> [(seq: Int, receivedAt: Int64)] {
+    try readers.use { connection in
+      let rows = try connection.query(
+        "SELECT seq, received_at FROM push WHERE seq BETWEEN $1 AND $2 ORDER BY seq",
+        [String(range.lowerBound), String(range.upperBound)])
+      return (0..<rows.count).map { (Int(rows.number($0, 0) ?? 0), rows.number($0, 1) ?? 0) }
+    }
+  }
+}

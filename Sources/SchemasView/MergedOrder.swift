@@ -1,0 +1,187 @@
+/// The order of the records of several servers, which number their records independently: by the time of their arrival, and those
+/// of one server by their `seq`.
+///
+/// Each record has a position, which is the sum over all servers of the number of `seq` values up to it in this order. A cut is a
+/// boundary in the order: of each server, the `seq` through which its records are before it. The order is divided by nodes, whose
+/// cuts never change, so that positions never change. Records that arrive later are behind the last node. A range between two nodes
+/// is divided when something in it is needed, until it is so short that the times of all its records are read.
+///
+/// A server that writes a record late, after a node was added, has it behind that node.
+struct MergedOrder: Sendable {
+  /// Of each server, the `seq` through which its records are before a boundary.
+  typealias Cut = [Int]
+
+  /// What the order reads of the servers, which are numbered from 0.
+  struct Source {
+    /// Returns when the records with these `seq` values of a server arrived, or those after them; fewer times if there are none.
+    let samples: (_ server: Int, _ seqs: [Int]) throws -> [Int64]
+    /// Returns the `seq` of the newest record of each server that arrived by each of these times.
+    let seqs: (_ times: [Int64]) throws -> [[Int]]
+    /// Returns when the records of a range of a server arrived, in the order of their `seq`.
+    let times: (_ server: Int, ClosedRange<Int>) throws -> [(seq: Int, receivedAt: Int64)]
+  }
+
+  private struct Node: Sendable {
+    /// The number of positions before it.
+    let position: Int
+    let cut: Cut
+  }
+
+  /// Consecutive records of one server.
+  private struct Run: Sendable {
+    /// The position of the first one.
+    let position: Int
+    let server: Int
+    let seq: Int
+    let count: Int
+  }
+
+  /// The number of positions between two nodes from which the times of all records between them are read.
+  private static let leafSize = 4096
+  /// The number of parts into which a range is divided.
+  private static let parts = 16
+  /// The number of nodes from which those of short ranges are removed.
+  private static let nodeLimit = 16_384
+  /// The number of ranges whose runs are kept.
+  private static let leafLimit = 64
+
+  private var nodes = [Node(position: 0, cut: [])]
+  private var leaves: [Int: [Run]] = [:]
+
+  /// The position of the newest record.
+  var last: Int { nodes[nodes.count - 1].position }
+  /// The cut after all records.
+  var end: Cut { nodes[nodes.count - 1].cut }
+
+  /// Adds the records up to a cut, which must not be before the last one. It may have further servers.
+  mutating func extend(to cut: Cut) {
+    let cut = cut.indices.map { max(cut[$0], $0 < end.count ? end[$0] : 0) }
+    let position = cut.reduce(0, +)
+    guard position > last || cut.count > end.count else { return }
+    if position == last { nodes.removeLast() }
+    nodes.append(Node(position: position, cut: cut))
+    if nodes.count > Self.nodeLimit { removeNodes() }
+  }
+
+  /// Removes every node whose neighbors are close to each other, but not the newest ones, behind which records may be late.
+  private mutating func removeNodes() {
+    var kept = [nodes[0]]
+    for index in 1..<nodes.count {
+      let isNeeded =
+        index >= nodes.count - Self.leafLimit
+        || nodes[index + 1].position - kept[kept.count - 1].position > Self.leafSize
+      if isNeeded { kept.append(nodes[index]) }
+    }
+    nodes = kept
+    leaves = [:]
+  }
+
+  /// Returns the cut after this number of positions.
+  mutating func cut(after position: Int, _ source: Source) throws -> Cut {
+    guard position > 0 else { return Cut(repeating: 0, count: end.count) }
+    guard position < last else { return end }
+    let index = try leaf(source) { $0.position > position }
+    var cut = padded(nodes[index].cut)
+    guard nodes[index].position < position else { return cut }
+    for run in try runs(index, source) {
+      guard run.position <= position else { break }
+      cut[run.server] = run.seq + min(run.count, position - run.position + 1) - 1
+    }
+    return cut
+  }
+
+  /// Returns the position of a record; nil if it is not before the end.
+  mutating func position(of seq: Int, on server: Int, _ source: Source) throws -> Int? {
+    guard server < end.count, seq > 0, seq <= end[server] else { return nil }
+    let index = try leaf(source) { $0.cut.count > server && $0.cut[server] >= seq }
+    for run in try runs(index, source) where run.server == server && seq >= run.seq && seq < run.seq + run.count {
+      return run.position + seq - run.seq
+    }
+    return nil
+  }
+
+  private func padded(_ cut: Cut) -> Cut { cut + repeatElement(0, count: end.count - cut.count) }
+
+  /// Divides the range that ends with the first node for which `isBehind` returns true until it is short.
+  ///
+  /// - Returns: The index of the node at its start.
+  private mutating func leaf(_ source: Source, _ isBehind: (Node) -> Bool) throws -> Int {
+    while true {
+      var (low, high) = (1, nodes.count - 1)
+      while low < high {
+        let middle = (low + high) / 2
+        if isBehind(nodes[middle]) { high = middle } else { low = middle + 1 }
+      }
+      guard nodes[low].position - nodes[low - 1].position > Self.leafSize else { return low - 1 }
+      try divide(low - 1, source)
+    }
+  }
+
+  /// Adds nodes between a node and the next one: at times when samples of their records arrived.
+  private mutating func divide(_ index: Int, _ source: Source) throws {
+    let (start, end) = (padded(nodes[index].cut), padded(nodes[index + 1].cut))
+    var times: [Int64] = []
+    for server in start.indices where start[server] < end[server] {
+      let count = end[server] - start[server]
+      times += try source.samples(server, (1..<Self.parts).map { start[server] + 1 + count / Self.parts * $0 })
+    }
+    times.sort()
+    var cuts: [Cut] = [start]
+    for seqs in try source.seqs(
+      (1..<Self.parts).compactMap { times.isEmpty ? nil : times[times.count * $0 / Self.parts] })
+    {
+      let former = cuts[cuts.count - 1]
+      cuts.append(start.indices.map { min(max(seqs[$0], former[$0]), end[$0]) })
+    }
+    cuts.append(end)
+    var added = cuts.map { Node(position: $0.reduce(0, +), cut: $0) }
+    // If clocks were stopped or set back, the range is divided by the numbers.
+    for (one, other) in zip(added, added.dropFirst())
+    where other.position - one.position > (added[added.count - 1].position - added[0].position) / 16 * 15 {
+      let middle = one.cut.indices.map { (one.cut[$0] + other.cut[$0]) / 2 }
+      added.append(Node(position: middle.reduce(0, +), cut: middle))
+    }
+    added.sort { $0.position < $1.position }
+    var new: [Node] = []
+    var position = nodes[index].position
+    for node in added where node.position > position && node.position < nodes[index + 1].position {
+      new.append(node)
+      position = node.position
+    }
+    nodes.insert(contentsOf: new, at: index + 1)
+    leaves[nodes[index].position] = nil
+  }
+
+  /// Returns the runs between a node and the next one.
+  private mutating func runs(_ index: Int, _ source: Source) throws -> [Run] {
+    let (start, end) = (padded(nodes[index].cut), padded(nodes[index + 1].cut))
+    let position = nodes[index].position
+    if let known = leaves[position] { return known }
+    var pieces: [(time: Int64, server: Int, seq: Int, last: Int)] = []
+    for server in start.indices where start[server] < end[server] {
+      var (seq, time) = (start[server] + 1, Int64.min)
+      // A `seq` without a record belongs to the record after it, or to the last one.
+      for record in try source.times(server, seq...end[server]) {
+        time = max(time, record.receivedAt)
+        pieces.append((time, server, seq, record.seq))
+        seq = record.seq + 1
+      }
+      if seq <= end[server] { pieces.append((time, server, seq, end[server])) }
+    }
+    pieces.sort { ($0.time, $0.server, $0.seq) < ($1.time, $1.server, $1.seq) }
+    var runs: [Run] = []
+    var next = position + 1
+    for piece in pieces {
+      let count = piece.last - piece.seq + 1
+      if let run = runs.last, run.server == piece.server, run.seq + run.count == piece.seq {
+        runs[runs.count - 1] = Run(position: run.position, server: run.server, seq: run.seq, count: run.count + count)
+      } else {
+        runs.append(Run(position: next, server: piece.server, seq: piece.seq, count: count))
+      }
+      next += count
+    }
+    if leaves.count >= Self.leafLimit { leaves = [:] }
+    leaves[position] = runs
+    return runs
+  }
+}

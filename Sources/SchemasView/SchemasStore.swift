@@ -1,0 +1,290 @@
+internal import Dispatch
+package import Inbox
+internal import NIOConcurrencyHelpers
+package import PostgreSQLStore
+
+/// The inboxes of several servers, each in a schema of its own, as one that can only be read: `MergedOrder` numbers their records.
+///
+/// Conditions go to each schema as SQL. Schemas that appear or disappear are noticed by `currentContents()`.
+package final class SchemasStore: RecordStore {
+  /// A change of what is read, for the log.
+  package enum Event: Sendable {
+    case appeared(schema: String)
+    case disappeared(schema: String)
+    /// A schema is left out.
+    case unreadable(String)
+  }
+
+  /// A server.
+  fileprivate struct Server: Sendable {
+    let name: String
+    let id: Int64
+    let store: PostgreSQLStore
+    /// Records up to this `seq` were removed when its inbox was emptied.
+    var emptiedThrough = 0
+    /// Whether its schema was removed. Its place in cuts stays.
+    var isGone = false
+  }
+
+  fileprivate struct State {
+    var servers: [Server] = []
+    var order = MergedOrder()
+    var problems: Set<String> = []
+  }
+
+  package let initialContents: StoredContents
+  package var place: String { address.place }
+  package let isReadOnly = true
+  package let concurrentReads = 4
+  private let address: PostgreSQLAddress
+  private let list: SchemaList
+  private let report: @Sendable (Event) -> Void
+  private let state: NIOLockedValueBox<State>
+
+  /// Opens the schemas of a pattern, or the one that the address names.
+  ///
+  /// - Parameter report: Is called when the schemas have changed since.
+  /// - Throws: A sentence with the repair if there is no schema, or one that cannot be read.
+  package init(_ address: PostgreSQLAddress, report: @escaping @Sendable (Event) -> Void) throws {
+    self.address = address
+    self.report = report
+    list = SchemaList(address)
+    state = NIOLockedValueBox(State())
+    let (schemas, problems) = try list.read()
+    if let problem = problems.first { throw SchemasProblem(description: problem) }
+    guard !schemas.isEmpty else {
+      throw SchemasProblem(
+        description:
+          "no schema of an inbox matches \(address.pattern ?? address.schema): check the name, and start the servers "
+          + "with --store and this URL with a name such as schema=\((address.pattern ?? "load_*").replacing("*", with: "1"))"
+      )
+    }
+    initialContents = try state.withLockedValue { state in
+      for schema in schemas { state.add(schema, address) }
+      return try state.contents(of: schemas)
+    }
+  }
+
+  /// The names of the servers.
+  package var names: [String] { state.withLockedValue { $0.servers.filter { !$0.isGone }.map(\.name) } }
+
+  /// What is wrong with schemas that are left out.
+  package var problems: [String] { state.withLockedValue { $0.problems.sorted() } }
+
+  package func currentContents() throws -> StoredContents? {
+    let (schemas, problems) = try list.read()
+    let (contents, events) = try state.withLockedValue { state in
+      let events = state.update(schemas, problems, address)
+      return (try state.contents(of: schemas), events)
+    }
+    for event in events { report(event) }
+    return contents
+  }
+
+  package func close() throws {
+    list.close()
+    for server in state.withLockedValue(\.servers) { try server.store.close() }
+  }
+
+  package func write(_ batch: borrowing StoreBatch, progress: () -> Void) throws -> StoreBatch.Result {
+    throw SchemasProblem(description: "a view cannot be written")
+  }
+
+  package func seq(named name: String) throws -> Int? {
+    let parts = name.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, let seq = Int(parts[1]) else { return nil }
+    return try state.withLockedValue { state -> Int? in
+      guard let server = state.servers.lastIndex(where: { $0.name == parts[0] && !$0.isGone }) else { return nil }
+      return try state.order.position(of: seq, on: server, state.source)
+    }
+  }
+
+  package func contains(name: String) throws -> Bool {
+    for server in state.withLockedValue(\.servers) where !server.isGone {
+      if try server.store.contains(name: name) { return true }
+    }
+    return false
+  }
+
+  // MARK: - Queries
+
+  /// The part of a query that concerns one server.
+  private struct Part: Sendable {
+    let index: Int
+    let server: Server
+    var query: StoreQuery
+  }
+
+  /// Returns the queries of the servers that may have records of a query.
+  private func parts(_ query: StoreQuery) throws -> [Part] {
+    let (servers, after, through) = try state.withLockedValue { state in
+      let after = try state.order.cut(after: query.after, state.source)
+      return (state.servers, after, try state.order.cut(after: query.before - 1, state.source))
+    }
+    return servers.indices.compactMap { index in
+      var part = query
+      (part.after, part.before) = (max(after[index], servers[index].emptiedThrough), through[index] + 1)
+      guard !servers[index].isGone, part.after < part.before - 1 else { return nil }
+      if let skip = query.skip {
+        part.skip = { [self] seq, error in skip((try? position(of: seq, on: index)) ?? query.after + 1, error) }
+      }
+      return Part(index: index, server: servers[index], query: part)
+    }
+  }
+
+  private func position(of seq: Int, on server: Int) throws -> Int {
+    try state.withLockedValue { try $0.order.position(of: seq, on: server, $0.source) ?? 0 }
+  }
+
+  /// Returns the result of `body` for each part; several at the same time.
+  private static func each<Result: Sendable>(
+    _ parts: [Part], _ body: @Sendable (Part) throws -> Result
+  ) throws -> [Result] {
+    // Each element is written once, by one thread.
+    let results = NIOLockedValueBox([Swift.Result<Result, any Error>?](repeating: nil, count: parts.count))
+    DispatchQueue.concurrentPerform(iterations: parts.count) { index in
+      let result = Swift.Result { try body(parts[index]) }
+      results.withLockedValue { $0[index] = result }
+    }
+    return try results.withLockedValue { $0 }.compactMap { try $0?.get() }
+  }
+
+  package func count(_ query: StoreQuery, limit: Int) throws -> Int {
+    let counts = try Self.each(try parts(query)) { try $0.server.store.count($0.query, limit: limit) }
+    return min(limit, counts.reduce(0, +))
+  }
+
+  package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
+    let parts = try parts(query)
+    var streams = try Self.each(parts) { part in
+      var stream = RecordStream(part.query, of: part.server.store)
+      try stream.read()
+      return stream
+    }
+    for index in streams.indices { try number(&streams[index], parts[index]) }
+    while true {
+      var next: Int?
+      for index in streams.indices {
+        guard let seq = streams[index].first?.seq else { continue }
+        guard let best = next.flatMap({ streams[$0].first?.seq }) else {
+          next = index
+          continue
+        }
+        if query.newestFirst ? seq > best : seq < best { next = index }
+      }
+      guard let next, let record = streams[next].first else { return }
+      guard visit(record) else { return }
+      if try streams[next].advance() { try number(&streams[next], parts[next]) }
+    }
+  }
+
+  /// Numbers the records that a stream has read.
+  private func number(_ stream: inout RecordStream, _ part: Part) throws {
+    try state.withLockedValue { state in
+      func position(_ seq: Int) throws -> Int { try state.order.position(of: seq, on: part.index, state.source) ?? 0 }
+      for index in stream.records.indices {
+        let seq = try position(stream.records[index].seq)
+        // A single server has the numbers already.
+        if address.pattern == nil, seq == stream.records[index].seq { continue }
+        try stream.records[index].renumber(seq, of: part.server.name, position)
+      }
+    }
+  }
+
+  package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
+    let last = state.withLockedValue { $0.order.last }
+    guard query.after < last else { return [] }
+    var whole = query.after + 1...max(query.after + 1, min(query.before - 1, last))
+    let isIndexed = RecordColumn.Hashed.allCases.contains { query.hashes(of: $0) != nil }
+    if isIndexed || query.conditions.contains(where: { $0.column == .receivedAt && !$0.isNegated }) {
+      let found = try Self.each(try parts(query)) { part in
+        (part.index, try part.server.store.parts(of: part.query, span: 1 << 40))
+      }
+      var bounds: (first: Int, last: Int)?
+      var count = 0
+      for (index, slices) in found {
+        count += slices.count
+        guard let first = slices.first, let last = slices.last else { continue }
+        let range = (
+          first: try position(of: first.after + 1, on: index), last: try position(of: last.before - 1, on: index)
+        )
+        bounds = (min(bounds?.first ?? range.first, range.first), max(bounds?.last ?? range.last, range.last))
+      }
+      guard let bounds, bounds.first <= bounds.last else { return [] }
+      // Few of each server.
+      if isIndexed, count <= found.count { return [RecordSlice(after: bounds.first - 1, before: bounds.last + 1)] }
+      whole = bounds.first...bounds.last
+    }
+    // A part reads from all servers.
+    return RecordSlice.parts(of: whole, span: span * max(1, min(names.count, 16)))
+  }
+}
+
+/// Why a view cannot be opened: a sentence for people.
+package struct SchemasProblem: Error, CustomStringConvertible {
+  package let description: String
+}
+
+extension SchemasStore.State {
+  /// What the order reads.
+  fileprivate var source: MergedOrder.Source {
+    let servers = servers
+    func store(_ index: Int) -> PostgreSQLStore? { servers[index].isGone ? nil : servers[index].store }
+    return MergedOrder.Source(
+      samples: { server, seqs in try store(server)?.times(ofSamples: seqs) ?? [] },
+      seqs: { times in
+        let found = try servers.indices.map { try store($0)?.seqs(atTimes: times) ?? times.map { _ in 0 } }
+        return times.indices.map { time in found.map { $0[time] } }
+      },
+      times: { server, range in try store(server)?.times(of: range) ?? [] })
+  }
+
+  fileprivate mutating func add(_ schema: SchemaList.Schema, _ address: PostgreSQLAddress) {
+    servers.append(
+      SchemasStore.Server(
+        name: schema.name, id: schema.id,
+        store: PostgreSQLStore(reading: address.with(schema: schema.name), schema.contents)))
+  }
+
+  /// Notes which schemas there are.
+  fileprivate mutating func update(
+    _ schemas: [SchemaList.Schema], _ problems: [String], _ address: PostgreSQLAddress
+  ) -> [SchemasStore.Event] {
+    var events: [SchemasStore.Event] = []
+    for index in servers.indices
+    where !servers[index].isGone && !schemas.contains(where: { $0.id == servers[index].id }) {
+      servers[index].isGone = true
+      try? servers[index].store.close()
+      events.append(.disappeared(schema: servers[index].name))
+    }
+    for schema in schemas where !servers.contains(where: { $0.id == schema.id && !$0.isGone }) {
+      add(schema, address)
+      events.append(.appeared(schema: schema.name))
+    }
+    for problem in problems where !self.problems.contains(problem) { events.append(.unreadable(problem)) }
+    self.problems = Set(problems)
+    return events
+  }
+
+  /// Adds the new records to the order, and returns what all schemas contain.
+  fileprivate mutating func contents(of schemas: [SchemaList.Schema]) throws -> StoredContents {
+    var contents = StoredContents()
+    var cut = order.end + repeatElement(0, count: servers.count - order.end.count)
+    var evicted: [(server: Int, seq: Int)] = []
+    for (index, server) in servers.enumerated() where !server.isGone {
+      guard let schema = schemas.first(where: { $0.id == server.id }) else { continue }
+      servers[index].emptiedThrough = schema.contents.emptiedThrough
+      cut[index] = schema.contents.lastSeq
+      contents.count += schema.contents.count
+      contents.bytes += schema.contents.bytes
+      contents.evicted += schema.contents.evicted
+      if schema.contents.evicted > 0 { evicted.append((index, schema.contents.lastEvicted)) }
+    }
+    order.extend(to: cut)
+    contents.lastSeq = order.last
+    for (server, seq) in evicted {
+      contents.lastEvicted = max(contents.lastEvicted, try order.position(of: seq, on: server, source) ?? 0)
+    }
+    return contents
+  }
+}

@@ -1,0 +1,330 @@
+"""`apns-mock view 'postgres://…?schema=load_*'`: one read-only inbox over servers that share nothing but the database."""
+
+import contextlib
+import json
+import secrets
+import threading
+import time
+import uuid
+
+import pytest
+
+from cli.test_view import Viewer
+from support import stores
+from support.postgres import PostgresInbox
+from support.server import Server, clean_environment, run, wait_until
+from support.wire import connect, push_headers
+
+
+@contextlib.contextmanager
+def servers(binary, certs, postgres, names, *flags):
+    """Runs a server for each schema."""
+    started = {}
+    try:
+        for name in names:
+            started[name] = Server(binary, certs, "--store", PostgresInbox(postgres, name).url(), *flags)
+        yield started
+    finally:
+        for one in started.values():
+            one.kill()
+
+
+@contextlib.contextmanager
+def viewing(binary, folder, postgres, pattern):
+    folder.mkdir(exist_ok=True)
+    viewer = Viewer(binary, folder, postgres.url(schema=pattern))
+    try:
+        yield viewer
+        assert viewer.process.poll() is None, viewer.log()
+    finally:
+        viewer.kill()
+
+
+def push(server, device=None, body=stores.BODY, **changes):
+    with connect(server) as wire:
+        return wire.push(push_headers(server, device or secrets.token_hex(32), **changes), body)
+
+
+def stored(viewer, count):
+    """Waits until the servers have written this many pushes, and returns them, oldest first."""
+    wait_until(lambda: viewer.api("GET", "/status")["inbox"]["records"] >= count, f"{count} pushes")
+    return stores.everything(viewer)
+
+
+@pytest.fixture(scope="module")
+def prefix():
+    return f"load{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="module")
+def filled(binary, certs, postgres, prefix, tmp_path_factory):
+    """Three servers, a view of them, and the device tokens in the order in which they were pushed to."""
+    names = [f"{prefix}_{number}" for number in (1, 2, 3)]
+    with servers(binary, certs, postgres, names) as started:
+        order = []
+        # Not in turn, so that the numbers of the servers differ.
+        for index in [0, 0, 1, 2, 0, 1, 1, 1, 2, 0, 0, 0, 0, 2, 1]:
+            device = secrets.token_hex(32)
+            name = names[index]
+            assert push(started[name], device, body=json.dumps({"aps": {"alert": f"From {name}"}}).encode()).status == 200
+            order.append((name, device))
+            time.sleep(0.003)
+        with viewing(binary, tmp_path_factory.mktemp("view"), postgres, f"{prefix}_*") as viewer:
+            stored(viewer, len(order))
+            yield started, viewer, order
+
+
+def test_pushes_are_in_the_order_of_arrival(filled):
+    _, viewer, order = filled
+    records = viewer.api("GET", "/pushes", limit=1000)
+    assert [(one["server"], one["request"]["device_token"]) for one in records["items"]] == order
+    assert records["matched"] == records["total"] == len(order) and records["complete"]
+    seqs = [one["seq"] for one in records["items"]]
+    assert seqs == sorted(set(seqs))
+    newest = viewer.api("GET", "/pushes", limit=4, order="desc")["items"]
+    assert [one["request"]["device_token"] for one in newest] == [device for _, device in order[:-5:-1]]
+
+
+def test_each_server_numbers_its_pushes(filled):
+    started, viewer, order = filled
+    for record in viewer.pushes(limit=1000):
+        assert record["server_seq"] == started[record["server"]].record(record["request"]["device_token"])["seq"]
+        name = f"{record['server']}:{record['server_seq']}"
+        assert viewer.api("GET", f"/pushes/{name}") == viewer.api("GET", f"/pushes/{record['seq']}") == record
+        assert viewer.api("GET", f"/pushes/{record['apns']['id']}")["server_seq"] == record["server_seq"]
+    for unknown in (f"{order[0][0]}:99999", "other:1", f"{order[0][0]}:", f"{order[0][0]}:1:2", ":1", f"{order[0][0]}:0"):
+        assert viewer.request("GET", f"/api/v1/pushes/{unknown}").status == 404
+
+
+def test_pages_have_each_push_once(filled):
+    _, viewer, order = filled
+    for direction, cursor in (("asc", "after"), ("desc", "before")):
+        found, query = [], {}
+        while True:
+            page = viewer.api("GET", "/pushes", limit=2, order=direction, fields="seq,request.device_token", **query)
+            found += [one["request"]["device_token"] for one in page["items"]]
+            if page["next"] is None:
+                break
+            query = {cursor: page["next"]}
+        assert found == [device for _, device in order][::1 if direction == "asc" else -1]
+
+
+def test_queries_find_pushes_of_all_servers(filled):
+    _, viewer, order = filled
+    name, device = order[4]
+    assert [one["server"] for one in viewer.pushes(device_token=device)] == [name]
+    found = viewer.pushes(search=f'"from {name}"', limit=1000)
+    assert {one["server"] for one in found} == {name} and len(found) == sum(one == name for one, _ in order)
+    assert viewer.api("GET", "/pushes", status="200", limit=0)["matched"] == len(order)
+    assert viewer.pushes(status="410") == []
+    chosen = [one["seq"] for one in viewer.pushes(limit=1000)][3:6]
+    assert [one["seq"] for one in viewer.pushes(seqs=",".join(map(str, chosen)))] == chosen
+    order_of = viewer.api("GET", "/pushes/seqs", sort="device_token")["seqs"]
+    tokens = {one["seq"]: one["request"]["device_token"] for one in viewer.pushes(limit=1000)}
+    assert [tokens[seq] for seq in order_of] == sorted(tokens.values())
+
+
+def test_statistics_and_counts_are_added_up(filled):
+    started, viewer, order = filled
+    total = sum(server.api("GET", "/status")["inbox"]["records"] for server in started.values())
+    status = viewer.api("GET", "/status")
+    assert status["inbox"]["records"] == total == len(order) and status["servers"] == sorted(started)
+    statistics = viewer.api("GET", "/stats")
+    assert statistics["status"]["counts"] == {"200": total}
+
+
+def test_the_export_has_all_pushes_and_their_servers(filled, binary, tmp_path):
+    _, viewer, order = filled
+    lines = viewer.request("GET", "/api/v1/export").body.decode().splitlines()
+    assert [(json.loads(line)["server"], json.loads(line)["request"]["device_token"]) for line in lines] == order
+    (tmp_path / "all.ndjson").write_text("\n".join(lines))
+    again = Viewer(binary, tmp_path, tmp_path / "all.ndjson")
+    try:
+        assert [one["request"]["device_token"] for one in again.pushes(limit=1000)] == [device for _, device in order]
+    finally:
+        again.kill()
+
+
+def test_commands_show_the_server_of_a_push(filled):
+    _, viewer, order = filled
+    done = viewer.command("ls")
+    assert done.returncode == 0 and f"{order[0][0]}:1" in done.stdout, done
+    done = viewer.command("get", f"{order[0][0]}:1")
+    assert done.returncode == 0 and order[0][1] in done.stdout, done
+
+
+def test_a_view_is_read_only(filled):
+    _, viewer, _ = filled
+    refused = viewer.request("DELETE", "/api/v1/pushes", all="true")
+    assert refused.status == 403 and "read only" in refused.json["detail"], refused.body
+
+
+def test_findings_are_those_of_each_server(binary, certs, postgres, tmp_path):
+    """A push that one server receives twice has a finding; one that two servers receive has none."""
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        one, two = started.values()
+        gone, other = ("feedfacefeedface41000002" + digit * 40 for digit in "01")
+        for server in (one, two):
+            assert push(server, gone).status == 410
+        for _ in range(2):
+            assert push(two, other).status == 410
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            stored(viewer, 4)
+            expected = {(item["finding"], case["seq"]) for item in two.api("GET", "/findings")["items"] for case in item["records"]}
+            assert expected and one.api("GET", "/findings")["total"] == 0
+            found = viewer.api("GET", "/findings")["items"]
+            assert {(item["finding"], case["server"], case["server_seq"]) for item in found for case in item["records"]} == {
+                (finding, f"{prefix}_2", seq) for finding, seq in expected}
+            evidence = [viewer.api("GET", f"/pushes/{seq}") for seq in found[0]["records"][0]["evidence"]]
+            assert [(record["server"], record["server_seq"]) for record in evidence] == [(f"{prefix}_2", 2), (f"{prefix}_2", 3)]
+
+
+def test_schemas_that_appear_and_disappear_are_noticed(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1"]) as started:
+        push(started[f"{prefix}_1"])
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            first = stored(viewer, 1)
+            with servers(binary, certs, postgres, [f"{prefix}_2"]) as more:
+                device = secrets.token_hex(32)
+                result = {}
+                waiting = threading.Thread(
+                    target=lambda: result.update(viewer.api("GET", "/pushes/wait", device_token=device, timeout="20s")))
+                waiting.start()
+                push(more[f"{prefix}_2"], device)
+                waiting.join()
+                assert result["satisfied"] and result["items"][0]["server"] == f"{prefix}_2"
+                assert more[f"{prefix}_2"].stop() == 0
+            both = stored(viewer, 2)
+            assert both[:1] == first, "numbers stay the same"
+            assert viewer.api("GET", "/status")["servers"] == [f"{prefix}_1", f"{prefix}_2"]
+            wait_until(lambda: f"the schema {prefix}_2 was added" in viewer.log(), "a line in the log")
+            postgres.execute(f'DROP SCHEMA "{prefix}_2" CASCADE')
+            wait_until(lambda: viewer.api("GET", "/status")["servers"] == [f"{prefix}_1"], "the schema is gone")
+            assert stores.everything(viewer) == first
+            assert f"the schema {prefix}_2 was removed" in viewer.log()
+
+
+def test_a_view_of_schemas_that_are_written(binary, certs, postgres, tmp_path):
+    """No push is missing or twice in pages that are read while three servers write."""
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_{n}" for n in (1, 2, 3)]) as started:
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            loads = [threading.Thread(target=stores.load, args=(server, 1500)) for server in started.values()]
+            for one in loads:
+                one.start()
+            seen, after = {}, 0
+            while any(one.is_alive() for one in loads) or len(seen) < 4500:
+                page = viewer.api("GET", "/pushes", limit=1000, after=after, fields="seq,server,server_seq,apns.id")
+                for record in page["items"]:
+                    key = (record["server"], record["server_seq"])
+                    assert key not in seen, f"{key} is twice"
+                    seen[key] = record["seq"]
+                after = page["items"][-1]["seq"] if page["items"] else after
+                if not any(one.is_alive() for one in loads) and not page["items"]:
+                    break
+            for one in loads:
+                one.join()
+            records = stored(viewer, 4500)
+            assert len(seen) == 4500
+            # The numbers that clients saw stay.
+            assert {(one["server"], one["server_seq"]): one["seq"] for one in records} == seen
+            times = [one["received_at"] for one in records]
+            assert sum(one > other for one, other in zip(times, times[1:])) < 450, "far from the order of arrival"
+
+
+def test_a_reset_of_one_server_removes_its_pushes(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        for server in started.values():
+            push(server)
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            stored(viewer, 2)
+            started[f"{prefix}_1"].api("POST", "/reset")
+            wait_until(lambda: [one["server"] for one in stores.everything(viewer)] == [f"{prefix}_2"], "one push")
+
+
+def test_one_schema_keeps_its_numbers(filled, binary, postgres, tmp_path):
+    started, _, order = filled
+    name = order[0][0]
+    with viewing(binary, tmp_path / "view", postgres, name) as viewer:
+        records = viewer.pushes(limit=1000)
+        assert [one["seq"] for one in records] == [one["seq"] for one in started[name].pushes(limit=1000)]
+        assert "server" not in records[0]
+
+
+# Bad input
+
+
+def refused(binary, *arguments):
+    done = run(binary, *arguments, environment=clean_environment())
+    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done
+    return done.stderr
+
+
+def test_a_pattern_that_matches_nothing(binary, postgres):
+    message = refused(binary, "view", postgres.url(schema="nothing_*"), "--admin", "127.0.0.1:0")
+    assert "no schema of an inbox matches nothing_*" in message and "schema=nothing_1" in message
+
+
+def test_a_pattern_of_a_server(serve, postgres):
+    message = serve("--store", postgres.url(schema="load_*"))
+    assert "a server writes one schema" in message and "apns-mock view" in message
+
+
+@pytest.mark.parametrize("pattern", ["Load_*", "load-*", 'load"*', "", "pg_*"])
+def test_an_invalid_pattern(binary, postgres, pattern):
+    message = refused(binary, "view", postgres.url(schema=pattern), "--admin", "127.0.0.1:0")
+    assert "schema=NAME" in message
+
+
+@pytest.mark.parametrize(("version", "says"), [(999, "newer version"), (2, "older version")])
+def test_a_schema_of_another_version(binary, certs, postgres, tmp_path, version, says):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1"]) as started:
+        push(started[f"{prefix}_1"])
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            stored(viewer, 1)
+            # Noticed while the view runs: the other schema is still shown.
+            postgres.execute(f'CREATE SCHEMA "{prefix}_2"')
+            for table in ("contents", "push"):
+                postgres.execute(f'CREATE TABLE "{prefix}_2".{table} (LIKE "{prefix}_1".{table} INCLUDING ALL)')
+            postgres.execute(
+                f'INSERT INTO "{prefix}_2".contents SELECT * FROM "{prefix}_1".contents; '
+                f'UPDATE "{prefix}_2".contents SET version = {version}')
+            wait_until(lambda: any(says in one for one in viewer.api("GET", "/status")["warnings"]), "a warning")
+            assert len(stores.everything(viewer)) == 1 and says in viewer.log()
+        message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
+        assert f"{prefix}_2" in message and says in message
+
+
+def test_schemas_that_others_made_are_left_out(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1"]) as started:
+        push(started[f"{prefix}_1"])
+        postgres.execute(f'CREATE SCHEMA "{prefix}_empty"; CREATE SCHEMA "{prefix}_other"; CREATE TABLE "{prefix}_other".push (a int)')
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            stored(viewer, 1)
+            assert viewer.api("GET", "/status")["servers"] == [f"{prefix}_1"]
+        postgres.execute(f'CREATE TABLE "{prefix}_other".contents (a int)')
+        message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
+        assert f"the schema {prefix}_other has tables of another program" in message
+
+
+def test_servers_with_different_settings(binary, certs, postgres, tmp_path):
+    """The view shows what each server decided, whatever its rules, retention and durability."""
+    prefix = f"load{secrets.token_hex(4)}"
+    first = [f"{prefix}_1"]
+    with servers(binary, certs, postgres, first, "--durable", "answer", "--max-records", "2") as strict, \
+            servers(binary, certs, postgres, [f"{prefix}_2"], "--rules", "lenient") as lenient:
+        for _ in range(5):
+            push(strict[f"{prefix}_1"])
+        push(lenient[f"{prefix}_2"])
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            wait_until(lambda: viewer.api("GET", "/status")["inbox"]["records"] == 3, "the oldest are evicted")
+            page = viewer.api("GET", "/pushes", limit=1000)
+            assert [(one["server"], one["server_seq"]) for one in page["items"]] == [
+                (f"{prefix}_1", 4), (f"{prefix}_1", 5), (f"{prefix}_2", 1)]
+            assert page["evicted"] == 3 and not page["complete"]
+            assert viewer.api("GET", "/pushes", after=page["items"][0]["seq"])["complete"]
