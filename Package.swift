@@ -183,6 +183,7 @@ let package = Package(
       ], swiftSettings: strict),
     // Client tests test the store with a real database.
     .testTarget(name: "PostgreSQLStoreTests", dependencies: ["PostgreSQLStore"], swiftSettings: strict),
+    .testTarget(name: "SchemasViewTests", dependencies: ["SchemasView"], swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [

@@ -36,6 +36,12 @@ struct MergedOrder: Sendable {
     let count: Int
   }
 
+  /// The runs of a range between two nodes, in the order of their positions, and those of each server.
+  private struct Leaf: Sendable {
+    var runs: [Run] = []
+    var ofServers: [[Run]]
+  }
+
   /// The number of positions between two nodes from which the times of all records between them are read.
   private static let leafSize = 4096
   /// The number of parts into which a range is divided.
@@ -46,7 +52,7 @@ struct MergedOrder: Sendable {
   private static let leafLimit = 64
 
   private var nodes = [Node(position: 0, cut: [])]
-  private var leaves: [Int: [Run]] = [:]
+  private var leaves: [Int: Leaf] = [:]
 
   /// The position of the newest record.
   var last: Int { nodes[nodes.count - 1].position }
@@ -80,10 +86,10 @@ struct MergedOrder: Sendable {
   mutating func cut(after position: Int, _ source: Source) throws -> Cut {
     guard position > 0 else { return Cut(repeating: 0, count: end.count) }
     guard position < last else { return end }
-    let index = try leaf(source) { $0.position > position }
+    let index = try range(source) { $0.position > position }
     var cut = padded(nodes[index].cut)
     guard nodes[index].position < position else { return cut }
-    for run in try runs(index, source) {
+    for run in try leaf(index, source).runs {
       guard run.position <= position else { break }
       cut[run.server] = run.seq + min(run.count, position - run.position + 1) - 1
     }
@@ -93,11 +99,11 @@ struct MergedOrder: Sendable {
   /// Returns the position of a record; nil if it is not before the end.
   mutating func position(of seq: Int, on server: Int, _ source: Source) throws -> Int? {
     guard server < end.count, seq > 0, seq <= end[server] else { return nil }
-    let index = try leaf(source) { $0.cut.count > server && $0.cut[server] >= seq }
-    for run in try runs(index, source) where run.server == server && seq >= run.seq && seq < run.seq + run.count {
-      return run.position + seq - run.seq
-    }
-    return nil
+    let index = try range(source) { $0.cut.count > server && $0.cut[server] >= seq }
+    let runs = try leaf(index, source).ofServers[server]
+    guard !runs.isEmpty else { return nil }
+    let run = runs[Self.first(in: runs.startIndex..<runs.endIndex - 1) { runs[$0].seq + runs[$0].count > seq }]
+    return run.position + seq - run.seq
   }
 
   private func padded(_ cut: Cut) -> Cut { cut + repeatElement(0, count: end.count - cut.count) }
@@ -105,16 +111,23 @@ struct MergedOrder: Sendable {
   /// Divides the range that ends with the first node for which `isBehind` returns true until it is short.
   ///
   /// - Returns: The index of the node at its start.
-  private mutating func leaf(_ source: Source, _ isBehind: (Node) -> Bool) throws -> Int {
+  private mutating func range(_ source: Source, _ isBehind: (Node) -> Bool) throws -> Int {
     while true {
-      var (low, high) = (1, nodes.count - 1)
-      while low < high {
-        let middle = (low + high) / 2
-        if isBehind(nodes[middle]) { high = middle } else { low = middle + 1 }
-      }
-      guard nodes[low].position - nodes[low - 1].position > Self.leafSize else { return low - 1 }
-      try divide(low - 1, source)
+      let index = Self.first(in: 1..<nodes.count - 1) { isBehind(nodes[$0]) }
+      guard nodes[index].position - nodes[index - 1].position > Self.leafSize else { return index - 1 }
+      try divide(index - 1, source)
     }
+  }
+
+  /// Returns the first element of a range for which a condition holds, which then holds for all after it; the end of the range if
+  /// there is none.
+  private static func first(in range: Range<Int>, _ holds: (Int) -> Bool) -> Int {
+    var (low, high) = (range.lowerBound, range.upperBound)
+    while low < high {
+      let middle = (low + high) / 2
+      if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    return low
   }
 
   /// Adds nodes between a node and the next one: at times when samples of their records arrived.
@@ -153,7 +166,7 @@ struct MergedOrder: Sendable {
   }
 
   /// Returns the runs between a node and the next one.
-  private mutating func runs(_ index: Int, _ source: Source) throws -> [Run] {
+  private mutating func leaf(_ index: Int, _ source: Source) throws -> Leaf {
     let (start, end) = (padded(nodes[index].cut), padded(nodes[index + 1].cut))
     let position = nodes[index].position
     if let known = leaves[position] { return known }
@@ -169,19 +182,21 @@ struct MergedOrder: Sendable {
       if seq <= end[server] { pieces.append((time, server, seq, end[server])) }
     }
     pieces.sort { ($0.time, $0.server, $0.seq) < ($1.time, $1.server, $1.seq) }
-    var runs: [Run] = []
+    var leaf = Leaf(ofServers: Array(repeating: [], count: start.count))
     var next = position + 1
     for piece in pieces {
-      let count = piece.last - piece.seq + 1
-      if let run = runs.last, run.server == piece.server, run.seq + run.count == piece.seq {
-        runs[runs.count - 1] = Run(position: run.position, server: run.server, seq: run.seq, count: run.count + count)
-      } else {
-        runs.append(Run(position: next, server: piece.server, seq: piece.seq, count: count))
+      var run = Run(position: next, server: piece.server, seq: piece.seq, count: piece.last - piece.seq + 1)
+      next += run.count
+      if let last = leaf.runs.last, last.server == run.server {
+        leaf.runs.removeLast()
+        leaf.ofServers[run.server].removeLast()
+        run = Run(position: last.position, server: last.server, seq: last.seq, count: last.count + run.count)
       }
-      next += count
+      leaf.runs.append(run)
+      leaf.ofServers[run.server].append(run)
     }
     if leaves.count >= Self.leafLimit { leaves = [:] }
-    leaves[position] = runs
-    return runs
+    leaves[position] = leaf
+    return leaf
   }
 }

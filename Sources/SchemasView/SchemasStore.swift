@@ -149,9 +149,19 @@ package final class SchemasStore: RecordStore {
     return try results.withLockedValue { $0 }.compactMap { try $0?.get() }
   }
 
+  /// The limit below which the servers count one after the other.
+  private static let quickCount = 65_536
+
   package func count(_ query: StoreQuery, limit: Int) throws -> Int {
-    let counts = try Self.each(try parts(query)) { try $0.server.store.count($0.query, limit: limit) }
-    return min(limit, counts.reduce(0, +))
+    let parts = try parts(query)
+    guard limit < Self.quickCount else {
+      let counts = try Self.each(parts) { try $0.server.store.count($0.query, limit: limit) }
+      return min(limit, counts.reduce(0, +))
+    }
+    // Often few servers have so many.
+    var count = 0
+    for part in parts where count < limit { count += try part.server.store.count(part.query, limit: limit - count) }
+    return count
   }
 
   package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {

@@ -43,6 +43,26 @@ import Testing
     }
   }
 
+  /// Checks that a database that searches for bytes of the prefilter finds each record that it does not rule out.
+  private static func expectFound(
+    _ prefilter: FieldPrefilter, _ record: Record, _ query: String, _ sourceLocation: SourceLocation
+  ) {
+    guard let searched = prefilter.searchedBytes else { return }
+    let (mayHold, isFound) = record.withHeaders { headers in
+      record.withBody { body in
+        let places = (prefilter.searchesBody ? [Array(body)] : []) + (prefilter.searchesHeaders ? [Array(headers)] : [])
+        let occurs = searched.contains { bytes in places.contains { $0.contains(bytes) } }
+        return (
+          prefilter.mayHold(inParts: headers, body: body),
+          occurs || prefilter.searchesBody && body.contains(UInt8(ascii: "\\"))
+        )
+      }
+    }
+    #expect(
+      isFound || !mayHold, "\(query) on \(String(decoding: record.body, as: UTF8.self))", sourceLocation: sourceLocation
+    )
+  }
+
   private static func expectSame(_ query: String, sourceLocation: SourceLocation = #_sourceLocation) throws -> Bool {
     guard let filter = try? Filter(query: query) else { return false }
     for record in records {
@@ -50,6 +70,7 @@ import Testing
       #expect(
         filter.matches(record) == expected, "\(query) on \(String(decoding: record.body, as: UTF8.self))",
         sourceLocation: sourceLocation)
+      if let prefilter = filter.groups.first?.prefilter { expectFound(prefilter, record, query, sourceLocation) }
     }
     return filter.groups.first?.prefilter.isEmpty == false
   }
