@@ -7,6 +7,7 @@ PostgreSQL, and the pushes a second. Then fills a store and queries it. Benchmar
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -33,9 +35,11 @@ CONNECTIONS, STREAMS = 8, 100
 BATCH = 1000
 # The size of the store's pages in a file, in bytes.
 PAGE_SIZE = 32_768
-LIMITS = {"loops": 1.25, "writer": 1.3, "start": 300, "exact": 50, "time": 500}
+LIMITS = {"loops": 1.25, "writer": 1.3, "sqlite start": 300, "postgres start": 1000, "exact": 50, "time": 500, "view": 100}
 # The device token and the payloads of the large file differ; one call of h2load sends one payload.
 PORTION = 100_000
+# Conditions that nothing meets, so that all contents are searched: without case, with digits, with case, in header fields.
+SEARCHES = [{"text": "nothing"}, {"text": "no-12345"}, {"payload./aps/alert": "nothing"}, {"header.x-nothing": "1"}]
 
 
 class SQLite:
@@ -148,14 +152,19 @@ def main():
     parser.add_argument("--stores", nargs="+", choices=list(STORES), default=list(STORES))
     parser.add_argument("--records", type=int, default=1_000_000,
                         help="records in the store that is queried (default a million; 0 to query none)")
+    parser.add_argument("--queries-only", action="store_true", help="do not compare what pushes cost")
+    parser.add_argument("--schemas", type=int, default=0,
+                        help="also fill this many schemas with a part of the records each, and query a view of them")
     parser.add_argument("--bytes", type=positive, default=1024, help="size of a payload")
     parser.add_argument("--check", action="store_true", help="fail if a figure exceeds its limit")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="apns-mock-store-", dir=os.environ.get("TMPDIR")) as folder:
         folder = pathlib.Path(folder)
-        exceeded = compare(arguments, folder)
+        exceeded = [] if arguments.queries_only else compare(arguments, folder)
         for name in arguments.stores if arguments.records else ():
             exceeded += query(arguments, folder, name)
+        if arguments.schemas:
+            exceeded += view(arguments, folder)
     if exceeded:
         print(f"limit exceeded: {', '.join(exceeded)}")
         sys.exit(1 if arguments.check else 0)
@@ -278,7 +287,7 @@ def query(arguments, folder, name):
         print(f"\n{count:,} records in {name}, {store.megabytes() / 1000:.1f} GB; start to ready "
               f"{server.ready_after * 1000:.0f} ms; {peak / 1e6:.0f} MB resident after filling")
         print(f"{'ms':>8}  query")
-        exceeded = above(f"{name} start", server.ready_after * 1000, LIMITS["start"])
+        exceeded = above(f"{name} start", server.ready_after * 1000, LIMITS[f"{name} start"])
         middle, later = (server.api("GET", "/pushes", after=first["seq"] + count // 2 + more, limit=1)["items"][0]["received_at"]
                          for more in (0, min(1000, count // 4)))
         for limit, conditions in (
@@ -287,19 +296,94 @@ def query(arguments, folder, name):
                 ("exact", {"status": 200, "order": "desc"}), ("exact", {"topic": "com.example.app", "order": "desc"}),
                 ("time", {"until": middle, "order": "desc"}), ("time", {"since": middle}),
                 ("time", {"since": middle, "until": later, "order": "desc"}), (None, {"status": 410, "order": "desc"}),
-                (None, {"text": "hello"}), (None, {"payload./aps/badge": 3})):
-            milliseconds = show(server, conditions, arguments.runs)
+                (None, {"text": "hello"}), (None, {"payload./aps/badge": 3}), *((None, each) for each in SEARCHES)):
+            milliseconds = show(server, conditions, arguments.runs, count * arguments.bytes)
             if limit:
                 exceeded += above(f"{name} {' '.join(conditions)}", milliseconds, LIMITS[limit])
         print(f"{server.resident_bytes() / 1e6:.0f} MB resident after the queries")
+        show_large(server)
         return exceeded
     finally:
         server.stop()
         store.remove()
 
 
-def show(server, conditions, runs):
-    """Prints and returns how many milliseconds a query takes."""
+def show_large(server):
+    """Prints how long a sort and an export take, and the memory after each: neither grows with the number of records."""
+    for path in ("/pushes/seqs?sort=device_token", "/export"):
+        began, size = time.perf_counter(), 0
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/v1{path}", timeout=3600) as response:
+                while piece := response.read(1 << 20):
+                    size += len(piece)
+        except urllib.error.HTTPError as error:
+            print(f"{'':8}  {path}: {error.code}")
+            continue
+        print(f"{(time.perf_counter() - began) * 1000:8.0f}  {path}: {size / 1e6:,.0f} MB; "
+              f"{server.resident_bytes() / 1e6:.0f} MB resident", flush=True)
+
+
+class Viewer:
+    """`apns-mock view` of several schemas."""
+
+    def __init__(self, url, binary, folder):
+        ports = folder / "view.json"
+        self.process = subprocess.Popen(
+            [binary, "view", url, "--admin", "127.0.0.1:0", "--port-file", ports], stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while not ports.exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise BadRun("the view does not start")
+            time.sleep(0.01)
+        self.admin_port = json.loads(ports.read_text())["admin"]["port"]
+
+    api = MockProcess.api
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def view(arguments, folder):
+    """Fills schemas of one database by a server each, and prints how long queries of a view of all take."""
+    cores = set(os.sched_getaffinity(0))
+    push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
+    stores, exceeded = [], []
+    try:
+        for number in range(1, arguments.schemas + 1):
+            stores.append(PostgreSQL(folder / f"load-{number}"))
+            stores[-1].inbox.schema = f"load_{number}"
+            server = StoreServer(stores[-1], "soon", f"load-{number}", arguments.binary, folder, cores)
+            try:
+                server.get_ready()
+                load = loads.Load(push, PORTION, arguments.binary, folder, cores)
+                for _ in range(max(1, arguments.records // arguments.schemas // PORTION)):
+                    load.h2load(server, load.tokens[0], min(PORTION, arguments.records // arguments.schemas))
+                server.await_written()
+                newest = server.api("GET", "/pushes", limit=1, order="desc")["items"][0]
+            finally:
+                server.stop()
+        server = Viewer(stores[0].value().replace("schema=load_1", "schema=load_*"), arguments.binary, folder)
+        try:
+            count = server.api("GET", "/status")["inbox"]["records"]
+            print(f"\n{count:,} records in {arguments.schemas} schemas")
+            print(f"{'ms':>8}  query")
+            for limit, conditions in (
+                    ("view", {"order": "desc"}), ("view", {"device_token": newest["request"]["device_token"]}),
+                    ("view", {"apns_id": newest["apns"]["id"]}), *((None, each) for each in SEARCHES)):
+                milliseconds = show(server, conditions, arguments.runs, count * arguments.bytes)
+                if limit:
+                    exceeded += above(f"view {' '.join(conditions)}", milliseconds, LIMITS[limit])
+        finally:
+            server.stop()
+        return exceeded
+    finally:
+        for store in stores:
+            store.remove()
+
+
+def show(server, conditions, runs, size):
+    """Prints and returns how many milliseconds a query takes; a search through payloads of this size in bytes, its speed."""
     times = []
     for _ in range(runs):
         began = time.perf_counter()
@@ -308,7 +392,7 @@ def show(server, conditions, runs):
         if times[-1] > 5000:
             break
     print(f"{statistics.median(times):8.0f}  {urllib.parse.urlencode(conditions, safe='/')}: {len(page['items'])} "
-          f"of {page['matched']}", flush=True)
+          f"of {page['matched']}" + (f"; {size / statistics.median(times) / 1000:,.0f} MB/s" if conditions in SEARCHES else ""), flush=True)
     return statistics.median(times)
 
 
