@@ -30,6 +30,8 @@ package final class SchemasStore: RecordStore {
     var servers: [Server] = []
     var order = MergedOrder()
     var problems: Set<String> = []
+    /// Why the schemas could not be read the last time; nil if they could.
+    var failure: String?
   }
 
   package let initialContents: StoredContents
@@ -71,14 +73,23 @@ package final class SchemasStore: RecordStore {
   /// What is wrong with schemas that are left out.
   package var problems: [String] { state.withLockedValue { $0.problems.sorted() } }
 
+  /// Why the schemas could not be read the last time; nil if they could.
+  package var failure: String? { state.withLockedValue(\.failure) }
+
   package func currentContents() throws -> StoredContents? {
-    let (schemas, problems) = try list.read()
-    let (contents, events) = try state.withLockedValue { state in
-      let events = state.update(schemas, problems, address)
-      return (try state.contents(of: schemas), events)
+    do {
+      let (schemas, problems) = try list.read()
+      let (contents, events) = try state.withLockedValue { state in
+        state.failure = nil
+        let events = state.update(schemas, problems, address)
+        return (try state.contents(of: schemas), events)
+      }
+      for event in events { report(event) }
+      return contents
+    } catch {
+      state.withLockedValue { $0.failure = "\(error)" }
+      throw error
     }
-    for event in events { report(event) }
-    return contents
   }
 
   package func close() throws {

@@ -127,7 +127,7 @@ package struct AdminRoutes: Sendable {
 
   /// Creates the routes of an imported inbox: those that read.
   package init(viewer: InboxViewer, version: String) {
-    health = HealthRoutes(phase: { .ready }, storeProblem: { viewer.inbox.writer?.health.problem })
+    health = HealthRoutes(phase: { .ready }, storeProblem: { viewer.sources?.failure() })
     let root = RootRoutes { _ in viewer.welcome(version: version) }
     routes =
       (Self.readingRoutes(viewer, WaitLimit()) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes

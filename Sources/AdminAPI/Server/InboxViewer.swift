@@ -53,14 +53,19 @@ package final class InboxViewer: InboxSource {
   package struct Sources: Sendable {
     let names: @Sendable () -> [String]
     let problems: @Sendable () -> [String]
+    /// Why none can be read now; nil if they can.
+    let failure: @Sendable () -> String?
 
     /// Creates a description, whose values are read when they are needed.
-    package init(names: @escaping @Sendable () -> [String], problems: @escaping @Sendable () -> [String]) {
-      (self.names, self.problems) = (names, problems)
+    package init(
+      names: @escaping @Sendable () -> [String], problems: @escaping @Sendable () -> [String],
+      failure: @escaping @Sendable () -> String?
+    ) {
+      (self.names, self.problems, self.failure) = (names, problems, failure)
     }
   }
 
-  private let sources: Sources?
+  let sources: Sources?
   package var receivesPushes: Bool { sources != nil }
   /// The rules that apply to every server: those of magic device tokens.
   private let plan = FaultPlan(

@@ -11,7 +11,7 @@ import pytest
 
 from cli.test_view import Viewer
 from support import stores
-from support.postgres import PostgresInbox
+from support.postgres import Postgres, PostgresInbox
 from support.server import Server, clean_environment, run, wait_until
 from support.wire import connect, push_headers
 
@@ -243,6 +243,21 @@ def test_a_reset_of_one_server_removes_its_pushes(binary, certs, postgres, tmp_p
             stored(viewer, 2)
             started[f"{prefix}_1"].api("POST", "/reset")
             wait_until(lambda: [one["server"] for one in stores.everything(viewer)] == [f"{prefix}_2"], "one push")
+
+
+def test_a_view_goes_on_when_the_database_works_again(binary, certs, tmp_path):
+    with Postgres() as database, servers(binary, certs, database, ["load_1", "load_2"]) as started:
+        for server in started.values():
+            push(server)
+        with viewing(binary, tmp_path / "view", database, "load_*") as viewer:
+            before = stored(viewer, 2)
+            database.stop("immediate")
+            wait_until(lambda: viewer.request("GET", "/readyz").status == 503, "it is not ready")
+            assert viewer.request("GET", "/api/v1/pushes").status == 503
+            assert viewer.request("GET", "/livez").status == 200
+            database.start()
+            wait_until(lambda: viewer.request("GET", "/readyz").status == 200, "it is ready")
+            assert stores.everything(viewer) == before
 
 
 def test_one_schema_keeps_its_numbers(filled, binary, postgres, tmp_path):

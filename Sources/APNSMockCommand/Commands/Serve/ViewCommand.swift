@@ -104,7 +104,8 @@ struct ViewCommand: AsyncParsableCommand {
     inbox.analyzeNewestRecords()
     return InboxViewer(
       inbox, of: address.place,
-      sources: InboxViewer.Sources(names: { store.names }, problems: { store.problems }), adminToken: adminToken)
+      sources: InboxViewer.Sources(names: { store.names }, problems: { store.problems }, failure: { store.failure }),
+      adminToken: adminToken)
   }
 
   /// Notices new pushes, for waits and event streams, and changes of the schemas.
