@@ -9,7 +9,7 @@ import Testing
 /// Compares `ProfileReference.md` with the tables that the parser and the JSON Schema of profile files use.
 @Suite struct ProfileReferencePageTests {
   private static let tables: String = {
-    var text = "## Profile\n\n\(Profile.syntax.description.table)"
+    var text = "## Profile\n\n\(Profile.schema.description.table)"
     text += section(["parameter", "limits", "stop"])
     text += "\n### `apns`\n\n| key | value | description |\n|---|---|---|\n"
     for setting in APNSSetting.allCases {
@@ -21,17 +21,17 @@ import Testing
 
       ## Rule
 
-      \(RuleValues.syntax.description.table)
+      \(RuleValues.schema.description.table)
       ## `when`
 
       The keys of `when`, all of which must apply:
 
-      \(Condition.syntax.description.table)\(section(["provider_token", "match"]))
+      \(Condition.schema.description.table)\(section(["provider_token", "match"]))
       ## `trigger`
 
       The keys of `trigger`, all of which must allow the rule to fire:
 
-      \(Trigger.syntax.description.table)\(section(["ramp", "rate", "window"]))
+      \(Trigger.schema.description.table)\(section(["ramp", "rate", "window"]))
       ## Actions
 
       An action is a map with one key: `do: {close: }`. After an action with *continues*, later rules are evaluated as well, unless the
@@ -51,7 +51,7 @@ import Testing
     }
     var described: Set = ["ago"]
     for name in Action.Name.allCases {
-      guard case .map(let parameters) = name.syntax.form else { continue }
+      guard case .map(let parameters) = name.schema.form else { continue }
       for map in parameters.withNestedMaps where described.insert(map.name).inserted {
         let isNested = map.name != parameters.name && map.name != "response"
         text += "\n### `\(isNested ? "\(name.rawValue): \(map.name)" : name.rawValue)`\n\n\(map.table)"
@@ -61,7 +61,7 @@ import Testing
 
       ### `choose`
 
-      A list of actions, each with an optional `weight` (\(ProfileParser.weightSyntax.form.words); default 1):
+      A list of actions, each with an optional `weight` (\(SchemaParser.weightSchema.form.words); default 1):
       `choose: [{weight: 3, pass: }, {close: }]`.
 
       """
@@ -122,12 +122,12 @@ extension APNSSetting {
   }
 }
 
-extension ValueForm {
+extension SchemaForm {
   /// The form in words of Markdown.
   fileprivate var words: String {
     switch self {
-    case .text: "string"
-    case .name: "name"
+    case .text(_?, _): "name"
+    case .text(nil, let examples): examples.isEmpty ? "string" : examples.map { "`\($0)`" }.joined(separator: ", ")
     case .word(let words): words.map { "`\($0)`" }.joined(separator: ", ")
     case .integer(let range):
       range.upperBound >= Int(Int32.max)
@@ -135,9 +135,9 @@ extension ValueForm {
     case .number(let range):
       "number \(range.isMinimumExcluded ? "above" : "from") \(range.minimum.formatted())"
         + (range.maximum < 1e9 ? " to \(range.maximum.formatted())" : "")
-    case .probability: "number from 0 to 1"
+    case .size: "number of bytes such as `4096` or `4K`"
     case .duration(let isPositive): isPositive ? "duration above zero" : "duration"
-    case .time: "`now`, a duration such as `\"-24h\"`, or a time such as `2026-01-31T12:00:00Z`"
+    case .time: "time such as `2026-01-31T12:00:00Z`"
     case .flag: "`true` or `false`"
     case .scalar: "string, number or Boolean"
     case .json: "map or list"
@@ -145,16 +145,11 @@ extension ValueForm {
     case .map(let map) where map.name == "response": "see `respond`"
     case .map(let map): "map: \(map.fields.map { "`\($0.name)`" }.joined(separator: ", "))"
     case .named(let value): "map with any keys: \(value.words)"
-    case .settings: "map, see `apns`"
-    case .match(.text(let words)) where words.isEmpty: "string, or a requirement"
-    case .match(.text(let words)): "\(words.map { "`\($0)`" }.joined(separator: ", ")), or a requirement"
-    case .match(.address): "address, or a requirement"
-    case .match(.integer(let range)): "\(ValueForm.integer(range).words), or a requirement"
-    case .match(.size): "number of bytes such as `4096` or `4K`, or a requirement"
-    case .match(.duration): "requirement with `gt` or `lt`"
-    case .match(.json): "string, number or Boolean, or a requirement"
-    case .condition: "map, see `when`"
-    case .action, .choice: "action"
+    case .reference("apns"): "map, see `apns`"
+    case .reference("match_duration"): "requirement with `gt` or `lt`"
+    case .reference("condition"): "map, see `when`"
+    case .reference(let name): name == "action" || name == "choice" ? "action" : "requirement"
+    case .either(let value, .reference(let name)) where name.hasPrefix("match_"): "\(value.words), or a requirement"
     case .either(let one, let other): "\(one.words); or \(other.words)"
     }
   }

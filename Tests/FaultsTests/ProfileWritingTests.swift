@@ -142,11 +142,11 @@ import Testing
     for text in Self.rules {
       let rule = try AddedRuleDefinition.parse(text).rule
       let json = ProfileFixture.json { rule.write(to: &$0) }
-      ValueForm.map(RuleValues.syntax.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
+      SchemaForm.map(RuleValues.schema.description).collectKeys(of: try #require(try YAMLNode.parse(json)), &written)
     }
     var expected = Set(Action.Name.allCases.map(\.rawValue))
     // A time in the past is written as a duration, and an exact value without a map.
-    for map in RuleValues.syntax.description.withNestedMaps where map.name != "ago" {
+    for map in RuleValues.schema.description.withNestedMaps where map.name != "ago" {
       expected.formUnion(map.fields.map { "\(map.name).\($0.name)" })
     }
     #expect(expected.subtracting(written).sorted() == ["match.\(MatchKey.equals.rawValue)", "rule.\(RuleValues.ttl)"])
@@ -225,7 +225,7 @@ import Testing
   }
 }
 
-extension ValueForm {
+extension SchemaForm {
   /// Adds the names of actions and the keys, after the name of their map, that a value contains.
   fileprivate func collectKeys(of node: YAMLNode, _ keys: inout Set<String>) {
     switch (self, node.content) {
@@ -234,14 +234,15 @@ extension ValueForm {
         keys.insert("\(map.name).\(entry.key)")
         map.fields.first { $0.name == entry.key }?.form.collectKeys(of: entry.value, &keys)
       }
-    case (.action, .map(let entries)), (.choice, .map(let entries)):
+    case (.reference("action"), .map(let entries)), (.reference("choice"), .map(let entries)):
       for entry in entries {
         guard let name = Action.Name(rawValue: entry.key) else { continue }
         keys.insert(name.rawValue)
-        name.syntax.form.collectKeys(of: entry.value, &keys)
+        name.schema.form.collectKeys(of: entry.value, &keys)
       }
-    case (.condition, _): ValueForm.map(Condition.syntax.description).collectKeys(of: node, &keys)
-    case (.match, .map): ValueForm.map(MatchKey.description).collectKeys(of: node, &keys)
+    case (.reference("condition"), _): SchemaForm.map(Condition.schema.description).collectKeys(of: node, &keys)
+    case (.reference(let name), .map) where name.hasPrefix("match_"):
+      SchemaForm.map(MatchKey.description).collectKeys(of: node, &keys)
     case (.list(let element), .list(let nodes)):
       for node in nodes { element.collectKeys(of: node, &keys) }
     case (.named(let value), .map(let entries)):

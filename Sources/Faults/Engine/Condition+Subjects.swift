@@ -35,7 +35,7 @@ extension Condition.Subject {
   var isDuration: Bool { self == .tokenAge || self == .age || self == .idle }
 
   /// The kind of match, with the values that can be compared with.
-  var matcher: ValueForm.Matcher {
+  var matcher: Condition.Matcher {
     switch self {
     case .pushType: .text(PushType.allCases.map(\.text))
     case .reason: .text(Reason.allCases.map(\.text))
@@ -78,6 +78,46 @@ extension Condition.Subject {
 }
 
 extension Condition {
+  /// The kinds of match for a value of the traffic.
+  enum Matcher: Sendable {
+    /// Equality, `prefix`, `glob`, `in`, `present`. The associated words are examples of values.
+    case text([String])
+    /// Equality, `glob`, `in` with addresses and blocks.
+    case address
+    /// Equality, `in`, `gt`, `lt`, `present`.
+    case integer(ClosedRange<Int>)
+    /// Equality, `in`, `gt`, `lt`, `present` with a number of bytes.
+    case size
+    /// `gt`, `lt`, `present`.
+    case duration
+    /// A JSON scalar, with all kinds of match.
+    case json
+
+    /// A value to compare with, or a requirement that is written as a map.
+    var form: SchemaForm {
+      let requirement = SchemaForm.reference(name)
+      return switch self {
+      case .text(let words): .either(.text(examples: words), requirement)
+      case .address: .either(.text(examples: ["192.0.2.7", "10.0.0.0/8", "10.0.*"]), requirement)
+      case .integer(let range): .either(.integer(range), requirement)
+      case .size: .either(.size, requirement)
+      case .duration: requirement
+      case .json: .either(.scalar, requirement)
+      }
+    }
+
+    /// The name of the requirement's definition in the JSON Schema.
+    var name: String {
+      switch self {
+      case .text: "match_text"
+      case .address: "match_address"
+      case .integer, .size: "match_number"
+      case .duration: "match_duration"
+      case .json: "match_json"
+      }
+    }
+  }
+
   /// Returns whether no value of the subject is within the bounds.
   static func isEmpty(above: Double?, below: Double?, of subject: Subject) -> Bool {
     if let range = subject.integerRange {

@@ -130,16 +130,16 @@ enum TriggerPart: Int, CaseIterable, Error {
   /// The key or keys in a profile file.
   var name: String {
     switch self {
-    case .afterStreams: Trigger.syntax.name(of: \.afterStreams)
-    case .window: Trigger.syntax.name(of: \.window)
+    case .afterStreams: Trigger.schema.name(of: \.afterStreams)
+    case .window: Trigger.schema.name(of: \.window)
     case .once: "once per connection"
-    case .count: [\Trigger.first, \.after, \.every].map(Trigger.syntax.name).joined(separator: ", ")
-    case .overLimit: Trigger.syntax.name(of: \.overLimit)
-    case .probability: Trigger.syntax.name(of: \.probability)
-    case .times: Trigger.syntax.name(of: \.times)
+    case .count: [\Trigger.first, \.after, \.every].map(Trigger.schema.name).joined(separator: ", ")
+    case .overLimit: Trigger.schema.name(of: \.overLimit)
+    case .probability: Trigger.schema.name(of: \.probability)
+    case .times: Trigger.schema.name(of: \.times)
     case .sequence: Action.Name.sequence.rawValue
-    case .maxActive: Trigger.syntax.name(of: \.maxActive)
-    case .profileMaxActive: "limits.\(Trigger.syntax.name(of: \.maxActive))"
+    case .maxActive: Trigger.schema.name(of: \.maxActive)
+    case .profileMaxActive: "limits.\(Trigger.schema.name(of: \.maxActive))"
     }
   }
 }

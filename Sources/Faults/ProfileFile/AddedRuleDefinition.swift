@@ -22,10 +22,10 @@ package struct AddedRuleDefinition: Sendable, Equatable {
     _ text: String, file: String = "rule", defaultName: String = "rule-1"
   ) throws(ProfileFailure) -> AddedRuleDefinition {
     let problems = ProblemList()
-    let parser = ProfileParser(
+    let parser = ProfileContext.parser(
       file: file, problems: problems, parameters: ParameterSet(absence: "only profiles have parameters"))
     guard let root = ProfileFileReader.root(of: text, file: file, problems: problems),
-      let parsed = parser.parseRule(ProfileNode(root: root), defaultName: defaultName, allowsTTL: true),
+      let parsed = parser.parseRule(SchemaNode(root: root), defaultName: defaultName, allowsTTL: true),
       !problems.hasErrors
     else { throw ProfileFailure(.faulty, problems.inOrder) }
     return AddedRuleDefinition(rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, warnings: problems.inOrder)

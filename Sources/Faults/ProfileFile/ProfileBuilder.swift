@@ -50,8 +50,8 @@ struct ProfileBuilder {
     guard let root = ProfileFileReader.root(of: source.text, file: source.file, problems: problems) else {
       return false
     }
-    let parser = ProfileParser(file: source.file, problems: problems, parameters: parameters)
-    guard let map = Profile.syntax.parseKeys(ProfileNode(root: root), parser) else { return false }
+    let parser = ProfileContext.parser(file: source.file, problems: problems, parameters: parameters)
+    guard let map = Profile.schema.parseKeys(SchemaNode(root: root), parser) else { return false }
     let layer = ProfileLayer(source: source, parser: parser, map: map)
     layers.append(layer)
     path.append(layer.name)
@@ -69,7 +69,7 @@ struct ProfileBuilder {
         _ = addLayer(base, extended: &path)
       } else {
         parser.fail(
-          node, "unknown profile \"\(name.shortened)\"", hint: ProfileParser.guess(name, among: names))
+          node, "unknown profile \"\(name.shortened)\"", hint: SchemaParser.guess(name, among: names))
       }
     }
     return true
@@ -118,7 +118,7 @@ struct ProfileBuilder {
       let path = "params.\(name.shortened)"
       guard let entry = parameters.all[name] else {
         let hint =
-          ProfileParser.guess(name, among: parameters.order)
+          SchemaParser.guess(name, among: parameters.order)
           ?? (parameters.order.isEmpty
             ? "it has none" : "the parameters are \(parameters.order.joined(separator: ", "))")
         problems.add(ProfileProblem(file: source.name, path: path, "unknown parameter", hint: hint))
@@ -168,7 +168,7 @@ struct ProfileBuilder {
     problems.add(
       ProfileProblem(
         .warning, file: parsed.file, at: parsed.position,
-        path: parsed.path + "." + RuleValues.syntax.name(of: \.rule.action),
+        path: parsed.path + "." + RuleValues.schema.name(of: \.rule.action),
         "a push is delayed at most \(DurationFormat.text(limit))", hint: "raise limits: {max_hold: …}"))
   }
 
@@ -203,7 +203,7 @@ extension Action {
 /// One text of a profile: its own or that of a base profile.
 private struct ProfileLayer {
   let source: ProfileSource
-  let parser: ProfileParser
+  let parser: SchemaParser
   let map: CheckedMap<Profile>
 
   /// The name that the text declares; if absent, the name of its source.

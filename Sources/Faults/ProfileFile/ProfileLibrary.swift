@@ -91,7 +91,7 @@ package struct ProfileLibrary: Sendable {
       [
         ProfileProblem(
           file: "", "unknown profile \"\(name.shortened)\"",
-          hint: ProfileParser.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
+          hint: SchemaParser.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
       ])
   }
 
@@ -122,7 +122,7 @@ package struct ProfileLibrary: Sendable {
         .faulty,
         [
           ProfileProblem(
-            file: name, path: Profile.syntax.name(of: \.name),
+            file: name, path: Profile.schema.name(of: \.name),
             "the profile's text has the name \"\(loaded.profile.name)\"",
             hint: "omit the name, or send it under that name")
         ])
@@ -212,7 +212,7 @@ package struct ProfileLibrary: Sendable {
   /// Returns a top-level value of a text if that much is readable.
   private static func value(of property: PartialKeyPath<Profile>, in source: ProfileSource) -> String? {
     let root = ProfileFileReader.root(of: source.text, file: source.file, problems: ProblemList())
-    return root?[Profile.syntax.name(of: property)]?.text
+    return root?[Profile.schema.name(of: property)]?.text
   }
 }
 

@@ -1,24 +1,9 @@
-import FaultModel
-internal import Notation
-
-extension ProfileParser {
+extension SchemaParser {
   /// The expected type of a value, which determines the parameters it may use.
-  enum ScalarType {
-    case text, word, integer, number, probability, duration, flag, any
+  package enum ScalarType {
+    case text, word, integer, number, probability, duration, flag, any, anyText
 
-    var kinds: [Profile.Parameter.Kind] {
-      switch self {
-      case .text, .word: [.string]
-      case .integer: [.int]
-      case .number: [.int, .probability]
-      case .probability: [.probability]
-      case .duration: [.duration]
-      case .flag: [.bool]
-      case .any: Profile.Parameter.Kind.allCases
-      }
-    }
-
-    var description: String {
+    package var description: String {
       switch self {
       case .text: "a string"
       case .word: "a word"
@@ -28,67 +13,15 @@ extension ProfileParser {
       case .duration: "a duration"
       case .flag: "true or false"
       case .any: "one value"
+      case .anyText: "a string"
       }
     }
-  }
-
-  /// Returns a scalar, or the value of the parameter it refers to.
-  func parseScalar(_ node: ProfileNode, as type: ScalarType) -> Scalar? {
-    guard let scalar = value(at: node, { yaml throws(YAMLError) in try yaml.scalar(type.description) }) else {
-      return nil
-    }
-    guard scalar.text.contains("${") else { return Scalar(text: scalar.text, isString: scalar.isString) }
-    guard let name = ParameterSet.name(in: scalar.text) else {
-      fail(
-        node, "\"\(scalar.text.shortened)\": a parameter must be the whole value, \"${name}\", not a part of it",
-        hint: "move the whole value into the parameter")
-      return nil
-    }
-    return value(ofParameter: name, at: node, as: type)
-  }
-
-  /// Returns the name of the parameter that a value refers to.
-  func parameterName(_ node: ProfileNode?) -> String? {
-    guard case .scalar(let scalar)? = node?.content else { return nil }
-    return ParameterSet.name(in: scalar.text)
-  }
-
-  private func value(ofParameter name: String, at node: ProfileNode, as type: ScalarType) -> Scalar? {
-    guard let entry = parameters.all[name] else {
-      if let absence = parameters.absence {
-        fail(node, "\"${\(name.shortened)}\": \(absence)")
-      } else {
-        let hint =
-          Self.guess(name, among: parameters.order).map {
-            $0.replacing("\"?", with: "}\"?").replacing("\"", with: "\"${", maxReplacements: 1)
-          }
-          ?? (parameters.order.isEmpty
-            ? "the profile defines no parameters" : "the parameters are \(parameters.order.joined(separator: ", "))")
-        fail(node, "unknown parameter \"\(name.shortened)\"", hint: hint)
-      }
-      return nil
-    }
-    parameters.change(name) { $0.isUsed = true }
-    guard !entry.isBroken else { return nil }
-    let kind = entry.parameter.kind
-    guard type.kinds.contains(kind) else {
-      fail(
-        node, "the parameter \"\(name)\" is of type \(kind.rawValue), expected \(type.description)",
-        hint: "make its type \(type.kinds.map(\.rawValue).joinedWithOr)")
-      return nil
-    }
-    return Scalar(text: entry.parameter.value, isString: kind == .string, parameter: name)
-  }
-
-  /// Records an invalid value, including the parameter it comes from.
-  func fail(_ node: ProfileNode, _ scalar: Scalar, _ message: String, hint: String? = nil) {
-    fail(node, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
   // MARK: - Numbers
 
   /// Parses a whole number.
-  func parseInteger(_ node: ProfileNode, in range: ClosedRange<Int>) -> Int? {
+  package func parseInteger(_ node: SchemaNode, in range: ClosedRange<Int>) -> Int? {
     guard let scalar = parseScalar(node, as: .integer) else { return nil }
     let text = scalar.text.shortened
     if scalar.isString {
@@ -116,7 +49,7 @@ extension ProfileParser {
   }
 
   /// Parses a number.
-  func parseNumber(_ node: ProfileNode, in range: NumberRange) -> Double? {
+  package func parseNumber(_ node: SchemaNode, in range: NumberRange) -> Double? {
     guard let scalar = parseScalar(node, as: .number) else { return nil }
     let value = WrittenNumber.value(scalar.text)
     if !scalar.isString, let value, range.contains(value) { return value }
@@ -130,15 +63,8 @@ extension ProfileParser {
     return nil
   }
 
-  /// Returns whether a value is a number or refers to a parameter of type int.
-  func isNumber(_ node: ProfileNode) -> Bool {
-    guard case .scalar(let scalar) = node.content else { return false }
-    if let name = ParameterSet.name(in: scalar.text) { return parameters.all[name]?.parameter.kind == .int }
-    return !scalar.isString && YAMLScalarKind(scalar.text) == .number
-  }
-
   /// Parses a probability.
-  func parseProbability(_ node: ProfileNode) -> Double? {
+  package func parseProbability(_ node: SchemaNode) -> Double? {
     guard let scalar = parseScalar(node, as: .probability) else { return nil }
     let value = WrittenNumber.value(scalar.text)
     if let value, (0...1).contains(value), !scalar.isString { return value }
@@ -156,7 +82,7 @@ extension ProfileParser {
   // MARK: - Words
 
   /// Parses a duration, zero or longer, or longer than zero if `isPositive`.
-  func parseDuration(_ node: ProfileNode, isPositive: Bool = false) -> Duration? {
+  package func parseDuration(_ node: SchemaNode, isPositive: Bool = false) -> Duration? {
     guard let scalar = parseScalar(node, as: .duration) else { return nil }
     if let duration = DurationFormat.duration(scalar.text) {
       if isPositive ? duration > .zero : duration >= .zero { return duration }
@@ -174,7 +100,7 @@ extension ProfileParser {
   }
 
   /// Parses `true` or `false`.
-  func parseFlag(_ node: ProfileNode) -> Bool? {
+  package func parseFlag(_ node: SchemaNode) -> Bool? {
     guard let scalar = parseScalar(node, as: .flag) else { return nil }
     if !scalar.isString, let value = try? Value.flag(scalar.text) { return value }
     fail(node, scalar, "\(scalar.text.shortened) is neither true nor false")
@@ -182,15 +108,18 @@ extension ProfileParser {
   }
 
   /// Parses one of some values of an enumeration.
-  func parseWord<Word: RawRepresentable<String> & Equatable>(_ node: ProfileNode, allowed: [Word]) -> Word? {
+  package func parseWord<Word: RawRepresentable<String> & Equatable>(
+    _ node: SchemaNode, allowed: [Word], synonyms: [String: Word] = [:]
+  ) -> Word? {
     guard let scalar = parseScalar(node, as: .word) else { return nil }
+    if let word = synonyms[scalar.text] { return word }
     if let word = Word(rawValue: scalar.text), allowed.contains(word) { return word }
     failWord(node, scalar, among: allowed.map(\.rawValue))
     return nil
   }
 
   /// Records a word that is not allowed.
-  func failWord(_ node: ProfileNode, _ scalar: Scalar, among names: [String]) {
+  package func failWord(_ node: SchemaNode, _ scalar: Scalar, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
       node, scalar, "unknown value \"\(scalar.text.shortened)\"",
@@ -201,13 +130,13 @@ extension ProfileParser {
   /// the YAML parser.
   ///
   /// - Parameter pluralName: A description of such texts for the hint.
-  func parseText(_ node: ProfileNode, pluralName: String? = nil) -> String? {
+  package func parseText(_ node: SchemaNode, pluralName: String? = nil) -> String? {
     guard let scalar = parseScalar(node, as: .text) else { return nil }
     return text(of: scalar, at: node, pluralName: pluralName)
   }
 
   /// Returns the text of a scalar.
-  func text(of scalar: Scalar, at node: ProfileNode, pluralName: String? = nil) -> String? {
+  package func text(of scalar: Scalar, at node: SchemaNode, pluralName: String? = nil) -> String? {
     if scalar.isString { return scalar.text }
     let quoted = "\"\(scalar.text.shortened)\""
     let seen: String
@@ -223,40 +152,17 @@ extension ProfileParser {
       hint: pluralName.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
     return nil
   }
-
-  /// Parses the name of a profile or a rule.
-  func parseName(_ node: ProfileNode) -> String? {
-    guard let text = parseText(node, pluralName: "names") else { return nil }
-    if let problem = ProfileName.problem(with: text) {
-      fail(
-        node, "\"\(text.shortened)\": \(problem)", hint: ProfileName.repaired(text).map { "did you mean \"\($0)\"?" })
-      return nil
-    }
-    return text
-  }
 }
 
-/// The rules for names of profiles and rules, which are used in URLs, on command lines and in records.
-package enum ProfileName {
-  /// Returns why a text is not a valid name, in words; nil if it is valid.
-  package static func problem(with text: String) -> String? {
-    let isFine =
-      (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
-      && text.utf8.first != UInt8(ascii: "-")
-    return isFine ? nil : "a name is lower-case letters, digits and hyphens, at most 64, and no hyphen in front"
-  }
-
-  private static func isAllowed(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "-") || byte.isLetterOrDigit && asciiLowercased(byte) == byte
-  }
-
-  /// Returns the valid name most similar to an invalid one.
-  static func repaired(_ text: String) -> String? {
-    let bytes = text.utf8.prefix(64).map { byte in
-      let small = asciiLowercased(byte)
-      return isAllowed(small) ? small : UInt8(ascii: "-")
-    }
-    let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "-") }, as: UTF8.self)
-    return problem(with: name) == nil ? name : nil
+/// Numbers in JSON syntax.
+package enum WrittenNumber {
+  /// Returns the value of a decimal number; nil for other notations that Swift, C or YAML accept, such as `nan`,
+  /// `0x1p3`, `0410`, `.5`.
+  package static func value(_ text: String) -> Double? {
+    guard let first = text.utf8.first, first == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")) ~= first,
+      let value = Double(text), value.isFinite
+    else { return nil }
+    var text = text
+    return text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil ? value : nil
   }
 }

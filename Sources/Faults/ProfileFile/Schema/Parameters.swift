@@ -5,9 +5,9 @@ internal import Notation
 struct ParameterDeclaration {
   /// A value as written, with its position.
   struct Literal {
-    let scalar: ProfileParser.Scalar
-    let node: ProfileNode
-    let parser: ProfileParser
+    let scalar: SchemaParser.Scalar
+    let node: SchemaNode
+    let parser: SchemaParser
   }
 
   /// The keys of a parameter.
@@ -22,7 +22,7 @@ struct ParameterDeclaration {
   let name: String
   let position: TextPosition
   let path: String
-  let parser: ProfileParser
+  let parser: SchemaParser
   var fields = Fields()
   /// Whether a key is present but invalid.
   var isBroken = false
@@ -75,9 +75,9 @@ struct ParameterDeclaration {
   }
 }
 
-extension ProfileParser {
+extension SchemaParser {
   /// Parses the parameters that one text defines.
-  func parseParameters(_ node: ProfileNode) -> [ParameterDeclaration] {
+  func parseParameters(_ node: SchemaNode) -> [ParameterDeclaration] {
     (parseEntries(node) ?? []).compactMap { entry in
       let value = node.member(entry)
       guard ParameterSet.isName(entry.key) else {
@@ -90,9 +90,9 @@ extension ProfileParser {
         name: entry.key, position: entry.position, path: value.path, parser: self)
       // `rate: 0.5` overrides the default of a base profile's parameter.
       if case .scalar = value.content, !value.isEmpty {
-        declaration.fields.defaultValue = Syntax.literal.parse(self, value)
+        declaration.fields.defaultValue = Schema.literal.parse(self, value)
         declaration.isBroken = declaration.fields.defaultValue == nil
-      } else if let map = ParameterDeclaration.Fields.syntax.parseKeys(value, self) {
+      } else if let map = ParameterDeclaration.Fields.schema.parseKeys(value, self) {
         declaration.isBroken = !map.parse(into: &declaration.fields)
       } else {
         declaration.isBroken = true
@@ -102,9 +102,9 @@ extension ProfileParser {
   }
 }
 
-extension Syntax<ParameterDeclaration.Literal> {
+extension Schema<ParameterDeclaration.Literal> {
   /// A literal value; a reference to a parameter is not allowed.
-  static let literal = Syntax(
+  static let literal = Schema(
     form: .scalar,
     parse: { parser, node in
       guard case .scalar(let scalar) = node.content, !node.isEmpty else {
@@ -116,7 +116,7 @@ extension Syntax<ParameterDeclaration.Literal> {
         return nil
       }
       return ParameterDeclaration.Literal(
-        scalar: ProfileParser.Scalar(text: scalar.text, isString: scalar.isString), node: node, parser: parser)
+        scalar: SchemaParser.Scalar(text: scalar.text, isString: scalar.isString), node: node, parser: parser)
     }, write: { literal, writer in writer.string(literal.scalar.text) })
 }
 
@@ -209,38 +209,5 @@ final class ParameterSet {
   static func isName(_ name: String) -> Bool {
     (1...64).contains(name.utf8.count)
       && name.utf8.allSatisfy { asciiLowercased($0) == $0 && ($0.isLetterOrDigit || $0 == UInt8(ascii: "_")) }
-  }
-}
-
-extension UInt8 {
-  /// Whether the byte is an ASCII letter or digit.
-  var isLetterOrDigit: Bool {
-    switch self {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: false
-    }
-  }
-}
-
-extension Duration {
-  /// The duration in seconds.
-  var inSeconds: Double {
-    let (seconds, attoseconds) = components
-    return Double(seconds) + Double(attoseconds) / 1e18
-  }
-}
-
-/// Numbers in JSON syntax.
-enum WrittenNumber {
-  /// Returns the value of a decimal number; nil for other notations that Swift, C or YAML accept, such as `nan`,
-  /// `0x1p3`, `0410`, `.5`.
-  static func value(_ text: String) -> Double? {
-    guard let first = text.utf8.first, first == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")) ~= first,
-      let value = Double(text), value.isFinite
-    else { return nil }
-    var text = text
-    return text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil ? value : nil
   }
 }

@@ -2,8 +2,8 @@ package import FaultModel
 package import Notation
 
 extension Trigger {
-  /// The syntax of `trigger`.
-  static let syntax: MapSyntax<Trigger> = MapSyntax(
+  /// The schema of `trigger`.
+  static let schema: MapSchema<Trigger> = MapSchema(
     "trigger", Trigger(),
     .optional(
       "probability", \.probability, .probability, default: "1",
@@ -59,48 +59,48 @@ extension Trigger {
 
   /// Writes the trigger as an object with the keys of a profile file, without those that have their default value.
   package func write(to writer: inout JSONWriter) {
-    writer.object { Self.syntax.writeMembers(of: self, to: &$0) }
+    writer.object { Self.schema.writeMembers(of: self, to: &$0) }
   }
 }
 
-extension Syntax<Trigger.Probability> {
-  private static let ramp = MapSyntax(
+extension Schema<Trigger.Probability> {
+  private static let ramp = MapSchema(
     "ramp", (from: 0.0, to: 0.0, over: Duration.zero),
     .defaulted("from", \.from, .probability, "The probability at activation."),
     .required("to", \.to, .probability, "The probability at the end, and afterwards."),
     .required("over", \.over, .positiveDuration, "The duration of the change."))
 
-  private static let changing = Syntax.map(
-    MapSyntax(
+  private static let changing = Schema.map(
+    MapSchema(
       "probability", (from: 0.0, to: 0.0, over: Duration.zero),
       .required("ramp", \.self, .map(ramp), "A linear change of the probability after activation.")),
     make: { .ramp(from: $0.from, to: $0.to, over: $0.over) },
     values: { if case .ramp(let from, let to, let over) = $0 { (from, to, over) } else { nil } })
 
   /// A number, or a map with `ramp`.
-  fileprivate static let probability = Syntax(
-    form: .either(.probability, changing.form),
+  fileprivate static let probability = Schema(
+    form: .either(Schema<Double>.probability.form, changing.form),
     parse: { parser, node in
       if case .map = node.content { return changing.parse(parser, node) }
       return parser.parseProbability(node).map(Trigger.Probability.fixed)
     },
     write: { probability, writer in
       if case .fixed(let number) = probability {
-        Syntax<Double>.probability.write(number, &writer)
+        Schema<Double>.probability.write(number, &writer)
       } else {
         changing.write(probability, &writer)
       }
     })
 }
 
-extension Syntax<Trigger.Key> {
+extension Schema<Trigger.Key> {
   /// The key of a draw.
   fileprivate static let drawKey = key(Trigger.Key.allCases)
 
   /// A key that can be counted by: not an attempt, which occurs only once.
   static let countKey = {
     let key = key(Trigger.Key.allCases.filter { $0 != .attempt })
-    return Syntax(
+    return Schema(
       form: key.form,
       parse: { parser, node in
         if case .scalar(let scalar) = node.content, scalar.text == Trigger.Key.attempt.rawValue {
@@ -111,9 +111,9 @@ extension Syntax<Trigger.Key> {
       }, write: key.write)
   }()
 
-  private static func key(_ allowed: [Trigger.Key]) -> Syntax {
+  private static func key(_ allowed: [Trigger.Key]) -> Schema {
     let word = word(allowed)
-    return Syntax(
+    return Schema(
       form: word.form,
       parse: { parser, node in
         guard let key = word.parse(parser, node) else { return nil }
@@ -138,9 +138,9 @@ extension Trigger.Key {
   }
 }
 
-extension Syntax<Trigger.Rate> {
-  fileprivate static let rate = Syntax.map(
-    MapSyntax(
+extension Schema<Trigger.Rate> {
+  fileprivate static let rate = Schema.map(
+    MapSchema(
       "rate", (limit: 0.0, per: Duration.seconds(1), burst: Double?.none, key: Trigger.Key.rule),
       .required("limit", \.limit, .number(.above(0)), "The allowed number of pushes or connections in the period."),
       .defaulted("per", \.per, .positiveDuration, "The period."),
@@ -150,9 +150,9 @@ extension Syntax<Trigger.Rate> {
     values: { ($0.limit, $0.per, $0.burst, $0.key) })
 }
 
-extension Syntax<Trigger.Window> {
-  fileprivate static let window = Syntax.map(
-    MapSyntax(
+extension Schema<Trigger.Window> {
+  fileprivate static let window = Schema.map(
+    MapSchema(
       "window", Trigger.Window(),
       .defaulted(
         "after", \.after, .duration,

@@ -3,8 +3,8 @@ internal import APNSRules
 internal import Notation
 
 extension Action.Response {
-  /// The syntax of a response.
-  static let syntax: MapSyntax<ResponseValues> = MapSyntax(
+  /// The schema of a response.
+  static let schema: MapSchema<ResponseValues> = MapSchema(
     "response", ResponseValues(),
     .optional("status", \.status, .integer(200...599), default: "the status of the reason", "The HTTP status."),
     .optional(
@@ -58,14 +58,14 @@ extension Action.Response {
     case .unknownReason(let text):
       map.warn(
         at: property, "unknown reason \"\(text.shortened)\"",
-        hint: ProfileParser.guess(text, among: Reason.allCases.map(\.text)) ?? "set unreal: true if this is intended")
+        hint: SchemaParser.guess(text, among: Reason.allCases.map(\.text)) ?? "set unreal: true if this is intended")
       return true
     }
   }
 }
 
-extension Syntax<Action.Response> {
-  static let response = Syntax.map(Action.Response.syntax, make: \.response) { ResponseValues($0) }
+extension Schema<Action.Response> {
+  static let response = Schema.map(Action.Response.schema, make: \.response) { ResponseValues($0) }
 }
 
 /// The keys of a response as written; those that depend on others are nil if absent.
@@ -105,14 +105,15 @@ struct ResponseValues: Sendable {
   }
 }
 
-/// The syntax of a time in the past.
-private let agoSyntax = MapSyntax(
+/// The schema of a time in the past.
+private let agoSchema = MapSchema(
   "ago", Duration.zero, .required("ago", \.self, .duration, "The time before the push arrived."))
 
-extension Syntax<Action.Timestamp> {
+extension Schema<Action.Timestamp> {
   /// `now`, `-24h`, a time, or `{ago: 24h}`.
-  fileprivate static let timestamp = Syntax(
-    form: .either(.time, .map(agoSyntax.description)), parse: { $0.parseTimestamp($1) },
+  fileprivate static let timestamp = Schema(
+    form: .either(.text(examples: ["now", "-24h", "2026-01-31T12:00:00Z"]), .map(agoSchema.description)),
+    parse: { $0.parseTimestamp($1) },
     write: { timestamp, writer in
       switch timestamp {
       case .relative(let duration): writer.string(DurationFormat.text(duration))
@@ -121,9 +122,9 @@ extension Syntax<Action.Timestamp> {
     })
 }
 
-extension Syntax<[Action.Field]> {
+extension Schema<[Action.Field]> {
   /// Header fields by name.
-  fileprivate static let headers = Syntax(
+  fileprivate static let headers = Schema(
     form: .named(.scalar), parse: { $0.parseHeaders($1) },
     write: { headers, writer in
       writer.object { writer in
@@ -132,8 +133,8 @@ extension Syntax<[Action.Field]> {
     })
 }
 
-extension ProfileParser {
-  fileprivate func parseHeaders(_ node: ProfileNode) -> [Action.Field]? {
+extension SchemaParser {
+  fileprivate func parseHeaders(_ node: SchemaNode) -> [Action.Field]? {
     guard let entries = parseEntries(node) else { return nil }
     guard entries.count <= 32 else {
       fail(node, "more than 32 header fields")
@@ -156,8 +157,8 @@ extension ProfileParser {
   }
 
   /// Parses `now`, `-24h`, a time, or `{ago: 24h}`.
-  fileprivate func parseTimestamp(_ node: ProfileNode) -> Action.Timestamp? {
-    if case .map = node.content { return agoSyntax.parse(node, self).map { .relative(.zero - $0) } }
+  fileprivate func parseTimestamp(_ node: SchemaNode) -> Action.Timestamp? {
+    if case .map = node.content { return agoSchema.parse(node, self).map { .relative(.zero - $0) } }
     guard let scalar = parseScalar(node, as: .any) else { return nil }
     if scalar.text == "now" { return .relative(.zero) }
     if let time = TimestampFormat.milliseconds(scalar.text), time >= 0 { return .absolute(time) }
@@ -170,7 +171,7 @@ extension ProfileParser {
   }
 
   /// Parses a text, or a map or list, which is converted to JSON.
-  func parseTextOrJSON(_ node: ProfileNode, limit: Int) -> String? {
+  func parseTextOrJSON(_ node: SchemaNode, limit: Int) -> String? {
     let text: String?
     switch node.content {
     case .scalar: text = parseText(node)

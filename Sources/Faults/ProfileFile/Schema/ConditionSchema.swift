@@ -9,8 +9,8 @@ extension Condition {
   static let queryKey = "q"
   private static let notKey = "not"
 
-  /// The syntax of `when`.
-  static let syntax: MapSyntax<Condition> = MapSyntax(
+  /// The schema of `when`.
+  static let schema: MapSchema<Condition> = MapSchema(
     "condition", Condition(),
     .test(.deviceToken, "The device token, in any case. Quote it: YAML reads some tokens as numbers."),
     .test(.topic, "`apns-topic`; without it, the only topic of the provider certificate."),
@@ -19,7 +19,7 @@ extension Condition {
     .test(.collapseID, "`apns-collapse-id`."),
     .test(.apnsID, "`apns-id` as the client sent it."),
     .custom(
-      payloadKey, \.self, .named(.match(.json)),
+      payloadKey, \.self, .named(Matcher.json.form),
       "Values of the payload by JSON pointer, as in `/aps/alert/title: Hello`.",
       parse: { parser, node, condition in
         guard let entries = parser.parseEntries(node) else { return false }
@@ -34,7 +34,7 @@ extension Condition {
         }
       }),
     .custom(
-      headerKey, \.self, .named(.match(.text([]))), "The first values of header fields by name.",
+      headerKey, \.self, .named(Matcher.text([]).form), "The first values of header fields by name.",
       parse: { parser, node, condition in
         guard let entries = parser.parseEntries(node) else { return false }
         return entries.reduce(true) { isValid, entry in
@@ -50,9 +50,9 @@ extension Condition {
       }),
     .test(.size, "The size of the payload in bytes."),
     .custom(
-      providerTokenKey, \.self, .map(tokenSyntax.description), "The provider token.",
+      providerTokenKey, \.self, .map(tokenSchema.description), "The provider token.",
       parse: { parser, node, condition in
-        tokenSyntax.parseKeys(node, parser)?.parse(into: &condition) ?? false
+        tokenSchema.parseKeys(node, parser)?.parse(into: &condition) ?? false
       },
       write: { condition, writer in
         condition.writeTests(in: providerTokenKey, to: &writer) { subject in
@@ -75,7 +75,7 @@ extension Condition {
     .test(.status, "The status of the response; only at `response`."),
     .test(.reason, "The reason of the response; only at `response`."),
     .custom(
-      queryKey, \.query, .text,
+      queryKey, \.query, .text(),
       "An inbox query such as `topic:com.acme.* !type:background`, with fields of the request only.",
       parse: { parser, node, condition in
         guard let text = parser.parseText(node), let tests = parser.parseQuery(text, node) else { return false }
@@ -92,7 +92,7 @@ extension Condition {
       parse: { parser, node, condition in
         guard let elements = parser.parseListOrValue(node) else { return false }
         return elements.reduce(true) { isValid, element in
-          guard let exception = syntax.parse(element, parser) else { return false }
+          guard let exception = schema.parse(element, parser) else { return false }
           guard exception != Condition() else {
             parser.fail(element, "an empty not excludes everything", hint: "omit it, or add a condition")
             return false
@@ -108,7 +108,7 @@ extension Condition {
         }
       }))
 
-  private static let tokenSyntax: MapSyntax<Condition> = MapSyntax(
+  private static let tokenSchema: MapSchema<Condition> = MapSchema(
     "provider_token", Condition(),
     .test(.tokenAge, "The time since the token was issued (`iat`)."),
     .test(.teamID, "The team id (`iss`)."),
@@ -116,7 +116,7 @@ extension Condition {
 
   /// Writes the condition as an object with the keys of a profile file.
   package func write(to writer: inout JSONWriter) {
-    writer.object { Self.syntax.writeMembers(of: self, to: &$0) }
+    writer.object { Self.schema.writeMembers(of: self, to: &$0) }
   }
 
   /// Writes the tests that belong into a nested map, under the names that `name` returns.
@@ -180,49 +180,13 @@ extension Field<Condition> {
   /// A test of one subject.
   fileprivate static func test(_ subject: Condition.Subject, _ summary: String) -> Field {
     .custom(
-      subject.key, \.self, .match(subject.matcher), summary,
+      subject.key, \.self, subject.matcher.form, summary,
       parse: { parser, node, condition in parser.parseTest(node, of: subject, into: &condition) },
       write: { condition, writer in
         guard let test = condition.tests.first(where: { $0.subject == subject && !$0.isFromQuery }) else { return }
         writer.name(subject.key)
         test.write(to: &writer)
       })
-  }
-}
-
-/// The keys of a requirement that is written as a map.
-enum MatchKey: String, CaseIterable {
-  case equals, prefix, glob
-  case oneOf = "in"
-  case present
-  case above = "gt"
-  case below = "lt"
-
-  static let description = MapDescription(
-    name: "match",
-    fields: allCases.map {
-      FieldDescription(name: $0.rawValue, form: $0.form, isRequired: false, defaultText: nil, summary: $0.summary)
-    })
-
-  private var form: ValueForm {
-    switch self {
-    case .equals, .above, .below: .scalar
-    case .prefix, .glob: .text
-    case .oneOf: .list(.scalar)
-    case .present: .flag
-    }
-  }
-
-  private var summary: String {
-    switch self {
-    case .equals: "The value is exactly this."
-    case .prefix: "The value begins with this text."
-    case .glob: "The value matches this pattern, in which `*` matches any text."
-    case .oneOf: "The value is one of these."
-    case .present: "Whether there is a value."
-    case .above: "The value is greater than this."
-    case .below: "The value is less than this."
-    }
   }
 }
 
@@ -276,10 +240,10 @@ extension Condition.Test {
   }
 }
 
-extension ProfileParser {
+extension SchemaParser {
   /// Parses a requirement on a subject and adds it to a condition. Returns false after recording an error.
   fileprivate func parseTest(
-    _ node: ProfileNode, of subject: Condition.Subject, into condition: inout Condition
+    _ node: SchemaNode, of subject: Condition.Subject, into condition: inout Condition
   ) -> Bool {
     if let injectionPoint, !subject.isKnown(at: injectionPoint) {
       fail(
@@ -293,7 +257,7 @@ extension ProfileParser {
   }
 
   /// Parses `q` into tests.
-  fileprivate func parseQuery(_ text: String, _ node: ProfileNode) -> [Condition.Test]? {
+  fileprivate func parseQuery(_ text: String, _ node: SchemaNode) -> [Condition.Test]? {
     do throws(FilterError) {
       let tests = try Condition.tests(query: text)
       guard !tests.isEmpty else {
@@ -313,7 +277,7 @@ extension ProfileParser {
     }
   }
 
-  fileprivate func parsePointer(_ entry: YAMLNode.Entry, in node: ProfileNode) -> String? {
+  fileprivate func parsePointer(_ entry: YAMLNode.Entry, in node: SchemaNode) -> String? {
     if JSONPointer(entry.key) != nil { return entry.key }
     let guess = "/" + entry.key.replacing(".", with: "/")
     fail(
@@ -333,205 +297,5 @@ extension ProfileParser {
       return nil
     }
     return name
-  }
-
-  // MARK: - Matches
-
-  private func parseMatch(_ node: ProfileNode, of subject: Condition.Subject) -> Condition.Match? {
-    switch node.content {
-    case .scalar:
-      guard !subject.isDuration else {
-        fail(
-          node,
-          subject == .idle ? "an idle time is compared with a bound" : "an age cannot be compared with an exact value",
-          hint: "write {gt: 30m} or {lt: 30m}")
-        return nil
-      }
-      if subject == .address { return parseAddress(node) }
-      return parseValue(node, of: subject).map(Condition.Match.equals)
-    case .list:
-      fail(node, "expected a value, not a list", hint: "write {in: […]}")
-      return nil
-    case .map: break
-    }
-    guard let entries = parseEntries(node) else { return nil }
-    var values: [(key: MatchKey, value: ProfileNode)] = []
-    for entry in entries {
-      if let key = MatchKey(rawValue: entry.key) {
-        values.append((key, node.member(entry)))
-      } else {
-        failUnknown(entry, in: node, among: MatchKey.allCases.map(\.rawValue))
-      }
-    }
-    values.sort { MatchKey.allCases.firstIndex(of: $0.key) ?? 0 < MatchKey.allCases.firstIndex(of: $1.key) ?? 0 }
-    guard let (key, value) = values.first else {
-      fail(
-        node, "the requirement is missing", hint: "one of \(subject.matchKeys.map(\.rawValue).joined(separator: ", "))")
-      return nil
-    }
-    if let other = values.dropFirst().first, !(key == .above && other.key == .below) {
-      fail(
-        at: other.value.keyPosition, other.value.path, "\(key.rawValue) is already specified",
-        hint: "keep one of them; write a second test of the same value under not, or in another rule")
-      return nil
-    }
-    for (key, value) in values where !subject.matchKeys.contains(key) {
-      fail(
-        at: value.keyPosition, value.path, "\(key.rawValue) cannot be used here",
-        hint: "\(subject.matchKeys.map(\.rawValue).joinedWithOr) can")
-      return nil
-    }
-    switch key {
-    case .equals where subject == .address: return parseAddress(value)
-    case .oneOf where subject == .address:
-      return parseElements(value) { element in parseText(element).flatMap { parseBlock($0, element) } }
-        .map(Condition.Match.within)
-    case .equals: return parseValue(value, of: subject).map(Condition.Match.equals)
-    case .prefix:
-      return parseText(value, pluralName: subject.pluralName).map { .prefix(subject.folded($0)) }
-    case .glob:
-      return parseText(value, pluralName: subject.pluralName)
-        .map { .glob(TextPattern($0, foldsCase: subject.foldsCase)) }
-    case .oneOf: return parseElements(value) { parseValue($0, of: subject) }.map { .oneOf(Set($0)) }
-    case .present: return parseFlag(value).map(Condition.Match.present)
-    case .above, .below: return parseBounds(values, node, of: subject)
-    }
-  }
-
-  /// Parses the elements of a list that must not be empty.
-  private func parseElements<Element>(_ node: ProfileNode, _ parse: (ProfileNode) -> Element?) -> [Element]? {
-    guard let elements = parseList(node) else { return nil }
-    guard !elements.isEmpty else {
-      fail(node, "an empty list: this can never match")
-      return nil
-    }
-    let values = elements.map(parse)
-    let valid = values.compactMap(\.self)
-    return valid.count == values.count ? valid : nil
-  }
-
-  /// Parses an IP address, a CIDR block, or a pattern with `*`.
-  private func parseAddress(_ node: ProfileNode) -> Condition.Match? {
-    guard let text = parseText(node) else { return nil }
-    if text.contains("*") { return .glob(TextPattern(text, foldsCase: true)) }
-    return parseBlock(text, node).map { .within([$0]) }
-  }
-
-  private func parseBlock(_ text: String, _ node: ProfileNode) -> AddressBlock? {
-    do throws(AddressBlock.Problem) {
-      return try AddressBlock(text)
-    } catch {
-      switch error {
-      case .address:
-        fail(
-          node, "\"\(text.shortened)\" is not an IP address or CIDR block",
-          hint: "write 192.0.2.7, 10.0.0.0/8, \"fd00::/8\" or, outside of lists, a pattern such as \"10.0.*\"")
-      case .prefixLength(let max):
-        fail(node, "\"\(text.shortened)\" has no valid prefix length", hint: "use a number from 0 to \(max)")
-      case .hostBits:
-        fail(
-          node, "\"\(text.shortened)\" has bits set after its prefix",
-          hint: "write the first address of the block, as in 10.0.0.0/8")
-      }
-      return nil
-    }
-  }
-
-  private func parseBounds(
-    _ bounds: [(key: MatchKey, value: ProfileNode)], _ node: ProfileNode, of subject: Condition.Subject
-  ) -> Condition.Match? {
-    var above: Double?
-    var below: Double?
-    var isValid = true
-    for (key, node) in bounds {
-      let bound =
-        switch subject.matcher {
-        case .duration: parseDuration(node)?.inSeconds
-        case .size: parseSize(node).map(Double.init)
-        case .json: parseNumber(node, in: .from(-1e12))
-        default: parseInteger(node, in: 0...Int(Int32.max)).map(Double.init)
-        }
-      if bound == nil { isValid = false }
-      if key == .above { above = bound } else { below = bound }
-    }
-    guard isValid else { return nil }
-    if Condition.isEmpty(above: above, below: below, of: subject) {
-      fail(node, "these bounds contain no value: this can never match")
-      return nil
-    }
-    return .between(above: above, below: below)
-  }
-
-  /// Parses a number of bytes, with or without a unit.
-  private func parseSize(_ node: ProfileNode) -> Int? {
-    guard let scalar = parseScalar(node, as: .integer) else { return nil }
-    if let bytes = SizeFormat.bytes(scalar.text), bytes <= 1 << 40 { return bytes }
-    fail(node, scalar, "\(scalar.text.shortened) is not a number of bytes", hint: "sizes are written 4096 or 4K")
-    return nil
-  }
-
-  /// Parses a value to compare with, in the form in which the traffic has it.
-  private func parseValue(_ node: ProfileNode, of subject: Condition.Subject) -> String? {
-    switch subject {
-    case .priority, .listener, .attempt, .status:
-      guard case .integer(let range) = subject.matcher, let number = parseInteger(node, in: range) else { return nil }
-      if subject == .priority, ![1, 5, 10].contains(number) {
-        reportUnmatchable(node, "\(number)", "priorities are 10, 5 and 1")
-      }
-      return String(number)
-    case .size: return parseSize(node).map(String.init)
-    case .payload: return parseJSONValue(node)
-    case .pushType:
-      guard let text = parseText(node) else { return nil }
-      let types = PushType.allCases.map(\.text)
-      if !types.contains(text) {
-        reportUnmatchable(
-          node, text,
-          Self.guess(text, among: types) ?? "the push types are \(types.joined(separator: ", "))")
-      }
-      return text
-    case .environment, .kind:
-      guard let text = parseText(node), case .text(let words) = subject.matcher else { return nil }
-      guard words.contains(text) else {
-        fail(
-          node, "\"\(text.shortened)\" can never match",
-          hint: Self.guess(text, among: words) ?? "expected \(words.joinedWithOr)")
-        return nil
-      }
-      return text
-    case .reason:
-      guard let text = parseText(node) else { return nil }
-      if Reason(text: text) == nil {
-        warn(
-          node, "unknown reason \"\(text.shortened)\"",
-          hint: Self.guess(text, among: Reason.allCases.map(\.text)))
-      }
-      return text
-    case .deviceToken:
-      guard let text = parseText(node, pluralName: subject.pluralName) else { return nil }
-      if !text.utf8.allSatisfy(Hexadecimal.isDigit) {
-        reportUnmatchable(node, text, "device tokens are hexadecimal digits")
-      }
-      return subject.folded(text)
-    default: return parseText(node, pluralName: subject.pluralName).map(subject.folded)
-    }
-  }
-
-  /// Records a value that never matches: an error if APNs rejects such pushes before the rule is evaluated,
-  /// otherwise a warning.
-  private func reportUnmatchable(_ node: ProfileNode, _ value: String, _ hint: String) {
-    if stage == .afterValidation, injectionPoint == .request {
-      fail(node, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is evaluated", hint: hint)
-    } else {
-      warn(node, "not a value that APNs accepts: \"\(value.shortened)\"", hint: hint)
-    }
-  }
-
-  /// Parses a JSON string, number or boolean and returns its text.
-  private func parseJSONValue(_ node: ProfileNode) -> String? {
-    guard let scalar = parseScalar(node, as: .any) else { return nil }
-    if scalar.isString || scalar.text == "true" || scalar.text == "false" { return scalar.text }
-    if WrittenNumber.value(scalar.text) != nil { return scalar.text }
-    return text(of: scalar, at: node)
   }
 }

@@ -19,7 +19,7 @@ struct RuleValues: Sendable {
   var rule = Rule(name: "", action: .pass)
   var ttl: Duration?
 
-  static let syntax: MapSyntax<RuleValues> = MapSyntax(
+  static let schema: MapSchema<RuleValues> = MapSchema(
     "rule", RuleValues(),
     .defaulted(
       "name", \.rule.name, .name, default: "`rule-` and the rule's number",
@@ -28,7 +28,7 @@ struct RuleValues: Sendable {
     .custom(
       "when", \.rule.condition, .condition, default: "all traffic", "The traffic that the rule applies to.",
       parse: { parser, node, values in
-        Condition.syntax.parse(node, parser).map { values.rule.condition = $0 } != nil
+        Condition.schema.parse(node, parser).map { values.rule.condition = $0 } != nil
       },
       write: { values, writer in
         guard values.rule.condition != Condition() else { return }
@@ -36,10 +36,10 @@ struct RuleValues: Sendable {
         values.rule.condition.write(to: &writer)
       }),
     .defaulted(
-      "trigger", \.rule.trigger, .map(Trigger.syntax), default: "always", writing: .unlessDefault,
+      "trigger", \.rule.trigger, .map(Trigger.schema), default: "always", writing: .unlessDefault,
       "How often the rule fires for this traffic."),
     .required(
-      "do", \.rule.action, Syntax(form: .action, parse: { $0.parseAction($1) }, write: { $0.write(to: &$1) }),
+      "do", \.rule.action, Schema(form: .action, parse: { $0.parseAction($1) }, write: { $0.write(to: &$1) }),
       "The action."),
     .optional(
       "then", \.rule.continues, .continuation, default: "depends on the action",
@@ -55,11 +55,11 @@ struct RuleValues: Sendable {
   static let ttl = "ttl"
 }
 
-extension Syntax<Bool> {
+extension Schema<Bool> {
   /// `continue` or `stop`.
   fileprivate static let continuation = {
-    let word = Syntax<Continuation>.word
-    return Syntax(
+    let word = Schema<Continuation>.word
+    return Schema(
       form: word.form, parse: { parser, node in word.parse(parser, node).map { $0 == .continueEvaluation } },
       write: { word.write($0 ? .continueEvaluation : .stop, &$1) })
   }()
@@ -70,23 +70,23 @@ private enum Continuation: String, CaseIterable {
   case stop
 }
 
-extension ProfileParser {
+extension SchemaParser {
   /// Parses a rule.
   ///
   /// - Parameters:
   ///   - defaultName: The name of a rule without one.
   ///   - allowsTTL: Whether the rule may have the key `ttl`, which rules in profiles do not have.
-  func parseRule(_ node: ProfileNode, defaultName: String, allowsTTL: Bool = false) -> LocatedRule? {
-    guard let map = RuleValues.syntax.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
+  func parseRule(_ node: SchemaNode, defaultName: String, allowsTTL: Bool = false) -> LocatedRule? {
+    guard let map = RuleValues.schema.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
     var values = RuleValues()
     values.rule.name = defaultName
     // The other keys depend on the injection point and the stage.
     let context: [PartialKeyPath<RuleValues>] = [\.rule.injectionPoint, \.rule.stage]
     let isPointValid = map.parse(into: &values) { $0 == context[0] }
     let isStageValid = map.parse(into: &values) { $0 == context[1] }
-    injectionPoint = isPointValid ? values.rule.injectionPoint : nil
-    stage = values.rule.stage
-    defer { injectionPoint = nil }
+    profile?.injectionPoint = isPointValid ? values.rule.injectionPoint : nil
+    profile?.stage = values.rule.stage
+    defer { profile?.injectionPoint = nil }
     let isRestValid = map.parse(into: &values) { !context.contains($0) }
     guard isPointValid, isStageValid, isRestValid else { return nil }
     check(values.rule, map)
@@ -111,13 +111,13 @@ extension ProfileParser {
     if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.delaysPush) {
       let (position, path) = map.location(of: \.rule.trigger)
       warn(
-        at: position, "\(path).\(Trigger.syntax.name(of: \.maxActive))", "no push is delayed here",
+        at: position, "\(path).\(Trigger.schema.name(of: \.maxActive))", "no push is delayed here",
         hint: "use it with delay or hang")
     }
     if rule.condition.exceptions.contains(where: { rule.condition.implies($0) }) {
       let (position, path) = map.location(of: \.rule.condition)
       fail(
-        at: position, "\(path).\(Condition.syntax.name(of: \.exceptions))",
+        at: position, "\(path).\(Condition.schema.name(of: \.exceptions))",
         "this can never match: `not` excludes all that `when` matches")
     }
     if let attempts = rule.condition.attempts, rule.trigger.countKey == .push,
@@ -169,7 +169,7 @@ extension Rule {
   /// Writes the rule as an object, with additional members at its end.
   package func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
-      RuleValues.syntax.writeMembers(of: RuleValues(rule: self), to: &writer)
+      RuleValues.schema.writeMembers(of: RuleValues(rule: self), to: &writer)
       members(&writer)
     }
   }

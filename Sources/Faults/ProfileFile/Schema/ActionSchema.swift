@@ -3,11 +3,11 @@ internal import APNSRules
 package import Notation
 
 extension Action.Name {
-  /// The syntax of the action's value: the parameters of the action.
-  var syntax: Syntax<Action> {
+  /// The schema of the action's value: the parameters of the action.
+  var schema: Schema<Action> {
     switch self {
     case .respond:
-      .map(Action.Response.syntax, make: { .respond($0.response) }) {
+      .map(Action.Response.schema, make: { .respond($0.response) }) {
         if case .respond(let response) = $0 { ResponseValues(response) } else { nil }
       }
     case .delay: .delay
@@ -32,7 +32,7 @@ extension Action.Name {
         make: { .resetConnection(afterAccepting: $0) }
       ) { if case .resetConnection(let afterAccepting) = $0 { afterAccepting } else { nil } }
     case .goAway:
-      .map(Action.GoAwayParameters.syntax(name: rawValue), make: { .goAway($0) }) {
+      .map(Action.GoAwayParameters.schema(name: rawValue), make: { .goAway($0) }) {
         if case .goAway(let parameters) = $0 { parameters } else { nil }
       }
     case .respondThenShutDown:
@@ -74,7 +74,7 @@ extension Action.Name {
         if case .starveWindow(let length) = $0 { length } else { nil }
       }
     case .settings:
-      .map(Action.SettingsParameters.syntax(name: rawValue), make: { .settings($0) }) {
+      .map(Action.SettingsParameters.schema(name: rawValue), make: { .settings($0) }) {
         if case .settings(let parameters) = $0 { parameters } else { nil }
       }
     case .ignorePings:
@@ -165,15 +165,15 @@ extension Action.Name {
   private func parameters<Root: Sendable>(
     _ initial: Root, _ fields: Field<Root>..., make: @escaping @Sendable (Root) -> Action,
     values: @escaping @Sendable (Action) -> Root?
-  ) -> Syntax<Action> {
-    .map(MapSyntax(rawValue, initial, fields: fields), make: make, values: values)
+  ) -> Schema<Action> {
+    .map(MapSchema(rawValue, initial, fields: fields), make: make, values: values)
   }
 
   /// An action whose only parameter is a duration.
   private func duration(
     _ text: String, _ summary: String, make: @escaping @Sendable (Duration?) -> Action,
     values: @escaping @Sendable (Action) -> Duration?
-  ) -> Syntax<Action> {
+  ) -> Schema<Action> {
     // The outer optional says whether it is this action, the inner one whether the duration is present.
     parameters(Duration?.none, .optional("for", \.self, .duration, default: text, summary), make: make) {
       .some(values($0))
@@ -181,10 +181,10 @@ extension Action.Name {
   }
 }
 
-extension Syntax<Action> {
+extension Schema<Action> {
   /// An action without parameters.
-  fileprivate static func withoutParameters(_ action: Action) -> Syntax {
-    .map(MapSyntax("no_parameters", action))
+  fileprivate static func withoutParameters(_ action: Action) -> Schema {
+    .map(MapSchema("no_parameters", action))
   }
 
   private typealias DelayValues = (
@@ -192,15 +192,15 @@ extension Syntax<Action> {
     lognormal: (median: Duration, sigma: Double, max: Duration)?
   )
 
-  fileprivate static var delay: Syntax {
-    let map = Syntax.map(
-      MapSyntax<DelayValues>(
+  fileprivate static var delay: Schema {
+    let map = Schema.map(
+      MapSchema<DelayValues>(
         Action.Name.delay.rawValue, (nil, nil, nil),
         .optional("fixed", \.fixed, .duration, "A constant delay."),
         .optional(
           "uniform", \.uniform,
           .map(
-            MapSyntax(
+            MapSchema(
               "uniform", (min: Duration.zero, max: Duration.zero),
               .required("min", \.min, .duration, "The shortest delay."),
               .required("max", \.max, .duration, "The longest delay.")
@@ -211,7 +211,7 @@ extension Syntax<Action> {
         .optional(
           "lognormal", \.lognormal,
           .map(
-            MapSyntax(
+            MapSchema(
               "lognormal", (median: Duration.zero, sigma: 0.0, max: Duration.zero),
               .required("median", \.median, .positiveDuration, "The median: half of the delays are shorter."),
               .required(
@@ -242,7 +242,7 @@ extension Syntax<Action> {
         default: nil
         }
       })
-    return Syntax(
+    return Schema(
       form: map.form,
       parse: { parser, node in
         if case .scalar(let scalar) = node.content, DurationFormat.duration(scalar.text) != nil {
@@ -253,8 +253,8 @@ extension Syntax<Action> {
       }, write: map.write)
   }
 
-  fileprivate static var choose: Syntax {
-    Syntax(
+  fileprivate static var choose: Schema {
+    Schema(
       form: .list(.choice),
       parse: { parser, node in
         parser.parseActions(node, isChoice: true, orElse: "choose has no alternatives").map(Action.choose)
@@ -264,8 +264,8 @@ extension Syntax<Action> {
         writer.array { writer in
           for choice in choices {
             writer.object { writer in
-              writer.name(ProfileParser.weight)
-              ProfileParser.weightSyntax.write(choice.weight, &writer)
+              writer.name(SchemaParser.weight)
+              SchemaParser.weightSchema.write(choice.weight, &writer)
               choice.action.writeMember(to: &writer)
             }
           }
@@ -274,9 +274,9 @@ extension Syntax<Action> {
   }
 }
 
-extension Syntax<[Action]> {
+extension Schema<[Action]> {
   /// The steps of a sequence.
-  fileprivate static let steps = Syntax(
+  fileprivate static let steps = Schema(
     form: .list(.action),
     parse: { parser, node in
       parser.parseActions(node, isChoice: false, orElse: "sequence has no steps")?.map(\.action)
@@ -289,8 +289,8 @@ extension Syntax<[Action]> {
 }
 
 extension Action.GoAwayParameters {
-  fileprivate static func syntax(name: String) -> MapSyntax<Self> {
-    MapSyntax(
+  fileprivate static func schema(name: String) -> MapSchema<Self> {
+    MapSchema(
       name, Self(),
       .defaulted("code", \.code, .errorCode, "The error code (RFC 9113, section 7)."),
       .defaulted(
@@ -309,8 +309,8 @@ extension Action.GoAwayParameters {
 }
 
 extension Action.SettingsParameters {
-  fileprivate static func syntax(name: String) -> MapSyntax<Self> {
-    MapSyntax(
+  fileprivate static func schema(name: String) -> MapSchema<Self> {
+    MapSchema(
       name, Self(),
       .optional(
         "max_concurrent_streams", \.maxConcurrentStreams, .integer(0...UInt32.max), default: "not sent",
@@ -354,23 +354,25 @@ extension Action {
 
   fileprivate func writeMember(to writer: inout JSONWriter) {
     writer.name(name.rawValue)
-    name.syntax.write(self, &writer)
+    name.schema.write(self, &writer)
   }
 }
 
-extension ProfileParser {
+extension SchemaParser {
   static let weight = "weight"
-  static let weightSyntax = Syntax<Double>.number(.above(0, to: 1e9))
+  static let weightSchema = Schema<Double>.number(.above(0, to: 1e9))
+  static let weightField = FieldDescription(
+    weight, weightSchema.form, default: "1", "The probability relative to the other weights.")
 
   /// Parses a map with one action.
-  func parseAction(_ node: ProfileNode) -> Action? { parseChoice(node, isChoice: false, isNested: false)?.action }
+  func parseAction(_ node: SchemaNode) -> Action? { parseChoice(node, isChoice: false, isNested: false)?.action }
 
   /// Parses a list of actions.
   ///
   /// - Parameters:
   ///   - isChoice: Whether the actions may have weights.
   ///   - message: The error if the list is empty.
-  fileprivate func parseActions(_ node: ProfileNode, isChoice: Bool, orElse message: String) -> [Action.Choice]? {
+  fileprivate func parseActions(_ node: SchemaNode, isChoice: Bool, orElse message: String) -> [Action.Choice]? {
     guard let elements = parseList(node) else { return nil }
     guard !elements.isEmpty else {
       fail(node, message)
@@ -381,7 +383,7 @@ extension ProfileParser {
     return valid.count == choices.count ? valid : nil
   }
 
-  private func parseChoice(_ node: ProfileNode, isChoice: Bool, isNested: Bool) -> Action.Choice? {
+  private func parseChoice(_ node: SchemaNode, isChoice: Bool, isNested: Bool) -> Action.Choice? {
     if case .scalar(let scalar) = node.content, Action.Name(rawValue: scalar.text) != nil {
       fail(node, "an action is a map, not \(node.kind)", hint: "did you mean {\(scalar.text): {}}?")
       return nil
@@ -393,12 +395,12 @@ extension ProfileParser {
     guard let entries = parseEntries(node) else { return nil }
     let names = Action.Name.allCases.map(\.rawValue) + (isChoice ? [Self.weight] : [])
     var weight: Double? = 1
-    var found: (name: Action.Name, value: ProfileNode)?
+    var found: (name: Action.Name, value: SchemaNode)?
     var isUnknown = false
     for entry in entries {
       let value = node.member(entry)
       if isChoice, entry.key == Self.weight {
-        weight = Self.weightSyntax.parse(self, value)
+        weight = Self.weightSchema.parse(self, value)
       } else if let name = Action.Name(rawValue: entry.key) {
         if let found {
           fail(
@@ -422,7 +424,7 @@ extension ProfileParser {
         at: value.keyPosition, value.path, "not possible at \(injectionPoint.rawValue)",
         hint: "did you mean at: \(points.map(\.rawValue).joinedWithOr)?")
     }
-    guard let action = name.syntax.parse(self, value), let weight else { return nil }
+    guard let action = name.schema.parse(self, value), let weight else { return nil }
     return Action.Choice(weight: weight, action: action)
   }
 }

@@ -1,0 +1,224 @@
+/// Parses the values of one document by their schemas and records all problems with them.
+///
+/// Each parsing method returns nil after adding a problem. The caller continues with the next value, so that one
+/// pass finds all problems.
+package final class SchemaParser {
+  /// A scalar, or the value of the parameter it refers to.
+  package struct Scalar {
+    package let text: String
+    /// Whether the value is a string; otherwise it may have any type.
+    package let isString: Bool
+    /// The name of the parameter.
+    package let parameter: String?
+
+    package init(text: String, isString: Bool, parameter: String? = nil) {
+      self.text = text
+      self.isString = isString
+      self.parameter = parameter
+    }
+  }
+
+  /// Returns the value of the parameter that a scalar refers to, the scalar itself if it refers to none, or nil after
+  /// recording an error.
+  package typealias Resolve = (SchemaParser, SchemaNode, Scalar, ScalarType) -> Scalar?
+
+  /// The name of the document in problems.
+  package let file: String
+  package let problems: ProblemList
+  /// What the parsers of one kind of document need.
+  package let context: AnyObject?
+  private let resolve: Resolve?
+  /// Whether a key whose value is null, or absent as in `apps:`, counts as absent.
+  let ignoresNull: Bool
+
+  /// - Parameter resolve: Resolves references to parameters; nil if the document cannot have any.
+  package init(
+    file: String, problems: ProblemList = ProblemList(), context: AnyObject? = nil, ignoresNull: Bool = false,
+    resolve: Resolve? = nil
+  ) {
+    self.file = file
+    self.problems = problems
+    self.context = context
+    self.ignoresNull = ignoresNull
+    self.resolve = resolve
+  }
+
+  // MARK: - Problems
+
+  package func fail(_ node: SchemaNode, _ message: String, hint: String? = nil) {
+    // Do not compute the path of a problem that is omitted.
+    fail(at: node.position, problems.isFull ? "" : node.path, message, hint: hint)
+  }
+
+  /// Records an invalid value, including the parameter it comes from.
+  package func fail(_ node: SchemaNode, _ scalar: Scalar, _ message: String, hint: String? = nil) {
+    fail(node, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
+  }
+
+  /// Records an error at the key of a value.
+  package func fail(atKey node: SchemaNode, _ message: String, hint: String? = nil) {
+    fail(at: node.keyPosition, node.path, message, hint: hint)
+  }
+
+  package func fail(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
+    problems.add(FileProblem(file: file, at: position, path: path, message, hint: hint))
+  }
+
+  package func warn(_ node: SchemaNode, _ message: String, hint: String? = nil) {
+    warn(at: node.position, node.path, message, hint: hint)
+  }
+
+  package func warn(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
+    problems.add(FileProblem(.warning, file: file, at: position, path: path, message, hint: hint))
+  }
+
+  /// Returns the value of an accessor, or nil after recording its error.
+  package func value<Value>(at node: SchemaNode, _ access: (YAMLNode) throws(YAMLError) -> Value) -> Value? {
+    do throws(YAMLError) {
+      return try access(node.yaml)
+    } catch {
+      problems.add(error, file: file, path: node.path)
+      return nil
+    }
+  }
+
+  // MARK: - Structure
+
+  /// Returns the entries of a map; an empty value, as in `close:`, has none.
+  package func parseEntries(_ node: SchemaNode) -> [YAMLNode.Entry]? {
+    value(at: node) { yaml throws(YAMLError) in try yaml.entries() }
+  }
+
+  /// Records an unknown key.
+  ///
+  /// - Parameter message: What is wrong with it.
+  package func failUnknown(
+    _ entry: YAMLNode.Entry, in node: SchemaNode, among names: [String], _ message: String = "unknown"
+  ) {
+    guard !problems.isFull else { return problems.add(FileProblem(file: file, "")) }
+    fail(
+      at: entry.position, node.member(entry).path.shortened, message,
+      hint: Self.guess(entry.key, among: names)
+        ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
+  }
+
+  /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
+  package static func guess(_ word: String, among names: some Sequence<String>) -> String? {
+    if let canonical = synonyms[word.lowercased()], names.contains(canonical) {
+      return "did you mean \"\(canonical)\"?"
+    }
+    return Spelling.nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
+  }
+
+  /// Names that other tools use. YAML 1.1 reads `on` as true.
+  private static let synonyms = [
+    "on": "at", "true": "at", "if": "when", "match": "when", "action": "do", "actions": "do", "parameters": "params",
+    "knobs": "params", "include": "extends", "description": "summary", "chance": "probability", "rate": "probability",
+    "token": "device_token", "rst_stream": "reset_stream", "go_away": "goaway", "sleep": "delay", "timeout": "hang",
+    "server_name": "sni", "equal": "equals", "regex": "glob", "<<": "extends",
+  ]
+
+  /// Returns the elements of a list.
+  package func parseList(_ node: SchemaNode) -> [SchemaNode]? {
+    value(at: node) { yaml throws(YAMLError) in try yaml.elements() }?.enumerated().map(node.element)
+  }
+
+  /// Returns the elements of a list, or the value itself if it is not a list.
+  package func parseListOrValue(_ node: SchemaNode) -> [SchemaNode]? {
+    guard case .list = node.content else { return [node] }
+    return parseList(node)
+  }
+
+  /// Returns a scalar, or the value of the parameter it refers to.
+  package func parseScalar(_ node: SchemaNode, as type: ScalarType) -> Scalar? {
+    guard let scalar = value(at: node, { yaml throws(YAMLError) in try yaml.scalar(type.description) }) else {
+      return nil
+    }
+    let written = Scalar(text: scalar.text, isString: scalar.isString)
+    guard let resolve else { return written }
+    return resolve(self, node, written, type)
+  }
+}
+
+/// A value of a document and its path.
+package struct SchemaNode {
+  /// The way from the root of the document to the value.
+  private indirect enum Location {
+    case root
+    case member(Location, String)
+    case element(Location, Int)
+
+    var path: String {
+      switch self {
+      case .root: ""
+      case .member(.root, let key): key
+      case .member(let map, let key): "\(map.path).\(key)"
+      case .element(let list, let index): "\(list.path)[\(index)]"
+      }
+    }
+  }
+
+  package let yaml: YAMLNode
+  private let location: Location
+  /// The position of the value's key, or of the value itself if it has no key.
+  package let keyPosition: TextPosition
+
+  /// Creates the node of a whole document.
+  package init(root: YAMLNode) { self.init(root, .root, keyPosition: root.position) }
+
+  /// Creates the node of an element of a list at the top of a document.
+  package init(element: YAMLNode, _ index: Int, of key: String) {
+    self.init(element, .element(.member(.root, key), index), keyPosition: element.position)
+  }
+
+  private init(_ yaml: YAMLNode, _ location: Location, keyPosition: TextPosition) {
+    self.yaml = yaml
+    self.location = location
+    self.keyPosition = keyPosition
+  }
+
+  package var content: YAMLNode.Content { yaml.content }
+  package var position: TextPosition { yaml.position }
+  package var isEmpty: Bool { yaml.isEmpty }
+  /// A description of the value's type, for messages.
+  package var kind: String { yaml.kind }
+
+  /// The path, such as `rules[0].trigger`; empty for the whole document.
+  package var path: String { location.path }
+
+  /// The value's key in its map; empty for an element of a list or the whole document.
+  var key: String { if case .member(_, let key) = location { key } else { "" } }
+
+  /// Returns the path of a key of this map.
+  package func path(of key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
+
+  /// The value of a key; nil if this is not a map or has no such key.
+  package subscript(key: String) -> SchemaNode? {
+    guard case .map(let entries) = content else { return nil }
+    return entries.first { $0.key == key }.map(member)
+  }
+
+  /// The members of a map; empty for other values.
+  package var members: [SchemaNode] { ((try? yaml.entries()) ?? []).map(member) }
+
+  /// The elements of a list; empty for other values.
+  package var elements: [SchemaNode] { ((try? yaml.elements()) ?? []).enumerated().map(element) }
+
+  /// Returns the value of an entry of this map.
+  package func member(_ entry: YAMLNode.Entry) -> SchemaNode {
+    SchemaNode(entry.value, .member(location, entry.key), keyPosition: entry.position)
+  }
+
+  /// Returns an element of this list.
+  package func element(_ index: Int, _ element: YAMLNode) -> SchemaNode {
+    SchemaNode(element, .element(location, index), keyPosition: element.position)
+  }
+}
+
+extension String {
+  /// The text shortened for a message: at most 80 characters, without line breaks.
+  package var shortened: String {
+    let line = String(map { $0.isNewline ? " " : $0 })
+    return line.count <= 80 ? line : line.prefix(79) + "…"
+  }
+}
