@@ -95,7 +95,7 @@ struct FixtureReaderTests {
   }
 
   @Test(arguments: [
-    ("devces: []", #"f.yaml:1:1: unknown key "devces", did you mean "devices"?"#),
+    ("devces: []", #"f.yaml:1:1: devces: unknown, did you mean "devices"?"#),
     ("devices: {}", "f.yaml:1:10: devices: expected a list, not a map, begin each element with -, or use [ ]"),
     ("devices:\n  - state: online", "f.yaml:2:5: devices[0]: id is missing, add id: anna"),
     (
@@ -196,7 +196,7 @@ struct FixtureReaderTests {
     #expect(text.contains(#"{"liveactivity":"aa01","liveactivity_start":"aa02"}"#), "\(text)")
     let (_, again) = try Self.load("{\"devices\":[\(text)]}")
     #expect(again.map(Self.sorted) == devices.map(Self.sorted))
-    #expect(FixtureSchema.text.contains(#""liveactivity_start":{"$ref""#))
+    #expect(FixtureSchema.text.contains(#""liveactivity_start":{"anyOf""#))
   }
 
   @Test func conflictWithTheRegistry() throws {
@@ -239,8 +239,11 @@ struct FixtureReaderTests {
     var text = FixtureSchema.text
     #expect(text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil)
     let root = try #require(try YAMLNode.parse(text))
-    #expect(try root["properties"]?.entries().map(\.key) == ["apps", "devices", "channels"])
+    #expect(root["$ref"]?.text == "#/$defs/fixtures")
+    let definitions = try #require(root["$defs"])
+    #expect(try definitions["fixtures"]?["properties"]?.entries().map(\.key) == ["apps", "devices", "channels"])
     #expect(
-      try root["$defs"]?.entries().map(\.key) == ["app", "device", "installation", "token", "tokens", "channel"])
+      try definitions.entries().map(\.key)
+        == ["fixtures", "app", "device", "channel", "installation", "tokens", "token"])
   }
 }

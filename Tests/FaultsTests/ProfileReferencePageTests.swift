@@ -138,6 +138,7 @@ extension SchemaForm {
     case .size: "number of bytes such as `4096` or `4K`"
     case .duration(let isPositive): isPositive ? "duration above zero" : "duration"
     case .time: "time such as `2026-01-31T12:00:00Z`"
+    case .null: "nothing"
     case .flag: "`true` or `false`"
     case .scalar: "string, number or Boolean"
     case .json: "map or list"

@@ -60,16 +60,16 @@ package struct FixtureReader: Sendable {
     _ documents: [FixtureDocument], progress: (_ devices: Int, _ fraction: Double) -> Void = { _, _ in },
     add: (DeviceDescription) throws(DeviceError) -> Void
   ) throws(FixtureFailure) -> Contents {
-    var reading = FixtureReading(knownApps: knownApps)
+    var reading = FixtureReading(FixtureSchemas(defaults), knownApps: knownApps)
     let length = max(1, documents.reduce(0) { $0 + $1.bytes.count })
     var done = 0
     for document in documents {
-      let context = FixtureContext(file: document.name, defaults: defaults, problems: reading.problems)
-      forEachElement(of: document, context) { section, node, offset in
+      let parser = SchemaParser(file: document.name, problems: reading.problems, ignoresNull: true)
+      forEachElement(of: document, parser) { section, node, offset in
         switch section {
-        case .apps: reading.addApp(node, context)
-        case .channels: reading.addChannel(node, context)
-        case .devices: reading.addDevice(node, context, add)
+        case .apps: reading.addApp(node, parser)
+        case .channels: reading.addChannel(node, parser)
+        case .devices: reading.addDevice(node, parser, add)
         }
         if reading.contents.devices.isMultiple(of: 10_000), section == .devices {
           progress(reading.contents.devices, Double(done + offset) / Double(length))
@@ -105,21 +105,22 @@ package struct FixtureReader: Sendable {
   ///
   /// - Parameter body: Receives the list, the element, and the number of bytes read up to its end.
   private func forEachElement(
-    of document: FixtureDocument, _ context: FixtureContext, _ body: (Section, YAMLNode, _ offset: Int) -> Bool
+    of document: FixtureDocument, _ parser: SchemaParser, _ body: (Section, SchemaNode, _ offset: Int) -> Bool
   ) {
-    _ = context.reporting { () throws(YAMLError) in
+    do throws(YAMLError) {
       let isJSON = document.bytes.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "{")
       if isJSON {
-        try forEachElement(ofJSON: document, context, body)
+        try forEachElement(ofJSON: document, parser, body)
       } else {
-        try forEachElement(ofYAML: document, context, body)
+        try forEachElement(ofYAML: document, parser, body)
       }
+    } catch {
+      parser.problems.add(error, file: document.name)
     }
-    context.element = nil
   }
 
   private func forEachElement(
-    ofJSON document: FixtureDocument, _ context: FixtureContext, _ body: (Section, YAMLNode, Int) -> Bool
+    ofJSON document: FixtureDocument, _ parser: SchemaParser, _ body: (Section, SchemaNode, Int) -> Bool
   ) throws(YAMLError) {
     var reader = JSONNodeReader(document.bytes)
     var released = 0
@@ -127,18 +128,15 @@ package struct FixtureReader: Sendable {
     try reader.object { name, position, reader throws(YAMLError) in
       guard !isOver else { return }
       guard let section = Section(rawValue: name), reader.isAtList() else {
-        context.element = nil
-        try addOther(name, at: position, try reader.node(), context)
+        addOther(name, at: position, try reader.node(), parser)
         return
       }
       var index = 0
       try reader.list { reader throws(YAMLError) in
         let node = try reader.node()
         guard !isOver else { return }
-        context.element = (node, name, index)
+        isOver = !body(section, SchemaNode(element: node, index, of: name), reader.offset)
         index += 1
-        isOver = !body(section, node, reader.offset)
-        context.element = nil
         if reader.offset - released > 16 << 20 {
           released = reader.offset
           document.release(upTo: released)
@@ -149,7 +147,7 @@ package struct FixtureReader: Sendable {
   }
 
   private func forEachElement(
-    ofYAML document: FixtureDocument, _ context: FixtureContext, _ body: (Section, YAMLNode, Int) -> Bool
+    ofYAML document: FixtureDocument, _ parser: SchemaParser, _ body: (Section, SchemaNode, Int) -> Bool
   ) throws(YAMLError) {
     guard document.bytes.count <= limits.length else {
       throw YAMLError(
@@ -167,28 +165,23 @@ package struct FixtureReader: Sendable {
     guard let root else { return }
     for entry in try root.entries() {
       guard let section = Section(rawValue: entry.key), case .list(let elements) = entry.value.content else {
-        try addOther(entry.key, at: entry.position, entry.value, context)
+        addOther(entry.key, at: entry.position, entry.value, parser)
         continue
       }
       for (index, node) in elements.enumerated() {
-        context.element = (node, entry.key, index)
-        guard body(section, node, document.bytes.count / 2) else { return }
+        let element = SchemaNode(element: node, index, of: entry.key)
+        guard body(section, element, document.bytes.count / 2) else { return }
       }
-      context.element = nil
     }
   }
 
   /// Adds a problem for a key that is unknown, or whose value is neither a list nor empty.
-  private func addOther(
-    _ name: String, at position: TextPosition, _ value: YAMLNode, _ context: FixtureContext
-  ) throws(YAMLError) {
+  private func addOther(_ name: String, at position: TextPosition, _ value: YAMLNode, _ parser: SchemaParser) {
     if Section(rawValue: name) == nil {
-      context.addUnknown(name, at: position, among: Section.allCases.map(\.rawValue))
+      parser.failUnknown(name, at: position, name, among: Section.allCases.map(\.rawValue))
     } else if !value.isEmpty {
-      context.add(
-        YAMLError(
-          at: value.position, "\(name): expected a list, not \(value.kind)",
-          hint: "begin each element with -, or use [ ]"))
+      parser.fail(
+        at: value.position, name, "expected a list, not \(value.kind)", hint: "begin each element with -, or use [ ]")
     }
   }
 
@@ -199,11 +192,11 @@ package struct FixtureReader: Sendable {
     var found: [FixtureReading.Key: FixtureReading.Place] = [:]
     for document in documents {
       // The problems are known already.
-      let context = FixtureContext(file: document.name, defaults: defaults, problems: ProblemList())
-      forEachElement(of: document, context) { section, node, _ in
+      let parser = SchemaParser(file: document.name)
+      forEachElement(of: document, parser) { section, node, _ in
         guard section == .devices else { return true }
-        for (key, position) in FixtureReading.keys(of: node) where wanted.contains(key) && found[key] == nil {
-          found[key] = FixtureReading.Place(file: document.name, position: position)
+        for (key, node) in FixtureReading.keys(of: node) where wanted.contains(key) && found[key] == nil {
+          found[key] = FixtureReading.Place(file: document.name, position: node.position)
         }
         return found.count < wanted.count
       }
@@ -234,6 +227,7 @@ struct FixtureReading {
   private(set) var contents = FixtureReader.Contents()
   /// Whether reading further makes no sense.
   private(set) var isOver = false
+  private let schemas: FixtureSchemas
   private let knownApps: AppTable
   private var apps: [String: Place] = [:]
   private var channels: [String: Place] = [:]
@@ -242,75 +236,71 @@ struct FixtureReading {
   private var usedApps: [String: (place: Place, path: String)] = [:]
   private var conflicts: [(key: Key, error: DeviceError, place: Place, path: String)] = []
 
-  init(knownApps: AppTable) { self.knownApps = knownApps }
+  init(_ schemas: FixtureSchemas, knownApps: AppTable) {
+    self.schemas = schemas
+    self.knownApps = knownApps
+  }
 
-  mutating func addApp(_ node: YAMLNode, _ context: FixtureContext) {
-    guard let app = FixtureMap<AppTable.App>.app.read(node, context) else { return }
-    let place = Place(file: context.file, position: node["bundle_id"]?.position ?? node.position)
+  mutating func addApp(_ node: SchemaNode, _ parser: SchemaParser) {
+    guard let app = schemas.app.parse(node, parser) else { return }
+    let name = node["bundle_id"] ?? node
     if let other = apps[app.bundleID] {
-      return context.add(
-        YAMLError(
-          at: place.position, "the app \(app.bundleID) is already in \(other.text(in: context.file))",
-          hint: "keep one of them"))
+      return parser.fail(
+        name, "the app \(app.bundleID) is already in \(other.text(in: parser.file))", hint: "keep one of them")
     }
     guard contents.apps.count < FixtureReader.appLimit else {
       isOver = true
-      return context.add(
-        YAMLError(at: node.position, "more than \(FixtureReader.appLimit) apps", hint: "remove some of them"))
+      return parser.fail(node, "more than \(FixtureReader.appLimit) apps", hint: "remove some of them")
     }
-    apps[app.bundleID] = place
+    apps[app.bundleID] = Place(file: parser.file, position: name.position)
     contents.apps.append(app)
   }
 
-  mutating func addChannel(_ node: YAMLNode, _ context: FixtureContext) {
-    guard let channel = FixtureMap<ChannelDescription>.channel.read(node, context) else { return }
-    noteUse(of: channel.bundleID, node, context)
-    let place = Place(file: context.file, position: node["id"]?.position ?? node.position)
+  mutating func addChannel(_ node: SchemaNode, _ parser: SchemaParser) {
+    guard let channel = schemas.channel.parse(node, parser) else { return }
+    noteUse(of: channel.bundleID, node, parser)
+    let id = node["id"] ?? node
     let scope = "\(channel.bundleID) \(channel.environment.rawValue)"
     if let other = channels["\(scope) \(channel.id)"] {
-      return context.add(
-        YAMLError(
-          at: place.position,
-          "the channel \(channel.id) of \(channel.bundleID) is already in \(other.text(in: context.file))",
-          hint: "keep one of them"))
+      return parser.fail(
+        id, "the channel \(channel.id) of \(channel.bundleID) is already in \(other.text(in: parser.file))",
+        hint: "keep one of them")
     }
     guard channelCounts[scope, default: 0] < ChannelDescription.limit else {
       isOver = true
-      return context.add(
-        YAMLError(
-          at: node.position,
-          "more than \(ChannelDescription.limit) channels of \(channel.bundleID) (\(channel.environment.rawValue))",
-          hint: "APNs allows no more; remove some of them"))
+      return parser.fail(
+        node, "more than \(ChannelDescription.limit) channels of \(channel.bundleID) (\(channel.environment.rawValue))",
+        hint: "APNs allows no more; remove some of them")
     }
-    channels["\(scope) \(channel.id)"] = place
+    channels["\(scope) \(channel.id)"] = Place(file: parser.file, position: id.position)
     channelCounts[scope, default: 0] += 1
     contents.channels.append(channel)
   }
 
   mutating func addDevice(
-    _ node: YAMLNode, _ context: FixtureContext, _ add: (DeviceDescription) throws(DeviceError) -> Void
+    _ node: SchemaNode, _ parser: SchemaParser, _ add: (DeviceDescription) throws(DeviceError) -> Void
   ) {
     contents.devices += 1
-    guard let device = FixtureMap<DeviceDescription>.device.read(node, context) else { return }
+    guard let device = schemas.device.parse(node, parser) else { return }
     for (index, app) in device.apps.enumerated() where usedApps[app.bundleID] == nil {
-      if let installation = try? node["apps"]?.elements()[index] { noteUse(of: app.bundleID, installation, context) }
+      if let installation = node["apps"]?.elements[index] { noteUse(of: app.bundleID, installation, parser) }
     }
     do throws(DeviceError) {
       try add(device)
     } catch {
-      report(error, device, node, context)
+      report(error, device, node, parser)
     }
   }
 
-  private mutating func noteUse(of bundleID: String, _ node: YAMLNode, _ context: FixtureContext) {
+  private mutating func noteUse(of bundleID: String, _ node: SchemaNode, _ parser: SchemaParser) {
     guard usedApps[bundleID] == nil, knownApps[bundleID] == nil else { return }
-    let position = node["bundle_id"]?.position ?? node.position
-    usedApps[bundleID] = (Place(file: context.file, position: position), context.path(to: position))
+    let name = node["bundle_id"] ?? node
+    usedApps[bundleID] = (Place(file: parser.file, position: name.position), name.path)
   }
 
   /// Adds a problem with a device that is correct in itself.
   private mutating func report(
-    _ error: DeviceError, _ device: DeviceDescription, _ node: YAMLNode, _ context: FixtureContext
+    _ error: DeviceError, _ device: DeviceDescription, _ node: SchemaNode, _ parser: SchemaParser
   ) {
     let key: Key
     switch error {
@@ -318,21 +308,18 @@ struct FixtureReading {
     case .tokenExists(let token, _): key = .token(token)
     case .limitReached:
       isOver = true
-      return context.add(YAMLError(at: node.position, error.description, hint: error.hint.asHint))
+      return parser.fail(node, error.description, hint: error.hint.asHint)
     case .alreadyInstalled(let bundleID, let environment):
-      let positions = (try? node["apps"]?.elements())?.compactMap {
-        $0["bundle_id"]?.text == bundleID ? $0.position : nil
-      }
-      return context.add(
-        YAMLError(
-          at: positions?.last ?? node.position, "\(bundleID) (\(environment.rawValue)) occurs twice on \(device.id)",
-          hint: "keep one of them"))
-    default: return context.add(YAMLError(at: node.position, error.description, hint: error.hint.asHint))
+      let installation = node["apps"]?.elements.last { $0["bundle_id"]?.yaml.text == bundleID }
+      return parser.fail(
+        installation ?? node, "\(bundleID) (\(environment.rawValue)) occurs twice on \(device.id)",
+        hint: "keep one of them")
+    default: return parser.fail(node, error.description, hint: error.hint.asHint)
     }
     // The last place of the device is the one that is wrong: an earlier one may be the first.
-    let position = Self.keys(of: node).last { $0.key == key }?.position ?? node.position
+    let wrong = Self.keys(of: node).last { $0.key == key }?.node ?? node
     guard conflicts.count <= ProblemList.limit else { return }
-    conflicts.append((key, error, Place(file: context.file, position: position), context.path(to: position)))
+    conflicts.append((key, error, Place(file: parser.file, position: wrong.position), wrong.path))
   }
 
   /// Adds the problems that are known only after all documents were read.
@@ -359,24 +346,20 @@ struct FixtureReading {
       problems.add(
         FileProblem(
           file: use.place.file, at: use.place.position, path: use.path, "the app \(bundleID) is not in apps",
-          hint: FixtureContext.guess(bundleID, among: names.sorted()) ?? "add it to apps: {bundle_id: \(bundleID)}"))
+          hint: SchemaParser.guess(bundleID, among: names.sorted()) ?? "add it to apps: {bundle_id: \(bundleID)}"))
     }
   }
 
-  /// Returns the id and the tokens of a device, with their positions.
-  static func keys(of node: YAMLNode) -> [(key: Key, position: TextPosition)] {
-    var keys: [(key: Key, position: TextPosition)] = []
-    if let id = node["id"], let text = id.text { keys.append((.device(text), id.position)) }
-    func append(_ token: YAMLNode) {
-      let token = token["token"] ?? token
-      if let text = token.text { keys.append((.token(text.lowercased()), token.position)) }
-    }
-    for app in (try? node["apps"]?.elements()) ?? [] {
-      for entry in (try? app["tokens"]?.entries()) ?? [] {
-        if case .list(let elements) = entry.value.content {
-          for element in elements { append(element) }
-        } else {
-          append(entry.value)
+  /// Returns the id and the tokens of a device, with their places.
+  static func keys(of device: SchemaNode) -> [(key: Key, node: SchemaNode)] {
+    var keys: [(key: Key, node: SchemaNode)] = []
+    if let id = device["id"], let text = id.yaml.text { keys.append((.device(text), id)) }
+    for app in device["apps"]?.elements ?? [] {
+      for tokens in app["tokens"]?.members ?? [] {
+        let isList = if case .list = tokens.content { true } else { false }
+        for token in isList ? tokens.elements : [tokens] {
+          let token = token["token"] ?? token
+          if let text = token.yaml.text { keys.append((.token(text.lowercased()), token)) }
         }
       }
     }

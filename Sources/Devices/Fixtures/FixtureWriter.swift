@@ -55,8 +55,8 @@ package struct FixtureWriter: Sendable {
     }
     guard !hasEnded else { return nil }
     hasEnded = true
-    return Array(#"],"apps":"#.utf8) + Self.list(apps, .app) + Array(#","channels":"#.utf8)
-      + Self.list(channels, .channel) + Array("}\n".utf8)
+    return Array(#"],"apps":"#.utf8) + Self.list(apps, FixtureSchemas.standard.app) + Array(#","channels":"#.utf8)
+      + Self.list(channels, FixtureSchemas.standard.channel) + Array("}\n".utf8)
   }
 
   /// Returns devices, one per line.
@@ -64,7 +64,7 @@ package struct FixtureWriter: Sendable {
     var text: [UInt8] = []
     for device in devices {
       var writer = JSONWriter()
-      FixtureMap<DeviceDescription>.device.write(device, to: &writer)
+      writer.object { device.writeMembers(to: &$0) }
       text += (hasDevice ? ",\n" : "\n").utf8
       text += writer.bytes
       hasDevice = true
@@ -72,10 +72,10 @@ package struct FixtureWriter: Sendable {
     return text
   }
 
-  private static func list<Element>(_ elements: [Element], _ map: FixtureMap<Element>) -> [UInt8] {
+  private static func list<Element>(_ elements: [Element], _ map: MapSchema<Element>) -> [UInt8] {
     var writer = JSONWriter()
     writer.array { writer in
-      for element in elements { map.write(element, to: &writer) }
+      for element in elements { writer.object { map.writeMembers(of: element, to: &$0) } }
     }
     return writer.bytes
   }
@@ -84,53 +84,23 @@ package struct FixtureWriter: Sendable {
 extension DeviceDescription {
   /// Writes the device's members, with the keys of a fixture file.
   package func writeMembers(to writer: inout JSONWriter) {
-    FixtureMap<DeviceDescription>.device.writeMembers(of: self, to: &writer)
+    FixtureSchemas.standard.device.writeMembers(of: self, to: &writer)
   }
 }
 
 extension [TokenDescription] {
   /// Writes the tokens by push type, as in a fixture file.
-  package func write(to writer: inout JSONWriter) { FixtureValue<[TokenDescription]>.tokens.write(self, &writer) }
+  package func write(to writer: inout JSONWriter) { Schema<[TokenDescription]>.tokens.write(self, &writer) }
 }
 
-/// The JSON Schema (draft 2020-12) of fixture files, generated from the syntax that the reader uses.
+/// The JSON Schema (draft 2020-12) of fixture files, generated from the schemas that the reader uses.
 package enum FixtureSchema {
   /// The path under which servers publish the schema.
   package static let path = "/schema/fixtures.json"
 
   /// The schema as JSON in one line.
-  package static let text: String = {
-    var writer = JSONWriter(capacity: 8192)
-    writer.object { writer in
-      writer.member("$schema", "https://json-schema.org/draft/2020-12/schema")
-      writer.member("$id", path)
-      writer.member("title", "Fixtures of apns-mock")
-      writer.member("type", "object")
-      writer.member("additionalProperties", false)
-      writer.objectMember("properties") { writer in
-        for (section, name, summary) in [
-          (FixtureReader.Section.apps, FixtureMap<AppTable.App>.app.name, "The apps that are known. Default: any."),
-          (.devices, FixtureMap<DeviceDescription>.device.name, "The devices with their apps and tokens."),
-          (.channels, FixtureMap<ChannelDescription>.channel.name, "The broadcast channels."),
-        ] {
-          writer.objectMember(section.rawValue) { writer in
-            writer.member("description", summary)
-            writer.member("type", ["array", "null"])
-            writer.objectMember("items") { $0.member("$ref", "#/$defs/\(name)") }
-          }
-        }
-      }
-      writer.objectMember("$defs") { writer in
-        FixtureMap<AppTable.App>.app.writeDefinition(to: &writer)
-        FixtureMap<DeviceDescription>.device.writeDefinition(to: &writer)
-        FixtureMap<InstallationDescription>.installation.writeDefinition(to: &writer)
-        FixtureMap<TokenDescription>.token.writeDefinition(to: &writer)
-        FixtureValue<[TokenDescription]>.writeDefinition(to: &writer)
-        FixtureMap<ChannelDescription>.channel.writeDefinition(to: &writer)
-      }
-    }
-    return String(decoding: writer.bytes, as: UTF8.self)
-  }()
+  package static let text = JSONSchemaWriter.text(
+    title: "Fixtures of apns-mock", path: path, root: FixtureSchemas.standard.description)
 }
 
 /// A commented fixture file.

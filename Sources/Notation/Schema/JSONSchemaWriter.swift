@@ -103,8 +103,9 @@ package final class JSONSchemaWriter {
         writer.member("examples", ["500ms", "5s", "1h30m"])
       }
     case .time:
-      writer.member("type", ["string", "null"])
+      writer.member("type", "string")
       writer.member("format", "date-time")
+    case .null: writer.member("type", "null")
     case .flag: writeValueOrParameter(to: &writer) { $0.member("type", "boolean") }
     case .scalar: writer.member("type", ["string", "number", "boolean"])
     case .json: writer.member("type", ["object", "array"])

@@ -52,7 +52,7 @@ package struct MapSchema<Root> {
     _ node: SchemaNode, _ parser: SchemaParser, excluding excluded: [PartialKeyPath<Root>] = []
   ) -> CheckedMap<Root>? {
     guard let entries = parser.parseEntries(node) else { return nil }
-    let fields = fields.filter { field in !excluded.contains { $0 == field.property } }
+    let fields = excluded.isEmpty ? fields : fields.filter { field in !excluded.contains { $0 == field.property } }
     var values: [SchemaNode] = []
     for entry in entries {
       if let field = fields.first(where: { $0.name == entry.key }) {

@@ -10,8 +10,9 @@ package indirect enum SchemaForm: Sendable {
   case size
   /// A duration, such as `500ms` or `1h30m`; if `isPositive`, longer than zero.
   case duration(isPositive: Bool)
-  /// A point in time (RFC 3339), or null.
+  /// A point in time (RFC 3339).
   case time
+  case null
   case flag
   /// Any scalar: text, number or boolean.
   case scalar

@@ -90,15 +90,23 @@ package final class SchemaParser {
   }
 
   /// Records an unknown key.
+  package func failUnknown(_ entry: YAMLNode.Entry, in node: SchemaNode, among names: [String]) {
+    failUnknown(entry.key, at: entry.position, problems.isFull ? "" : node.member(entry).path, among: names)
+  }
+
+  /// Records an unknown key.
   ///
-  /// - Parameter message: What is wrong with it.
+  /// - Parameters:
+  ///   - path: The path of the key.
+  ///   - message: What is wrong with it.
   package func failUnknown(
-    _ entry: YAMLNode.Entry, in node: SchemaNode, among names: [String], _ message: String = "unknown"
+    _ key: String, at position: TextPosition, _ path: String, among names: [String], _ message: String = "unknown"
   ) {
+    // Do not compare a key whose problem is omitted with all names.
     guard !problems.isFull else { return problems.add(FileProblem(file: file, "")) }
     fail(
-      at: entry.position, node.member(entry).path.shortened, message,
-      hint: Self.guess(entry.key, among: names)
+      at: position, path.shortened, message,
+      hint: Self.guess(key, among: names)
         ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
   }
 

@@ -132,7 +132,7 @@ DEVICES = [
     *each("PUT", "/fixtures", (
         "", 400, "the body is empty", ""), (
         "[]", 422, "expected a map", ""), (
-        '{"devises":[]}', 422, 'unknown key "devises"', 'Did you mean "devices"?'), (
+        '{"devises":[]}', 422, 'devises: unknown', 'Did you mean "devices"?'), (
         '{"devices":[{"id":"beef"}]}', 422, "is not the id of a device", ""), (
         b'{"devices":[{"id":"\xff"}]}', 422, "not UTF-8", "")),
 ]

@@ -50,7 +50,7 @@ MISTAKES = [
       for time, word in (("2026-02-30T12:00:00Z", "a day that exists"), ("20000-01-01T00:00:00Z", "RFC 3339"),
                          ("soon", "RFC 3339"))),
     ("channels: [{bundle_id: §com.beta, id: AAAA, message_storage_policy: 0}]", "com.beta is not in apps"),
-    (f"channels: [{{bundle_id: {APP}, id: AAAA, message_storage_policy: §2}}]", "0 or 1"),
+    (f"channels: [{{bundle_id: {APP}, id: AAAA, message_storage_policy: §2}}]", "from 0 to 1"),
     (f"channels: [{{bundle_id: {APP}, id: §'A=', message_storage_policy: 0}}]", "base64 with padding"),
     (f"channels: [{{bundle_id: {APP}, id: AAAA, message_storage_policy: 0}}, "
      f"{{bundle_id: {APP}, id: §AAAA, message_storage_policy: 1}}]", "is already in line 2"),
