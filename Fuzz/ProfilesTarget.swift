@@ -53,7 +53,7 @@ struct ProfilesTarget: FuzzTarget {
         contents = try reader.read([document]) { device throws(DeviceError) in try loader.add(device) }
       }
     } catch {
-      expect((error as? FixtureFailure)?.problems.isEmpty == false, "fixtures are rejected without a problem")
+      expect((error as? FileFailure)?.problems.isEmpty == false, "fixtures are rejected without a problem")
       return nil
     }
     guard

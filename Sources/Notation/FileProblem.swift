@@ -10,7 +10,8 @@ package struct FileProblem: Sendable, Equatable, Decodable, CustomStringConverti
 
   /// The severity.
   package let severity: Severity
-  /// The path of the value, for example `rules[0].trigger.probability`; empty for the whole file.
+  /// The path of the value, for example `rules[0].trigger.probability`, or a JSON pointer in a verification; empty for
+  /// the whole file.
   package let path: String
   /// The file, or the name of an uploaded one.
   package var file: String
@@ -35,6 +36,13 @@ package struct FileProblem: Sendable, Equatable, Decodable, CustomStringConverti
     self.path = path
     self.message = message
     self.hint = hint
+  }
+
+  /// The hint as a sentence.
+  package var advice: String {
+    guard let hint else { return "Correct it, or omit it." }
+    let text = hint.prefix(1).uppercased() + hint.dropFirst()
+    return text.hasSuffix("?") || text.hasSuffix(".") ? text : text + "."
   }
 
   /// The problem on one line, in the format of compilers: `file:12:7: rules[0].trigger.probabilty: unknown, did you
@@ -72,6 +80,18 @@ extension [FileProblem] {
   package func write(to writer: inout JSONWriter) {
     for problem in self { problem.write(to: &writer) }
   }
+}
+
+/// The reasons why a document cannot be used: all problems, found in one pass.
+package struct FileFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  /// At least one error.
+  package let problems: [FileProblem]
+
+  /// Creates a failure with at least one error.
+  package init(_ problems: [FileProblem]) { self.problems = problems }
+
+  /// The problems, one per line.
+  package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
 /// Collects problems. Bounded, so that a file with many mistakes cannot exhaust memory.

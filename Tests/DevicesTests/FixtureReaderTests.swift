@@ -27,7 +27,7 @@ struct FixtureReaderTests {
 
   private static func problems(_ texts: String...) -> [String] {
     let documents = texts.enumerated().map { document($1, $0 == 0 ? "f.yaml" : "f\($0 + 1).yaml") }
-    let failure = #expect(throws: FixtureFailure.self) { try reader.lint(documents, maxDevices: 3) }
+    let failure = #expect(throws: FileFailure.self) { try reader.lint(documents, maxDevices: 3) }
     return failure?.problems.map(\.description) ?? []
   }
 
@@ -216,7 +216,7 @@ struct FixtureReaderTests {
         _ = try Self.reader.read([Self.document(text)]) { device throws(DeviceError) in try loader.add(device) }
       }
     }
-    #expect(throws: FixtureFailure.self) {
+    #expect(throws: FileFailure.self) {
       try load("devices: [{id: x, apps: [{bundle_id: com.x, tokens: {alert: aabb}}]}]")
     }
     #expect(registry.device("x") == nil)

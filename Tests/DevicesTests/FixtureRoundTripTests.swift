@@ -129,7 +129,7 @@ struct FixtureRoundTripTests {
     _ = try contents.saved()
     let channel = try contents.channels.reserve("com.other", in: .sandbox)
     contents.channels.create(channel, .none)
-    #expect(throws: FixtureFailure.self) { try contents.saved() }
+    #expect(throws: FileFailure.self) { try contents.saved() }
   }
 
   /// A copy is written, so that a device that is replaced while they are written is not written twice.

@@ -172,7 +172,7 @@ import Testing
       let limit = FixtureReader.appLimit
       _ = try test.state.load([document(0..<limit)])
       _ = try test.state.load([document(0..<2)])
-      let failure = #expect(throws: FixtureFailure.self) { try test.state.load([document(limit..<limit + 1)]) }
+      let failure = #expect(throws: FileFailure.self) { try test.state.load([document(limit..<limit + 1)]) }
       #expect(failure?.problems.first?.message.contains("more than \(limit) apps") == true)
       #expect(test.state.apps.load().count == limit)
     }

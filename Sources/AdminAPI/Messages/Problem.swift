@@ -17,10 +17,10 @@ struct Problem: Error {
   var headers: HTTPFields = [:]
   /// The position of the invalid word in a query; nil for other problems.
   var place: FilterError.Place?
-  /// All problems of a profile, a rule or fixtures; nil for other problems.
+  /// All problems of a document; nil for other problems.
   var problems: [FileProblem]?
-  /// All problems of a verification; nil for other problems.
-  var mistakes: [VerificationProblem]?
+  /// Whether `problems` are those of a verification, which are written with JSON pointers and without positions.
+  var hasPointers = false
 
   /// Returns a problem with status 400: an invalid query or body.
   static func badRequest(_ detail: String, hint: String) -> Problem {
@@ -73,10 +73,15 @@ struct Problem: Error {
         writer.member("column", place.column)
         writer.member("word", place.word)
       }
-      if let problems { writer.arrayMember("problems") { problems.write(to: &$0) } }
-      if let mistakes {
-        writer.arrayMember("problems") { writer in
-          for mistake in mistakes { mistake.write(to: &writer) }
+      guard let problems else { return }
+      writer.arrayMember("problems") { writer in
+        guard hasPointers else { return problems.write(to: &writer) }
+        for problem in problems {
+          writer.object { writer in
+            writer.member("pointer", problem.path)
+            writer.member("message", problem.message)
+            writer.member("hint", problem.advice)
+          }
         }
       }
     }
@@ -165,20 +170,23 @@ extension Problem {
     self.init(status: status, failure.problems)
   }
 
-  /// Creates the problem of a file with errors.
+  /// Creates the problem of an invalid verification.
+  init(verification failure: FileFailure) {
+    // The positions are those in JSON that the client has generated.
+    self.init(
+      status: .badRequest,
+      failure.problems.map { FileProblem(file: "", path: $0.path, $0.message, hint: $0.advice) })
+    hasPointers = true
+  }
+
+  /// Creates the problem of a document with errors.
   init(status: HTTPResponse.Status = .unprocessableContent, _ problems: [FileProblem]) {
     let errors = problems.filter { $0.severity == .error }
     let first = errors.first ?? problems.first
     let others = errors.count > 1 ? ", and \(errors.count - 1) more" : ""
     self.init(
       status: status, detail: (first?.withoutHint ?? "the file is invalid") + others,
-      hint: first?.hint.map(Self.sentence) ?? "See problems.")
+      hint: first?.hint == nil ? "See problems." : first?.advice ?? "")
     self.problems = problems
-  }
-
-  /// Returns the hint as a sentence: hints of profile files begin in lower case because they are used within a line.
-  private static func sentence(_ hint: String) -> String {
-    let text = hint.prefix(1).uppercased() + hint.dropFirst()
-    return text.hasSuffix("?") || text.hasSuffix(".") ? text : text + "."
   }
 }

@@ -38,10 +38,8 @@ struct AdminMiddleware: RouterMiddleware {
       response = Problem(failure).response
     } catch let failure as ProfileFailure {
       response = Problem(failure).response
-    } catch let failure as FixtureFailure {
+    } catch let failure as FileFailure {
       response = Problem(failure.problems).response
-    } catch let failure as VerificationFailure {
-      response = Problem(failure).response
     } catch let error as HTTPError where error.status == .notFound {
       // The router does not distinguish an unknown path from an unsupported method.
       response = missing(request).response

@@ -15,10 +15,15 @@ struct VerifyRoutes: Sendable {
     let body = try await RequestBody.bytes(of: request)
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
     let json = body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8)
-    var verification = try await QueryExecutor.run {
-      try await source.inbox.repeatingAfterReset {
-        try await Verification(searching: json, in: source.filterContext(source.inbox.snapshot()))
+    var verification: Verification
+    do {
+      verification = try await QueryExecutor.run {
+        try await source.inbox.repeatingAfterReset {
+          try await Verification(searching: json, in: source.filterContext(source.inbox.snapshot()))
+        }
       }
+    } catch let failure as FileFailure {
+      throw Problem(verification: failure)
     }
     if !source.receivesPushes {
       verification.timeout = .zero
@@ -48,29 +53,5 @@ struct VerifyRoutes: Sendable {
     let reservation = MemoryBudget.Reservation(in: budget)
     try reservation.grow(by: min(pushes * Verification.bytesPerAttempt, budget.limit / 2))
     return reservation
-  }
-}
-
-extension Problem {
-  /// Creates the problem of an invalid verification, with all details in `problems`.
-  init(_ failure: VerificationFailure) {
-    let others = failure.problems.count > 1 ? ", and \(failure.problems.count - 1) more" : ""
-    let first = failure.problems.first
-    let pointer = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""
-    self.init(
-      status: .badRequest, detail: pointer + (first?.message ?? "the verification is invalid") + others,
-      hint: first?.hint ?? "See problems.")
-    mistakes = failure.problems
-  }
-}
-
-extension VerificationProblem {
-  /// Writes the problem as the next value.
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("pointer", pointer)
-      writer.member("message", message)
-      writer.member("hint", hint)
-    }
   }
 }

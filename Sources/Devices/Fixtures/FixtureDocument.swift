@@ -27,16 +27,16 @@ package final class FixtureDocument: Sendable {
 
   /// Opens a file.
   ///
-  /// - Throws: `FixtureFailure` if it cannot be read, or if it is a pipe with more than 64 MiB.
-  package convenience init(path: String) throws(FixtureFailure) {
+  /// - Throws: `FileFailure` if it cannot be read, or if it is a pipe with more than 64 MiB.
+  package convenience init(path: String) throws(FileFailure) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw FixtureFailure(unreadable: path) }
+    guard file >= 0 else { throw FileFailure(unreadable: path) }
     defer { close(file) }
     var status = stat()
-    guard fstat(file, &status) == 0 else { throw FixtureFailure(unreadable: path) }
+    guard fstat(file, &status) == 0 else { throw FileFailure(unreadable: path) }
     if status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 {
       let start = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, file, 0)
-      guard let start, start != MAP_FAILED else { throw FixtureFailure(unreadable: path) }
+      guard let start, start != MAP_FAILED else { throw FileFailure(unreadable: path) }
       self.init(name: path, mapped: UnsafeRawBufferPointer(start: start, count: Int(status.st_size)))
     } else {
       self.init(name: path, text: try Self.text(of: file, path: path))
@@ -57,17 +57,17 @@ package final class FixtureDocument: Sendable {
     }
   }
 
-  private static func text(of file: Int32, path: String) throws(FixtureFailure) -> [UInt8] {
+  private static func text(of file: Int32, path: String) throws(FileFailure) -> [UInt8] {
     var text: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
       let count = read(file, &chunk, chunk.count)
       if count == 0 { return text }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw FixtureFailure(unreadable: path) }
+      guard count > 0 else { throw FileFailure(unreadable: path) }
       text += chunk.prefix(count)
       guard text.count <= unmappedLimit else {
-        throw FixtureFailure([
+        throw FileFailure([
           FileProblem(
             file: path, "more than \(unmappedLimit >> 20) MiB from a pipe", hint: "write them to a file first")
         ])
@@ -82,14 +82,7 @@ package final class FixtureDocument: Sendable {
   }
 }
 
-/// The reasons why fixtures cannot be loaded: all problems, found in one pass.
-package struct FixtureFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// At least one error.
-  package let problems: [FileProblem]
-
-  /// Creates a failure with at least one error.
-  package init(_ problems: [FileProblem]) { self.problems = problems }
-
+extension FileFailure {
   /// Creates a failure from `errno`.
   fileprivate init(unreadable path: String) {
     self.init([
@@ -100,14 +93,11 @@ package struct FixtureFailure: Error, Sendable, Equatable, CustomStringConvertib
   }
 
   /// Runs `load`, which can throw no other error than a failure.
-  package static func converting(_ load: () throws -> Void) throws(FixtureFailure) {
+  package static func converting(_ load: () throws -> Void) throws(FileFailure) {
     do {
       try load()
     } catch {
-      throw error as? FixtureFailure ?? FixtureFailure([FileProblem(file: "", "\(error)")])
+      throw error as? FileFailure ?? FileFailure([FileProblem(file: "", "\(error)")])
     }
   }
-
-  /// The problems, one per line.
-  package var description: String { problems.map(\.description).joined(separator: "\n") }
 }

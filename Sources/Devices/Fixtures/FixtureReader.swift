@@ -55,11 +55,11 @@ package struct FixtureReader: Sendable {
   ///   - progress: Called now and then with the number of devices read so far and the fraction of the text that was
   ///     read, 0 to 1.
   ///   - add: Receives each device.
-  /// - Throws: `FixtureFailure` with all problems; then nothing that was read may be used.
+  /// - Throws: `FileFailure` with all problems; then nothing that was read may be used.
   package func read(
     _ documents: [FixtureDocument], progress: (_ devices: Int, _ fraction: Double) -> Void = { _, _ in },
     add: (DeviceDescription) throws(DeviceError) -> Void
-  ) throws(FixtureFailure) -> Contents {
+  ) throws(FileFailure) -> Contents {
     var reading = FixtureReading(FixtureSchemas(defaults), knownApps: knownApps)
     let length = max(1, documents.reduce(0) { $0 + $1.bytes.count })
     var done = 0
@@ -80,17 +80,17 @@ package struct FixtureReader: Sendable {
       if reading.isOver { break }
     }
     reading.finish { wanted in firstPositions(of: wanted, in: documents) }
-    guard !reading.problems.hasErrors else { throw FixtureFailure(reading.problems.inOrder) }
+    guard !reading.problems.hasErrors else { throw FileFailure(reading.problems.inOrder) }
     progress(reading.contents.devices, 1)
     return reading.contents
   }
 
   /// Reads documents without using them.
   ///
-  /// - Throws: `FixtureFailure` with all problems.
-  package func lint(_ documents: [FixtureDocument], maxDevices: Int) throws(FixtureFailure) -> Contents {
+  /// - Throws: `FileFailure` with all problems.
+  package func lint(_ documents: [FixtureDocument], maxDevices: Int) throws(FileFailure) -> Contents {
     var contents = Contents()
-    try FixtureFailure.converting {
+    try FileFailure.converting {
       try DeviceRegistry(maxDevices: maxDevices).load(now: 0) { loader in
         contents = try read(documents) { device throws(DeviceError) in try loader.add(device) }
       }

@@ -21,10 +21,10 @@ package struct FixtureWriter: Sendable {
   /// Creates a writer.
   ///
   /// - Parameter teamID: The team of apps that have devices or channels, but are not in `apps`.
-  /// - Throws: `FixtureFailure` if there are more apps than a file may have.
+  /// - Throws: `FileFailure` if there are more apps than a file may have.
   package init(
     apps: [AppTable.App], devices: DeviceRegistry, channels: [ChannelDescription], teamID: String
-  ) throws(FixtureFailure) {
+  ) throws(FileFailure) {
     self.channels = channels
     self.devices = devices.state.withLockedValue { $0.tables }
     position = 0
@@ -34,7 +34,7 @@ package struct FixtureWriter: Sendable {
     self.apps = (apps + others.map { AppTable.App(bundleID: $0, teamID: teamID, hasBroadcast: true) })
       .sorted { $0.bundleID < $1.bundleID }
     guard self.apps.count <= FixtureReader.appLimit else {
-      throw FixtureFailure([
+      throw FileFailure([
         FileProblem(
           file: "", "there are \(self.apps.count) apps, and a fixture file may have \(FixtureReader.appLimit)",
           hint: "remove devices and channels of apps that are no longer needed")

@@ -72,7 +72,7 @@ extension PageQuery {
 extension Verification {
   /// Parses a verification document like `init(json:in:)`, but suspends while the inbox is searched for duplicates.
   ///
-  /// - Throws: `VerificationFailure` with all problems of the document; `CancellationError` if the task was cancelled;
+  /// - Throws: `FileFailure` with all problems of the document; `CancellationError` if the task was cancelled;
   ///   `StoreUnavailable` if the store cannot be read.
   package init(searching json: [UInt8], in context: FilterContext) async throws {
     try self.init(json: json, in: context.deferringDuplicates)

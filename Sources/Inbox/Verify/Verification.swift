@@ -97,28 +97,6 @@ struct RetryPolicy: Sendable {
   var endings: [Record.Outcome]?
 }
 
-/// An error in a verification document, with its position.
-package struct VerificationProblem: Sendable, Equatable, CustomStringConvertible {
-  /// The JSON pointer to the invalid value; empty for the whole document.
-  package let pointer: String
-  /// The description of the error.
-  package let message: String
-  /// The fix.
-  package let hint: String
-
-  /// The position, error and fix on one line.
-  package var description: String { (pointer.isEmpty ? "" : pointer + ": ") + message + ". " + hint }
-}
-
-/// The errors of an invalid verification document, all found in one pass.
-package struct VerificationFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The errors in the order of the document, at least one.
-  package let problems: [VerificationProblem]
-
-  /// One line for each error.
-  package var description: String { problems.map(\.description).joined(separator: "\n") }
-}
-
 extension Inbox {
   /// Verifies the pushes since the inbox was last emptied, waiting for the expectations to be met up to the timeout.
   ///

@@ -17,14 +17,14 @@ extension ServerState {
   /// Loads fixtures, all or none: devices are replaced by id, apps by bundle id, channels by id.
   ///
   /// - Parameter progress: Called now and then with the number of devices and the fraction of the text that was read.
-  /// - Throws: `FixtureFailure` with all problems; then nothing has changed.
+  /// - Throws: `FileFailure` with all problems; then nothing has changed.
   package func load(
     _ documents: [FixtureDocument], limits: YAMLNode.Limits = FixtureReader.localFile,
     progress: (Int, Double) -> Void = { _, _ in }
-  ) throws(FixtureFailure) -> FixtureReader.Contents {
+  ) throws(FileFailure) -> FixtureReader.Contents {
     let reader = FixtureReader(defaults: FixtureDefaults(configuration), limits: limits, knownApps: apps.load())
     var contents = FixtureReader.Contents()
-    try FixtureFailure.converting {
+    try FileFailure.converting {
       try devices.load(now: clock.now) { loader in
         contents = try reader.read(documents, progress: progress) { device throws(DeviceError) in
           try loader.add(device)
@@ -44,12 +44,12 @@ extension ServerState {
   /// Throws if there would be too many known apps, from these and earlier documents.
   private func checkNumber(
     of added: [AppTable.App], from documents: [FixtureDocument]
-  ) throws(FixtureFailure) {
+  ) throws(FileFailure) {
     let known = apps.load()
     let limit = FixtureReader.appLimit
     guard known.count + added.count > limit, known.count + added.count(where: { known[$0.bundleID] == nil }) > limit
     else { return }
-    throw FixtureFailure([
+    throw FileFailure([
       FileProblem(
         file: documents.last?.name ?? "",
         "there would be more than \(limit) apps, the limit of this server: \(known.count) are known already",
@@ -57,7 +57,7 @@ extension ServerState {
     ])
   }
 
-  private func add(_ channels: [ChannelDescription], from documents: [FixtureDocument]) throws(FixtureFailure) {
+  private func add(_ channels: [ChannelDescription], from documents: [FixtureDocument]) throws(FileFailure) {
     do throws(ChannelLimit) {
       try self.channels.add(channels)
     } catch {
@@ -67,7 +67,7 @@ extension ServerState {
         case .ofServer(let count): "there would be more than \(count) channels, the limit of this server"
         case .apps(let count): "there would be channels of more than \(count) apps, the limit of this server"
         }
-      throw FixtureFailure([
+      throw FileFailure([
         FileProblem(
           file: documents.last?.name ?? "", message,
           hint: "remove channels that are no longer needed: apns-mock channel rm")
@@ -77,8 +77,8 @@ extension ServerState {
 
   /// Loads the fixture files of the configuration, which a reset restores.
   ///
-  /// - Throws: `FixtureFailure` with all problems.
-  func loadInitialFixtures(progress: (Int, Double) -> Void) throws(FixtureFailure) {
+  /// - Throws: `FileFailure` with all problems.
+  func loadInitialFixtures(progress: (Int, Double) -> Void) throws(FileFailure) {
     guard !configuration.fixtures.isEmpty else { return }
     var documents: [FixtureDocument] = []
     for path in configuration.fixtures { documents.append(try FixtureDocument(path: path)) }
@@ -106,8 +106,8 @@ extension ServerState {
 
   /// Returns a writer of the present apps, devices and channels.
   ///
-  /// - Throws: `FixtureFailure` if there are more apps than a file may have.
-  package func fixtureWriter() throws(FixtureFailure) -> FixtureWriter {
+  /// - Throws: `FileFailure` if there are more apps than a file may have.
+  package func fixtureWriter() throws(FileFailure) -> FixtureWriter {
     try FixtureWriter(
       apps: apps.load().apps, devices: devices, channels: channels.channels(), teamID: CertificateFolder.teamID)
   }

@@ -14,13 +14,34 @@ package struct JSONNodeReader {
   /// The number of bytes in the current line, up to the current position, that continue a character.
   private var continuationBytes = 0
 
+  /// The maximum number of members of an object. Objects with more have arbitrary names, and are none of ours.
+  private let maxMembers: Int
+
   /// Creates a reader at the first value in `bytes`; a byte order mark is skipped.
-  package init(_ bytes: UnsafeRawBufferPointer) {
+  package init(_ bytes: UnsafeRawBufferPointer, maxMembers: Int = 64) {
     scanner = JSONScanner(bytes)
+    self.maxMembers = maxMembers
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
       scanner.position = 3
       lineStart = 3
     }
+  }
+
+  /// Reads a whole document.
+  ///
+  /// - Throws: `YAMLError` if it is not one JSON value, has a duplicate name or is nested too deeply.
+  package static func document(_ json: [UInt8], maxMembers: Int = 64) throws(YAMLError) -> YAMLNode {
+    let result = json.withUnsafeBytes { bytes -> Result<YAMLNode, YAMLError> in
+      do throws(YAMLError) {
+        var reader = JSONNodeReader(bytes, maxMembers: maxMembers)
+        let node = try reader.node()
+        try reader.end()
+        return .success(node)
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
   }
 
   /// The offset of the next byte to read.
@@ -109,8 +130,9 @@ package struct JSONNodeReader {
         throw error("expected the name of a member in quotation marks")
       }
       let name = try string()
-      // Objects with more members have arbitrary names, and are none of ours.
-      guard names.count < 64 else { throw YAMLError(at: position, "an object with more than 64 members") }
+      guard names.count < maxMembers else {
+        throw YAMLError(at: position, "an object with more than \(maxMembers) members")
+      }
       guard !names.contains(name) else {
         throw YAMLError(at: position, "duplicate key: \(name.prefix(80))", hint: "keep one of them")
       }

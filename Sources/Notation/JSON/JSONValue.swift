@@ -26,6 +26,13 @@ package enum JSONValue: Equatable, Sendable {
     }
   }
 
+  /// Creates the value of a node.
+  package init(_ node: YAMLNode) {
+    var writer = JSONWriter()
+    node.write(to: &writer)
+    self.init(writer.bytes[...])
+  }
+
   /// Parses a value without surrounding white space.
   init(_ json: UnsafeRawBufferPointer) { self.init(json, copy: ArraySlice(json)) }
 

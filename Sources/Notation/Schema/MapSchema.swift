@@ -201,7 +201,7 @@ package struct Field<Root>: Sendable {
   package static func custom<Value>(
     _ name: String, _ property: any KeyPath<Root, Value> & Sendable, _ form: SchemaForm, default text: String? = nil,
     _ summary: String, parse: @escaping @Sendable (SchemaParser, SchemaNode, inout Root) -> Bool,
-    write: @escaping @Sendable (Root, inout JSONWriter) -> Void
+    write: @escaping @Sendable (Root, inout JSONWriter) -> Void = { _, _ in }
   ) -> Field {
     Field(
       name: name, property: property, form: form, defaultText: { _ in text }, summary: summary, parse: parse,

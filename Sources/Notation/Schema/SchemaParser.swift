@@ -112,10 +112,13 @@ package final class SchemaParser {
 
   /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
   package static func guess(_ word: String, among names: some Sequence<String>) -> String? {
-    if let canonical = synonyms[word.lowercased()], names.contains(canonical) {
-      return "did you mean \"\(canonical)\"?"
-    }
-    return Spelling.nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
+    nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
+  }
+
+  /// Returns the name that a word was probably meant to be: a synonym, or else a similar name; nil for none.
+  package static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+    if let canonical = synonyms[word.lowercased()], names.contains(canonical) { return canonical }
+    return Spelling.nearest(to: word, among: names)
   }
 
   /// Names that other tools use. YAML 1.1 reads `on` as true.
@@ -123,7 +126,8 @@ package final class SchemaParser {
     "on": "at", "true": "at", "if": "when", "match": "when", "action": "do", "actions": "do", "parameters": "params",
     "knobs": "params", "include": "extends", "description": "summary", "chance": "probability", "rate": "probability",
     "token": "device_token", "rst_stream": "reset_stream", "go_away": "goaway", "sleep": "delay", "timeout": "hang",
-    "server_name": "sni", "equal": "equals", "regex": "glob", "<<": "extends",
+    "server_name": "sni", "equal": "equals", "regex": "glob", "<<": "extends", "device_token": "token",
+    "app_id": "bundle_id", "profile": "name", "query": "scope",
   ]
 
   /// Returns the elements of a list.
@@ -152,18 +156,33 @@ package final class SchemaParser {
 package struct SchemaNode {
   /// The way from the root of the document to the value.
   private indirect enum Location {
-    case root
+    case root(PathFormat)
     case member(Location, String)
     case element(Location, Int)
 
-    var path: String {
+    /// The path and its format.
+    var path: (text: String, format: PathFormat) {
       switch self {
-      case .root: ""
-      case .member(.root, let key): key
-      case .member(let map, let key): "\(map.path).\(key)"
-      case .element(let list, let index): "\(list.path)[\(index)]"
+      case .root(let format): return ("", format)
+      case .member(let map, let key):
+        let (path, format) = map.path
+        switch format {
+        case .keys: return (path.isEmpty ? key : "\(path).\(key)", format)
+        case .pointer: return ("\(path)/\(key.replacing("~", with: "~0").replacing("/", with: "~1"))", format)
+        }
+      case .element(let list, let index):
+        let (path, format) = list.path
+        return (format == .keys ? "\(path)[\(index)]" : "\(path)/\(index)", format)
       }
     }
+  }
+
+  /// The format of paths.
+  package enum PathFormat {
+    /// Keys and indices, such as `rules[0].trigger`.
+    case keys
+    /// A JSON pointer, such as `/expect/0/match`.
+    case pointer
   }
 
   package let yaml: YAMLNode
@@ -172,11 +191,13 @@ package struct SchemaNode {
   package let keyPosition: TextPosition
 
   /// Creates the node of a whole document.
-  package init(root: YAMLNode) { self.init(root, .root, keyPosition: root.position) }
+  package init(root: YAMLNode, paths: PathFormat = .keys) {
+    self.init(root, .root(paths), keyPosition: root.position)
+  }
 
   /// Creates the node of an element of a list at the top of a document.
   package init(element: YAMLNode, _ index: Int, of key: String) {
-    self.init(element, .element(.member(.root, key), index), keyPosition: element.position)
+    self.init(element, .element(.member(.root(.keys), key), index), keyPosition: element.position)
   }
 
   private init(_ yaml: YAMLNode, _ location: Location, keyPosition: TextPosition) {
@@ -191,14 +212,14 @@ package struct SchemaNode {
   /// A description of the value's type, for messages.
   package var kind: String { yaml.kind }
 
-  /// The path, such as `rules[0].trigger`; empty for the whole document.
-  package var path: String { location.path }
+  /// The path; empty for the whole document.
+  package var path: String { location.path.text }
 
   /// The value's key in its map; empty for an element of a list or the whole document.
   var key: String { if case .member(_, let key) = location { key } else { "" } }
 
   /// Returns the path of a key of this map.
-  package func path(of key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
+  package func path(of key: String) -> String { Location.member(location, key).path.text }
 
   /// The value of a key; nil if this is not a map or has no such key.
   package subscript(key: String) -> SchemaNode? {

@@ -189,7 +189,9 @@ PROFILE = [
         '{"name":"flaky-503","seed":"7"}', 400, "seed must be a whole number", "omit it"), (
         '{"name":"flaky-503","ttl":"5"}', 400, 'ttl cannot be "5"', "500ms"), (
         '{"name":"flaky-503","ttl":"0s"}', 400, "ttl cannot be", "longer than zero"), (
-        '{"name":"flaky-503","parms":{}}', 400, '"parms"', "Did you mean params?")),
+        '{"name":"flaky-503","parms":{}}', 400, '"parms"', "Did you mean params?"), (
+        '{"profile":"flaky-503"}', 400, '"profile"', "Did you mean name?"), (
+        '{"name":"flaky-503","parameters":{}}', 400, '"parameters"', "Did you mean params?")),
     *each("PATCH", "/profile/params", (
         "{}", 400, "", '{"rate": 0.4}'), (
         "[]", 400, "", "object"), (
@@ -283,14 +285,14 @@ RULES = [row for method, path in (("POST", "/rules"), ("PUT", "/rules/mine")) fo
 
 SEND = each("POST", "/send", *((body, 400, detail, "") for body, detail in [
     ("{}", "lacks token"), ('{"token":"a b"}', "token has spaces"), ('{"token":5}', "token must be a string"),
-    ('{"tokn":"ab"}', "tokn"), ('{"token":"ab","headers":[]}', "headers must be an object"),
+    ('{"tokn":"ab"}', "tokn"), ('{"device_token":"ab"}', "device_token"), ('{"token":"ab","headers":[]}', "headers must be an object"),
     ('{"token":"ab","headers":{"a":{}}}', "headers.a"), ('{"token":"ab","headers":{":path":"/"}}', "headers.:path"),
     (r'{"token":"ab","headers":{"a":"b\r\nc: d"}}', "headers.a"), (r'{"token":"ab\r\n"}', "token has"), ("[", "not JSON")]))
 
 VERIFY = each("POST", "/verify", (
     "{}", 400, "there are no expectations", ""), (
     "", 400, "there are no expectations", ""), (
-    "[]", 400, "an object", ""), (
+    "[]", 400, "expected a map, not a list", ""), (
     "{", 400, "not JSON", ""))
 
 CHECK = each("POST", "/check", (

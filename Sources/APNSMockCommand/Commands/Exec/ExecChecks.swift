@@ -92,7 +92,7 @@ struct ExecChecks: Sendable {
     let context = FilterContext(
       now: state.clock.now, rulebook: state.rulebook, snapshot: state.inbox.snapshot(), inbox: state.inbox,
       known: known)
-    do throws(VerificationFailure) {
+    do throws(FileFailure) {
       return try Verification(json: file.json, in: context)
     } catch {
       throw file.failure(error)

@@ -151,7 +151,7 @@ struct StartedServer: Sendable {
       return try await work()
     } catch let error as ListenError {
       throw CommandFailure(error.isInUse ? .portInUse : .usage, error.description)
-    } catch let failure as FixtureFailure {
+    } catch let failure as FileFailure {
       throw CommandFailure(.usage, lines: failure.problems.map { $0.text(from: Setting.fixtures.flag) })
     } catch let error as CertificateFolderError {
       throw CommandFailure(.usage, error.description)

@@ -29,7 +29,7 @@ struct FixturesLint: ParsableCommand {
     let reader = FixtureReader(defaults: FixtureDefaults(Configuration()))
     var problems: [FileProblem] = []
     var contents = FixtureReader.Contents()
-    do throws(FixtureFailure) {
+    do throws(FileFailure) {
       var documents: [FixtureDocument] = []
       for file in files { documents.append(try FixtureDocument(path: file == "-" ? "/dev/stdin" : file)) }
       contents = try reader.lint(documents, maxDevices: Configuration().maxDevices)

@@ -1,7 +1,7 @@
 import FaultModel
 import Faults
-package import Inbox
-import Notation
+
+package import Notation
 
 /// A file with expectations in JSON or YAML.
 package struct VerificationFile {
@@ -71,8 +71,8 @@ package struct VerificationFile {
   }
 
   /// Returns a failure with one line per error of a verification.
-  package func failure(_ failure: VerificationFailure) -> CommandFailure {
-    self.failure(failure.problems.map { Mistake(pointer: $0.pointer, message: $0.message, hint: $0.hint) })
+  package func failure(_ failure: FileFailure) -> CommandFailure {
+    self.failure(failure.problems.map { Mistake(pointer: $0.path, message: $0.message, hint: $0.advice) })
   }
 
   /// Returns a failure with one line per error, sorted by location, in the format of compilers.
