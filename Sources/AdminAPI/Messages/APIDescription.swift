@@ -1,10 +1,11 @@
 internal import EmbeddedFiles
+internal import Inbox
 internal import Notation
 
 /// The OpenAPI 3.1 description of the admin API, assembled from the files in the folder `OpenAPI`.
 ///
 /// The files are YAML, which is easier to write, one per subject. Responses that are common to all operations of a
-/// kind are added here.
+/// kind are added here, and the schemas of documents that are parsed by a `MapSchema`.
 package struct APIDescription: Sendable {
   /// The description as JSON on one line.
   package let json: [UInt8]
@@ -15,6 +16,7 @@ package struct APIDescription: Sendable {
   package init(version: String) {
     var document = Value.object([])
     for file in EmbeddedFile.apiDescription { document.merge(Value(yaml: file.text)) }
+    document.merge(Value(yaml: JSONSchemaWriter.components(of: Verification.schema.description)))
     document["info"]?["version"] = .scalar(.text(version))
     document["paths"]?.changeMembers { _, path in
       path.changeMembers { name, operation in

@@ -4,11 +4,16 @@ package final class JSONSchemaWriter {
   /// The pattern of a reference to a parameter, which may take the place of any value that is not a text; nil for
   /// documents without parameters.
   private let parameter: String?
+  /// The path of the definitions, to which a name is appended.
+  private let definitions: String
   /// The maps that a form refers to and that still need a definition.
   private var required: [MapDescription] = []
   private var known: Set<String> = []
 
-  private init(parameter: String?) { self.parameter = parameter }
+  private init(parameter: String? = nil, definitions: String = "#/$defs/") {
+    self.parameter = parameter
+    self.definitions = definitions
+  }
 
   /// Returns the schema of a document as JSON in one line.
   ///
@@ -28,17 +33,32 @@ package final class JSONSchemaWriter {
       writer.member("$schema", "https://json-schema.org/draft/2020-12/schema")
       writer.member("$id", path)
       writer.member("title", title)
-      writer.member("$ref", reference(root.name))
+      writer.member("$ref", schema.reference(root.name))
       writer.objectMember("$defs") { writer in
         definitions(schema, &writer)
-        while !schema.required.isEmpty {
-          let map = schema.required.removeFirst()
-          writer.name(map.name)
-          schema.write(map, to: &writer)
-        }
+        schema.writeRequiredMaps(to: &writer)
       }
     }
     return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  /// Returns an OpenAPI description in JSON that has only the definitions of a map and of the maps in it.
+  package static func components(of root: MapDescription) -> String {
+    let schema = JSONSchemaWriter(definitions: "#/components/schemas/")
+    schema.require(root)
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.objectMember("components") { $0.objectMember("schemas", schema.writeRequiredMaps) }
+    }
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private func writeRequiredMaps(to writer: inout JSONWriter) {
+    while !required.isEmpty {
+      let map = required.removeFirst()
+      writer.name(map.name)
+      write(map, to: &writer)
+    }
   }
 
   /// Requests the definition of a map.
@@ -46,7 +66,7 @@ package final class JSONSchemaWriter {
     if known.insert(map.name).inserted { required.append(map) }
   }
 
-  package static func reference(_ name: String) -> String { "#/$defs/\(name)" }
+  package func reference(_ name: String) -> String { definitions + name }
 
   /// Writes a map with known keys as the next value.
   ///
@@ -114,11 +134,11 @@ package final class JSONSchemaWriter {
       writer.objectMember("items") { writeMembers(of: element, to: &$0) }
     case .map(let map):
       require(map)
-      writer.member("$ref", Self.reference(map.name))
+      writer.member("$ref", reference(map.name))
     case .named(let element):
       writer.member("type", ["object", "null"])
       writer.objectMember("additionalProperties") { writeMembers(of: element, to: &$0) }
-    case .reference(let name): writer.member("$ref", Self.reference(name))
+    case .reference(let name): writer.member("$ref", reference(name))
     case .either(let one, let other):
       writer.arrayMember("anyOf") { writer in
         writer.object { writeMembers(of: one, to: &$0) }

@@ -26,7 +26,7 @@ package enum ProfileSchema {
       }
     }
     for subject in [Condition.Subject.topic, .address, .size, .tokenAge, .payload(pointer: "")] {
-      writer.objectMember(subject.matcher.name) { writeRequirement(subject.matchKeys, to: &$0) }
+      writer.objectMember(subject.matcher.name) { writeRequirement(subject.matchKeys, schema, to: &$0) }
     }
     for (name, weight) in [("action", nil), ("choice", SchemaParser.weightField)] {
       writer.name(name)
@@ -43,14 +43,14 @@ package enum ProfileSchema {
   package static let path = "/schema/fault-profile.json"
 
   /// Writes the members of a requirement that is written as a map.
-  private static func writeRequirement(_ keys: [MatchKey], to writer: inout JSONWriter) {
+  private static func writeRequirement(_ keys: [MatchKey], _ schema: JSONSchemaWriter, to writer: inout JSONWriter) {
     writer.member("type", "object")
     writer.member("minProperties", 1)
     writer.member("additionalProperties", false)
     writer.objectMember("properties") { writer in
       for key in keys {
         writer.objectMember(key.rawValue) { writer in
-          writer.member("$ref", JSONSchemaWriter.reference(MatchKey.description.name) + "/properties/\(key.rawValue)")
+          writer.member("$ref", schema.reference(MatchKey.description.name) + "/properties/\(key.rawValue)")
         }
       }
     }
