@@ -42,7 +42,7 @@ struct JSONBody {
   /// - Throws: `Problem` (400).
   func allow(_ names: [String]) throws(Problem) {
     for name in members.keys.sorted() where !names.contains(name) {
-      let guess = Spelling.suggestion(for: name, among: names)
+      let guess = SchemaParser.nearest(to: String(name.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
         "the body has an unknown member \"\(name)\"",
         hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
