@@ -20,12 +20,28 @@ struct APNSMock: AsyncParsableCommand {
       5 inconclusive, because pushes were evicted before they were checked; 6 port in use; 130 stopped by a second \
       signal. exec returns the exit code of its program.
       """,
-    version: Version.text,
-    subcommands: [ServeCommand.self] + CommandGroups.pushes + [ViewCommand.self, StoreCommand.self, ExecCommand.self]
-      + CommandGroups.server + [
-        OpenAPICommand.self, ConfigCommand.self, CompletionCommand.self, VersionCommand.self,
-      ],
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Serving",
+        subcommands: [ServeCommand.self, ExecCommand.self, ViewCommand.self, StoreCommand.self] + CommandGroups.serving),
+      CommandGroup(name: "Pushes", subcommands: CommandGroups.pushes),
+      CommandGroup(name: "Faults", subcommands: CommandGroups.faults),
+      CommandGroup(name: "Devices", subcommands: CommandGroups.devices),
+      CommandGroup(
+        name: "Tools",
+        subcommands: CommandGroups.tools + [
+          ConfigCommand.self, OpenAPICommand.self, CompletionCommand.self, VersionCommand.self,
+        ]),
+    ],
     defaultSubcommand: ServeCommand.self)
+
+  // The parser's own flag has no short name.
+  @Flag(name: [.customShort("V"), .customLong("version")], help: "Show the version.")
+  var showsVersion = false
+
+  func validate() throws {
+    if showsVersion { throw CleanExit.message(Version.text) }
+  }
 }
 
 /// Validates command names before the arguments are parsed, because the parser reports an unknown name as an unexpected
@@ -43,8 +59,12 @@ enum CommandNames {
     while let name = rest.popFirst(), !name.hasPrefix("-") {
       let commands = command.configuration.subcommands
       // What follows a command without subcommands are its arguments.
-      if commands.isEmpty && !isHelp { return }
+      if commands.isEmpty, !isHelp, former[path + [name]] == nil { return }
       guard let next = commands.first(where: { $0.configuration.names.contains(name) }) else {
+        if let current = former[path + [name]] {
+          let old = (path + [name]).joined(separator: " ")
+          throw CommandFailure(.usage, "unknown command \"\(old)\": use `apns-mock \(current)`")
+        }
         // Only the root command has a `help` subcommand.
         if path.isEmpty, name == "help" { return }
         let shown = commands.map { $0.configuration }.filter(\.shouldDisplay)
@@ -54,6 +74,12 @@ enum CommandNames {
       path.append(name)
     }
   }
+
+  /// The commands that were renamed or merged, with those to use instead.
+  private static let former: [[String]: String] = [
+    ["halt"]: "faults pause", ["resume"]: "faults resume", ["profile", "explain"]: "rule explain",
+    ["config", "sample"]: "config",
+  ]
 
   private static func unknown(_ name: String, after path: [String], among names: [String]) -> CommandFailure {
     let prefix = path.isEmpty ? "" : "\(path.joined(separator: " ")) "

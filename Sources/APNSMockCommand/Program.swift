@@ -56,7 +56,8 @@ extension ExitResult {
       let code = APNSMock.exitCode(for: error)
       if code == .validationFailure {
         // The parser's message: the error, the usage and where to find help.
-        self.init(status: .usage, lines: [APNSMock.fullMessage(for: error)])
+        let message = APNSMock.fullMessage(for: error)
+        self.init(status: .usage, lines: [message.replacingPrefix("Error:", with: "error:")])
       } else if code.isSuccess {
         // The requested help or version text is data, so it goes to standard output.
         self.init(status: .done, lines: [APNSMock.fullMessage(for: error)], stream: .output)
@@ -64,6 +65,12 @@ extension ExitResult {
         self.init(status: .failed, lines: ["error: \(error)"])
       }
     }
+  }
+}
+
+extension String {
+  fileprivate func replacingPrefix(_ prefix: String, with other: String) -> String {
+    hasPrefix(prefix) ? other + dropFirst(prefix.count) : self
   }
 }
 

@@ -1,18 +1,20 @@
 package import ArgumentParser
 
-/// The commands of this module, in the order of the help.
+/// The commands of this module, in the groups and the order of the help.
 package enum CommandGroups {
-  /// Credentials and pushes.
-  package static let pushes: [any ParsableCommand.Type] = [
-    CertsCommand.self, KeyCommand.self, TokenCommand.self, SendCommand.self, ListCommand.self, GetCommand.self,
-    TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self, RemoveCommand.self,
-    ExportCommand.self, ImportCommand.self, MergeCommand.self,
+  /// The state of a running server.
+  package static let serving: [any ParsableCommand.Type] = [
+    ResetCommand.self, ClockCommand.self, HealthcheckCommand.self,
   ]
-
-  /// The state of a server: settings of clients, faults, devices, time, health.
-  package static let server: [any ParsableCommand.Type] = [
-    EnvCommand.self, ProfileCommand.self, RuleCommand.self, DeviceCommand.self, ChannelCommand.self,
-    FixturesCommand.self, FaultsCommand.self, HaltCommand.self, ResumeCommand.self, ResetCommand.self,
-    ClockCommand.self, DoctorCommand.self, HealthcheckCommand.self,
+  package static let pushes: [any ParsableCommand.Type] = [
+    SendCommand.self, ListCommand.self, GetCommand.self, TailCommand.self, WaitCommand.self, VerifyCommand.self,
+    FindingsCommand.self, RemoveCommand.self, ExportCommand.self, ImportCommand.self, MergeCommand.self,
+  ]
+  package static let faults: [any ParsableCommand.Type] = [ProfileCommand.self, RuleCommand.self, FaultsCommand.self]
+  package static let devices: [any ParsableCommand.Type] = [
+    DeviceCommand.self, ChannelCommand.self, FixturesCommand.self,
+  ]
+  package static let tools: [any ParsableCommand.Type] = [
+    EnvCommand.self, CertsCommand.self, KeyCommand.self, TokenCommand.self, DoctorCommand.self,
   ]
 }

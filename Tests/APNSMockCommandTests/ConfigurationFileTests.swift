@@ -84,7 +84,7 @@ import Testing
   }
 }
 
-/// The output of `config sample`.
+/// The output of `config`.
 @Suite struct SampleConfigurationTests {
   @Test func changesNothing() {
     let file = ConfigurationFile(path: "sample.yaml", yaml: SampleConfiguration.yaml)

@@ -16,6 +16,7 @@ import Testing
     (["doctor", "--cert", "c.pem", "--key", "k.p8"], .usage, .error, "only one of --key, --cert"),
     (["clock", "advance", "far"], .usage, .error, "90s, 20m"), (["--help"], .done, .output, "SUBCOMMANDS"),
     (["--version"], .done, .output, Version.text),
+    (["-V"], .done, .output, Version.text), (["serve", "-V"], .done, .output, Version.text),
   ])
   func usageErrorsExitWithTwoAndHelpWithZero(
     _ arguments: [String], _ status: ClientCommands.ExitStatus, _ stream: StandardStream, _ words: String
@@ -29,6 +30,7 @@ import Testing
     #expect(result.status == status)
     #expect(result.stream == stream)
     #expect(result.lines.joined().contains(words), "\(result.lines)")
+    if status == .usage { #expect(result.lines.first?.hasPrefix("error: ") == true) }
     if status == .usage { #expect(result.lines.joined().contains("--help"), "it says where to read more") }
   }
 

@@ -87,7 +87,7 @@ import Testing
     (flags: [], ["APNS_MOCK_PROFILE": "flaky-504"], ["error: APNS_MOCK_PROFILE: unknown profile \"flaky-504\""]),
     (
       flags: [], ["APNS_MOCK_PROFILE_INLINE": bad],
-      ["APNS_MOCK_PROFILE_INLINE:4:15: rules[0].trigger.probabilty: unknown, did you mean \"probability\"?"]
+      ["error: APNS_MOCK_PROFILE_INLINE:4:15: rules[0].trigger.probabilty: unknown, did you mean \"probability\"?"]
     ),
     (flags: [], ["APNS_MOCK_PROFILES": "/nowhere"], ["error: --profiles: /nowhere: cannot be read: No such file"]),
   ])
@@ -97,7 +97,7 @@ import Testing
     #expect(error.status == .usage)
     #expect(error.lines.count == lines.count)
     for (line, beginning) in zip(error.lines, lines) { #expect(line.hasPrefix(beginning), "\(line)") }
-    #expect(error.description == error.lines.joined(separator: "\n"))
+    #expect(error.lines == error.description.split(separator: "\n").map { "error: \($0)" })
   }
 
   @Test func invalidProfileFileIsReportedOnceWithItsPosition() throws {
@@ -108,7 +108,7 @@ import Testing
         flags: profile.map { [.profile: [$0]] } ?? [:], ["APNS_MOCK_PROFILES": folder.path])
       let error = try #require(throws: CommandFailure.self) { try settings.readProfiles() }
       #expect(error.lines.count == 1, "\(error.lines)")
-      #expect(error.lines.first?.hasPrefix("\(file):4:15: rules[0].trigger.probabilty: unknown") == true)
+      #expect(error.lines.first?.hasPrefix("error: \(file):4:15: rules[0].trigger.probabilty: unknown") == true)
       #expect(ExitResult(of: error).lines == error.lines, "editors find the place at the beginning of the line")
     }
   }

@@ -79,7 +79,7 @@ import Testing
     let file = try VerificationFile(Array(text.utf8), name: "file")
     let failure = file.failure([VerificationFile.Mistake(pointer: pointer, message: "wrong", hint: "Mend it.")])
     #expect(failure.status == .usage)
-    #expect(failure.lines.first?.hasPrefix(start) == true, "\(failure.lines)")
+    #expect(failure.lines.first?.hasPrefix("error: " + start) == true, "\(failure.lines)")
     #expect(failure.lines.first?.hasSuffix("wrong. Mend it.") == true)
   }
 

@@ -14,7 +14,7 @@ struct HealthcheckCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Check whether the server runs, which a standby does without being ready.")
   var live = false
 
-  @Option(name: .long, help: "The time limit for --wait, or without it for the response.")
+  @Option(name: .long, help: .value("duration", "The time limit for --wait, or without it for the response."))
   var timeout = "30s"
 
   @OptionGroup var server: ServerFlags

@@ -33,14 +33,17 @@ package struct CommandFailure: Error, CustomStringConvertible {
   /// Creates a failure with a shell's exit code, such as 126 or 127.
   package init(code: Int32, _ description: String) {
     let errors = description.split(separator: "\n").map { String($0).onOneLine }
-    self.init(code, errors.map { "error: \($0)" }, errors)
+    self.init(code, errors.map { Self.prefix + $0 }, errors)
   }
 
-  /// Creates a failure whose lines have no `error:` prefix because they begin with a location: `file:12:7: …`.
+  /// Creates a failure with complete lines: errors with their prefix, and the warnings or lists that belong to them.
   package init(_ status: ExitStatus, lines: [String]) {
     let lines = lines.map(\.onOneLine)
-    self.init(status.rawValue, lines, lines)
+    self.init(
+      status.rawValue, lines, lines.map { $0.hasPrefix(Self.prefix) ? String($0.dropFirst(Self.prefix.count)) : $0 })
   }
+
+  private static let prefix = "error: "
 
   // Errors quote file content and server responses, so both callers have escaped line breaks in each of them.
   private init(_ code: Int32, _ lines: [String], _ errors: [String]) {

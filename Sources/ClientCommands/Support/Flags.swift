@@ -71,26 +71,31 @@ struct ProviderFlags: ParsableArguments {
 
 /// The options for signing a provider token.
 struct SigningFlags: ParsableArguments {
-  @Option(name: .long, help: "The private key in PEM, such as Apple's AuthKey_….p8. (default: the server's)")
+  @Option(
+    name: .long, help: .value("file", "The private key in PEM, such as Apple's AuthKey_….p8. (default: the server's)"),
+    completion: .file())
   var key: String?
 
-  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
+  @Option(name: .long, help: .value("id", "The key id. (default: from the file name, or the server's)"))
   var keyID: String?
 
-  @Option(name: .long, help: "The team id. (default: the server's)")
+  @Option(name: .long, help: .value("id", "The team id. (default: the server's)"))
   var teamID: String?
 }
 
 /// The options of commands that load profiles without a server: from the built-in library and a folder.
 struct LibraryFlags: ParsableArguments {
-  @Option(name: .long, help: "A folder with fault profiles, in addition to the built-in ones. [APNS_MOCK_PROFILES]")
+  @Option(
+    name: .long,
+    help: .value("folder", "A folder with fault profiles, in addition to the built-in ones. [APNS_MOCK_PROFILES]"),
+    completion: .directory)
   var profiles: String?
 
   /// Returns the built-in profiles and those of the folder, and reports problems on standard error.
   func library(_ environment: [String: String] = Environment.variables) -> ProfileLibrary {
     guard let folder = profiles ?? environment.given(Setting.profiles.variable) else { return ProfileLibrary() }
     let reading = ProfileLibrary().reloading(folder: folder)
-    for problem in reading.problems { StandardStream.error.line(problem.description) }
+    for problem in reading.problems { StandardStream.error.line(problem.text()) }
     return reading.library
   }
 
@@ -116,13 +121,13 @@ extension ProfileFailure {
 }
 
 extension ProfileProblem {
-  /// Returns a line for standard error. It begins with the location, if known, as in compilers' messages; otherwise
-  /// with `error: ` like other errors of this program.
+  /// Returns a line for standard error. An error begins with `error: ` like all errors of this program. The location
+  /// follows, as in compilers' messages, or if it has no line number the source.
   ///
   /// - Parameter source: The flag, variable or config file line that specified the profile.
   package func text(from source: String? = nil) -> String {
-    guard line == nil else { return description }
-    return (severity == .error ? "error: " : "") + (source.map { "\($0): " } ?? "") + description
+    let origin = line == nil ? source.map { "\($0): " } ?? "" : ""
+    return ((severity == .error ? "error: " : "") + origin + description).onOneLine
   }
 }
 
@@ -137,7 +142,7 @@ struct FilterArguments: ParsableArguments {
         header.apns-id. In an argument such as topic=com.example.app, the value needs no \
         quotation marks.
         """,
-      valueName: "field:value"))
+      valueName: "query"), completion: .query)
   var terms: [String] = []
 
   /// Whether no condition is specified.
@@ -165,7 +170,7 @@ struct FilterArguments: ParsableArguments {
 struct ScopeFlag: ParsableArguments {
   @Option(
     name: .long,
-    help: "Only the pushes that match this query, as if there were no others: topic:com.example.w3.")
+    help: .value("query", "Only the pushes that match this query, as if there were no others: topic:com.example.w3."))
   var scope: String?
 
   /// The URL parameter of the admin API; empty if no scope is specified.

@@ -400,11 +400,13 @@ def test_a_closed_pipe_is_no_crash(server, binary, device):
 
 
 @pytest.mark.parametrize(("command", "words"), [
-    (["stats"], ['unknown command "stats"', "Commands: serve, certs,"]), (["clokc", "show"], ["did you mean clock?"]),
+    (["stats"], ['unknown command "stats"', "Commands: serve, exec,"]), (["clokc", "show"], ["did you mean clock?"]),
     (["clock", "advnace", "5m"], ['unknown command "clock advnace"', "did you mean advance?", "show, freeze"]),
     (["profile", "lits"], ["Commands: ls"]), (["help", "nosuch"], ['unknown command "nosuch"', "Commands: serve"]),
     (["help", "clokc"], ["did you mean clock?"]), (["help", "clock", "advnace"], ["did you mean advance?"]),
     (["help", "ls", "more"], ["has no subcommands"]), (["stats", "--json"], ['unknown command "stats"']),
+    (["halt"], ["use `apns-mock faults pause`"]), (["resume"], ["use `apns-mock faults resume`"]),
+    (["profile", "explain", "down"], ["use `apns-mock rule explain`"]), (["config", "sample"], ["use `apns-mock config`"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 def test_an_unknown_command_is_usage_with_a_guess(binary, command, words):
     done = run(binary, *command)
@@ -485,7 +487,7 @@ def test_completion_is_a_script(binary, tmp_path, shell, check):
 
 
 def test_the_sample_configuration_is_one(start, binary, tmp_path):
-    done = run(binary, "config", "sample")
+    done = run(binary, "config")
     assert (done.returncode, done.stderr) == (DONE, "")
     config = tmp_path / "sample.yaml"
     config.write_text(done.stdout)

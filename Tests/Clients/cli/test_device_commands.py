@@ -184,7 +184,7 @@ def test_fixtures_are_checked_loaded_and_saved(server, binary, tmp_path):
     path.write_text("devices:\n  - {id: carl, state: offlin}\n")
     done = run(binary, "fixtures", "lint", path)
     assert (done.returncode, done.stdout) == (2, "1 problem\n")
-    expected = f'{path}:2:23: devices[0].state: unknown value "offlin", did you mean "offline"?\n'
+    expected = f'error: {path}:2:23: devices[0].state: unknown value "offlin", did you mean "offline"?\n'
     assert done.stderr == expected
     assert json.loads(run(binary, "fixtures", "lint", path, "--json").stdout)["problems"][0]["line"] == 2
     done = server.command("fixtures", "load", path)

@@ -381,7 +381,7 @@ def test_expectations_are_verified(ex, place, script, flags, code, words):
 def test_expectations_are_parsed_before_the_program_starts(ex, place):
     (place / "expected.yaml").write_text("expect:\n  - match: {topik: com.example.app}\n")
     done = ex("--verify", "expected.yaml", program=["touch", "started"])
-    assert done.returncode == 2 and done.stderr.startswith("expected.yaml:2:"), done.stderr
+    assert done.returncode == 2 and done.stderr.startswith("error: expected.yaml:2:"), done.stderr
     assert ex("--verify", "nowhere.yaml", program=["touch", "started"]).returncode == 2
     assert ex("--verify", "-", program=["touch", "started"]).returncode == 2
     done = ex("--fail-on-findings", "hot-retries", program=["touch", "started"])

@@ -322,7 +322,7 @@ def test_a_bad_line_is_named(binary, export, tmp_path, text, words):
     path.write_text(text.format(line=line, half=line[:300]))
     done = run(binary, "view", path, "--admin", "127.0.0.1:0")
     assert done.returncode == 2
-    assert done.stderr.startswith(words.format(path=path)), done.stderr
+    assert done.stderr.startswith("error: " + words.format(path=path)), done.stderr
 
 
 def test_invalid_exports_are_reported(binary, export, tmp_path, server):

@@ -280,7 +280,7 @@ def test_the_lines_on_the_command_line(start, paste, tmp_path):
 def test_the_page_on_the_command_line_lists_every_command_and_flag(binary):
     page = (PAGES / "CommandLine.md").read_text()
     described = page.split("## Settings")[0]
-    listed = run(binary, "--help").stdout.split("SUBCOMMANDS:")[1]
+    listed = run(binary, "--help").stdout.split("SERVING SUBCOMMANDS:")[1]
     for command in re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE):
         assert re.search(rf"`{command}[` ]", described), command
     for flag in set(re.findall(r"^  (--[a-z-]+) ", run(binary, "serve", "--help").stdout, re.MULTILINE)):

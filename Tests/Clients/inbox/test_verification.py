@@ -287,11 +287,11 @@ def test_the_command_waits(server, device):
 
 @pytest.mark.parametrize(("text", "lines"), [
     ("expect:\n  - macth: {}\n    count: many\norder: [x]\n",
-     ['FILE:2:5: /expect/0/macth: unknown. Did you mean "match"?',
-      'FILE:3:5: /expect/0/count: "many" is a string, expected a whole number', 'FILE:4:9: /order/0: no expectation is called "x"']),
-    ('{"expect": [],\n "tiemout": "1s"}', ["FILE:2:2: /tiemout: "]),
-    ("expect: [\n", ["FILE:2:1: invalid YAML"]), ("", ["FILE: the file is empty"]),
-    ("{}", ["FILE:1:1: there are no expectations"]),
+     ['error: FILE:2:5: /expect/0/macth: unknown. Did you mean "match"?',
+      'error: FILE:3:5: /expect/0/count: "many" is a string, expected a whole number', 'error: FILE:4:9: /order/0: no expectation is called "x"']),
+    ('{"expect": [],\n "tiemout": "1s"}', ["error: FILE:2:2: /tiemout: "]),
+    ("expect: [\n", ["error: FILE:2:1: invalid YAML"]), ("", ["error: FILE: the file is empty"]),
+    ("{}", ["error: FILE:1:1: there are no expectations"]),
 ])
 def test_the_command_reports_every_mistake_with_its_line(server, tmp_path, text, lines):
     file = tmp_path / "expect.yaml"

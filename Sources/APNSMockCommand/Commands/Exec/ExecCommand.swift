@@ -1,5 +1,6 @@
 import ArgumentParser
 import ClientCommands
+import Inbox
 import Logging
 import MockAPNS
 import Notation
@@ -40,13 +41,15 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
   @OptionGroup var flags: ServeFlags<ExecCommand>
 
-  @Option(help: "Export the inbox to this file at the end, like --export-on-exit.")
+  @Option(help: .value("file", "Export the inbox to this file at the end, like --export-on-exit."), completion: .file())
   var export: String?
 
-  @Option(help: "A file with expectations, as for verify.")
+  @Option(help: .value("file", "A file with expectations, as for verify."), completion: .yamlOrJSON)
   var verify: String?
 
-  @Option(help: "Fail on these findings: names separated by commas, or all.")
+  @Option(
+    help: .value("finding,finding", "Fail on these findings: names separated by commas, or all."),
+    completion: .list(["all"] + Finding.Kind.allCases.map(\.rawValue)))
   var failOnFindings: String?
 
   @Flag(help: "Fail if APNs' rules rejected a push; names each reason with the correction.")
@@ -62,7 +65,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     guard !program.isEmpty else {
       throw ValidationError("Specify the program after --, as in: exec -- make test")
     }
-    guard export == nil || flags.exportOnExit == nil else {
+    guard export == nil || flags.inbox.exportOnExit == nil else {
       throw ValidationError("--export and --export-on-exit exclude each other: specify one of them")
     }
     guard !allowNoPushes || failOnFindings != nil || failOnRejected else {

@@ -75,7 +75,7 @@ struct ExportFile {
       while let part = try file.next() { try part.withUnsafeBytes { try reading.read($0) } }
       return try reading.finish()
     } catch let problem as InboxImport.Problem {
-      throw CommandFailure(.usage, lines: ["\(path):\(problem)"])
+      throw CommandFailure(.usage, "\(path):\(problem)".onOneLine)
     }
   }
 }

@@ -22,23 +22,27 @@ struct ViewCommand: AsyncParsableCommand {
       """)
 
   @Argument(
-    help: """
+    help: .value(
+      "file",
+      """
       The export, one record per line or an array; - for standard input. Or postgres://…?schema=PATTERN, with * for any \
       characters.
-      """)
+      """), completion: .file())
   var file: String
 
   @Option(
-    help: """
+    help: .value(
+      "host:port",
+      """
       The listener for the admin API and web UI, HOST:PORT; port 0 selects a free one. [APNS_MOCK_ADMIN] \
       (default: 127.0.0.1:8197)
-      """)
+      """))
   var admin: String?
 
-  @Option(help: "Write the address to this file when ready.")
+  @Option(help: .value("file", "Write the address to this file when ready."), completion: .file())
   var portFile: String?
 
-  @Option(help: "The memory limit for the pushes, such as 512MiB.")
+  @Option(help: .value("size", "The memory limit for the pushes, such as 512MiB."))
   var maxBytes = "2GiB"
 
   func run() async throws {

@@ -65,7 +65,7 @@ struct StoreRepairCommand: ParsableCommand {
 
 /// The file that a command reads.
 struct StoreFileArgument: ParsableArguments {
-  @Argument(help: "The SQLite file, as FILE or sqlite:FILE.")
+  @Argument(help: .value("file", "The SQLite file, as FILE or sqlite:FILE."), completion: .file())
   var file: String
 
   /// The path of the file.

@@ -53,11 +53,10 @@ struct ProfileChoice: Sendable, Equatable {
     return (SelectedProfile(source: source, profile: loaded.profile), loaded.warnings)
   }
 
-  /// Returns a problem as a line: `file:12:7: …`, or prefixed by the source if it has no line number.
+  /// Returns a problem as a line: `error: file:12:7: …`, or with the source if it has no line number.
   func line(_ problem: ProfileProblem) -> String {
-    if case .inline = content, problem.file == Self.inlineName, problem.line != nil {
-      return source + problem.description.dropFirst(Self.inlineName.count)
-    }
+    var problem = problem
+    if case .inline = content, problem.file == Self.inlineName, problem.line != nil { problem.file = source }
     return problem.text(from: source)
   }
 

@@ -16,7 +16,8 @@ struct CertsShow: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Create missing files and show all paths.")
 
-  @Option(name: .long, help: "An additional name in the server certificate; repeatable. [APNS_MOCK_SAN]")
+  @Option(
+    name: .long, help: .value("host", "An additional name in the server certificate; repeatable. [APNS_MOCK_SAN]"))
   var san: [String] = []
 
   @Flag(name: .customLong("new-ca"), help: "Replace the CA and all certificates with new ones.")
@@ -79,10 +80,11 @@ struct CertsClient: ParsableCommand {
   }
 
   @Option(
-    name: .long, help: "A topic the certificate allows, usually a bundle id; repeatable. The first one is its UID.")
+    name: .long,
+    help: .value("topic", "A topic the certificate allows, usually a bundle id; repeatable. The first one is its UID."))
   var topic: [String]
 
-  @Option(name: .long, help: "The environment the certificate is valid in.")
+  @Option(name: .long, help: .value("environment", "The environment the certificate is valid in."))
   var environment = Use.both
 
   @Flag(name: .long, help: "Create a certificate that expired yesterday.")
@@ -129,7 +131,7 @@ struct CertsRotate: AsyncParsableCommand {
     case next, current
   }
 
-  @Option(name: .long, help: "The CA to switch to.")
+  @Option(name: .long, help: .value("ca", "The CA to switch to."))
   var to = Target.next
 
   @OptionGroup var flags: AdminFlags

@@ -23,10 +23,10 @@ struct ChannelList: AsyncParsableCommand {
       Prints a table on a terminal; otherwise one line per channel: columns separated by tabs, or with --json an object.
       """)
 
-  @Argument(help: "Only the channels of this app. (default: all apps)")
+  @Argument(help: .value("bundle-id", "Only the channels of this app. (default: all apps)"))
   var bundleID: String?
 
-  @Option(name: .long, help: "Only the channels of this environment. (default: both)")
+  @Option(name: .long, help: .value("environment", "Only the channels of this environment. (default: both)"))
   var environment: ChannelEnvironment?
 
   @OptionGroup var flags: AdminFlags
@@ -49,18 +49,20 @@ struct ChannelCreate: AsyncParsableCommand {
     commandName: "create", abstract: "Create a channel and print its id.",
     discussion: "A provider creates channels with a request to APNs; this command is for the setup of a test.")
 
-  @Argument(help: "The bundle id of the app.")
+  @Argument(help: .value("bundle-id", "The bundle id of the app."))
   var bundleID: String
 
-  @Option(name: .long, help: "The environment. (default: that of serve --environment)")
+  @Option(name: .long, help: .value("environment", "The environment. (default: that of serve --environment)"))
   var environment: ChannelEnvironment?
 
-  @Option(name: .long, help: "The id, standard base64. (default: a new one)")
+  @Option(name: .long, help: .value("id", "The id, standard base64. (default: a new one)"))
   var id: String?
 
   @Option(
     name: .long,
-    help: "The message storage policy: 0 stores nothing for devices that are offline, 1 the newest broadcast.")
+    help: .value(
+      "0|1", "The message storage policy: 0 stores nothing for devices that are offline, 1 the newest broadcast."),
+    completion: .list(["0", "1"]))
   var storagePolicy = 1
 
   @OptionGroup var flags: AdminFlags
@@ -88,13 +90,13 @@ struct ChannelRemove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove a channel, or all channels of an app.")
 
-  @Argument(help: "The id of the channel. (default: all channels of the app)")
+  @Argument(help: .value("id", "The id of the channel. (default: all channels of the app)"))
   var id: String?
 
-  @Option(name: .long, help: "The bundle id of the app.")
+  @Option(name: .long, help: .value("bundle-id", "The bundle id of the app."))
   var bundleID: String?
 
-  @Option(name: .long, help: "Only in this environment. (default: both)")
+  @Option(name: .long, help: .value("environment", "Only in this environment. (default: both)"))
   var environment: ChannelEnvironment?
 
   @OptionGroup var flags: AdminFlags

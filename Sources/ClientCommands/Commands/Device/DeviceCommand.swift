@@ -10,13 +10,26 @@ struct DeviceCommand: ParsableCommand {
       Devices are created by fixtures (apns-mock fixtures load FILE) or by device install; device register and device \
       unregister set the state of a device token alone.
       """,
-    subcommands: [
-      DeviceList.self, DeviceShow.self, DeviceStateCommand<OnlineAction>.self, DeviceStateCommand<OfflineAction>.self,
-      DeviceStateCommand<RestrictPowerAction>.self, DeviceInstall<InstallAction>.self,
-      DeviceAppCommand<UninstallAction>.self, DeviceInstall<ReinstallAction>.self, DeviceAppCommand<EnableAction>.self,
-      DeviceAppCommand<DisableAction>.self, DeviceAppCommand<ForceQuitAction>.self, DeviceAppCommand<LaunchAction>.self,
-      DeviceRegister.self, DeviceUnregister.self, DeviceStartActivity.self, DeviceRotateActivityToken.self,
-      DeviceEndActivity.self, DeviceNotifications.self, DeviceSubscribe.self, DeviceUnsubscribe.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Device",
+        subcommands: [
+          DeviceList.self, DeviceShow.self, DeviceNotifications.self, DeviceStateCommand<OnlineAction>.self,
+          DeviceStateCommand<OfflineAction>.self, DeviceStateCommand<RestrictPowerAction>.self,
+        ]),
+      CommandGroup(
+        name: "App",
+        subcommands: [
+          DeviceInstall<InstallAction>.self, DeviceAppCommand<UninstallAction>.self,
+          DeviceInstall<ReinstallAction>.self, DeviceAppCommand<EnableAction>.self,
+          DeviceAppCommand<DisableAction>.self, DeviceAppCommand<ForceQuitAction>.self,
+          DeviceAppCommand<LaunchAction>.self,
+        ]),
+      CommandGroup(name: "Device token", subcommands: [DeviceRegister.self, DeviceUnregister.self]),
+      CommandGroup(
+        name: "Live Activity",
+        subcommands: [DeviceStartActivity.self, DeviceRotateActivityToken.self, DeviceEndActivity.self]),
+      CommandGroup(name: "Broadcast", subcommands: [DeviceSubscribe.self, DeviceUnsubscribe.self]),
     ])
 }
 
@@ -198,7 +211,10 @@ struct InstallationArguments: ParsableArguments {
   @Argument(help: ArgumentHelp("The bundle id of the app.", valueName: "bundle-id"))
   var bundleID: String
 
-  @Option(name: .long, help: "sandbox or production. (default: that of the installed app, else the server's)")
+  @Option(
+    name: .long,
+    help: .value("environment", "sandbox or production. (default: that of the installed app, else the server's)"),
+    completion: .environment)
   var environment: String?
 
   /// Writes the app as members of a request's body.
@@ -279,10 +295,12 @@ struct DeviceInstall<Action: DeviceAction>: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: """
+    help: .value(
+      "push-type",
+      """
       The push type to register a token for, such as voip, or liveactivity_start for a push-to-start token; repeatable. \
       (default: alert)
-      """)
+      """), completion: .pushType)
   var pushType: [String] = []
 
   @OptionGroup var flags: AdminFlags

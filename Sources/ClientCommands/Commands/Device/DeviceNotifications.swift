@@ -20,15 +20,21 @@ struct DeviceNotifications: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: """
+    help: .value(
+      "event",
+      """
       With --follow: notification, activity.started, activity.rotated or activity.ended; repeatable. (default: notification)
-      """)
+      """), completion: .list(["notification", "activity.started", "activity.rotated", "activity.ended"]))
   var event: [String] = []
 
-  @Option(name: .long, help: "With --follow and without id, only of apps with this bundle id; * matches any text.")
+  @Option(
+    name: .long,
+    help: .value("bundle-id", "With --follow and without id, only of apps with this bundle id; * matches any text."))
   var bundleID: String?
 
-  @Option(name: .long, help: "With --follow and without id, only of pushes of this type.")
+  @Option(
+    name: .long, help: .value("push-type", "With --follow and without id, only of pushes of this type."),
+    completion: .pushType)
   var pushType: String?
 
   @OptionGroup var flags: AdminFlags

@@ -14,10 +14,10 @@ struct DeviceRegister: AsyncParsableCommand {
   @Argument(help: "The device token in hexadecimal.")
   var token: String
 
-  @Option(name: .long, help: "The exact apns-topic of the token. (default: any)")
+  @Option(name: .long, help: .value("topic", "The exact apns-topic of the token. (default: any)"))
   var topic: String?
 
-  @Option(name: .long, help: "sandbox or production. (default: both)")
+  @Option(name: .long, help: .value("environment", "sandbox or production. (default: both)"), completion: .environment)
   var environment: String?
 
   @OptionGroup var flags: AdminFlags
@@ -41,7 +41,8 @@ struct DeviceUnregister: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: "The timestamp of the 410, such as 2026-01-31T12:00:00Z. (default: now, by the server's clock)")
+    help: .value(
+      "time", "The timestamp of the 410, such as 2026-01-31T12:00:00Z. (default: now, by the server's clock)"))
   var since: String?
 
   @OptionGroup var flags: AdminFlags

@@ -14,21 +14,27 @@ struct DoctorCommand: AsyncParsableCommand {
       Exit code 0 if all checks pass, 1 if one fails, 4 if the server is unreachable.
       """)
 
-  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
+  @Option(
+    name: .long,
+    help: .value("host:port", "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)"))
   var apns: String?
 
-  @Option(name: .long, help: "The name expected in the server's certificate. (default: the host of --apns)")
+  @Option(
+    name: .long, help: .value("host", "The name expected in the server's certificate. (default: the host of --apns)"))
   var serverName: String?
 
-  @Option(name: .long, help: "The CA to trust, a PEM file. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)")
+  @Option(
+    name: .long,
+    help: .value("file", "The CA to trust, a PEM file. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)"),
+    completion: .file())
   var ca: String?
 
   @OptionGroup var credential: DoctorCredentialFlags
 
-  @Option(name: .long, help: "apns-topic. (default: com.example.app, or the certificate's topic)")
+  @Option(name: .long, help: .value("topic", "apns-topic. (default: com.example.app, or the certificate's topic)"))
   var topic: String?
 
-  @Option(name: .long, help: "The time limit for the server's response.")
+  @Option(name: .long, help: .value("duration", "The time limit for the server's response."))
   var timeout = "5s"
 
   @OptionGroup var flags: ProviderFlags
@@ -126,7 +132,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
 /// The credential that `doctor` uses: a provider token, a key to sign one with, or a provider certificate.
 struct DoctorCredentialFlags: ParsableArguments {
-  @Option(name: .long, help: "The provider token (a JWT) to push with.")
+  @Option(name: .long, help: .value("token", "The provider token (a JWT) to push with."))
   var token: String?
 
   @OptionGroup var signing: SigningFlags

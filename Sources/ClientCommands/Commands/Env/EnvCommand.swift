@@ -18,10 +18,12 @@ struct EnvCommand: AsyncParsableCommand {
       With --library, print the code or settings of its documentation page, with the server's addresses and files.
       """)
 
-  @Option(help: "The format: bash (also for zsh and sh), fish, dotenv or json.")
+  @Option(help: .value("format", "The format: bash (also for zsh and sh), fish, dotenv or json."))
   var shell: VariableFormat?
 
-  @Option(help: "A provider library, such as aioapns or node-apn.")
+  @Option(
+    help: .value("library", "A provider library, such as aioapns or node-apn."),
+    completion: .list(ClientPage.all.map { $0.file.lowercased() }))
   var library: String?
 
   @OptionGroup var server: ServerFlags

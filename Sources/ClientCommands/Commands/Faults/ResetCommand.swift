@@ -38,9 +38,11 @@ struct ResetCommand: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: """
+    help: .value(
+      "part",
+      """
       Keep this part and reset all others: inbox, rules, profile, counters, clock, devices or channels; repeatable.
-      """)
+      """), completion: .list(["inbox", "rules", "profile", "counters", "clock", "devices", "channels"]))
   var keep: [String] = []
 
   @OptionGroup var scope: ScopeFlag

@@ -20,7 +20,9 @@ struct FixturesLint: ParsableCommand {
       they were loaded together. Exit code 2 if there is a problem.
       """)
 
-  @Argument(help: ArgumentHelp("Fixture files, YAML or JSON; - for standard input.", valueName: "file"))
+  @Argument(
+    help: ArgumentHelp("Fixture files, YAML or JSON; - for standard input.", valueName: "file"), completion: .yamlOrJSON
+  )
   var files: [String]
 
   @OptionGroup var output: OutputFlags
@@ -44,7 +46,7 @@ struct FixturesLint: ParsableCommand {
       contents.write(to: &writer)
     }
     guard !problems.isEmpty else { return }
-    if !output.json { for problem in problems { StandardStream.error.line(problem.description) } }
+    if !output.json { for problem in problems { StandardStream.error.line(problem.text()) } }
     throw ExitCode(ExitStatus.usage.rawValue)
   }
 }
@@ -72,7 +74,7 @@ struct FixturesLoad: AsyncParsableCommand {
       started with the file: apns-mock serve --fixtures FILE.
       """)
 
-  @Argument(help: "A fixture file, YAML or JSON; - for standard input.")
+  @Argument(help: .value("file", "A fixture file, YAML or JSON; - for standard input."), completion: .yamlOrJSON)
   var file: String
 
   @OptionGroup var flags: AdminFlags
@@ -117,7 +119,7 @@ struct FixturesSave: AsyncParsableCommand {
       be JSON. Stored and shown pushes are not part of it.
       """)
 
-  @Argument(help: "The file to write. (default: standard output)")
+  @Argument(help: .value("file", "The file to write. (default: standard output)"), completion: .yamlOrJSON)
   var file: String?
 
   @OptionGroup var flags: AdminFlags

@@ -115,7 +115,7 @@ struct KeyRemove: AsyncParsableCommand {
     commandName: "rm", abstract: "Remove a trusted provider key.",
     discussion: "Removes the key from provider.yaml and from a running server. Key files are not deleted.")
 
-  @Argument(help: "The key id.")
+  @Argument(help: .value("id", "The key id."))
   var keyID: String
 
   @OptionGroup var flags: ProviderFlags
@@ -167,19 +167,21 @@ struct KeyAdd: AsyncParsableCommand {
     var environment: PushEnvironment { self == .production ? .production : .sandbox }
   }
 
-  @Argument(help: "The key: a .p8 file as downloaded from Apple, or a public key in PEM; - for standard input.")
+  @Argument(
+    help: .value("file", "The key: a .p8 file as downloaded from Apple, or a public key in PEM; - for standard input."),
+    completion: .file())
   var file: String
 
-  @Option(name: .long, help: "The key id. (default: from the file name, AuthKey_ABC123DEFG.p8)")
+  @Option(name: .long, help: .value("id", "The key id. (default: from the file name, AuthKey_ABC123DEFG.p8)"))
   var keyID: String?
 
-  @Option(name: .long, help: "The team id of the key.")
+  @Option(name: .long, help: .value("id", "The team id of the key."))
   var teamID: String
 
-  @Option(name: .long, help: "Restrict the key to one environment. (default: both)")
+  @Option(name: .long, help: .value("environment", "Restrict the key to one environment. (default: both)"))
   var environment: Limit?
 
-  @Option(name: .long, help: "Restrict the key to a topic; repeatable. (default: all topics)")
+  @Option(name: .long, help: .value("topic", "Restrict the key to a topic; repeatable. (default: all topics)"))
   var topic: [String] = []
 
   @Option(
@@ -190,7 +192,8 @@ struct KeyAdd: AsyncParsableCommand {
   var teamTopics: String?
 
   @Option(
-    name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
+    name: .long,
+    help: .value("id", "The id of a key that may share a connection with this topic-specific key. (default: none)"))
   var relatedKeyID: String?
 
   @OptionGroup var flags: ProviderFlags

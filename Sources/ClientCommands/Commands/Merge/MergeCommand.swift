@@ -13,10 +13,10 @@ struct MergeCommand: ParsableCommand {
       are added up.
       """)
 
-  @Argument(help: "The exports, or files with metrics; - for standard input.")
+  @Argument(help: .value("file", "The exports, or files with metrics; - for standard input."), completion: .file())
   var files: [String]
 
-  @Option(name: .long, help: "The output file. (default: standard output)")
+  @Option(name: .long, help: .value("file", "The output file. (default: standard output)"), completion: .file())
   var output: String?
 
   func validate() throws {
@@ -46,7 +46,7 @@ struct MergeCommand: ParsableCommand {
       do {
         try merge.add(try input.text())
       } catch let problem as MetricsMerge.Problem {
-        throw CommandFailure(.usage, lines: ["\(input.path):\(problem.line): \(problem.reason)"])
+        throw CommandFailure(.usage, "\(input.path):\(problem.line): \(problem.reason)".onOneLine)
       }
     }
     _ = try destination.write(Array(merge.text.utf8))
@@ -65,7 +65,7 @@ struct MergeCommand: ParsableCommand {
         text.removeAll(keepingCapacity: true)
       }
     } catch let problem as ExportMerge.Problem {
-      throw CommandFailure(.usage, lines: ["\(inputs[problem.input].path):\(problem.problem)"])
+      throw CommandFailure(.usage, "\(inputs[problem.input].path):\(problem.problem)".onOneLine)
     }
     _ = try destination.write(text)
     StandardStream.error.line("\(merge.count) records of \(inputs.count) exports merged")

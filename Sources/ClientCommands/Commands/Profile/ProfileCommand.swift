@@ -10,12 +10,16 @@ struct ProfileCommand: ParsableCommand {
     commandName: "profile",
     abstract: "Select, show and validate fault profiles.",
     discussion: """
-      ls, use, off, set, explain and reload require a running server. lint, simulate and schema do not, nor does show for \
-      files and built-in profiles.
+      show needs no server for files and built-in profiles.
       """,
-    subcommands: [
-      ProfileList.self, ProfileShow.self, ProfileUse.self, ProfileOff.self, ProfileSet.self, ProfileLint.self,
-      ProfileExplain.self, ProfileSimulate.self, ProfileSchemaShow.self, ProfileReload.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Running server",
+        subcommands: [
+          ProfileList.self, ProfileShow.self, ProfileUse.self, ProfileOff.self, ProfileSet.self, ProfileReload.self,
+        ]),
+      CommandGroup(
+        name: "Profile file", subcommands: [ProfileLint.self, ProfileSimulate.self, ProfileSchemaShow.self]),
     ])
 }
 
@@ -33,7 +37,7 @@ struct ProfileList: AsyncParsableCommand {
     let response = try await flags.request(.GET, "/profiles")
     let profiles = try response.decoded(ProfilesPage.self)
     flags.output.print(ListedProfile.table(profiles.items), objects: response.items)
-    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
+    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.text()) }
   }
 }
 
@@ -45,7 +49,9 @@ struct ProfileShow: AsyncParsableCommand {
       Reads a file locally. Looks a name up in the running server, or in the built-in profiles if no server is running.
       """)
 
-  @Argument(help: "A profile's name, or a file. (default: the active one, with the counters of its rules)")
+  @Argument(
+    help: .value("profile", "A profile's name, or a file. (default: the active one, with the counters of its rules)"),
+    completion: .profile)
   var profile: String?
 
   @Flag(name: .long, help: "Print only the source, to save it as a file.")
@@ -71,7 +77,7 @@ struct ProfileShow: AsyncParsableCommand {
       return
     }
     flags.print(response, text: shown.text)
-    for problem in shown.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
+    for problem in shown.problems ?? [] { StandardStream.error.line(problem.text()) }
   }
 
   /// Returns the server's description of a profile; nil for a file, and if no server is running.
@@ -120,41 +126,6 @@ extension ProfileReference {
   }
 }
 
-/// `apns-mock profile explain`
-struct ProfileExplain: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "explain", abstract: "Explain what active rules evaluated and why they fired or did not.")
-
-  @Argument(help: "A rule's name. (default: all active rules, added ones before the profile's)")
-  var rule: String?
-
-  @OptionGroup var flags: AdminFlags
-
-  func run() async throws {
-    if let rule { return try await flags.explain([rule]) }
-    let added = try await flags.request(.GET, "/rules").decoded(AddedRules.self).items
-    let profile = try await flags.request(.GET, "/profile").decoded(ActiveProfile.self)
-    let names = (added + profile.rules).map(\.name)
-    try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))
-    if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
-  }
-}
-
-/// The admin API's explanation of a rule.
-private struct Explanation: Decodable {
-  var text: String
-}
-
-extension AdminFlags {
-  /// Prints the explanations of rules.
-  func explain(_ rules: [String]) async throws {
-    for rule in rules {
-      let response = try await request(.GET, "/rules/\(rule.percentEncoded)/explain")
-      print(response, text: try response.decoded(Explanation.self).text)
-    }
-  }
-}
-
 /// `apns-mock profile reload`
 struct ProfileReload: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -172,7 +143,7 @@ struct ProfileReload: AsyncParsableCommand {
     let problems = try response.decoded(Response.self).problems
     let isBad = problems.contains { $0.severity == .error }
     flags.print(response, text: isBad ? "reloaded, except invalid files" : "reloaded")
-    for problem in problems { StandardStream.error.line(problem.description.onOneLine) }
+    for problem in problems { StandardStream.error.line(problem.text()) }
     if isBad { throw ExitCode(ExitStatus.usage.rawValue) }
   }
 }

@@ -13,7 +13,7 @@ struct ProfileLint: ParsableCommand {
       code 2 if a profile is invalid, 0 if there are only warnings.
       """)
 
-  @Argument(help: ArgumentHelp("Profile files; - for standard input.", valueName: "file"))
+  @Argument(help: ArgumentHelp("Profile files; - for standard input.", valueName: "file"), completion: .yamlOrJSON)
   var files: [String]
 
   @OptionGroup var library: LibraryFlags
@@ -23,7 +23,7 @@ struct ProfileLint: ParsableCommand {
     let reports = Self.reports(files, library.library())
     for report in reports {
       output.print(text: report.text, report.write)
-      if !output.json { for problem in report.problems { StandardStream.error.line(problem.description) } }
+      if !output.json { for problem in report.problems { StandardStream.error.line(problem.text()) } }
     }
     guard reports.allSatisfy(\.isValid) else { throw ExitCode(ExitStatus.usage.rawValue) }
   }
@@ -96,28 +96,29 @@ struct ProfileSimulate: ParsableCommand {
       same numbers. For example: apns-mock profile simulate 'chaos-mix?intensity=0.3' --pushes 10000 --seed 7
       """)
 
-  @Argument(help: "A profile's name with parameters, or a file.")
+  @Argument(help: .value("profile", "A profile's name with parameters, or a file."), completion: .profile)
   var profile: String
 
-  @Option(name: .long, help: "The number of pushes.")
+  @Option(name: .long, help: .value("number", "The number of pushes."))
   var pushes = 10_000
 
-  @Option(name: .long, help: "The seed, for repeatable results. (default: the profile's own, else random)")
+  @Option(
+    name: .long, help: .value("number", "The seed, for repeatable results. (default: the profile's own, else random)"))
   var seed: UInt64?
 
-  @Option(name: .long, help: "The number of device tokens.")
+  @Option(name: .long, help: .value("number", "The number of device tokens."))
   var devices = 1000
 
-  @Option(name: .long, help: "The number of connections.")
+  @Option(name: .long, help: .value("number", "The number of connections."))
   var connections = 10
 
-  @Option(name: .long, help: "Pushes per second.")
+  @Option(name: .long, help: .value("number", "Pushes per second."))
   var rate = 100.0
 
-  @Option(name: .long, help: "The apns-topic of the pushes.")
+  @Option(name: .long, help: .value("topic", "The apns-topic of the pushes."))
   var topic = "com.example.app"
 
-  @Option(name: .long, help: "The apns-push-type of the pushes.")
+  @Option(name: .long, help: .value("push-type", "The apns-push-type of the pushes."), completion: .pushType)
   var pushType = "alert"
 
   @OptionGroup var library: LibraryFlags

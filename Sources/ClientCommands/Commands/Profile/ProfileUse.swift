@@ -13,13 +13,19 @@ struct ProfileUse: AsyncParsableCommand {
       uploaded to the server first.
       """)
 
-  @Argument(help: "A profile's name with parameters, such as 'flaky-503?rate=0.4', or a file.")
+  @Argument(
+    help: .value("profile", "A profile's name with parameters, such as 'flaky-503?rate=0.4', or a file."),
+    completion: .profile)
   var profile: String
 
-  @Option(name: .long, help: "The seed, for repeatable faults. (default: the profile's own, else the server's)")
+  @Option(
+    name: .long,
+    help: .value("number", "The seed, for repeatable faults. (default: the profile's own, else the server's)"))
   var seed: UInt64?
 
-  @Option(name: .long, help: "Deactivate the profile after this time, such as 30s or 5m. (default: never)")
+  @Option(
+    name: .long, help: .value("duration", "Deactivate the profile after this time, such as 30s or 5m. (default: never)")
+  )
   var ttl: String?
 
   @OptionGroup var flags: AdminFlags

@@ -14,10 +14,10 @@ struct ListCommand: AsyncParsableCommand {
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "The maximum number of pushes, 1 to 1000.")
+  @Option(name: .long, help: .value("number", "The maximum number of pushes, 1 to 1000."))
   var limit = 50
 
-  @Option(name: .long, help: "List the first pushes after this seq instead of the most recent ones.")
+  @Option(name: .long, help: .value("seq", "List the first pushes after this seq instead of the most recent ones."))
   var after: Int?
 
   @OptionGroup var flags: AdminFlags
@@ -105,10 +105,13 @@ struct ExportCommand: AsyncParsableCommand {
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "The format: ndjson for one record per line, json for an array, har (HTTP Archive), csv.")
+  @Option(
+    name: .long,
+    help: .value("format", "The format: ndjson for one record per line, json for an array, har (HTTP Archive), csv."),
+    completion: .list(InboxExport.Format.allCases.map(\.rawValue)))
   var format = InboxExport.Format.lines.rawValue
 
-  @Option(name: .long, help: "The output file. (default: standard output)")
+  @Option(name: .long, help: .value("file", "The output file. (default: standard output)"), completion: .file())
   var output: String?
 
   @OptionGroup var server: ServerFlags
@@ -144,7 +147,8 @@ struct ImportCommand: AsyncParsableCommand {
       export without a server, use view.
       """)
 
-  @Argument(help: "The export, one record per line or an array; - for standard input.")
+  @Argument(
+    help: .value("file", "The export, one record per line or an array; - for standard input."), completion: .file())
   var file: String
 
   @OptionGroup var flags: AdminFlags

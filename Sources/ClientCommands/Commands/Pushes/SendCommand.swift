@@ -27,30 +27,37 @@ struct SendCommand: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: "apns-topic. (default: com.example.app or the certificate's topic, with the suffix of the push type)")
+    help: .value(
+      "topic", "apns-topic. (default: com.example.app or the certificate's topic, with the suffix of the push type)"))
   var topic: String?
 
-  @Option(name: .long, help: "apns-push-type.")
+  @Option(name: .long, help: .value("push-type", "apns-push-type."), completion: .pushType)
   var pushType = "alert"
 
-  @Option(name: .long, help: "apns-priority. (default: none, or 5 for background)")
+  @Option(
+    name: .long, help: .value("number", "apns-priority. (default: none, or 5 for background)"),
+    completion: .list(["1", "5", "10"]))
   var priority: String?
 
-  @Option(name: .long, help: "apns-id. (default: none, the server generates one)")
+  @Option(name: .long, help: .value("uuid", "apns-id. (default: none, the server generates one)"))
   var id: String?
 
-  @Option(name: .long, parsing: .unconditional, help: "apns-expiration, in seconds since 1970.")
+  @Option(name: .long, parsing: .unconditional, help: .value("seconds", "apns-expiration, in seconds since 1970."))
   var expiration: String?
 
-  @Option(name: .long, help: "apns-collapse-id.")
+  @Option(name: .long, help: .value("text", "apns-collapse-id."))
   var collapseId: String?
 
-  @Option(name: .long, help: "The body: JSON text, a file, or - for standard input. (default: a short alert)")
+  @Option(
+    name: .long, help: .value("file", "The body: JSON text, a file, or - for standard input. (default: a short alert)"),
+    completion: .file())
   var payload: String?
 
   @OptionGroup var providerCertificate: ProviderCertificateFlags
 
-  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
+  @Option(
+    name: .long,
+    help: .value("host:port", "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)"))
   var apns: String?
 
   @OptionGroup var flags: ProviderFlags

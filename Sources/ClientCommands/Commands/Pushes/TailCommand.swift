@@ -22,7 +22,7 @@ struct TailCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Print all events, one per line: the name and a JSON object.")
   var all = false
 
-  @Option(name: .long, help: "How long to try to reconnect after a connection loss.")
+  @Option(name: .long, help: .value("duration", "How long to try to reconnect after a connection loss."))
   var retry = "30s"
 
   @OptionGroup var flags: AdminFlags

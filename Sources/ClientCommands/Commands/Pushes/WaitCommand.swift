@@ -14,16 +14,18 @@ struct WaitCommand: AsyncParsableCommand {
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "The number of pushes: 3 for three or more, ==3 for exactly three, 0 for none.")
+  @Option(
+    name: .long, help: .value("number", "The number of pushes: 3 for three or more, ==3 for exactly three, 0 for none.")
+  )
   var count = "1"
 
-  @Option(name: .long, help: "The time limit, up to 5m. (default: 10s)")
+  @Option(name: .long, help: .value("duration", "The time limit, up to 5m. (default: 10s)"))
   var timeout: String?
 
-  @Option(name: .long, help: "How long the number must stay unchanged. (default: 0s)")
+  @Option(name: .long, help: .value("duration", "How long the number must stay unchanged. (default: 0s)"))
   var settle: String?
 
-  @Option(name: .long, help: "Only pushes after this seq. (default: all since the last reset)")
+  @Option(name: .long, help: .value("seq", "Only pushes after this seq. (default: all since the last reset)"))
   var after: Int?
 
   @OptionGroup var scope: ScopeFlag

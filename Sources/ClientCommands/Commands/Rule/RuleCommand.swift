@@ -46,14 +46,37 @@ struct RuleRemove: AsyncParsableCommand {
 /// `apns-mock rule explain`
 struct RuleExplain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "explain", abstract: "Explain what an active rule evaluated and why it fired or did not.")
+    commandName: "explain", abstract: "Explain what active rules evaluated and why they fired or did not.")
 
-  @Argument(help: "The name of an added rule or a rule of the profile.")
-  var name: String
+  @Argument(
+    help: """
+      The name of an added rule or a rule of the profile. (default: all active rules, added ones before the profile's)
+      """)
+  var name: String?
 
   @OptionGroup var flags: AdminFlags
 
-  func run() async throws { try await flags.explain([name]) }
+  /// The admin API's explanation of a rule.
+  private struct Explanation: Decodable {
+    var text: String
+  }
+
+  func run() async throws {
+    for rule in try await rules() {
+      let response = try await flags.request(.GET, "/rules/\(rule.percentEncoded)/explain")
+      flags.print(response, text: try response.decoded(Explanation.self).text)
+    }
+  }
+
+  /// Returns the name, or those of all active rules.
+  private func rules() async throws -> [String] {
+    if let name { return [name] }
+    let added = try await flags.request(.GET, "/rules").decoded(AddedRules.self).items
+    let profile = try await flags.request(.GET, "/profile").decoded(ActiveProfile.self)
+    let names = (added + profile.rules).map(\.name)
+    if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
+    return names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element)
+  }
 }
 
 /// `apns-mock rule add`
@@ -66,11 +89,15 @@ struct RuleAdd: AsyncParsableCommand {
       An added rule with the same name is replaced.
       """)
 
-  @Argument(help: "The rule: its JSON, a file with YAML or JSON, or - for standard input.")
+  @Argument(
+    help: .value("rule", "The rule: its JSON, a file with YAML or JSON, or - for standard input."),
+    completion: .yamlOrJSON)
   var rule: String
 
   @Option(
-    name: .long, help: "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)")
+    name: .long,
+    help: .value(
+      "duration", "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)"))
   var ttl: String?
 
   @OptionGroup var flags: AdminFlags

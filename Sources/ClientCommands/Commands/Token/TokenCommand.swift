@@ -23,10 +23,12 @@ struct TokenProvider: ParsableCommand {
 
   @Option(
     name: .long, parsing: .unconditional,
-    help: "The issue time: RFC 3339, seconds since 1970, or relative to now such as -10m or 5m. (default: now)")
+    help: .value(
+      "time", "The issue time: RFC 3339, seconds since 1970, or relative to now such as -10m or 5m. (default: now)"))
   var issuedAt: String?
 
-  @Option(name: .long, help: "The port file of a running server. [APNS_MOCK_PORT_FILE]")
+  @Option(
+    name: .long, help: .value("file", "The port file of a running server. [APNS_MOCK_PORT_FILE]"), completion: .file())
   var portFile: String?
 
   @OptionGroup var folder: FolderFlags
@@ -75,10 +77,14 @@ struct TokenDevice: ParsableCommand {
       hours, attempts or tenths of a second.
       """)
 
-  @Option(name: .long, help: "The number of hexadecimal digits: 64, or 160 as in newer systems.")
+  @Option(
+    name: .long, help: .value("number", "The number of hexadecimal digits: 64, or 160 as in newer systems."),
+    completion: .list(["64", "160"]))
   var length = 64
 
-  @Option(name: .long, help: "The code of an outcome such as 4100, or a code with an argument such as 4100:24.")
+  @Option(
+    name: .long,
+    help: .value("code", "The code of an outcome such as 4100, or a code with an argument such as 4100:24."))
   var magic: String?
 
   @Flag(name: .long, help: "Print an example of each magic device token and its outcome.")

@@ -42,7 +42,7 @@ package struct VerificationFile {
       }
     } catch {
       let message = error.message + (error.hint.map { ", \($0)" } ?? "")
-      throw CommandFailure(.usage, lines: ["\(Self.location(error.position, in: name)): \(message)"])
+      throw CommandFailure(.usage, "\(Self.location(error.position, in: name)): \(message)".onOneLine)
     }
   }
 
@@ -79,11 +79,10 @@ package struct VerificationFile {
   func failure(_ mistakes: [Mistake]) -> CommandFailure {
     let located = mistakes.map { mistake in (mistake, root?.position(atPointer: mistake.pointer)) }
     let sorted = located.sorted { ($0.1?.line ?? 0, $0.1?.column ?? 0) < ($1.1?.line ?? 0, $1.1?.column ?? 0) }
-    return CommandFailure(
-      .usage,
-      lines: sorted.map { mistake, position in
-        let pointer = mistake.pointer.isEmpty ? "" : "\(mistake.pointer): "
-        return "\(Self.location(position, in: name)): \(pointer)\(mistake.message). \(mistake.hint)".onOneLine
-      })
+    let errors = sorted.map { mistake, position in
+      let pointer = mistake.pointer.isEmpty ? "" : "\(mistake.pointer): "
+      return "\(Self.location(position, in: name)): \(pointer)\(mistake.message). \(mistake.hint)".onOneLine
+    }
+    return CommandFailure(.usage, errors.joined(separator: "\n"))
   }
 }

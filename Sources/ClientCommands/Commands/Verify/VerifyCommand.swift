@@ -20,14 +20,16 @@ struct VerifyCommand: AsyncParsableCommand {
       echo '{expect: [{match: "topic:com.example.app", count: {exactly: 1}, outcome: accepted}]}' | apns-mock verify -
       """)
 
-  @Argument(help: "The expectations: a JSON or YAML file, or - for standard input.")
+  @Argument(
+    help: .value("file", "The expectations: a JSON or YAML file, or - for standard input."), completion: .yamlOrJSON)
   var file: String
 
-  @Option(name: .long, help: "How long to wait, up to 5m; overrides the file.")
+  @Option(name: .long, help: .value("duration", "How long to wait, up to 5m; overrides the file."))
   var timeout: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"))
+    name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"),
+    completion: .file())
   var junit: String?
 
   @OptionGroup var scope: ScopeFlag

@@ -102,7 +102,7 @@ extension AdminClient.Response {
     guard !(200..<300).contains(status) else { return body }
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
     if status == 422, let problems = problem?.problems, problems.contains(where: { $0.line != nil }) {
-      throw CommandFailure(.usage, lines: problems.map { $0.called(file).description })
+      throw CommandFailure(.usage, lines: problems.map { $0.called(file).text() })
     }
     var message = problem?.detail ?? problem?.title ?? "the server responded with \(status)"
     if let hint = problem?.hint { message += ". " + hint }

@@ -4,7 +4,9 @@ import TLSEngine
 
 /// The option for the certificate folder.
 struct FolderFlags: ParsableArguments {
-  @Option(name: .long, help: "The folder of certificates and keys. [APNS_MOCK_CERTS] (default: Certs)")
+  @Option(
+    name: .long, help: .value("folder", "The folder of certificates and keys. [APNS_MOCK_CERTS] (default: Certs)"),
+    completion: .directory)
   var certs: String?
 
   /// Returns the folder's path: the flag's, else the port file's, else the variable's, else the default.
@@ -109,12 +111,16 @@ struct ProviderCertificateFiles: Sendable {
 
 /// The options for pushing with a provider certificate.
 struct ProviderCertificateFlags: ParsableArguments {
-  @Option(name: .long, help: "The provider certificate (PEM) to use instead of a provider token.")
+  @Option(
+    name: .long, help: .value("file", "The provider certificate (PEM) to use instead of a provider token."),
+    completion: .file())
   var cert: String?
 
   @Option(
     name: .long,
-    help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
+    help: .value(
+      "file", "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)"),
+    completion: .file())
   var certKey: String?
 
   func validate() throws {

@@ -4,15 +4,20 @@ import Notation
 
 /// The options by which client commands locate a server.
 struct ServerFlags: ParsableArguments {
-  @Option(name: .long, help: "The port file of the running server. [APNS_MOCK_PORT_FILE]")
+  @Option(
+    name: .long, help: .value("file", "The port file of the running server. [APNS_MOCK_PORT_FILE]"), completion: .file()
+  )
   var portFile: String?
 
-  @Option(name: .long, help: "The server's admin listener, HOST:PORT. [APNS_MOCK_ADMIN] (default: 127.0.0.1:8197)")
+  @Option(
+    name: .long,
+    help: .value("host:port", "The server's admin listener, HOST:PORT. [APNS_MOCK_ADMIN] (default: 127.0.0.1:8197)"))
   var admin: String?
 
   @Option(
     name: .long,
-    help: "The token the admin listener requires. [APNS_MOCK_ADMIN_TOKEN] (default: the one in the port file)")
+    help: .value(
+      "token", "The token the admin listener requires. [APNS_MOCK_ADMIN_TOKEN] (default: the one in the port file)"))
   var adminToken: String?
 
   /// Returns the client of the server's admin API.
