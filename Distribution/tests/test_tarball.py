@@ -66,7 +66,7 @@ def test_sends_and_records_a_push_without_an_environment(program: Path, tmp_path
 
 def test_manual_page_describes_the_commands(unpacked: Path) -> None:
     page = (unpacked / "share/man/man1/apns-mock.1").read_text()
-    assert ".It Em serve\n" in page and ".It Fl -port-file Ar port-file\n" in page
+    assert ".It Em serve\n" in page and ".It Fl -port-file Ar file\n" in page
 
 
 def test_completions_are_valid(unpacked: Path) -> None:

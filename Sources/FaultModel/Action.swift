@@ -298,8 +298,10 @@ extension Action {
       case .delay, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID,
         .starveWindow, .settings, .ignorePings, .certificate:
         true
+      case .respond, .hang, .resetStream, .resetConnection, .goAway, .close, .respondThenShutDown, .loseResponse,
+        .refuse, .silence, .stall, .alert, .pass:
+        false
       case .choose, .sequence: nil
-      default: false
       }
     }
   }

@@ -104,7 +104,10 @@ extension Action {
   package var delaysPush: Bool {
     switch self {
     case .delay, .hang: true
-    default: false
+    case .respond, .resetStream, .resetConnection, .goAway, .close, .respondThenShutDown, .loseResponse, .dribble,
+      .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID, .starveWindow, .settings,
+      .ignorePings, .refuse, .silence, .stall, .alert, .certificate, .pass, .choose, .sequence:
+      false
     }
   }
 }

@@ -75,7 +75,7 @@ import Testing
 }
 
 extension YAMLNode {
-  fileprivate var names: [String] {
+  var names: [String] {
     guard case .map(let entries) = content else { return [] }
     return entries.map(\.key)
   }

@@ -34,6 +34,13 @@ package struct MarkdownPage {
     }
   }
 
+  /// Returns the text of a file of the package.
+  ///
+  /// - Parameter path: The path from the root of the package.
+  package static func packageFile(_ path: String) throws -> String {
+    try String(contentsOf: root.appending(path: path), encoding: .utf8)
+  }
+
   /// A heading or a table that the page does not have.
   struct Unreadable: Error {
     let place: String

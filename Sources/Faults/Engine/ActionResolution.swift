@@ -91,7 +91,10 @@ extension Action {
     switch self {
     case .choose, .sequence, .delay, .hang, .stall, .silence, .respondThenShutDown: false
     case .settings(let parameters): parameters.delay == .zero
-    default: true
+    case .respond, .resetStream, .resetConnection, .goAway, .close, .loseResponse, .dribble, .splitBody, .truncateBody,
+      .garbleBody, .dropHeader, .emptyErrorBody, .changeID, .starveWindow, .ignorePings, .refuse, .alert, .certificate,
+      .pass:
+      true
     }
   }
 }
