@@ -156,7 +156,7 @@ struct PushRoutes: Sendable {
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
     if let seq = try source.inbox.writer?.store.seq(named: id.replacing("%3A", with: ":")),
-      let record = source.inbox.record(seq: seq)
+      let record = try source.inbox.record(seq: seq)
     {
       return (record, nil)
     }
