@@ -1,7 +1,7 @@
 internal import HTTPMessage
 package import Notation
 
-/// What a Live Activity push tells a device (Protocol.md, section 6.3).
+/// The content of a Live Activity push (Protocol.md, section 6.3).
 package struct ActivityContent: Sendable, Equatable {
   /// The value of `event`.
   package enum Event: String, CaseIterable, Sendable {

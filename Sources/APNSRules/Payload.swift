@@ -41,7 +41,7 @@ struct PayloadSummary {
   private static let alertTexts: [StaticString] = [
     "title", "subtitle", "body", "title-loc-key", "subtitle-loc-key", "loc-key",
   ]
-  private static let nothing = [Content](repeating: .null, count: Name.allCases.count)
+  private static let empty = [Content](repeating: .null, count: Name.allCases.count)
 
   /// Whether the payload has no members.
   private(set) var isEmpty = true
@@ -52,8 +52,8 @@ struct PayloadSummary {
   /// The position of `aps` in the payload; nil if it is absent or not an object.
   private(set) var dictionaryRange: Range<Int>?
   // Indexed by the raw values of the names.
-  private var root = nothing
-  private var dictionary = nothing
+  private var root = empty
+  private var dictionary = empty
 
   /// Returns the value of a member of the payload; nil if it is absent or null.
   func member(_ name: Name) -> Content? { root[name.rawValue].unlessNull }
@@ -74,7 +74,7 @@ struct PayloadSummary {
       guard let known = Name(body.part(name)) else { continue }
       root[known.rawValue] = Content(body.part(value))
       if known == .aps {
-        dictionary = Self.nothing
+        dictionary = Self.empty
         dictionaryRange = root[known.rawValue] == .object ? value : nil
         readDictionary(body.part(value))
       }

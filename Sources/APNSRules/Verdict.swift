@@ -44,8 +44,8 @@ package struct Verdict: Sendable {
   /// Creates an unevaluated verdict with parsed facts.
   package init(facts: PushFacts) { self.facts = facts }
 
-  /// Creates an unevaluated verdict with the facts of an incomplete request.
-  package init(of request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
+  /// Creates an unevaluated verdict with the facts of a request that was not validated, such as an incomplete one.
+  package init(factsOnly request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
 
   /// Resets the verdict for another push.
   mutating func begin(_ facts: PushFacts) {

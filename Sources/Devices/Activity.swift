@@ -1,7 +1,7 @@
 package import APNSRules
 package import Notation
 
-/// What is known about a Live Activity besides its token.
+/// The state of a Live Activity, apart from its token.
 struct Activity: Sendable {
   /// `attributes-type` of the push that started it; nil if the app did.
   var attributesType: String?

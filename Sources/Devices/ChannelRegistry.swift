@@ -55,7 +55,7 @@ package final class ChannelRegistry: Sendable {
     var nextPosition = 0
     /// The number of ids that were made.
     var made: UInt64 = 0
-    /// Is called for each change; nil if nobody needs that.
+    /// Called for each change; nil without a listener.
     var report: (@Sendable (ChannelName) -> Void)?
     /// Throws if the app or the server cannot have a further channel.
     func checkLimits(of app: App) throws(ChannelLimit) {

@@ -15,7 +15,7 @@ package struct AcceptedPush: Sendable {
   package let pushType: PushType?
   /// A hash of `apns-collapse-id`; nil without one.
   package let collapseKey: UInt64?
-  /// What a Live Activity push tells the device; nil for other pushes and for one that the device ignores.
+  /// The content of a Live Activity push; nil for other pushes and for one that the device ignores.
   package let activity: ActivityContent?
   /// When the push was accepted, in monotonic nanoseconds of machine time.
   package var acceptedAt: MonotonicTime

@@ -276,7 +276,7 @@ extension DeviceRegistry.State {
 
   // MARK: - Events
 
-  /// Returns an event; nil if nobody watches the device of the installation.
+  /// Returns an event; nil if no client follows the device of the installation.
   func deviceEvent(_ kind: DeviceEvent.Kind, in index: DeviceTables.Index, now: ServerTime) -> DeviceEvent? {
     let installation = tables.installations[Int(index)]
     guard deliveries.isWatched(installation.device), let bundleID = tables.name(installation.name),

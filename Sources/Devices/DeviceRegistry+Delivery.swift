@@ -84,12 +84,12 @@ extension DeviceRegistry {
 
   /// Records that APNs detected an app's removal, because it accepted a push to the app. Does nothing if that is
   /// recorded.
-  package func recordRemovalDetected(_ reference: TokenReference, now: ServerTime) {
+  package func markRemovalDetected(_ reference: TokenReference, now: ServerTime) {
     update { state in
       guard state.tables.isRegistered(reference) else { return }
       let installation = state.tables.installations[Int(reference.installation)]
       guard installation.state == .removed, installation.removalNoticedAt == nil else { return }
-      state.tables.recordRemovalDetected(of: reference.installation, at: now)
+      state.tables.markRemovalDetected(of: reference.installation, at: now)
       state.reportChange(of: reference.installation)
     }
   }

@@ -16,7 +16,7 @@ package final class DeviceRegistry: Sendable {
     private var changes = 0
     /// Increases with each change of `tables` but those of Live Activities alone, which pushes make.
     var version: Int { changes &- tables.activityChanges }
-    /// Is called for each change; nil if nobody needs that.
+    /// Called for each change; nil without a listener.
     var report: (@Sendable (DeviceChange) -> Void)?
     /// Returns a new token for a Live Activity that a push starts.
     let makeActivityToken: @Sendable () -> String
@@ -177,7 +177,7 @@ package struct DeviceLoader {
   private(set) var replaced: [DeviceTables.Index] = []
   /// The devices added by this loader, by index.
   private var added: Set<DeviceTables.Index>?
-  /// The ids of the devices added by this loader; nil if nobody needs them.
+  /// The ids of the devices added by this loader; nil if they are not needed.
   fileprivate private(set) var addedIDs: [String]?
   private let firstNewDevice: Int
   private let maxDevices: Int

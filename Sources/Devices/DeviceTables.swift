@@ -215,7 +215,7 @@ struct DeviceTables: Sendable {
     installations[Int(index)].removalNoticedAt = nil
   }
 
-  mutating func recordRemovalDetected(of installation: Index, at time: Int64) {
+  mutating func markRemovalDetected(of installation: Index, at time: Int64) {
     installations[Int(installation)].removalNoticedAt = time
   }
 

@@ -143,7 +143,7 @@ extension DeviceRegistry.State {
       }
       let installation = tables.addInstallation(
         app.name, environment: app.environment, state: app.state, to: device)
-      if let time = app.removalDetectedAt { tables.recordRemovalDetected(of: installation, at: time.inRange) }
+      if let time = app.removalDetectedAt { tables.markRemovalDetected(of: installation, at: time.inRange) }
       for token in app.tokens where DeviceToken.isWellFormed(token.token) && tables.index(ofToken: token.token) == nil {
         tables.addToken(
           token.token, kind: token.kind.flatMap(TokenKind.init),

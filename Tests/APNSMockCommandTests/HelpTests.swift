@@ -71,6 +71,16 @@ import Testing
     }
   }
 
+  /// The commands without `--json`: those that run a server or write a format of their own.
+  @Test func otherCommandsCanPrintJSON() throws {
+    let leaves = try Self.commands().filter { $0.subcommands?.allSatisfy { $0.commandName == "help" } ?? true }
+    let others = leaves.filter { command in
+      !(command.arguments ?? []).contains { $0.names?.contains { $0.name == "json" } ?? false }
+    }
+    let expected = ["completion", "config", "env", "exec", "export", "merge", "sample", "serve", "view"]
+    #expect(others.map(\.commandName).sorted() == expected)
+  }
+
   @Test func placeholdersSayWhatTheValueIs() throws {
     for command in try Self.commands() {
       for argument in (command.arguments ?? []) where argument.shouldDisplay && argument.kind != "flag" {

@@ -23,6 +23,15 @@ struct ProtocolPageTests {
     }
   }
 
+  /// The web UI has a text for every check.
+  @Test func webUIDescribesEveryCheck() throws {
+    let script = try MarkdownPage.packageFile("Page/modules/explain.js")
+    let start = try #require(script.firstRange(of: "CHECK_NAMES = {"))
+    let table = script[start.upperBound...].prefix { $0 != "}" }
+    let names = table.matches(of: /(\w+): "/).map { String($0.1) }
+    #expect(names.sorted() == Check.allCases.map(\.name).sorted())
+  }
+
   /// Section 7.2 has every reason with its status.
   @Test func reasonsAreComplete() throws {
     let rows = try page.table(under: "### 7.2 Statuses and reasons").dropFirst().flatMap { row in

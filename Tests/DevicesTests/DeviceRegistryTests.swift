@@ -108,7 +108,7 @@ struct DeviceRegistryTests {
     let former = try #require("aa01".withBytes { registry.match($0, now: 10) })
     #expect(former.isRemovalUndetected)
     #expect(former.token.status == .active)
-    registry.recordRemovalDetected(former.reference, now: 10)
+    registry.markRemovalDetected(former.reference, now: 10)
     #expect("aa01".withBytes { registry.match($0, now: 10) }?.token.status == .unregistered(since: 10))
     #expect("aa01".withBytes { registry.match($0, now: 10, unregisteredDelay: 5) }?.token.status == .active)
     #expect("aa02".withBytes { registry.match($0, now: 10) }?.token.status == .active)

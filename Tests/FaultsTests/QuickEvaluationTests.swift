@@ -85,10 +85,10 @@ import Testing
     ])
     let push = try #require(EngineFixture().traffic.push)
     let summary = Traffic.PushSummary(key: push.key, isAccepted: true)
-    let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    let remaining = plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
     #expect(!remaining.isEmpty)
     #expect(plan.fire(remaining) == nil)
-    #expect(plan.remainingRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
+    #expect(plan.quickResult(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 0, 0])
     #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: remaining).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1])
@@ -102,7 +102,7 @@ import Testing
     ])
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
       let summary = Traffic.PushSummary(key: PushKey(number: number), isAccepted: true)
-      let remaining = plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+      let remaining = plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
       let injection = plan.fire(remaining)
       #expect(remaining.isEmpty == (injection == nil))
       return injection
@@ -116,7 +116,7 @@ import Testing
     // A newer plan does not contain the rule.
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], ruleCounters: plan.ruleCounters)
-    let remaining = always.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    let remaining = always.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
     _ = FaultPlan([], ruleCounters: plan.ruleCounters)
     #expect(always.fire(remaining) == nil)
   }
@@ -142,7 +142,7 @@ import Testing
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])
-      let fired = plan.fireConstantResponse(plan.remainingRules(at: .request, for: summary, attempt: { 1 }, now: 0))
+      let fired = plan.fireConstantResponse(plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0))
       #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
       return fired
     }

@@ -42,7 +42,7 @@ import Testing
   }
 
   private static func record(_ log: EventLog, _ name: String) {
-    log.record(.rule) { $0.member("name", name) }
+    log.append(.rule) { $0.member("name", name) }
   }
 
   @Test func eventsAreInOrder() async throws {
@@ -233,7 +233,7 @@ import Testing
 
   @Test func recordsNothingWithoutReaders() {
     let log = EventLog(Inbox())
-    log.record(.rule) { _ in Issue.record("recorded without readers") }
+    log.append(.rule) { _ in Issue.record("recorded without readers") }
   }
 }
 

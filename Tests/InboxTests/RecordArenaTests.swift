@@ -11,7 +11,7 @@ struct RecordArenaTests {
   private func record(_ body: String, in arena: RecordArena) -> Record {
     let push = PushFixture { $0.body = Array(body.utf8) }
     return Record(
-      request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
+      request: push.request, verdict: Verdict(factsOnly: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       result: Record.Result(
         outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: 0),
@@ -93,7 +93,7 @@ struct RecordArenaTests {
     let arena = RecordArena()
     let push = PushFixture { $0.wireDetails = first }
     var record = Record(
-      request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
+      request: push.request, verdict: Verdict(factsOnly: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       result: Record.Result(
         outcome: .pending, accepted: false, sentResponse: Record.SentResponse(), wireDetails: first, finishedAt: nil),
@@ -125,7 +125,7 @@ struct RecordArenaTests {
     let push = PushFixture()
     let records = (0..<10).map { _ in
       Record(
-        request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
+        request: push.request, verdict: Verdict(factsOnly: push.request), hasVerdict: false, generatedID: [],
         connection: push.connection, receivedAt: 0,
         result: Record.Result(
           outcome: .rejected, accepted: false, sentResponse: Record.SentResponse(status: 503),

@@ -200,7 +200,7 @@ import Testing
     func last(_ lastStream: Action.LastStream, _ cause: ProcessedStreams.GoAwayCause) -> Int32 {
       processed.lastStream(of: Action.GoAwayParameters(lastStream: lastStream), causedBy: cause)
     }
-    processed.process(7)
+    processed.didProcess(7)
     #expect(last(.beforeThis, .push(7)) == 5)
     #expect(last(.this, .push(7)) == 7)
     #expect(last(.all, .push(7)) == .max)

@@ -9,7 +9,7 @@ internal import NIOCore
 /// the checks of Origin and Sec-Fetch-Site). A token protects listeners that other machines can reach.
 ///
 /// The checks need paths in normal form (`RequestPath`). They apply to every path that is not listed here as public, so
-/// that a new route, or a spelling that nobody thought of, is protected.
+/// that a new route, or an unusual spelling of a path, is protected.
 struct AccessRules: Sendable {
   /// Accepted host names in lower case, in addition to loopback names and IP addresses.
   private let hosts: Set<String>

@@ -94,7 +94,7 @@ final class AdminListener: Sendable {
       for await connection in accepted {
         group.addTask {
           let requests = Task { await regular.handle(value: connection, logger: logger) }
-          // Otherwise a response of any length would be made to its end although nobody receives it.
+          // Otherwise a response of any length would be written to its end after the client has left.
           connection.channel.closeFuture.whenComplete { _ in requests.cancel() }
           await requests.value
         }

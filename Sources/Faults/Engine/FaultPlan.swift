@@ -104,7 +104,7 @@ package final class FaultPlan: Sendable {
     guard mayInject(at: injectionPoint) else { return [] }
     let remaining = traffic.push.map {
       let attempt = $0.attempt
-      return remainingRules(
+      return quickResult(
         at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
         additionsOnly: additionsOnly)
     }
@@ -114,9 +114,9 @@ package final class FaultPlan: Sendable {
 
   /// Fires the first remaining rule.
   ///
-  /// - Returns: nil if the quick evaluation was not conclusive, or if the rule was removed meanwhile; nothing is
-  ///   counted then.
-  package func fire(_ remaining: RemainingRules) -> Injection? {
+  /// - Returns: nil if the quick evaluation was not conclusive, or if the rule was removed since then: in both cases
+  ///   nothing is counted.
+  package func fire(_ remaining: QuickResult) -> Injection? {
     guard let drawResult = remaining.drawResult else { return nil }
     let injection = Injection(rules[remaining.first].effect, drawResult)
     return ruleCounters.fire(injection) ? injection : nil
@@ -124,7 +124,7 @@ package final class FaultPlan: Sendable {
 
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
   package func fireConstantResponse(
-    _ remaining: RemainingRules
+    _ remaining: QuickResult
   ) -> (injection: Injection, response: ConstantResponse)? {
     guard remaining.drawResult != nil, let response = rules[remaining.first].effect.constantResponse,
       let injection = fire(remaining)
@@ -135,7 +135,7 @@ package final class FaultPlan: Sendable {
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false,
-    among remaining: RemainingRules?
+    among remaining: QuickResult?
   ) -> [Injection] {
     guard mayInject(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
@@ -169,14 +169,13 @@ package final class FaultPlan: Sendable {
   func rules(at injectionPoint: InjectionPoint) -> ArraySlice<PreparedRule> { rules[range(of: injectionPoint)] }
 
   /// Runs the quick evaluation: evaluates rules from the push key and APNs' verdict alone until one of them fires or
-  /// needs full evaluation, and returns the remaining rules. Counts the rules it skips, so pass the result to `fire`
-  /// or `decide`.
+  /// needs full evaluation. Counts the rules it skips, so pass the result to `fire` or `decide`.
   ///
   /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
-  package func remainingRules(
+  package func quickResult(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: MonotonicTime,
     additionsOnly: Bool = false
-  ) -> RemainingRules {
+  ) -> QuickResult {
     let range = range(of: injectionPoint)
     // Iterate over indices: a slice would be retained for each push.
     for index in range {
@@ -186,11 +185,11 @@ package final class FaultPlan: Sendable {
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
       case .fires(let drawResult):
-        return RemainingRules(first: index, count: range.upperBound - index, drawResult: drawResult)
-      case .unclear: return RemainingRules(first: index, count: range.upperBound - index)
+        return QuickResult(first: index, count: range.upperBound - index, drawResult: drawResult)
+      case .unclear: return QuickResult(first: index, count: range.upperBound - index)
       }
     }
-    return RemainingRules()
+    return QuickResult()
   }
 
   private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }

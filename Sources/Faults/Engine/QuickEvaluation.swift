@@ -121,9 +121,9 @@ extension Trigger.Key {
   }
 }
 
-/// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
-/// references, because it is created for every push.
-package struct RemainingRules: Sendable {
+/// The result of the quick evaluation of the rules at an injection point: the rules that it did not skip, and whether the
+/// first of them fires. It holds no references, because it is created for every push.
+package struct QuickResult: Sendable {
   /// The index of the first remaining rule in the plan.
   var first = 0
   /// The number of remaining rules.

@@ -78,12 +78,12 @@ package final class EventLog: InboxListener {
     self.limits = limits
   }
 
-  // MARK: - Recording events
+  // MARK: - Appending events
 
-  /// Records an event. Without readers this costs one relaxed load.
+  /// Appends an event. Without readers this costs one relaxed load.
   ///
   /// - Parameter members: Writes the members of the event's JSON object.
-  package func record(_ kind: ServerEvent.Kind, _ members: (inout JSONWriter) -> Void) {
+  package func append(_ kind: ServerEvent.Kind, _ members: (inout JSONWriter) -> Void) {
     guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)

@@ -82,7 +82,7 @@ extension Record {
     }
   }
 
-  /// What the client was told.
+  /// How the attempt ended for the client.
   private var endingText: String {
     let cause = faultedBy.map { ", by the rule of push \($0)" } ?? ""
     return switch end.ending {

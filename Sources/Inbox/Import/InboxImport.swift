@@ -79,7 +79,7 @@ extension InboxImport.Content {
   fileprivate mutating func add(_ text: UnsafeRawBufferPointer, at start: TextPosition) throws(InboxImport.Problem) {
     let record: Record
     do throws(JSONText.Problem) {
-      record = try reader.record(text)
+      record = try reader.read(text)
     } catch {
       throw InboxImport.Problem(error, in: text, at: start)
     }

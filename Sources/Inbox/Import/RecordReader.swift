@@ -34,7 +34,7 @@ struct RecordReader {
   /// Parses the record in `text`.
   ///
   /// - Throws: `JSONText.Problem` if the text is not a valid record.
-  mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
+  mutating func read(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
     let imported = try ImportedRecord(text, &json)
     func required<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {

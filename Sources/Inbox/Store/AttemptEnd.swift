@@ -14,7 +14,7 @@ package enum Decision: String, CaseIterable, Sendable {
   case unknown
 }
 
-/// What the client's HTTP/2 stack was told about an attempt. Of several that apply, the first one counts, and nothing that
+/// What the client's HTTP/2 stack received about an attempt. Of several that apply, the first one counts, and nothing that
 /// happens later changes it.
 package enum Ending: String, CaseIterable, Sendable {
   /// A complete response was written, with END_STREAM.
@@ -95,7 +95,7 @@ extension Record {
 package struct AttemptEnd: Sendable, Equatable {
   /// What APNs did with the push.
   package let decision: Decision
-  /// What the client was told.
+  /// How the attempt ended for the client.
   package let ending: Ending
 
   /// Creates a pair. An ending that excludes processing determines the decision; a pair that cannot be becomes one that can,

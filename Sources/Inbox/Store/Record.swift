@@ -33,7 +33,7 @@ package struct Record: Sendable {
 
   /// The result of an attempt.
   package struct Result: Sendable {
-    /// What APNs did with the push, and what the client was told.
+    /// What APNs did with the push, and how the attempt ended for the client.
     package var end: AttemptEnd
     /// The response that was sent.
     package var sentResponse: SentResponse
@@ -117,7 +117,7 @@ package struct Record: Sendable {
 
   /// The response that was sent.
   package var sentResponse: SentResponse { result.sentResponse }
-  /// What APNs did with the push, and what the client was told.
+  /// What APNs did with the push, and how the attempt ended for the client.
   package var end: AttemptEnd { result.end }
   /// How the attempt ended.
   package var outcome: Outcome { result.outcome }

@@ -43,7 +43,7 @@ extension ServerState {
     if parts.contains(.inbox) {
       inbox.removeAll(reset: names)
     } else if !names.isEmpty {
-      events.record(.reset) { $0.member("reset", names) }
+      events.append(.reset) { $0.member("reset", names) }
     }
   }
 }
@@ -59,7 +59,7 @@ extension ServerState {
   /// - Throws: `FilterError` if the scope exceeds the work limit; `CancellationError` if the task was cancelled.
   package func reset(_ scope: Selection, query: String) async throws -> Int {
     let count = try await inbox.resetInSlices(scope)
-    events.record(.reset) { writer in
+    events.append(.reset) { writer in
       writer.member("reset", [ResetPart.inbox.rawValue])
       writer.member("scope", query)
     }

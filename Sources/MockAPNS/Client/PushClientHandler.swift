@@ -31,13 +31,13 @@ final class PushClientHandler: ChannelInboundHandler {
     probeResult = ProbeResult(pushes: requests.count)
   }
 
-  func channelActive(context: ChannelHandlerContext) { process(context) }
+  func channelActive(context: ChannelHandlerContext) { handleReceivedBytes(context) }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let buffer = unwrapInboundIn(data)
     if probeResult.firstBytes.isEmpty { probeResult.firstBytes = Array(buffer.readableBytesView.prefix(64)) }
     buffer.withUnsafeReadableBytes { tls.receive($0) }
-    process(context)
+    handleReceivedBytes(context)
   }
 
   func channelInactive(context: ChannelHandlerContext) { finish(.closed, context) }
@@ -52,7 +52,7 @@ final class PushClientHandler: ChannelInboundHandler {
     finish(.timedOut, context)
   }
 
-  private func process(_ context: ChannelHandlerContext) {
+  private func handleReceivedBytes(_ context: ChannelHandlerContext) {
     do {
       if session == nil {
         defer { recordCertificate() }

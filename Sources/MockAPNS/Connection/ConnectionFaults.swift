@@ -126,7 +126,7 @@ struct FaultedSettings {
   /// The values and the delay of the first frame; nil if no rule changes it.
   private(set) var first: Action.SettingsParameters?
   /// The frames that follow, each with the time after the connection was opened.
-  private(set) var later: [(parameters: Action.SettingsParameters, after: Duration)] = []
+  private(set) var following: [(parameters: Action.SettingsParameters, after: Duration)] = []
 
   /// Combines the injections of all rules that fired. Of the delays, the longest applies.
   init(_ injections: [Injection]) {
@@ -135,7 +135,7 @@ struct FaultedSettings {
       delay = max(delay, parameters.delay)
       if parameters.after > .zero {
         // `after` counts from the first SETTINGS frame, which this rule may delay.
-        later.append((parameters, parameters.after + parameters.delay))
+        following.append((parameters, parameters.after + parameters.delay))
       } else {
         first = parameters
       }

@@ -79,7 +79,7 @@ extension ConnectionHandler {
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       do {
         try handler.proceed(showing: badCertificate)
-        handler.process(context)
+        handler.handleReceivedBytes(context)
       } catch {
         handler.logClientError(.handshake, "\(error)")
         context.close(promise: nil)
@@ -95,7 +95,7 @@ extension ConnectionHandler {
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
     for injection in decision.additions { logFault(injection) }
     let settings = FaultedSettings(decision)
-    for (parameters, time) in settings.later {
+    for (parameters, time) in settings.following {
       runLater(time, context) { handler, context in handler.announce(parameters, context) }
     }
     return settings.first
@@ -115,7 +115,7 @@ extension ConnectionHandler {
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       handler.input.lastActivity = .now()
       sendSettings(handler, context)
-      handler.process(context)
+      handler.handleReceivedBytes(context)
     }
   }
 

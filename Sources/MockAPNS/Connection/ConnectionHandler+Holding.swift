@@ -15,15 +15,15 @@ struct HeldOutput {
   /// The number of bytes that wait.
   private(set) var byteCount = 0
   /// Whether the handler is called when the first part need not wait any more.
-  var isAwaiting = false
+  var isWaitingForStore = false
   /// Whether the connection ends when nothing waits any more.
   var closesTransport = false
-  /// Whether later responses may leave before what waits: it has all frames of all responses to recorded pushes, and no
-  /// other frames whose order matters. No response may leave before the status 100 of its request.
+  /// Whether a response that is ready may be sent before the held bytes. It may if the held bytes end complete responses
+  /// and contain no SETTINGS, no GOAWAY, no status 100 and not the first header fields of the connection.
   var mayBeOvertaken = false
-  /// Whether the first header fields of the connection have left. They may have to announce the size of HPACK's table
+  /// Whether the first header fields of the connection were sent. They may have to announce the size of HPACK's table
   /// (RFC 7541, section 4.2), so they are not overtaken.
-  var firstFieldsLeft = false
+  var hasSentFirstFields = false
   /// Whether the connection is not read because too much waits.
   var stopsReading = false
 
@@ -72,17 +72,17 @@ extension ConnectionHandler {
     of session: HTTP2ServerSession, _ isComplete: Bool, for writer: RecordWriter, _ context: ChannelHandlerContext
   ) -> Bool {
     guard !output.held.parts.isEmpty || !writer.answers.isMet(output.held.prerequisite) else {
-      output.held.firstFieldsLeft = session.hasSentFields
+      output.held.hasSentFirstFields = session.hasSentFields
       return false
     }
     if output.held.mayBeOvertaken, writer.answers.refusesPushes, !HeldOutput.areOrdered(resources.frames) {
-      output.held.firstFieldsLeft = session.hasSentFields
+      output.held.hasSentFirstFields = session.hasSentFields
       return false
     }
     if !resources.frames.isEmpty { output.held.append(resources.frames, context.channel.allocator) }
     output.held.mayBeOvertaken =
       isComplete && writer.options.durability == .answer && !output.held.hasOrderedFrames
-      && (output.held.firstFieldsLeft || !session.hasSentFields)
+      && (output.held.hasSentFirstFields || !session.hasSentFields)
       && !session.hasPendingResponses && !session.hasSentContinue
     guard !resources.frames.isEmpty else { return false }
     if output.held.byteCount > HeldOutput.limit {
@@ -94,8 +94,8 @@ extension ConnectionHandler {
   }
 
   private func awaitStore(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
-    guard !output.held.isAwaiting, let first = output.held.parts.first else { return }
-    output.held.isAwaiting = true
+    guard !output.held.isWaitingForStore, let first = output.held.parts.first else { return }
+    output.held.isWaitingForStore = true
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     let eventLoop = context.eventLoop
@@ -105,7 +105,7 @@ extension ConnectionHandler {
   }
 
   private func release(_ writer: RecordWriter, _ context: ChannelHandlerContext) {
-    output.held.isAwaiting = false
+    output.held.isWaitingForStore = false
     // Writing may call this handler, which then appends further parts.
     while let part = output.held.parts.first, writer.answers.isMet(part.prerequisite) {
       output.held.removeFirst()
@@ -117,7 +117,7 @@ extension ConnectionHandler {
       writeCipherText(context)
     }
     awaitStore(writer, context)
-    if output.held.parts.isEmpty { output.held.firstFieldsLeft = session?.hasSentFields ?? true }
+    if output.held.parts.isEmpty { output.held.hasSentFirstFields = session?.hasSentFields ?? true }
     // The client could not open its flow-control window for what it had not received.
     input.lastActivity = .now()
     if output.held.parts.isEmpty, output.held.closesTransport { return closeTransport(context) }

@@ -48,7 +48,7 @@ extension ConnectionHandler {
     input.lastActivity = .now()
     input.lastReceivedAt = MachineTime.nanoseconds
     input.bytesReceived += bytes.count
-    transport.receive(bytes) { process(context) }
+    transport.receive(bytes) { handleReceivedBytes(context) }
   }
 
   /// Reads from the socket without going through the channel.

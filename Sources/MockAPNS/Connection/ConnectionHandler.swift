@@ -203,7 +203,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Bytes to events
 
   /// Processes the bytes that `transport` holds.
-  func process(_ context: ChannelHandlerContext) {
+  func handleReceivedBytes(_ context: ChannelHandlerContext) {
     let isHandshaking = stateMachine.state == .handshaking
     do {
       if isHandshaking {
@@ -211,7 +211,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .waiting: return writeCipherText(context)
         case .clientHelloReceived:
           guard try applyTLSFaults(context) else { return }
-          return process(context)
+          return handleReceivedBytes(context)
         case .done: try open(context)
         }
       }

@@ -92,7 +92,7 @@ package final class ConnectionLog: Sendable {
         state.dropped += 1
       }
     }
-    log.record(.connection) { writer in
+    log.append(.connection) { writer in
       writer.member("id", id)
       writer.member("event", kind.rawValue)
       writer.member("detail", detail)

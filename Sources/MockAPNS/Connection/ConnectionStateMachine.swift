@@ -125,7 +125,7 @@ struct ConnectionStateMachine {
     switch state {
     case _ where stream > processedStreams.lastAccepted: return .recordAsUnprocessed
     case .open(.serving), .open(.draining):
-      processedStreams.process(stream)
+      processedStreams.didProcess(stream)
       return .process
     default: return .recordAsUnprocessed
     }
@@ -299,7 +299,7 @@ struct ProcessedStreams: Equatable {
   private(set) var highestProcessed: Int32 = 0
 
   /// Records that a request is processed.
-  mutating func process(_ stream: Int32) { highestProcessed = max(highestProcessed, stream) }
+  mutating func didProcess(_ stream: Int32) { highestProcessed = max(highestProcessed, stream) }
 
   /// Records that a GOAWAY with this last stream is sent. The last stream never rises again.
   mutating func exclude(after stream: Int32, at now: MonotonicTime) {

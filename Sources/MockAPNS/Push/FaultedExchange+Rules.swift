@@ -9,9 +9,9 @@ internal import Notation
 extension FaultedExchange {
   /// The rules that the quick evaluation left for a push.
   struct CandidateRules {
-    let request: RemainingRules
+    let request: QuickResult
     /// Nil if they are evaluated after the rules at `request`.
-    let response: RemainingRules?
+    let response: QuickResult?
   }
 
   /// Runs the quick evaluation; returns nil if no rule affects the push. Nearly all pushes return here, before anything
@@ -25,13 +25,13 @@ extension FaultedExchange {
     for summary: Traffic.PushSummary, _ request: HTTPRequest, _ verdict: borrowing Verdict, in plan: FaultPlan,
     hasResponseRules: Bool, attempt: () -> Int, now: MonotonicTime
   ) -> CandidateRules? {
-    let remaining = plan.remainingRules(at: .request, for: summary, attempt: attempt, now: now)
+    let remaining = plan.quickResult(at: .request, for: summary, attempt: attempt, now: now)
     guard remaining.isEmpty, !(plan.areMagicTokensActive && verdict.isAccepted && hasMagicToken(request, verdict))
     else {
       return CandidateRules(request: remaining, response: nil)
     }
     guard hasResponseRules else { return nil }
-    let response = plan.remainingRules(at: .response, for: summary, attempt: attempt, now: now)
+    let response = plan.quickResult(at: .response, for: summary, attempt: attempt, now: now)
     return response.isEmpty ? nil : CandidateRules(request: remaining, response: response)
   }
 
@@ -72,7 +72,7 @@ extension FaultedExchange {
     guard hasResponseRules, sendsResponse else { return }
     let remaining =
       candidates.response
-      ?? plan.remainingRules(
+      ?? plan.quickResult(
         at: .response, for: push.summary, attempt: attempt, now: push.now, additionsOnly: isFaulted)
     if !remaining.isEmpty {
       evaluate(remaining, at: .response, in: plan, for: push, verdict, connection, defaultTopic, attempt)
@@ -81,12 +81,12 @@ extension FaultedExchange {
 
   /// Evaluates the remaining rules of an injection point.
   private mutating func evaluate(
-    _ remaining: RemainingRules, at injectionPoint: InjectionPoint, in plan: FaultPlan, for push: EvaluatedPush,
+    _ remaining: QuickResult, at injectionPoint: InjectionPoint, in plan: FaultPlan, for push: EvaluatedPush,
     _ verdict: borrowing Verdict, _ connection: () -> Traffic.Connection,
     _ defaultTopic: (borrowing PushFacts) -> String?, _ attempt: () -> Int
   ) {
     if let injection = plan.fire(remaining) {
-      return merge(injection, at: injectionPoint, serverTime: push.serverTime)
+      return apply(injection, at: injectionPoint, serverTime: push.serverTime)
     }
     var traffic = Traffic(
       connection: connection(),
@@ -98,7 +98,7 @@ extension FaultedExchange {
     }
     let injections = plan.decide(
       traffic, at: injectionPoint, now: push.now, additionsOnly: isFaulted, among: remaining)
-    for injection in injections { merge(injection, at: injectionPoint, serverTime: push.serverTime) }
+    for injection in injections { apply(injection, at: injectionPoint, serverTime: push.serverTime) }
   }
 }
 

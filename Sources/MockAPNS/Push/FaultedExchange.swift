@@ -47,22 +47,23 @@ struct FaultedExchange {
   /// Removes the body of the response, for a HEAD request.
   mutating func removeBody() { response.body = [] }
 
-  /// Merges an injection into the exchange.
+  /// Applies an injection to the exchange.
   ///
   /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
-  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
+  mutating func apply(_ injection: Injection, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
     if injection.delaysPush { isDelayedByRule = true }
     // A rule may end the evaluation with an action that only adds something: then APNs' verdict decides.
     if injection.continues || injection.action.name.continues == true {
       injections.append(injection)
-      return add(injection.action, at: injectionPoint)
+      return addSideEffect(injection.action, at: injectionPoint)
     }
     injections.prepend(injection)
-    decide(injection.action, at: injectionPoint, serverTime: serverTime)
+    setOutcome(injection.action, at: injectionPoint, serverTime: serverTime)
     if case .goAway(let parameters) = injection.followedBy { goAway = goAway ?? parameters }
   }
 
-  private mutating func add(_ action: Action, at injectionPoint: InjectionPoint) {
+  /// Adds what an action does besides APNs' response: a delay, a changed response, a stopped window.
+  private mutating func addSideEffect(_ action: Action, at injectionPoint: InjectionPoint) {
     switch action {
     case .delay(.fixed(let time)):
       delay += time
@@ -72,7 +73,8 @@ struct FaultedExchange {
     }
   }
 
-  private mutating func decide(_ action: Action, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
+  /// Replaces APNs' response and decision by those of an action.
+  private mutating func setOutcome(_ action: Action, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
     if case .pass = action { return }
     isFaulted = true
     decidingAction = action
@@ -146,7 +148,7 @@ extension FaultedExchange {
   /// Whether APNs accepts the push.
   var isAccepted: Bool { decision == .accepted }
 
-  /// What the client is told when the exchange ends; `pending` if nothing is said, so that the client has to give up.
+  /// How the exchange ends for the client; `pending` if the client receives nothing and has to give up.
   func ending(on stream: Int32, _ processed: ProcessedStreams) -> Ending {
     switch decidingAction {
     case .hang(_, .resetStream), .loseResponse(.resetStream): .reset

@@ -27,7 +27,7 @@ extension PushProcessor {
   ) -> Bool {
     if let responseUntilShutdown {
       var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
-      exchange.merge(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
+      exchange.apply(responseUntilShutdown, at: .request, serverTime: batch.serverTime)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, processed, session)
       return true
     }

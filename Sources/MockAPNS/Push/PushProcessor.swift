@@ -353,8 +353,8 @@ final class PushProcessor {
     let first =
       batch.deliveries.isEmpty
       ? state.inbox.append(&batch.records)
-      : state.deliveryControl.record(
-        &batch.deliveries, in: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
+      : state.deliveryControl.deliver(
+        &batch.deliveries, appending: &batch.records, now: batch.serverTime, settings: activePolicy.settings)
     if isUnverified {
       isUnverified = false
       state.inbox.addFinding(.trustedAnything, seq: first)
@@ -414,7 +414,7 @@ final class PushProcessor {
   private func completeRecord(of push: DelayedPush, with result: Record.Result) {
     let delivery = result.accepted ? push.delivery : nil
     var broadcast = push.channelExchange.flatMap { finish($0, isAccepted: result.accepted) }
-    if let delivery { state.devices.recordRemovalDetected(delivery.target, now: batch.serverTime) }
+    if let delivery { state.devices.markRemovalDetected(delivery.target, now: batch.serverTime) }
     if let seq = push.seq {
       hasCompletedRecord = true
       if let delivery {
@@ -445,7 +445,7 @@ final class PushProcessor {
   func recordUnfinished(_ stream: RequestStream, _ ending: Ending, reset: HTTP2ErrorCode? = nil) {
     var violation = stream.violationText.map { WireDetails.ProtocolViolation.malformed($0) }
     if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
-    let verdict = Verdict(of: stream.request)
+    let verdict = Verdict(factsOnly: stream.request)
     let isComplete = stream.isComplete && ending != .malformed
     let attempt: Int32
     if isComplete {
@@ -561,7 +561,7 @@ final class PushProcessor {
   private func refuse(_ request: HTTPRequest, of stream: RequestStream, _ session: HTTP2ServerSession) {
     state.inbox.writer?.countRefused()
     let reason = Reason.serviceUnavailable
-    let facts = Verdict(of: request).facts
+    let facts = Verdict(factsOnly: request).facts
     let template = filledTemplate(status: reason.status, for: request, facts)
     session.respond(to: stream, headers: template.headers, body: reason.body(timestamp: nil))
   }
@@ -644,7 +644,7 @@ final class PushProcessor {
       !isExcluded || delay < Self.goAwayGracePeriod
       ? nil : .afterGoAway(lastStream: processed.lastAccepted, nanoseconds: delay)
     if let excess, excess.stream == stream.id { violation = .excessStreams(limit: excess.limit) }
-    let verdict = Verdict(of: stream.request)
+    let verdict = Verdict(factsOnly: stream.request)
     let identity = identity(of: stream.request, verdict.facts)
     resumePartial(stream.request, verdict.facts, identity)
     let ending: Ending = isExcluded ? .refused : .disconnected
@@ -675,7 +675,7 @@ final class PushProcessor {
   ) {
     if isPending { batch.delayed.append((request.stream, batch.records.count)) }
     if let device, result.accepted, !isPending {
-      if device.isRemovalUndetected { state.devices.recordRemovalDetected(device.reference, now: batch.serverTime) }
+      if device.isRemovalUndetected { state.devices.markRemovalDetected(device.reference, now: batch.serverTime) }
       batch.deliveries.append(acceptedPush(request, verdict.facts, to: device).at(batch.records.count))
     }
     if let exchange = channelExchange, !isPending {
@@ -727,7 +727,7 @@ final class PushProcessor {
 
   /// Returns the keys by which the attempts of an unprocessed request are counted.
   func attemptKey(of stream: RequestStream) -> AttemptKey {
-    identity(of: stream.request, Verdict(of: stream.request).facts).attemptKey
+    identity(of: stream.request, Verdict(factsOnly: stream.request).facts).attemptKey
   }
 
   func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {

@@ -61,8 +61,8 @@ package final class DeliveryControl: Sendable {
   ///   - pushes: The accepted pushes, with the indices of their records as positions. Empty afterwards.
   ///   - records: The records. Empty afterwards.
   /// - Returns: The `seq` of the first record.
-  func record(
-    _ pushes: inout [AcceptedPush], in records: inout [Record], now: ServerTime, settings: APNSSettings
+  func deliver(
+    _ pushes: inout [AcceptedPush], appending records: inout [Record], now: ServerTime, settings: APNSSettings
   ) -> Int {
     var first = 0
     let events = devices.deliver(&pushes, now: now, settings: settings) { pushes in

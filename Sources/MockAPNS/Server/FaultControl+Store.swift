@@ -29,7 +29,7 @@ struct StoredFaults: Codable {
   var activatedAt: Int64
   var endsAt: Int64?
   var isPaused: Bool
-  /// Whether somebody has set the profile, its parameters or the pause since the start.
+  /// Whether the profile, its parameters or the pause were set since the start.
   var isChanged: Bool
   /// The newest rule first.
   var rules: [AddedRule]
@@ -64,7 +64,7 @@ extension FaultControl {
     let profile = selection.selectedProfile
     func wallTime(_ time: MonotonicTime) -> Int64 { time - Self.monotonicTimeIn1970 }
     return StoredFaults(
-      start: startDescription, profile: profile.source,
+      start: initialDescription, profile: profile.source,
       parameters: profile.profile.changedParameters, seed: selection.seed,
       activatedAt: wallTime(selection.activatedAt), endsAt: selection.endsAt.map(wallTime),
       isPaused: selection.isPaused, isChanged: selection.isChanged,
@@ -79,7 +79,7 @@ extension FaultControl {
 
   /// Continues with the profiles, the selection and the counts of rows.
   ///
-  /// - Parameter isTakeover: Whether a profile that nobody has set since the start goes on. Otherwise it begins anew.
+  /// - Parameter isTakeover: Whether a profile that was not set since the start continues. Otherwise it begins anew.
   func restore(_ rows: [String: String], isTakeover: Bool) {
     for (name, text) in rows.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.profileRows) {
       do throws(ProfileFailure) {
@@ -123,9 +123,9 @@ extension FaultControl {
   /// Returns the profile of the former server; nil if that of the start is used.
   private func continuedProfile(of stored: StoredFaults, _ isTakeover: Bool) -> SelectedProfile? {
     guard stored.isChanged || isTakeover else { return nil }
-    guard stored.start == startDescription else {
+    guard stored.start == initialDescription else {
       logger.notice(
-        "the former server was not started with \(startDescription), as this one is: of its faults only added rules go on"
+        "the former server was not started with \(initialDescription), as this one is: of its faults only added rules go on"
       )
       return nil
     }

@@ -37,7 +37,7 @@ package final class FaultControl: Sendable {
 
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
-  private let start: (selectedProfile: SelectedProfile, seed: UInt64)
+  private let initialSelection: (selectedProfile: SelectedProfile, seed: UInt64)
   private let ruleCounters: RuleCounters
   private let generatedNames = Atomic<Int>(0)
   private let configuration: Configuration
@@ -55,8 +55,8 @@ package final class FaultControl: Sendable {
     self.logger = logger
     library = PublishedValue(configuration.profiles)
     let selectedProfile = configuration.profile ?? Self.healthy(in: configuration.profiles)
-    start = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)
-    let selection = FaultSelection(start.selectedProfile, seed: start.seed)
+    initialSelection = (selectedProfile, configuration.seed ?? selectedProfile.profile.seed ?? seed)
+    let selection = FaultSelection(initialSelection.selectedProfile, seed: initialSelection.seed)
     state = NIOLockedValueBox(State(selection: selection))
     activePolicy = PublishedValue(
       Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
@@ -134,12 +134,15 @@ package final class FaultControl: Sendable {
   package func restoreProfile() {
     let isChanged = change { selection in
       let isChanged =
-        selection.selectedProfile != start.selectedProfile || selection.seed != start.seed || selection.isPaused
-      selection.activate(start.selectedProfile, seed: start.seed)
+        selection.selectedProfile != initialSelection.selectedProfile || selection.seed != initialSelection.seed
+        || selection.isPaused
+      selection.activate(initialSelection.selectedProfile, seed: initialSelection.seed)
       (selection.isPaused, selection.isChanged) = (false, false)
       return isChanged
     }
-    if isChanged { logger.notice("profile \(start.selectedProfile.reference) restored, seed \(start.seed)") }
+    if isChanged {
+      logger.notice("profile \(initialSelection.selectedProfile.reference) restored, seed \(initialSelection.seed)")
+    }
   }
 
   /// Sets parameters of the active profile. Rules that do not change keep their counters.
@@ -242,7 +245,7 @@ package final class FaultControl: Sendable {
   /// Replaces the active profile by one made from it. Making it can take long, so it happens without the lock; if
   /// the active profile changes concurrently, it is made again.
   ///
-  /// - Parameter isChange: Whether somebody has set the profile or its parameters.
+  /// - Parameter isChange: Whether a command or request has set the profile or its parameters.
   @discardableResult
   private func updateSelectedProfile(
     isChange: Bool = false, _ make: (SelectedProfile) throws(ProfileFailure) -> SelectedProfile
@@ -331,7 +334,9 @@ package final class FaultControl: Sendable {
   }
 
   /// The profile and the seed that the server was started with, for people.
-  var startDescription: String { "the profile \(start.selectedProfile.reference) and the seed \(start.seed)" }
+  var initialDescription: String {
+    "the profile \(initialSelection.selectedProfile.reference) and the seed \(initialSelection.seed)"
+  }
 
   /// The number of rules that have got a name.
   var generatedNameCount: Int { generatedNames.load(ordering: .relaxed) }
@@ -363,7 +368,7 @@ package final class FaultControl: Sendable {
       return (result, before, selection)
     }
     connections.notifyRulesChanged()
-    events.record(changesFrom: before, to: after)
+    events.appendChanges(from: before, to: after)
     configuration.recordWriter?.serverState.didChange(Self.row)
     return result
   }
@@ -418,10 +423,10 @@ package final class FaultControl: Sendable {
 
 extension EventLog {
   /// Adds events for the differences between two fault selections.
-  func record(changesFrom before: FaultSelection, to after: FaultSelection) {
+  func appendChanges(from before: FaultSelection, to after: FaultSelection) {
     if before.selectedProfile != after.selectedProfile || before.seed != after.seed || before.isPaused != after.isPaused
     {
-      record(.profile) { writer in
+      append(.profile) { writer in
         writer.member("name", after.profile.name)
         writer.member("reference", after.selectedProfile.reference)
         writer.member("seed", after.seed)
@@ -429,14 +434,14 @@ extension EventLog {
       }
     }
     let (old, new) = (before.rulesByName, after.rulesByName)
-    for name in old.keys.sorted() where new[name] == nil { record("removed", ofRule: name) }
+    for name in old.keys.sorted() where new[name] == nil { appendChange("removed", ofRule: name) }
     for added in after.added.reversed() where old[added.rule.name]?.addedAt != added.addedAt {
-      record(old[added.rule.name] == nil ? "added" : "replaced", ofRule: added.rule.name)
+      appendChange(old[added.rule.name] == nil ? "added" : "replaced", ofRule: added.rule.name)
     }
   }
 
-  private func record(_ change: String, ofRule rule: String) {
-    record(.rule) { writer in
+  private func appendChange(_ change: String, ofRule rule: String) {
+    append(.rule) { writer in
       writer.member("name", rule)
       writer.member("change", change)
     }
@@ -457,7 +462,7 @@ package struct FaultSelection: Sendable {
   package internal(set) var added: [FaultControl.AddedRule] = []
   /// Whether fault injection is paused.
   package internal(set) var isPaused = false
-  /// Whether the profile, its parameters or the pause are others than at the start, because somebody has set them.
+  /// Whether the profile, its parameters or the pause were set since the start.
   var isChanged = false
 
   /// Selects a profile that is active from now on.

@@ -27,7 +27,7 @@ public final class MockServer: Sendable {
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
   /// The interval at which stored pushes are checked for expiry. A change of the clock triggers a check at once.
-  private static let deliveryInterval = TimeAmount.milliseconds(250)
+  private static let expiryCheckInterval = TimeAmount.milliseconds(250)
 
   /// The addresses of the APNs listeners, with the ports actually bound.
   public var addresses: [Endpoint] { state.apnsAddresses }
@@ -102,7 +102,7 @@ public final class MockServer: Sendable {
       try? await group.shutdownGracefully()
       throw error
     }
-    group.next().scheduleRepeatedTask(initialDelay: deliveryInterval, delay: deliveryInterval) { _ in
+    group.next().scheduleRepeatedTask(initialDelay: expiryCheckInterval, delay: expiryCheckInterval) { _ in
       state.deliveryControl.startAdvancing()
     }
     return MockServer(state: state, group: group, listeners: listeners, logger: logger)

@@ -16,10 +16,10 @@ import TLSEngine
   import Foundation
 #endif
 
-/// The rows of a store that keep the state of a server besides the profile and the rules (`StoredFaults`).
+/// The rows of a store that keep the state of a server, apart from the profile and the rules (`StoredFaults`).
 ///
-/// Devices, apps, channels and keys have a row each if they differ from those that the server was started with; `removed` stands
-/// for one that there is no more.
+/// Devices, apps, channels and keys have a row each if they differ from those that the server was started with; `removed` marks
+/// one that was deleted.
 enum StateRow {
   /// The server's clock; missing if it shows the machine's time.
   static let clock = "clock"

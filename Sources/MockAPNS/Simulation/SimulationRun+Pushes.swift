@@ -40,7 +40,7 @@ extension SimulationRun {
   func exchange(for push: Traffic.Push, on connection: SimulatedConnection) -> FaultedExchange? {
     var exchange = FaultedExchange(push.verdict, acceptedBody: [])
     if let response = connection.responseUntilShutdown {
-      exchange.merge(response, at: .request, serverTime: push.receivedAt)
+      exchange.apply(response, at: .request, serverTime: push.receivedAt)
       return exchange
     }
     let summary = Traffic.PushSummary(key: push.key, isAccepted: push.verdict.isAccepted)

@@ -259,7 +259,7 @@ struct SimulationRun {
     let decision = plan.decide(Traffic(connection: connection.traffic), at: .settings, now: now)
     count(decision)
     let faulted = FaultedSettings(decision)
-    for (parameters, time) in faulted.later {
+    for (parameters, time) in faulted.following {
       schedule(.elapsed(.announcement(parameters), cause: Action.Name.settings.rawValue), after: time, on: connection)
     }
     if let limit = faulted.first?.maxConcurrentStreams { connection.streamLimit.pin(limit) }

@@ -350,3 +350,21 @@ def test_every_link_works_in_docc(tmp_path):
             assert reference["type"] != "link" or reference["url"].startswith(("https:", "../../../")), reference
     listed = [name for topic in pages["mockapns"]["topicSections"] for name in topic["identifiers"]]
     assert {name.rsplit("/")[-1] for name in listed} >= {page.stem for page in PAGES.rglob("*.md")} - {"MockAPNS"}
+
+
+def test_the_lifecycles_name_code_that_exists():
+    """CONTRIBUTING.md: a name that was changed in the sources is changed there too."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    lifecycles = text.split("## Request lifecycle\n")[1].split("## Where to add things\n")[0]
+    adding = text.split("## Where to add things\n")[1].split("\n## ")[0].split("**A fault action.**")[1].split("**A fault profile.**")[0]
+    sources = "\n".join(path.read_text() for path in (ROOT / "Sources").rglob("*.swift"))
+    declared = set(re.findall(r"\b(?:struct|class|enum|protocol|typealias|func|var|let|case) `?(\w+)", sources))
+    declared |= {name for names in re.findall(r"\bcase ((?:\w+, )+\w+)", sources) for name in names.split(", ")}
+    declared |= {path.name for path in (ROOT / "Sources").iterdir()} | {"String", "Dictionary"}
+    named = re.findall(r"`([A-Z]\w*(?:\.\w+)*|[a-z]+[A-Z]\w*)`", lifecycles + adding)
+    assert len(named) > 60
+    files = {path.name for folder in ("Sources", "Tests") for path in (ROOT / folder).rglob("*.*")}
+    tests = {path.stem for path in (ROOT / "Tests").rglob("*.swift")}
+    unknown = {name for name in named if name not in files and name.split(".")[0] not in tests
+               for part in name.split(".") if part not in declared}
+    assert not unknown, unknown

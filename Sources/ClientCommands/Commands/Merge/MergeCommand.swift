@@ -126,7 +126,7 @@ private final class MergeOutput {
 
   /// Writes a part of the text.
   ///
-  /// - Returns: false if nobody reads standard output any more.
+  /// - Returns: false if the reader of standard output has closed it.
   func write(_ text: [UInt8]) throws -> Bool {
     guard let file else { return StandardStream.output.write(text) }
     try Files.writing { () throws(FileError) in try file.append(text) }
