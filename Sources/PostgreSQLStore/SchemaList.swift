@@ -1,6 +1,7 @@
 internal import APNSRules
 package import Inbox
 internal import NIOConcurrencyHelpers
+internal import PlatformLibc
 
 /// The schemas of a database that match the pattern of a view, and what each contains.
 package final class SchemaList: Sendable {
@@ -26,61 +27,87 @@ package final class SchemaList: Sendable {
   /// Ends the connections.
   package func close() { connection.close() }
 
-  /// Reads the schemas in the order of their names.
-  ///
-  /// - Returns: Those that can be read, and a sentence for each of the others.
-  package func read() throws -> (schemas: [Schema], problems: [String]) {
+  /// The schemas that there are.
+  package struct Schemas {
+    /// Those that can be read, in the order of their names.
+    package fileprivate(set) var readable: [Schema] = []
+    /// The numbers of the others.
+    package fileprivate(set) var others: Set<Int64> = []
+    /// A sentence for each of the others.
+    package fileprivate(set) var problems: [String] = []
+    /// Whether some of the others are only locked.
+    fileprivate var areLocked = false
+  }
+
+  /// The number of attempts to read a schema that is locked, and the microseconds between them: some locks are short.
+  private static let (attempts, interval) = (4, UInt32(100_000))
+
+  /// Reads the schemas.
+  package func read() throws -> Schemas {
     try connection.use { connection in
-      // A table is missing or being changed if its schema is removed or migrated now, so the list is read again.
-      for _ in 0..<3 { if let list = try? read(connection) { return list } }
+      for _ in 1..<Self.attempts {
+        // A table is missing if its schema is being removed.
+        if let schemas = try? read(connection), !schemas.areLocked { return schemas }
+        if connection.isBroken { break }
+        usleep(Self.interval)
+      }
       return try read(connection)
     }
   }
 
-  private func read(_ connection: Connection) throws -> (schemas: [Schema], problems: [String]) {
+  private func read(_ connection: Connection) throws -> Schemas {
     let pattern = (address.pattern ?? address.schema).replacing("_", with: "\\_").replacing("*", with: "%")
     let found = try connection.query(
       """
-      SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), count(a.attname) \
+      SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), count(a.attname), \
+      EXISTS (SELECT FROM pg_locks l JOIN pg_class t ON t.oid = l.relation WHERE t.relnamespace = n.oid \
+      AND t.relname IN ('push', 'contents') AND l.mode = 'AccessExclusiveLock' AND l.granted) \
       FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'contents' \
       LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname IN \
       ('version', 'last_seq', 'emptied_through', 'count', 'bytes', 'evicted', 'last_evicted') \
       WHERE n.nspname LIKE $1 AND EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = 'push') \
       GROUP BY n.oid, n.nspname ORDER BY n.nspname COLLATE "C"
       """, [pattern])
-    var problems: [String] = []
+    var schemas = Schemas()
     var readable: [(id: Int64, name: String)] = []
     for row in 0..<found.count {
       let (id, name) = (found.number(row, 0) ?? 0, found.text(row, 1) ?? "")
+      var problem: String?
       if found.number(row, 2) != 1 {
-        problems.append(
-          "this user may not read the schema \(name): GRANT USAGE ON SCHEMA and SELECT ON ALL TABLES to it")
+        problem = "this user may not read the schema \(name): GRANT USAGE ON SCHEMA and SELECT ON ALL TABLES to it"
       } else if found.number(row, 3) != 7 {
-        problems.append("the schema \(name) has tables of another program: choose a pattern that leaves it out")
-      } else {
-        readable.append((id, name))
+        problem = "the schema \(name) has tables of another program: choose a pattern that leaves it out"
+      } else if found.number(row, 4) == 1 {
+        problem = "the tables of the schema \(name) are being changed: wait until its server is ready"
+        schemas.areLocked = true
       }
+      guard let problem else {
+        readable.append((id, name))
+        continue
+      }
+      schemas.problems.append(problem)
+      schemas.others.insert(id)
     }
-    guard !readable.isEmpty else { return ([], problems) }
+    guard !readable.isEmpty else { return schemas }
     let rows = try connection.query(
       readable.indices.map { index in
         "SELECT \(index), version, last_seq, emptied_through, count, bytes, evicted, last_evicted "
           + "FROM \"\(readable[index].name)\".contents"
       }.joined(separator: " UNION ALL ") + " ORDER BY 1")
-    var schemas: [Schema] = []
     for row in 0..<rows.count {
       func number(_ column: Int) -> Int { Int(rows.number(row, column) ?? 0) }
       let (id, name) = readable[number(0)]
       guard number(1) == PostgreSQLStore.schemaVersion else {
-        problems.append(Self.problem(ofVersion: number(1), of: name))
+        schemas.problems.append(Self.problem(ofVersion: number(1), of: name))
+        schemas.others.insert(id)
         continue
       }
       var contents = StoredContents()
       (contents.lastSeq, contents.emptiedThrough, contents.count) = (number(2), number(3), number(4))
       (contents.bytes, contents.evicted, contents.lastEvicted) = (number(5), number(6), number(7))
-      schemas.append(Schema(name: name, id: id, contents: contents))
+      schemas.readable.append(Schema(name: name, id: id, contents: contents))
     }
-    return (schemas, problems)
+    return schemas
   }
 
   private static func problem(ofVersion version: Int, of name: String) -> String {

@@ -24,6 +24,8 @@ package final class SchemasStore: RecordStore {
     var emptiedThrough = 0
     /// Whether its schema was removed. Its place in cuts stays.
     var isGone = false
+    /// Whether its schema can be read now.
+    var isReadable = true
   }
 
   fileprivate struct State {
@@ -52,9 +54,9 @@ package final class SchemasStore: RecordStore {
     self.report = report
     list = SchemaList(address)
     state = NIOLockedValueBox(State())
-    let (schemas, problems) = try list.read()
-    if let problem = problems.first { throw SchemasProblem(description: problem) }
-    guard !schemas.isEmpty else {
+    let schemas = try list.read()
+    if let problem = schemas.problems.first { throw SchemasProblem(description: problem) }
+    guard !schemas.readable.isEmpty else {
       throw SchemasProblem(
         description:
           "no schema of an inbox matches \(address.pattern ?? address.schema): check the name, and start the servers "
@@ -62,13 +64,13 @@ package final class SchemasStore: RecordStore {
       )
     }
     initialContents = try state.withLockedValue { state in
-      for schema in schemas { state.add(schema, address) }
-      return try state.contents(of: schemas)
+      for schema in schemas.readable { state.add(schema, address) }
+      return try state.contents(of: schemas.readable)
     }
   }
 
   /// The names of the servers.
-  package var names: [String] { state.withLockedValue { $0.servers.filter { !$0.isGone }.map(\.name) } }
+  package var names: [String] { state.withLockedValue { $0.servers.filter(\.isReadable).map(\.name) } }
 
   /// What is wrong with schemas that are left out.
   package var problems: [String] { state.withLockedValue { $0.problems.sorted() } }
@@ -78,11 +80,11 @@ package final class SchemasStore: RecordStore {
 
   package func currentContents() throws -> StoredContents? {
     do {
-      let (schemas, problems) = try list.read()
+      let schemas = try list.read()
       let (contents, events) = try state.withLockedValue { state in
         state.failure = nil
-        let events = state.update(schemas, problems, address)
-        return (try state.contents(of: schemas), events)
+        let events = state.update(schemas, address)
+        return (try state.contents(of: schemas.readable), events)
       }
       for event in events { report(event) }
       return contents
@@ -105,13 +107,13 @@ package final class SchemasStore: RecordStore {
     let parts = name.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 2, let seq = Int(parts[1]) else { return nil }
     return try state.withLockedValue { state -> Int? in
-      guard let server = state.servers.lastIndex(where: { $0.name == parts[0] && !$0.isGone }) else { return nil }
+      guard let server = state.servers.lastIndex(where: { $0.name == parts[0] && $0.isReadable }) else { return nil }
       return try state.order.position(of: seq, on: server, state.source)
     }
   }
 
   package func contains(name: String) throws -> Bool {
-    for server in state.withLockedValue(\.servers) where !server.isGone {
+    for server in state.withLockedValue(\.servers) where server.isReadable {
       if try server.store.contains(name: name) { return true }
     }
     return false
@@ -135,7 +137,7 @@ package final class SchemasStore: RecordStore {
     return servers.indices.compactMap { index in
       var part = query
       (part.after, part.before) = (max(after[index], servers[index].emptiedThrough), through[index] + 1)
-      guard !servers[index].isGone, part.after < part.before - 1 else { return nil }
+      guard servers[index].isReadable, part.after < part.before - 1 else { return nil }
       if let skip = query.skip {
         part.skip = { [self] seq, error in skip((try? position(of: seq, on: index)) ?? query.after + 1, error) }
       }
@@ -250,7 +252,7 @@ extension SchemasStore.State {
   /// What the order reads.
   fileprivate var source: MergedOrder.Source {
     let servers = servers
-    func store(_ index: Int) -> PostgreSQLStore? { servers[index].isGone ? nil : servers[index].store }
+    func store(_ index: Int) -> PostgreSQLStore? { servers[index].isReadable ? servers[index].store : nil }
     return MergedOrder.Source(
       samples: { server, seqs in try store(server)?.times(ofSamples: seqs) ?? [] },
       seqs: { times in
@@ -269,21 +271,22 @@ extension SchemasStore.State {
 
   /// Notes which schemas there are.
   fileprivate mutating func update(
-    _ schemas: [SchemaList.Schema], _ problems: [String], _ address: PostgreSQLAddress
+    _ schemas: SchemaList.Schemas, _ address: PostgreSQLAddress
   ) -> [SchemasStore.Event] {
     var events: [SchemasStore.Event] = []
-    for index in servers.indices
-    where !servers[index].isGone && !schemas.contains(where: { $0.id == servers[index].id }) {
+    for index in servers.indices where !servers[index].isGone {
+      servers[index].isReadable = schemas.readable.contains { $0.id == servers[index].id }
+      guard !servers[index].isReadable, !schemas.others.contains(servers[index].id) else { continue }
       servers[index].isGone = true
       try? servers[index].store.close()
       events.append(.disappeared(schema: servers[index].name))
     }
-    for schema in schemas where !servers.contains(where: { $0.id == schema.id && !$0.isGone }) {
+    for schema in schemas.readable where !servers.contains(where: { $0.id == schema.id && !$0.isGone }) {
       add(schema, address)
       events.append(.appeared(schema: schema.name))
     }
-    for problem in problems where !self.problems.contains(problem) { events.append(.unreadable(problem)) }
-    self.problems = Set(problems)
+    for problem in schemas.problems where !problems.contains(problem) { events.append(.unreadable(problem)) }
+    problems = Set(schemas.problems)
     return events
   }
 
@@ -292,7 +295,7 @@ extension SchemasStore.State {
     var contents = StoredContents()
     var cut = order.end + repeatElement(0, count: servers.count - order.end.count)
     var evicted: [(server: Int, seq: Int)] = []
-    for (index, server) in servers.enumerated() where !server.isGone {
+    for (index, server) in servers.enumerated() where server.isReadable {
       guard let schema = schemas.first(where: { $0.id == server.id }) else { continue }
       servers[index].emptiedThrough = schema.contents.emptiedThrough
       cut[index] = schema.contents.lastSeq

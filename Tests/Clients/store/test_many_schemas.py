@@ -5,7 +5,6 @@ import json
 import secrets
 import threading
 import time
-import uuid
 
 import pytest
 
@@ -312,6 +311,29 @@ def test_a_schema_of_another_version(binary, certs, postgres, tmp_path, version,
             assert len(stores.everything(viewer)) == 1 and says in viewer.log()
         message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
         assert f"{prefix}_2" in message and says in message
+
+
+def test_a_schema_in_migration_is_left_out_until_it_is_ready(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        for server in started.values():
+            push(server)
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            before = stored(viewer, 2)
+            # As a server that changes its tables for a newer version.
+            migration = threading.Thread(target=postgres.execute, args=(
+                f'ALTER TABLE "{prefix}_2".push ADD COLUMN later text; SELECT pg_sleep(5)',))
+            migration.start()
+            wait_until(lambda: viewer.api("GET", "/status")["warnings"], "a warning")
+            started_at = time.monotonic()
+            assert [one["server"] for one in stores.everything(viewer)] == [f"{prefix}_1"]
+            assert f"the schema {prefix}_2 are being changed" in viewer.api("GET", "/status")["warnings"][0]
+            assert time.monotonic() - started_at < 3, "requests do not wait for the migration"
+            message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
+            assert "wait until its server is ready" in message
+            migration.join()
+            wait_until(lambda: not viewer.api("GET", "/status")["warnings"], "no warning")
+            assert stores.everything(viewer) == before
 
 
 def test_schemas_that_others_made_are_left_out(binary, certs, postgres, tmp_path):
