@@ -69,7 +69,7 @@ struct ViewCommand: AsyncParsableCommand {
       throw error
     }
     announce(viewer, at: server.address)
-    let following = viewer.receivesPushes ? Task { await Self.follow(viewer.inbox) } : nil
+    let following = viewer.receivesPushes ? Task { await Self.follow(viewer) } : nil
     _ = await signals.first { written?.remove() }
     following?.cancel()
     await server.stop()
@@ -112,11 +112,15 @@ struct ViewCommand: AsyncParsableCommand {
       adminToken: adminToken)
   }
 
-  /// Notices new pushes, for waits and event streams, and changes of the schemas.
-  private static func follow(_ inbox: Inbox) async {
+  /// Notices new pushes, for waits and event streams, and changes of the schemas. Analyzes pushes for findings, so that few lists wait
+  /// for that.
+  private static func follow(_ viewer: InboxViewer) async {
     while !Task.isCancelled {
+      try? await viewer.inbox.writer?.blocking { [inbox = viewer.inbox, rulebook = viewer.rulebook] in
+        _ = inbox.updateFindings(by: rulebook)
+      }
       try? await Task.sleep(for: .milliseconds(250))
-      await inbox.followStore()
+      await viewer.inbox.followStore()
     }
   }
 
