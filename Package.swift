@@ -13,6 +13,11 @@ let strict: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (fuzzFlags.map { [.unsafeFlags(["-sanitize=fuzzer"] + $0.split(separator: " ").map(String.init))] } ?? [])
 
+/// Returns a product that the library does not need.
+func ofProgram(_ name: String, _ package: String) -> Target.Dependency {
+  .product(name: name, package: package, condition: .when(traits: ["Program"]))
+}
+
 let package = Package(
   name: "apns-mock",
   platforms: [.macOS(.v15)],
@@ -21,6 +26,13 @@ let package = Package(
     .library(name: "MockAPNS", targets: ["MockAPNS"]),
     .library(name: "MockAPNSTesting", targets: ["MockAPNSTesting"]),
   ],
+  traits: [
+    .default(enabledTraits: ["Program"]),
+    .trait(
+      name: "Program",
+      description:
+        "The packages that only the program needs. A package that uses MockAPNS or MockAPNSTesting needs none of them."),
+  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
     .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
@@ -28,79 +40,90 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
-    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+    .package(url: "https://github.com/jpsim/Yams", "5.0.1"..<"7.0.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     .systemLibrary(
-      name: "CNghttp2", pkgConfig: "libnghttp2",
+      name: "CAPNSMockNghttp2", pkgConfig: "libnghttp2",
       providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]),
     .systemLibrary(
-      name: "COpenSSL", pkgConfig: "openssl",
+      name: "CAPNSMockOpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    .systemLibrary(name: "CMemory"),
-    .systemLibrary(name: "CSQLiteSettings"),
+    .systemLibrary(name: "CAPNSMockMemory"),
+    .systemLibrary(name: "CAPNSMockSQLiteSettings"),
     // Darwin, Musl or Glibc, so that other files need no conditional imports.
-    .target(name: "PlatformLibc", swiftSettings: strict),
+    .target(name: "APNSMockPlatformLibc", swiftSettings: strict),
     .target(
-      name: "Notation", dependencies: [.product(name: "Yams", package: "Yams")], swiftSettings: strict),
-    .target(name: "HTTPMessage", dependencies: ["PlatformLibc"], swiftSettings: strict),
-    .target(name: "TLSEngine", dependencies: ["COpenSSL", "Notation", "PlatformLibc"], swiftSettings: strict),
+      name: "APNSMockNotation", dependencies: [.product(name: "Yams", package: "Yams")], swiftSettings: strict),
+    .target(name: "APNSMockHTTPMessage", dependencies: ["APNSMockPlatformLibc"], swiftSettings: strict),
     .target(
-      name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage", "PlatformLibc"], swiftSettings: strict),
-    .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
+      name: "APNSMockTLSEngine", dependencies: ["CAPNSMockOpenSSL", "APNSMockNotation", "APNSMockPlatformLibc"],
+      swiftSettings: strict),
     .target(
-      name: "Devices",
+      name: "APNSMockHTTP2Session", dependencies: ["CAPNSMockNghttp2", "APNSMockHTTPMessage", "APNSMockPlatformLibc"],
+      swiftSettings: strict),
+    .target(name: "APNSMockRules", dependencies: ["APNSMockHTTPMessage", "APNSMockNotation"], swiftSettings: strict),
+    .target(
+      name: "APNSMockDevices",
       dependencies: [
-        "APNSRules", "HTTPMessage", "Notation", "PlatformLibc",
+        "APNSMockRules", "APNSMockHTTPMessage", "APNSMockNotation", "APNSMockPlatformLibc",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     // Files that are part of the program: web UI, fault profiles, OpenAPI description, pages of the documentation.
-    .target(name: "CEmbeddedFiles"),
-    .target(name: "EmbeddedFiles", dependencies: ["CEmbeddedFiles"], swiftSettings: strict),
-    .target(name: "PushQuery", dependencies: ["APNSRules", "HTTPMessage", "Notation"], swiftSettings: strict),
+    .target(name: "CAPNSMockEmbeddedFiles"),
+    .target(name: "APNSMockEmbeddedFiles", dependencies: ["CAPNSMockEmbeddedFiles"], swiftSettings: strict),
     .target(
-      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery"],
+      name: "APNSMockPushQuery", dependencies: ["APNSMockRules", "APNSMockHTTPMessage", "APNSMockNotation"],
       swiftSettings: strict),
     .target(
-      name: "Faults",
+      name: "APNSMockFaultModel",
       dependencies: [
-        "APNSRules", "EmbeddedFiles", "FaultModel", "HTTP2Session", "HTTPMessage", "Notation", "PlatformLibc",
-        "PushQuery", "TLSEngine",
+        "APNSMockRules", "APNSMockHTTPMessage", "APNSMockNotation", "APNSMockPlatformLibc", "APNSMockPushQuery",
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "APNSMockFaults",
+      dependencies: [
+        "APNSMockRules", "APNSMockEmbeddedFiles", "APNSMockFaultModel", "APNSMockHTTP2Session", "APNSMockHTTPMessage",
+        "APNSMockNotation", "APNSMockPlatformLibc",
+        "APNSMockPushQuery", "APNSMockTLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
-      name: "Inbox",
+      name: "APNSMockInbox",
       dependencies: [
-        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "PlatformLibc", "PushQuery", "TLSEngine",
+        "APNSMockRules", "CAPNSMockMemory", "APNSMockFaultModel", "APNSMockHTTPMessage", "APNSMockNotation",
+        "APNSMockPlatformLibc", "APNSMockPushQuery", "APNSMockTLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     // The inbox in a file. Separate, so that the library product does not need SQLite.
     .target(
-      name: "SQLiteStore",
+      name: "APNSMockSQLiteStore",
       dependencies: [
-        "APNSRules", "CSQLiteSettings", "Inbox", "Notation", "PlatformLibc",
-        .product(name: "GRDB", package: "GRDB.swift"), .product(name: "GRDBSQLite", package: "GRDB.swift"),
+        "APNSMockRules", "CAPNSMockSQLiteSettings", "APNSMockInbox", "APNSMockNotation", "APNSMockPlatformLibc",
+        ofProgram("GRDB", "GRDB.swift"), ofProgram("GRDBSQLite", "GRDB.swift"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     // The inbox in a database that several servers share. libpq is loaded when it is needed.
     .target(
-      name: "PostgreSQLStore",
+      name: "APNSMockPostgreSQLStore",
       dependencies: [
-        "APNSRules", "Inbox", "PlatformLibc", "PushQuery",
+        "APNSMockRules", "APNSMockInbox", "APNSMockPlatformLibc", "APNSMockPushQuery",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     // The inboxes of several servers, in schemas of one database, as one that can only be read.
     .target(
-      name: "SchemasView",
+      name: "APNSMockSchemasView",
       dependencies: [
-        "Inbox", "PostgreSQLStore", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        "APNSMockInbox", "APNSMockPostgreSQLStore", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
-        "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation",
-        "PlatformLibc", "TLSEngine",
+        "APNSMockRules", "APNSMockDevices", "APNSMockFaultModel", "APNSMockFaults", "APNSMockHTTP2Session",
+        "APNSMockHTTPMessage", "APNSMockInbox", "APNSMockNotation",
+        "APNSMockPlatformLibc", "APNSMockTLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -108,27 +131,29 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .target(
-      name: "AdminAPI",
+      name: "APNSMockAdminAPI",
       dependencies: [
-        "APNSRules", "CMemory", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "TLSEngine",
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "HummingbirdCore", package: "hummingbird"),
+        "APNSMockRules", "CAPNSMockMemory", "APNSMockDevices", "APNSMockEmbeddedFiles", "APNSMockFaultModel",
+        "APNSMockFaults", "APNSMockInbox", "MockAPNS", "APNSMockNotation",
+        "APNSMockPlatformLibc", "APNSMockTLSEngine",
+        ofProgram("Hummingbird", "hummingbird"),
+        ofProgram("HummingbirdCore", "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-        .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+        ofProgram("NIOHTTPTypes", "swift-nio-extras"),
+        ofProgram("NIOHTTPTypesHTTP1", "swift-nio-extras"),
       ], exclude: ["OpenAPI"], swiftSettings: strict),
     // Does not depend on AdminAPI, so that the two compile at the same time.
     .target(
-      name: "ClientCommands",
+      name: "APNSMockClientCommands",
       dependencies: [
-        "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox",
-        "MockAPNS", "Notation", "PlatformLibc", "TLSEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "APNSMockRules", "APNSMockDevices", "APNSMockEmbeddedFiles", "APNSMockFaultModel", "APNSMockFaults",
+        "APNSMockHTTP2Session", "APNSMockHTTPMessage", "APNSMockInbox",
+        "MockAPNS", "APNSMockNotation", "APNSMockPlatformLibc", "APNSMockTLSEngine",
+        ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -137,12 +162,14 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "ClientCommands", "Devices", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "PlatformLibc", "PostgreSQLStore", "SQLiteStore", "SchemasView", "TLSEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "APNSMockAdminAPI", "APNSMockRules", "APNSMockClientCommands", "APNSMockDevices", "APNSMockFaultModel",
+        "APNSMockFaults", "APNSMockInbox", "MockAPNS", "APNSMockNotation",
+        "APNSMockPlatformLibc", "APNSMockPostgreSQLStore", "APNSMockSQLiteStore", "APNSMockSchemasView",
+        "APNSMockTLSEngine",
+        ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        ofProgram("UnixSignals", "swift-service-lifecycle"),
       ], swiftSettings: strict),
     // The trait `.apns()` of Swift Testing.
     .target(
@@ -151,72 +178,91 @@ let package = Package(
       swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(
-      name: "TestSupport",
+      name: "APNSMockTestSupport",
       dependencies: [
-        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "PlatformLibc", "TLSEngine",
+        "APNSMockAdminAPI", "APNSMockRules", "APNSMockHTTPMessage", "APNSMockInbox", "MockAPNS", "APNSMockPlatformLibc",
+        "APNSMockTLSEngine",
       ], path: "Tests/Support", swiftSettings: strict),
-    .testTarget(name: "NotationTests", dependencies: ["Notation", "TestSupport"], swiftSettings: strict),
-    .testTarget(name: "TLSEngineTests", dependencies: ["COpenSSL", "TestSupport", "TLSEngine"], swiftSettings: strict),
     .testTarget(
-      name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+      name: "NotationTests", dependencies: ["APNSMockNotation", "APNSMockTestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "APNSRulesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "TestSupport"],
+      name: "TLSEngineTests", dependencies: ["CAPNSMockOpenSSL", "APNSMockTestSupport", "APNSMockTLSEngine"],
       swiftSettings: strict),
     .testTarget(
-      name: "DevicesTests", dependencies: ["APNSRules", "Devices", "HTTPMessage", "Notation", "TestSupport"],
+      name: "HTTP2SessionTests", dependencies: ["APNSMockHTTP2Session", "APNSMockHTTPMessage", "APNSMockTestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "APNSRulesTests",
+      dependencies: ["APNSMockRules", "APNSMockDevices", "APNSMockHTTPMessage", "APNSMockTestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DevicesTests",
+      dependencies: [
+        "APNSMockRules", "APNSMockDevices", "APNSMockHTTPMessage", "APNSMockNotation", "APNSMockTestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "FaultsTests",
-      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery", "TestSupport"],
+      dependencies: [
+        "APNSMockRules", "APNSMockFaultModel", "APNSMockFaults", "APNSMockHTTPMessage", "APNSMockNotation",
+        "APNSMockPushQuery", "APNSMockTestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "InboxTests",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery", "TestSupport",
+        "APNSMockRules", "APNSMockFaultModel", "APNSMockFaults", "APNSMockHTTPMessage", "APNSMockInbox",
+        "APNSMockNotation", "APNSMockPushQuery", "APNSMockTestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "SQLiteStoreTests",
       dependencies: [
-        "APNSRules", "FaultModel", "HTTPMessage", "Inbox", "Notation", "SQLiteStore", "TestSupport",
+        "APNSMockRules", "APNSMockFaultModel", "APNSMockHTTPMessage", "APNSMockInbox", "APNSMockNotation",
+        "APNSMockSQLiteStore", "APNSMockTestSupport",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     // Client tests test the store with a real database.
-    .testTarget(name: "PostgreSQLStoreTests", dependencies: ["PostgreSQLStore"], swiftSettings: strict),
-    .testTarget(name: "SchemasViewTests", dependencies: ["SchemasView"], swiftSettings: strict),
+    .testTarget(name: "PostgreSQLStoreTests", dependencies: ["APNSMockPostgreSQLStore"], swiftSettings: strict),
+    .testTarget(name: "SchemasViewTests", dependencies: ["APNSMockSchemasView"], swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [
-        "APNSRules", "Devices", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "PlatformLibc",
-        "TestSupport", "TLSEngine",
+        "APNSMockRules", "APNSMockDevices", "APNSMockFaultModel", "APNSMockFaults", "APNSMockHTTPMessage",
+        "APNSMockInbox", "MockAPNS", "APNSMockNotation", "APNSMockPlatformLibc",
+        "APNSMockTestSupport", "APNSMockTLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
     // Uses the product MockAPNS as another package would.
     .testTarget(
-      name: "PublicAPITests", dependencies: ["MockAPNS", "TestSupport"], packageAccess: false, swiftSettings: strict),
+      name: "PublicAPITests", dependencies: ["MockAPNS", "APNSMockTestSupport"], packageAccess: false,
+      swiftSettings: strict),
     .testTarget(
-      name: "MockAPNSTestingTests", dependencies: ["HTTPMessage", "MockAPNS", "MockAPNSTesting", "TestSupport"],
+      name: "MockAPNSTestingTests",
+      dependencies: ["APNSMockHTTPMessage", "MockAPNS", "MockAPNSTesting", "APNSMockTestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "Devices", "EmbeddedFiles", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS",
-        "Notation", "TestSupport", "TLSEngine",
-        .product(name: "Hummingbird", package: "hummingbird"),
+        "APNSMockAdminAPI", "APNSMockRules", "APNSMockDevices", "APNSMockEmbeddedFiles", "APNSMockFaultModel",
+        "APNSMockFaults", "APNSMockHTTPMessage", "APNSMockInbox", "MockAPNS",
+        "APNSMockNotation", "APNSMockTestSupport", "APNSMockTLSEngine",
+        ofProgram("Hummingbird", "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
-        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        ofProgram("NIOHTTPTypes", "swift-nio-extras"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
       name: "ClientCommandsTests",
       dependencies: [
-        "AdminAPI", "APNSRules", "ClientCommands", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "TestSupport", "TLSEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "APNSMockAdminAPI", "APNSMockRules", "APNSMockClientCommands", "APNSMockFaultModel", "APNSMockFaults",
+        "APNSMockInbox", "MockAPNS", "APNSMockNotation",
+        "APNSMockTestSupport", "APNSMockTLSEngine",
+        ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -225,9 +271,10 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "APNSMockCommand", "APNSRules", "ClientCommands", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "TestSupport",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "APNSMockCommand", "APNSMockRules", "APNSMockClientCommands", "APNSMockFaultModel", "APNSMockFaults",
+        "APNSMockInbox", "MockAPNS", "APNSMockNotation",
+        "APNSMockTestSupport",
+        ofProgram("ArgumentParser", "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
   ],
@@ -236,11 +283,12 @@ let package = Package(
 )
 
 let fuzzDependencies: [Target.Dependency] = [
-  "AdminAPI", "APNSRules", "Devices", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS",
-  "Notation", "SQLiteStore", "TLSEngine",
-  .product(name: "GRDBSQLite", package: "GRDB.swift"),
-  .product(name: "Hummingbird", package: "hummingbird"),
-  .product(name: "HummingbirdCore", package: "hummingbird"),
+  "APNSMockAdminAPI", "APNSMockRules", "APNSMockDevices", "APNSMockFaultModel", "APNSMockFaults",
+  "APNSMockHTTP2Session", "APNSMockHTTPMessage", "APNSMockInbox", "MockAPNS",
+  "APNSMockNotation", "APNSMockSQLiteStore", "APNSMockTLSEngine",
+  ofProgram("GRDBSQLite", "GRDB.swift"),
+  ofProgram("Hummingbird", "hummingbird"),
+  ofProgram("HummingbirdCore", "hummingbird"),
   .product(name: "Logging", package: "swift-log"),
   .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
   .product(name: "NIOCore", package: "swift-nio"),
@@ -257,3 +305,10 @@ package.targets.append(
     : .target(
       name: "Fuzz", dependencies: fuzzDependencies, path: "Fuzz", exclude: fuzzExclusions + ["main.swift"],
       swiftSettings: strict))
+
+// The names of targets differ from those of all other packages, because a package graph has each name once. The folders have
+// short ones.
+for target in package.targets
+where target.path == nil && target.type != .test && target.name != "MockAPNS" && target.name != "MockAPNSTesting" {
+  target.path = "Sources/" + target.name.split(separator: "APNSMock").joined()
+}

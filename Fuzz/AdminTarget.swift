@@ -1,15 +1,15 @@
 import Dispatch
 import Hummingbird
-import Inbox
+import APNSMockInbox
 import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOEmbedded
-import Notation
+import APNSMockNotation
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 @testable import MockAPNS
 
 /// Fuzzes requests of the admin API, from request to complete response, without a socket. An input has the method

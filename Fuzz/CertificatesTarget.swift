@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import Foundation
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Fuzzes certificates and keys from peers and users: DER, PEM, Apple's extensions with lists of topics, and
 /// signatures.

@@ -1,5 +1,5 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
 import NIOCore
 

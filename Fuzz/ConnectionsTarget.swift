@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import Inbox
-import Notation
+import APNSMockInbox
+import APNSMockNotation
 
 @testable import MockAPNS
 

@@ -1,6 +1,6 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import Inbox
+import APNSMockInbox
 import MockAPNS
 
 /// Fuzzes the import of exports, in pieces of any size. An imported export that is exported and imported again must

@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 
 /// Fuzzes an HTTP/2 session with received bytes, in pieces of any size, and all kinds of responses.
 ///

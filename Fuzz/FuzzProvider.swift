@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import NIOCore
 import NIOEmbedded
-import TLSEngine
+import APNSMockTLSEngine
 
 @testable import MockAPNS
 

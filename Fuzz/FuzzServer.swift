@@ -1,10 +1,10 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
-import Inbox
+import APNSMockInbox
 import Logging
-import TLSEngine
+import APNSMockTLSEngine
 
 @testable import MockAPNS
 

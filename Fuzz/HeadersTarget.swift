@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 
 /// Fuzzes header blocks: receives each one in a whole frame, which is rewritten without Huffman code, and in two
 /// pieces, which nghttp2 gets unchanged. The results must be equal.

@@ -1,6 +1,6 @@
-import FaultModel
-import Faults
-import Notation
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockNotation
 
 /// A parsed JSON document, for comparing the results of two parsers.
 indirect enum JSONTree: Equatable {

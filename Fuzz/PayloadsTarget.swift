@@ -1,10 +1,10 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
-import Inbox
-import Notation
+import APNSMockInbox
+import APNSMockNotation
 
-@testable import APNSRules
+@testable import APNSMockRules
 
 /// Fuzzes payloads and JSON in general: all of our parsers must accept the same inputs with equal results, and
 /// Foundation must accept them too.

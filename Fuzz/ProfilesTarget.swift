@@ -1,8 +1,8 @@
-import APNSRules
-import Devices
-import FaultModel
-import Faults
-import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockNotation
 
 @testable import MockAPNS
 

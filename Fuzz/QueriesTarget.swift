@@ -1,8 +1,8 @@
-import APNSRules
-import HTTPMessage
-import Notation
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockNotation
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Fuzzes inbox queries: the first line is a query, the others are URL parameters, one per line. The same text also
 /// serves as a pattern, a duration, a time and a size.

@@ -1,9 +1,9 @@
-import APNSRules
+import APNSMockRules
 import Foundation
 import GRDBSQLite
-import Inbox
+import APNSMockInbox
 import MockAPNS
-import SQLiteStore
+import APNSMockSQLiteStore
 
 /// Fuzzes stored inboxes: cells and bytes of a file are edited. Then it is opened, read in all ways, and written; it is
 /// refused, or requests are. No error may contain what a row contains.

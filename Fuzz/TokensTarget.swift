@@ -1,8 +1,8 @@
 import Foundation
-import HTTPMessage
-import TLSEngine
+import APNSMockHTTPMessage
+import APNSMockTLSEngine
 
-@testable import APNSRules
+@testable import APNSMockRules
 
 /// Fuzzes provider tokens. The first byte selects the rule mode, and whether the rest is the value of
 /// `authorization`, or the header and claims of a JWT, one per line. These are signed with the trusted key, in

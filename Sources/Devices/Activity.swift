@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 
 /// The state of a Live Activity, apart from its token.
 struct Activity: Sendable {

@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// The broadcast channels of all apps in both environments (Protocol.md, section 10.2).

@@ -1,5 +1,5 @@
-package import Notation
-package import APNSRules
+package import APNSMockNotation
+package import APNSMockRules
 
 /// The properties of an accepted push to a registered token that its delivery depends on.
 package struct AcceptedPush: Sendable {

@@ -1,5 +1,5 @@
-package import Notation
-package import APNSRules
+package import APNSMockNotation
+package import APNSMockRules
 
 /// The connection of a device to APNs.
 package enum DeviceState: String, CaseIterable, Sendable, Codable {

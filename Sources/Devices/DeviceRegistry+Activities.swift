@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 internal import NIOConcurrencyHelpers
 
 /// Live Activities (Protocol.md, section 6.3): a push to the app's push-to-start token starts one, which gets a token of its own.

@@ -1,5 +1,5 @@
-package import Notation
-internal import APNSRules
+package import APNSMockNotation
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// Broadcasts to the subscribers of channels (Protocol.md, sections 10 and 11).

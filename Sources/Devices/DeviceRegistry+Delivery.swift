@@ -1,5 +1,5 @@
-package import Notation
-package import APNSRules
+package import APNSMockNotation
+package import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 extension DeviceRegistry {

@@ -1,6 +1,6 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
-internal import Notation
+internal import APNSMockNotation
 
 extension DeviceRegistry {
   /// A registered token that a received one is probably a distortion of.

@@ -1,5 +1,5 @@
-internal import Notation
-package import APNSRules
+internal import APNSMockNotation
+package import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// Descriptions of what is registered.

@@ -1,6 +1,6 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 
 extension DeviceRegistry {
   /// Returns the tokens that match `pattern` among `scanned` tokens, in the order of registration, from a position on.

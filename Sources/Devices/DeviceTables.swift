@@ -1,7 +1,7 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// The registered devices, their apps and tokens in arrays of small entries that refer to each other by index, so that
 /// a million devices need little memory.

@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Values with keys, each of which is due at a time, or never.
 struct DueTable<Value: Sendable>: Sendable {

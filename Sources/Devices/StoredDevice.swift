@@ -1,6 +1,6 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
-internal import Notation
+internal import APNSMockNotation
 
 /// A device, or a token without one, as a store keeps it.
 ///

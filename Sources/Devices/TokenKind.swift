@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 
 /// What a device token was registered for: the pushes of a type. Live Activities have tokens of two kinds.
 package enum TokenKind: UInt8, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-private import CEmbeddedFiles
+private import CAPNSMockEmbeddedFiles
 
 /// A text file of this repository that is part of the program. `Sources/CEmbeddedFiles` lists the files.
 package struct EmbeddedFile: Sendable {

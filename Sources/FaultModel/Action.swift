@@ -1,6 +1,6 @@
-package import Notation
-package import APNSRules
-internal import HTTPMessage
+package import APNSMockNotation
+package import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// The action of a rule: `do` in a profile file. A description only; the server carries it out.
 package indirect enum Action: Sendable, Equatable {

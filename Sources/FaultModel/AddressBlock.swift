@@ -1,4 +1,4 @@
-import PlatformLibc
+import APNSMockPlatformLibc
 
 /// An IP address as bytes in network order: 4 for IPv4, 16 for IPv6. An IPv4-mapped IPv6 address (RFC 4291, section
 /// 2.5.5.2) is stored as IPv4.

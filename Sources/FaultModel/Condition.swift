@@ -1,5 +1,5 @@
-package import Notation
-package import PushQuery
+package import APNSMockNotation
+package import APNSMockPushQuery
 
 /// The traffic that a rule applies to: `when` in a profile file. All of its tests must hold.
 package struct Condition: Sendable, Equatable {

@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 
 /// A fault profile, ready to run: merged with its base profiles and with the values of its parameters substituted.
 package struct Profile: Sendable, Equatable {

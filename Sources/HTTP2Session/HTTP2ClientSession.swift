@@ -1,5 +1,5 @@
-private import CNghttp2
-package import HTTPMessage
+private import CAPNSMockNghttp2
+package import APNSMockHTTPMessage
 
 /// The client side of one HTTP/2 connection, on top of nghttp2: sends requests and reports responses. It performs
 /// no I/O.

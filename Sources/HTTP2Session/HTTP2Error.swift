@@ -1,4 +1,4 @@
-private import CNghttp2
+private import CAPNSMockNghttp2
 
 /// Error codes of RST_STREAM and GOAWAY frames (RFC 9113 section 7).
 package enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-internal import CNghttp2
+internal import CAPNSMockNghttp2
 
 /// The nghttp2 callbacks. Each finds its session in the user data and calls one method of it.
 extension HTTP2ServerSession {

@@ -1,5 +1,5 @@
-internal import CNghttp2
-package import HTTPMessage
+internal import CAPNSMockNghttp2
+package import APNSMockHTTPMessage
 
 /// Commands that send frames.
 extension HTTP2ServerSession {

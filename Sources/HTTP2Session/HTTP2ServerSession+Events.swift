@@ -1,5 +1,5 @@
-internal import CNghttp2
-internal import HTTPMessage
+internal import CAPNSMockNghttp2
+internal import APNSMockHTTPMessage
 
 /// The methods that nghttp2's callbacks call.
 extension HTTP2ServerSession {

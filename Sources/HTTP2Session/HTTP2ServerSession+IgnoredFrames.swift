@@ -1,4 +1,4 @@
-internal import CNghttp2
+internal import CAPNSMockNghttp2
 
 /// Detects violations of RFC 9113 that nghttp2 ignores without calling a callback.
 extension HTTP2ServerSession {

@@ -1,4 +1,4 @@
-internal import CNghttp2
+internal import CAPNSMockNghttp2
 
 /// The server side of one HTTP/2 connection, on top of nghttp2: consumes received bytes, produces events and bytes
 /// to send. It performs no I/O.

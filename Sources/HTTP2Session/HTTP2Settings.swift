@@ -1,4 +1,4 @@
-internal import CNghttp2
+internal import CAPNSMockNghttp2
 
 /// The SETTINGS values that may differ from APNs or change during a connection (RFC 9113 section 6.5.2); nil keeps
 /// the current value.

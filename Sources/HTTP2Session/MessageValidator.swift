@@ -1,5 +1,5 @@
-internal import CNghttp2
-internal import HTTPMessage
+internal import CAPNSMockNghttp2
+internal import APNSMockHTTPMessage
 
 /// A violation of HTTP/2's message rules by a request (RFC 9113 section 8). The server resets the stream.
 package enum MessageViolation: UInt8, Sendable, CaseIterable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-package import HTTPMessage
+package import APNSMockHTTPMessage
 
 /// One stream of a server session, from its HEADERS until it is closed.
 ///

@@ -1,4 +1,4 @@
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// Tests and conversions of received bytes without creating a `String`. Most process eight bytes at a time.
 extension UnsafeRawBufferPointer {

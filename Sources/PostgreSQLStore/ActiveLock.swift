@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 internal import Synchronization
 
 /// The advisory lock of a schema. The server whose session holds it is the active one; the others are standbys, which wait for it.

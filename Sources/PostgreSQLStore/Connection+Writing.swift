@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Inbox
+internal import APNSMockRules
+internal import APNSMockInbox
 
 extension Connection: SQLConnection {
   static let contentSize = "length(headers)::bigint + length(payload)"

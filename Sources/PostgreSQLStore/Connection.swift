@@ -1,5 +1,5 @@
-internal import Inbox
-internal import PlatformLibc
+internal import APNSMockInbox
+internal import APNSMockPlatformLibc
 
 /// A connection to the database, which one thread uses at a time.
 ///

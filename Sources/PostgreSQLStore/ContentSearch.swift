@@ -1,7 +1,7 @@
 internal import Dispatch
-internal import Inbox
+internal import APNSMockInbox
 internal import NIOConcurrencyHelpers
-internal import PushQuery
+internal import APNSMockPushQuery
 
 /// The search for records by their header fields and payloads. The database searches for what must occur in them; the contents of
 /// what it finds, or of all records if there is nothing to search for, are compared here, before whole records are read.

@@ -1,4 +1,4 @@
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// The functions of libpq, PostgreSQL's client library. It is loaded when it is needed, so that the program starts without
 /// it; its functions and their types are the same in all versions since PostgreSQL 9.

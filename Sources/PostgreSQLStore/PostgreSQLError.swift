@@ -1,4 +1,4 @@
-package import Inbox
+package import APNSMockInbox
 
 /// Why a database cannot be used. Its description is a sentence, or begins one, for people.
 package enum PostgreSQLError: Error, CustomStringConvertible {

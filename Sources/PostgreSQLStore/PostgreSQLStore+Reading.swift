@@ -1,5 +1,5 @@
-internal import APNSRules
-package import Inbox
+internal import APNSMockRules
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
 
 extension PostgreSQLStore {

@@ -1,5 +1,5 @@
-internal import APNSRules
-package import Inbox
+internal import APNSMockRules
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
 
 /// An inbox in a schema of a PostgreSQL database, which the active server uses: the one whose session holds the `ActiveLock`.

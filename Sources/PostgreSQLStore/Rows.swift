@@ -1,4 +1,4 @@
-internal import Inbox
+internal import APNSMockInbox
 
 /// Rows for COPY in binary format, as the documentation of PostgreSQL describes it under COPY.
 struct CopyRows: RowWriter {

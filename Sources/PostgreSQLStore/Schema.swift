@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Inbox
+internal import APNSMockRules
+internal import APNSMockInbox
 
 /// The tables of the database.
 enum Schema {

@@ -1,7 +1,7 @@
-internal import APNSRules
-package import Inbox
+internal import APNSMockRules
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// The schemas of a database that match the pattern of a view, and what each contains.
 package final class SchemaList: Sendable {

@@ -1,5 +1,5 @@
-internal import HTTPMessage
-package import Notation
+internal import APNSMockHTTPMessage
+package import APNSMockNotation
 
 /// The conditions of a query on one field, compared with the field's values.
 ///

@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// A quick test of a push's bytes that decides the conditions on a field for most pushes without parsing them.
 ///

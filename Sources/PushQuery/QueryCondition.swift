@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 /// A condition of a query with its value parsed for the type of the subject.
 package struct QueryCondition: Sendable {

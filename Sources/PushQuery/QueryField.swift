@@ -1,5 +1,5 @@
-internal import APNSRules
-package import Notation
+internal import APNSMockRules
+package import APNSMockNotation
 
 /// The named fields of a query; the raw values are their names. The inbox's filters and the rules of fault profiles
 /// share them.

@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 /// A requirement of a query on a value of a payload or a header field, whose type is not known in advance.
 package enum QueryValueTest: Sendable {

@@ -1,8 +1,8 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import GRDB
 internal import GRDBSQLite
-internal import Inbox
-internal import Notation
+internal import APNSMockInbox
+internal import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials

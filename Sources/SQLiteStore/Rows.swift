@@ -1,6 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
-internal import Inbox
+internal import APNSMockInbox
 
 /// The parameters of a statement, one for each column. Bound without GRDB's values, which would be created for each of
 /// them. Measured: a row of 1.4 KB takes 5 instead of 17 µs.

@@ -1,7 +1,7 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import GRDB
 internal import GRDBSQLite
-internal import Inbox
+internal import APNSMockInbox
 
 /// A connection to the database of a file.
 struct SQLiteConnection: SQLConnection {

@@ -1,10 +1,10 @@
-internal import APNSRules
-internal import CSQLiteSettings
+internal import APNSMockRules
+internal import CAPNSMockSQLiteSettings
 internal import GRDB
 internal import GRDBSQLite
-package import Inbox
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// An inbox in an SQLite file, which one server uses at a time and other programs may read.
 package final class SQLiteStore: RecordStore {

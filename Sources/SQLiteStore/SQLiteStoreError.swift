@@ -1,7 +1,7 @@
 internal import GRDB
-package import Inbox
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// Why a file cannot be used as a store. Its description is a sentence with the repair.
 package enum SQLiteStoreError: Error, CustomStringConvertible {

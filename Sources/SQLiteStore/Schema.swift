@@ -1,6 +1,6 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import GRDB
-internal import Inbox
+internal import APNSMockInbox
 
 /// The tables of the database, and how older versions of them are changed.
 enum Schema {

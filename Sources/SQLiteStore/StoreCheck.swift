@@ -1,6 +1,6 @@
 internal import GRDB
 internal import GRDBSQLite
-internal import Inbox
+internal import APNSMockInbox
 
 /// What is wrong in a file.
 package struct StoreCheck: Sendable {

@@ -1,6 +1,6 @@
 internal import GRDB
-internal import Inbox
-internal import PlatformLibc
+internal import APNSMockInbox
+internal import APNSMockPlatformLibc
 
 /// Repairs a file: copies what can be read to a new one, which takes its place. The former file is kept.
 package struct StoreRepair {

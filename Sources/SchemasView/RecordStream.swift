@@ -1,5 +1,5 @@
-internal import Inbox
-internal import PostgreSQLStore
+internal import APNSMockInbox
+internal import APNSMockPostgreSQLStore
 
 /// The records of a query in one schema, of which some are in memory.
 struct RecordStream: Sendable {

@@ -1,7 +1,7 @@
 internal import Dispatch
-package import Inbox
+package import APNSMockInbox
 internal import NIOConcurrencyHelpers
-package import PostgreSQLStore
+package import APNSMockPostgreSQLStore
 
 /// The inboxes of several servers, each in a schema of its own, as one that can only be read: `MergedOrder` numbers their records.
 ///

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// A queue of bytes that reuses its memory.
 ///

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// A private certificate authority: its certificate, its key, and the certificates it issues.
 package struct CertificateAuthority: Sendable {

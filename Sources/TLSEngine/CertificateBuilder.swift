@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// An unsigned X.509 version 3 certificate with a random serial number.
 final class CertificateBuilder {

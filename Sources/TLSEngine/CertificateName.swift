@@ -1,6 +1,6 @@
-internal import COpenSSL
-internal import Notation
-internal import PlatformLibc
+internal import CAPNSMockOpenSSL
+internal import APNSMockNotation
+internal import APNSMockPlatformLibc
 
 /// A subject alternative name of a server certificate (RFC 5280 section 4.2.1.6).
 package enum CertificateName: Hashable, Sendable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// The ciphertext buffers of one connection, between OpenSSL and the socket's owner: received bytes to be read and
 /// written bytes to be sent.

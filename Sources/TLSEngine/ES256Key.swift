@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// The P-256 public key of a provider, which verifies provider tokens (Protocol.md, section 3.1).
 ///

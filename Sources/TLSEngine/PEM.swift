@@ -1,5 +1,5 @@
-internal import COpenSSL
-internal import Notation
+internal import CAPNSMockOpenSSL
+internal import APNSMockNotation
 
 /// Descriptions of PEM texts for error messages.
 enum PEMText {

@@ -1,5 +1,5 @@
-internal import COpenSSL
-internal import Notation
+internal import CAPNSMockOpenSSL
+internal import APNSMockNotation
 
 /// The SHA-256 hash (FIPS 180-4), computed by OpenSSL.
 package enum SHA256 {

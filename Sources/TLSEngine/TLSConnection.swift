@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// One TLS connection in memory: decrypts received ciphertext and encrypts plaintext to send. It performs no I/O.
 ///

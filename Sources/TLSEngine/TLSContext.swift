@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// A server certificate chain with its private key.
 package struct ServerIdentity: Sendable {

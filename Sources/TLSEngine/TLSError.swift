@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 /// An OpenSSL failure: a description of the failed operation and OpenSSL's reasons.
 package struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {

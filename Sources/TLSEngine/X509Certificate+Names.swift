@@ -1,4 +1,4 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 
 extension X509Certificate {
   /// The subject on one line, such as `CN=localhost,O=apns-mock` (RFC 2253), with special characters escaped.

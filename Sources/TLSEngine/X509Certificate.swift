@@ -1,5 +1,5 @@
-internal import COpenSSL
-internal import Notation
+internal import CAPNSMockOpenSSL
+internal import APNSMockNotation
 
 /// An X.509 certificate (RFC 5280), parsed from PEM or DER or issued by a `CertificateAuthority`.
 ///

@@ -1,9 +1,9 @@
-import APNSRules
-import ClientCommands
+import APNSMockRules
+import APNSMockClientCommands
 import Testing
 
 @testable import APNSMockCommand
-import Notation
+import APNSMockNotation
 
 /// Values of the rules' settings, as written in the configuration file.
 @Suite struct APNSSettingTests {

@@ -1,5 +1,5 @@
-import APNSRules
-import ClientCommands
+import APNSMockRules
+import APNSMockClientCommands
 import MockAPNS
 import Testing
 

@@ -1,5 +1,5 @@
 import ArgumentParser
-import ClientCommands
+import APNSMockClientCommands
 import Testing
 
 @testable import APNSMockCommand
@@ -7,7 +7,7 @@ import Testing
 /// How commands exit.
 @Suite struct ExitResultTests {
   @Test(arguments: [
-    (["--nonsense"], ClientCommands.ExitStatus.usage, StandardStream.error, "--nonsense"),
+    (["--nonsense"], APNSMockClientCommands.ExitStatus.usage, StandardStream.error, "--nonsense"),
     (["ls", "--limit", "x"], .usage, .error, "--limit"), (["rm"], .usage, .error, "--all"),
     (["get"], .usage, .error, "<id>"),
     (["token", "device", "--length", "7"], .usage, .error, "--length must be 64 or 160"),
@@ -19,7 +19,7 @@ import Testing
     (["-V"], .done, .output, Version.text), (["serve", "-V"], .done, .output, Version.text),
   ])
   func usageErrorsExitWithTwoAndHelpWithZero(
-    _ arguments: [String], _ status: ClientCommands.ExitStatus, _ stream: StandardStream, _ words: String
+    _ arguments: [String], _ status: APNSMockClientCommands.ExitStatus, _ stream: StandardStream, _ words: String
   ) throws {
     let error = try #require(throws: (any Error).self) {
       var command = try APNSMock.parseAsRoot(arguments)

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 @testable import APNSMockCommand
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The help of all commands, as the parser describes it.
 @Suite struct HelpTests {

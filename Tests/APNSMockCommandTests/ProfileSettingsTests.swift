@@ -1,8 +1,8 @@
-import ClientCommands
-import FaultModel
-import Faults
+import APNSMockClientCommands
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 @testable import APNSMockCommand

@@ -1,15 +1,15 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
-import ClientCommands
-import FaultModel
-import Faults
-import Inbox
+import APNSMockClientCommands
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockInbox
 import Logging
 import MockAPNS
 import Testing
 
 @testable import APNSMockCommand
-import Notation
+import APNSMockNotation
 
 /// The values that each setting accepts, and their effects.
 @Suite struct ServeSettingsTests {

@@ -1,4 +1,4 @@
-import ClientCommands
+import APNSMockClientCommands
 import MockAPNS
 import Testing
 

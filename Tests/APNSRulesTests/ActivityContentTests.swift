@@ -1,5 +1,5 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Testing
 
 /// Live Activity pushes that APNs accepts and a device ignores (Protocol.md, section 6.3). Each row of the tables changes one

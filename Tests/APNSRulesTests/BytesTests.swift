@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import APNSRules
+@testable import APNSMockRules
 
 /// Comparisons of bytes received from the network.
 @Suite struct BytesTests {

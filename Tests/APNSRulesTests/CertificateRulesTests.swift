@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockTestSupport
 import Testing
 
 /// Provider certificates (Protocol.md, section 4.2), as far as they affect a request.

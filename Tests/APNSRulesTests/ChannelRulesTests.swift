@@ -1,6 +1,6 @@
-import APNSRules
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// Broadcasts and channel management (Protocol.md, section 10).

@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockTestSupport
 import Testing
 
 /// The order of the checks (Protocol.md, section 8.2): a request with two errors is rejected by the earlier check.

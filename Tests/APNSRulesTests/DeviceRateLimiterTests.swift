@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
 /// The rate limit per device token (Protocol.md, section 8.2), on a clock that the tests set.

@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
 /// Expects the reason, and everything that follows from it for any verdict.

@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockTestSupport
 import Testing
 
 /// The text of `Verdict.detail`: the value, the rule and the remedy; no secrets, no invisible characters, bounded

@@ -1,5 +1,5 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Testing
 
 /// Findings about single pushes (Findings.md): pushes that APNs accepts and a device drops, and a missing push type.

@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// The syntax of a request (Protocol.md, section 2), each row in each mode.

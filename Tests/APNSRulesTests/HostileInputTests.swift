@@ -1,7 +1,7 @@
-import APNSRules
-import Devices
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// Hostile input: always a response, bounded work, no crash.

@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// Kinds of keys, and what the first push binds a connection to (Protocol.md, section 3.3).

@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// Results of the three modes where the evidence about APNs is open. Upper-case header names are rejected before the

@@ -1,7 +1,7 @@
-import APNSRules
-import HTTPMessage
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// Names, paths, topics and device tokens that were probably meant as others.

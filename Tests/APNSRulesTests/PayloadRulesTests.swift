@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
 /// Payload size limits (Protocol.md, section 6.1); a body of exactly the limit is accepted.

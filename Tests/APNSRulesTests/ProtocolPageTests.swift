@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// Compares tables in `Protocol.md` with the rules.

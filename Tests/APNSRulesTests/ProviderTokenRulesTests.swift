@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// The form of a provider token, in each mode (Protocol.md, section 3.1). `ModeTableTests` tests the differences

@@ -1,5 +1,5 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
 /// The age of a provider token, and how often a connection may change it (Protocol.md, section 3.2). The clock

@@ -1,6 +1,6 @@
-import APNSRules
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// The facts about a request that a record shows, whether it was accepted or not.

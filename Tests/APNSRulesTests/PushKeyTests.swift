@@ -1,5 +1,5 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Testing
 
 /// Push keys: pushes that differ have different keys.

@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
 /// Push types: topic suffix, priorities and payload limit (Protocol.md, section 5).

@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
 /// The table of reasons (Protocol.md, section 7.2), row by row.

@@ -1,6 +1,6 @@
-import APNSRules
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// Compares every cell of the tables in `RuleModes.md` with the rules and the settings.

@@ -1,6 +1,6 @@
-import APNSRules
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// The form of a provider token's signature: what every common mistake is called, before a key is blamed.

@@ -1,7 +1,7 @@
-import APNSRules
-import Devices
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// A push that APNs accepts, with its connection, keys and settings; tests change one part of it.

@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import APNSRules
+@testable import APNSMockRules
 
 /// Which parts of a header field's value are removed before it is stored, and how the rest is shown and read back.
 @Suite struct TokenRedactionTests {

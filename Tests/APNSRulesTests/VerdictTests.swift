@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import APNSRules
+@testable import APNSMockRules
 
 /// A verdict that overwrites another one.
 @Suite struct VerdictTests {

@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// The API description contains exactly the existing routes, and the responses that they share.
 @Suite struct APIDescriptionTests {

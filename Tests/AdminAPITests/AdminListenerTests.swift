@@ -3,10 +3,10 @@ import Foundation
 import MockAPNS
 import NIOCore
 import NIOPosix
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// How the admin listener accepts connections and divides them among its event loops.
 @Suite struct AdminListenerTests {

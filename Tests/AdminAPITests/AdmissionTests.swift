@@ -6,7 +6,7 @@ import NIOEmbedded
 import NIOHTTPTypes
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// Connections at the limit of the admin listener: all but a quarter are regular ones, the others are in reserve.
 @Suite struct AdmissionTests {

@@ -1,9 +1,9 @@
 import Foundation
 import NIOConcurrencyHelpers
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 @Suite struct AsyncSemaphoreTests {
   @Test func aLimitedNumberRunsAtATime() async throws {

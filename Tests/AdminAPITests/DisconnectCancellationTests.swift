@@ -3,7 +3,7 @@ import NIOEmbedded
 import Synchronization
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// Callbacks for the disconnection of a client.
 @Suite struct DisconnectCancellationTests {

@@ -1,10 +1,10 @@
-import APNSRules
-import AdminAPI
-import Devices
+import APNSMockRules
+import APNSMockAdminAPI
+import APNSMockDevices
 import Foundation
 import MockAPNS
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
 /// Pages and limits of the lists of devices, keys and profiles.

@@ -1,8 +1,8 @@
 import Hummingbird
-import Inbox
+import APNSMockInbox
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 @Suite struct MemoryBudgetTests {
   @Test func requestsShareTheBudget() throws {

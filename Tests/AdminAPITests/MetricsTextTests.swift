@@ -1,6 +1,6 @@
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// The text of metrics, in both formats.
 @Suite struct MetricsTextTests {

@@ -1,8 +1,8 @@
-import AdminAPI
-import EmbeddedFiles
+import APNSMockAdminAPI
+import APNSMockEmbeddedFiles
 import Foundation
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 /// The web UI and its files.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 @Suite struct RequestPathTests {
   @Test(arguments: [

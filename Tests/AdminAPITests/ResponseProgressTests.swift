@@ -3,7 +3,7 @@ import NIOEmbedded
 import NIOHTTPTypes
 import Testing
 
-@testable import AdminAPI
+@testable import APNSMockAdminAPI
 
 /// Connections whose clients read slowly or not at all.
 @Suite struct ResponseProgressTests {

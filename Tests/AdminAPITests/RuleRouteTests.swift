@@ -1,8 +1,8 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 @Suite struct RuleRouteTests {

@@ -1,10 +1,10 @@
-import APNSRules
-import AdminAPI
-import Devices
+import APNSMockRules
+import APNSMockAdminAPI
+import APNSMockDevices
 import Foundation
-import Inbox
+import APNSMockInbox
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 @Suite struct ServerRouteTests {

@@ -1,8 +1,8 @@
-import AdminAPI
+import APNSMockAdminAPI
 import Foundation
-import Inbox
+import APNSMockInbox
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 /// Clients that are slow, or that disconnect before they get a response.

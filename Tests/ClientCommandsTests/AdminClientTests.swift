@@ -1,11 +1,11 @@
-import AdminAPI
+import APNSMockAdminAPI
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Requests that commands send to a running server.
 @Suite struct AdminClientTests {

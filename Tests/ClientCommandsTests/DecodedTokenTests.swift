@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The parts of a provider token made elsewhere that `doctor` reads.
 @Suite struct DecodedTokenTests {

@@ -1,12 +1,12 @@
-import AdminAPI
+import APNSMockAdminAPI
 import ArgumentParser
-import Inbox
+import APNSMockInbox
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
-import Notation
+@testable import APNSMockClientCommands
+import APNSMockNotation
 
 /// How `apns-mock doctor` finds the server to examine, and its exit codes.
 @Suite struct DoctorCommandTests {

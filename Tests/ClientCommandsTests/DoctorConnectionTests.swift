@@ -1,14 +1,14 @@
-import AdminAPI
+import APNSMockAdminAPI
 import ArgumentParser
-import Inbox
+import APNSMockInbox
 import MockAPNS
 import NIOCore
 import NIOPosix
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Common connection problems, each reproduced, and the remedy that `doctor` names.
 @Suite struct DoctorConnectionTests {

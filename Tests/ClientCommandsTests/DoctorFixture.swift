@@ -1,10 +1,10 @@
-import AdminAPI
+import APNSMockAdminAPI
 import ArgumentParser
 import MockAPNS
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The parts of `doctor`'s examination that a test changes.
 extension TestServer {

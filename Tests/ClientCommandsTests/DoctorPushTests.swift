@@ -1,12 +1,12 @@
-import AdminAPI
-import APNSRules
+import APNSMockAdminAPI
+import APNSMockRules
 import MockAPNS
-import Notation
-import TLSEngine
-import TestSupport
+import APNSMockNotation
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Common problems with a provider's credentials: key, provider token, certificate, time.
 @Suite struct DoctorPushTests {

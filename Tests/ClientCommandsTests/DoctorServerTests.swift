@@ -1,11 +1,11 @@
-import AdminAPI
-import Inbox
+import APNSMockAdminAPI
+import APNSMockInbox
 import MockAPNS
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Common problems with a server: certificate, name, HTTP/2.
 @Suite struct DoctorServerTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Events parsed from pieces of an event stream.
 @Suite struct EventStreamParserTests {

@@ -1,8 +1,8 @@
 import MockAPNS
 import NIOCore
 import NIOPosix
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 
 /// A server other than apns-mock that listens at the expected address and responds with given bytes, in plain text or
 /// over TLS.

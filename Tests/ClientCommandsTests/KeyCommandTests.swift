@@ -1,13 +1,13 @@
-import AdminAPI
-import APNSRules
+import APNSMockAdminAPI
+import APNSMockRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The command `apns-mock key`: a running server trusts an added key at once, and its folder keeps the key for later
 /// starts.

@@ -1,9 +1,9 @@
 import Dispatch
 import NIOConcurrencyHelpers
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The queue between loggers and standard error.
 @Suite struct LogPipeTests {

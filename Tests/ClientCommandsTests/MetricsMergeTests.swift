@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 @Suite struct MetricsMergeTests {
   private static func merged(_ texts: String...) throws -> String {

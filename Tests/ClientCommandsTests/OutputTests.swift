@@ -1,8 +1,8 @@
 import ArgumentParser
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The output of commands.
 @Suite struct OutputTests {

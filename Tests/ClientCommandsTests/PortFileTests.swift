@@ -1,10 +1,10 @@
-import APNSRules
+import APNSMockRules
 import Foundation
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The file that a ready server writes for scripts.
 @Suite struct PortFileTests {

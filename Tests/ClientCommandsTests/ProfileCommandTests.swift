@@ -1,13 +1,13 @@
-import AdminAPI
+import APNSMockAdminAPI
 import ArgumentParser
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
-import TestSupport
-import Notation
+import APNSMockTestSupport
+import APNSMockNotation
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The commands `apns-mock profile`, `rule`, `faults` and `reset`, against a running server.
 @Suite struct ProfileCommandTests {

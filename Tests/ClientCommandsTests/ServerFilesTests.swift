@@ -1,11 +1,11 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
 import MockAPNS
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// The CA and the key that a client uses, and the provider token made with them.
 @Suite struct ServerFilesTests {

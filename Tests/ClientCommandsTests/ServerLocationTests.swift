@@ -1,11 +1,11 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// How client commands find a server: port file, its variable, `--admin`, its variable, the default.
 @Suite struct ServerLocationTests {

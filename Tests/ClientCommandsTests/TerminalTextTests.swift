@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Escaping of external text for terminals.
 @Suite struct TerminalTextTests {

@@ -1,7 +1,7 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import ClientCommands
+@testable import APNSMockClientCommands
 
 /// Files with expectations, and the JUnit report on them.
 @Suite struct VerificationFileTests {

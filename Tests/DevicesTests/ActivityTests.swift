@@ -1,8 +1,8 @@
-import APNSRules
-import Devices
+import APNSMockRules
+import APNSMockDevices
 import Foundation
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// Live Activities on devices: started, updated and ended by pushes, and their tokens (Protocol.md, section 6.3).

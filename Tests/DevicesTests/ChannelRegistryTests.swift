@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockTestSupport
 import Testing
 
 /// Reservation, limits, order and reset of broadcast channels.

@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockNotation
 import Testing
 
 /// Changes of many deliveries at once, in slices between which other work has the registry.

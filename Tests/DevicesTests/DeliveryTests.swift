@@ -1,7 +1,7 @@
-import APNSRules
-import Devices
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// What happens to accepted pushes (Protocol.md, section 11).

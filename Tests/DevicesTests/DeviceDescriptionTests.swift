@@ -1,4 +1,4 @@
-import Devices
+import APNSMockDevices
 import Testing
 
 struct DeviceDescriptionTests {

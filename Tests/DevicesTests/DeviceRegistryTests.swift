@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockTestSupport
 import Testing
 
 /// Lookup and registration of device tokens.

@@ -1,9 +1,9 @@
-import APNSRules
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import Devices
+@testable import APNSMockDevices
 
 struct FixtureReaderTests {
   private static let reader = FixtureReader(defaults: FixtureDefaults(environment: .sandbox, teamID: "MOCKTEAM01"))

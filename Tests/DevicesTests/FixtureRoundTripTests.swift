@@ -1,7 +1,7 @@
-import APNSRules
-import Devices
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockDevices
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// What is saved can be loaded, and is the same then: registries after random changes.

@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockNotation
 import Testing
 
 /// Background pushes that the system of a device holds (Protocol.md, section 6.4).

@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Devices
+@testable import APNSMockDevices
 
 /// Registered tokens that a received one is probably a distortion of.
 @Suite struct NearTokenTests {

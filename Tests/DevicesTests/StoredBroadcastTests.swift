@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockNotation
 import Testing
 
 /// Broadcasts that are stored for devices that are offline: each ends in a state (Protocol.md, sections 10 and 11).

@@ -1,10 +1,10 @@
-import FaultModel
+import APNSMockFaultModel
 import Foundation
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import Faults
+@testable import APNSMockFaults
 
 /// What each action needs besides its code: rows in tables of tests, in the documentation and in the fuzz dictionary.
 @Suite struct ActionTableTests {

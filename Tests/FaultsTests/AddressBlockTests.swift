@@ -1,7 +1,7 @@
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Client addresses that match an address or block in a profile file.
 @Suite struct AddressBlockTests {

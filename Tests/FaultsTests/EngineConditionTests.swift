@@ -1,8 +1,8 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTPMessage
-import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTPMessage
+import APNSMockNotation
 import Testing
 
 /// Every kind of match on every subject.

@@ -1,5 +1,5 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
 /// The injection point `connection`: a rule is evaluated once per connection, or once per opening of its window.

@@ -1,8 +1,8 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// The order in which rules are evaluated, which actions are combined, and what ends the evaluation.
 @Suite struct EngineDecisionTests {

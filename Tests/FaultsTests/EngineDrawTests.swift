@@ -1,8 +1,8 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
 /// Random draws: the same seed results in the same decisions, in any order and on any thread.

@@ -1,8 +1,8 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 @Suite struct EngineExplanationTests {
   static func json(_ explanation: RuleExplanation) -> String {

@@ -1,9 +1,9 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
-import HTTPMessage
-import TestSupport
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 
 /// Traffic for tests of the engine: by default a push that APNs accepts; a test changes the part it is about.
 struct EngineFixture: Sendable {

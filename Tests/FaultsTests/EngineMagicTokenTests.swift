@@ -1,6 +1,6 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
 @Suite struct EngineMagicTokenTests {

@@ -1,5 +1,5 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
 /// How often a rule fires for traffic that meets its condition. All times are given; no test waits.

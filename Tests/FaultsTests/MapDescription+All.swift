@@ -1,7 +1,7 @@
-import Notation
+import APNSMockNotation
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 extension MapDescription {
   /// All maps with known keys in a profile file.

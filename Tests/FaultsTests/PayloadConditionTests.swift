@@ -1,5 +1,5 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
 /// Conditions on values in payloads.

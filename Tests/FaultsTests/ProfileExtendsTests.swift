@@ -1,9 +1,9 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 @Suite struct ProfileExtendsTests {
   /// Returns a library with uploaded profiles, by name and text.

@@ -1,8 +1,8 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Hostile texts: they take few resources and result in a problem.
 @Suite struct ProfileHostileTests {

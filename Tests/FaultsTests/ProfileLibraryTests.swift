@@ -1,10 +1,10 @@
 import Foundation
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 @Suite struct ProfileLibraryTests {
   private static let slow = "rules: [{name: slow, do: {delay: {fixed: 1s}}}]"

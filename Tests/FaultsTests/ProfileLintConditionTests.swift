@@ -1,7 +1,7 @@
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Errors and warnings about conditions.
 @Suite struct ProfileLintConditionTests {

@@ -1,8 +1,8 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Errors in triggers and parameters.
 @Suite struct ProfileLintTriggerTests {

@@ -1,9 +1,9 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// The meaning of each form in a profile file.
 @Suite struct ProfileParsingTests {

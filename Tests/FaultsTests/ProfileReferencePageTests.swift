@@ -1,10 +1,10 @@
-import APNSRules
-import FaultModel
+import APNSMockRules
+import APNSMockFaultModel
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Faults
+@testable import APNSMockFaults
 
 /// Compares `ProfileReference.md` with the tables that the parser and the JSON Schema of profile files use.
 @Suite struct ProfileReferencePageTests {

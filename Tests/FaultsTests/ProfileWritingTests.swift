@@ -1,9 +1,9 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Written rules and profiles can be read, and have the same meaning.
 @Suite struct ProfileWritingTests {

@@ -1,6 +1,6 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
 /// A rule that quick evaluation skips has the same effect, and the same counters, as one that is evaluated in full.

@@ -1,8 +1,8 @@
-import APNSRules
-import FaultModel
+import APNSMockRules
+import APNSMockFaultModel
 import Testing
 
-@testable import Faults
+@testable import APNSMockFaults
 
 /// The kinds of requests that rules apply to: pushes, unless the condition names `kind`.
 @Suite struct RequestKindRuleTests {

@@ -1,9 +1,9 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Testing
 
-@testable import FaultModel
-@testable import Faults
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
 
 /// Rule counters: what is counted, how long counters are kept, and that they are bounded.
 @Suite struct RuleCountersTests {

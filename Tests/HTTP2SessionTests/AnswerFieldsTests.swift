@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// HPACK encoding of response header fields (RFC 7541).
 @Suite struct AnswerFieldsTests {

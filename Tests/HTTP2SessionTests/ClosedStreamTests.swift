@@ -1,6 +1,6 @@
-import HTTP2Session
-import HTTPMessage
-import TestSupport
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
 /// Frames on closed streams (RFC 9113 section 5.1), where nghttp2 accepts everything.

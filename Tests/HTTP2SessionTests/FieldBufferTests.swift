@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// Header blocks that are decoded into requests.
 @Suite struct FieldBlockTests {

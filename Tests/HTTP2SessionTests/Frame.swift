@@ -1,4 +1,4 @@
-import HTTP2Session
+import APNSMockHTTP2Session
 import Testing
 
 /// An HTTP/2 frame: the fields of its header and its payload.

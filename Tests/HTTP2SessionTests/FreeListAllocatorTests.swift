@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// The allocator for nghttp2's small objects.
 @Suite struct SmallBlocksTests {

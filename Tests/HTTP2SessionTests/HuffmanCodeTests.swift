@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// Huffman-coded strings (RFC 7541 section 5.2).
 @Suite struct HuffmanCodeTests {

@@ -1,8 +1,8 @@
-import CNghttp2
-import HTTPMessage
+import CAPNSMockNghttp2
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// HEADERS frames whose Huffman-coded strings are expanded before nghttp2 reads them.
 @Suite struct HuffmanExpanderTests {

@@ -1,8 +1,8 @@
-import CNghttp2
-import HTTPMessage
+import CAPNSMockNghttp2
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// Malformed requests (RFC 9113 section 8), detected from their fields, bodies and trailers.
 @Suite struct MessageCheckTests {

@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 
 /// A server session and a client session connected in memory.
 final class Pair {

@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import Testing
 
 /// Responses whose body is sent in parts, late or never completely.

@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import Testing
 
 /// GOAWAY frames that are sent without nghttp2's knowledge.

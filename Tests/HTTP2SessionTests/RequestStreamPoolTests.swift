@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// The pool of stream objects that sessions share.
 @Suite struct RequestStreamPoolTests {

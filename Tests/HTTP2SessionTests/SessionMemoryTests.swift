@@ -1,7 +1,7 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import Testing
 
-@testable import HTTP2Session
+@testable import APNSMockHTTP2Session
 
 /// Memory that the sessions of one thread share, and memory that each has of its own.
 @Suite struct SessionMemoryTests {

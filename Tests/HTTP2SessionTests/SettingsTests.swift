@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import Testing
 
 /// SETTINGS that differ from those of APNs, at the start of a connection and later.

@@ -1,5 +1,5 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import Testing
 
 /// Acknowledgements and window updates that a session can withhold.

@@ -1,9 +1,9 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The table of decision and ending, over all pairs.
 @Suite struct AttemptEndTests {

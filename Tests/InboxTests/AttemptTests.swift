@@ -1,9 +1,9 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Synchronization
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Attempt numbers: a push that is sent again is attempt 2, 3, …; counting restarts after an accepted attempt and
 /// after ten minutes.

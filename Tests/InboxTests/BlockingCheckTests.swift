@@ -1,5 +1,5 @@
 import Dispatch
-import Inbox
+import APNSMockInbox
 import Testing
 
 /// Which threads may wait for a store.

@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Findings about the delivery of pushes, and about broadcasts and channels.
 @Suite struct DeliveryFindingsTests {

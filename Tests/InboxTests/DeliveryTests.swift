@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The delivery of pushes in records, events, waits and verifications.
 @Suite struct DeliveryTests {

@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Waits for device tokens: only pushes to them wake such a wait, and it examines all others nevertheless.
 @Suite struct DeviceWaitTests {

@@ -1,9 +1,9 @@
 import Foundation
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The event stream: order, filters, resuming, and gaps for slow readers.
 @Suite(.timeLimit(.minutes(5))) struct EventLogTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Which of the oldest records of a store exceed its limits.
 @Suite struct ExcessRecordsTests {

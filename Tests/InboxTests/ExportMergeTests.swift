@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 @Suite struct ExportMergeTests {
   /// An export with a push at each of these times, in milliseconds after noon.

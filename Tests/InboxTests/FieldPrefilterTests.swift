@@ -1,9 +1,9 @@
-import Notation
-import PushQuery
-import TestSupport
+import APNSMockNotation
+import APNSMockPushQuery
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Filters with a prefilter give the same results as their conditions without one.
 @Suite struct FieldPrefilterTests {

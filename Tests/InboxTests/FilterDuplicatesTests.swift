@@ -1,7 +1,7 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The condition `is:duplicate`: accepted pushes that had already been accepted before.
 @Suite struct FilterDuplicatesTests {

@@ -1,11 +1,11 @@
-import APNSRules
-import HTTPMessage
-import Notation
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 @Suite struct FilterTests {
   /// A push with a value in every field.

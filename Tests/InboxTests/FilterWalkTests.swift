@@ -1,9 +1,9 @@
-import APNSRules
-import FaultModel
-import Faults
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Filters over many records: results do not depend on neighboring records or on earlier queries.
 @Suite struct FilterWalkTests {

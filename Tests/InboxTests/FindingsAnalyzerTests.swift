@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// When records are examined for findings, and how long the results are kept.
 @Suite struct FindingsAnalyzerTests {

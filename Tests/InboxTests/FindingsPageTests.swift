@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Compares the page on findings with the kinds. `test_smallest_inputs.py` compares it with the inputs that cause them.
 @Suite struct FindingsPageTests {

@@ -1,10 +1,10 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 /// One push in a scenario of a provider's behavior.
 struct Step: Sendable {

@@ -1,12 +1,12 @@
-import APNSRules
-import HTTPMessage
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 @Suite struct InboxImportTests {
   /// One record of every kind.

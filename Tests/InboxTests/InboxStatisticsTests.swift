@@ -1,8 +1,8 @@
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Statistics of many records, in little memory.
 struct InboxStatisticsTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 @Suite struct InboxTests {
   @Test func pendingRecordIsCompletedInPlace() throws {

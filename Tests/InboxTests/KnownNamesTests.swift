@@ -1,11 +1,11 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Synchronization
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 /// The names of rules, profiles, reasons and findings that a filter accepts.
 @Suite struct KnownNamesTests {

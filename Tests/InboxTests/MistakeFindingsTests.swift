@@ -1,8 +1,8 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The findings `ignored-token` and `probable-mistake`.
 @Suite struct MistakeFindingsTests {

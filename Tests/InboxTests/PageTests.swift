@@ -1,7 +1,7 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 @Suite struct PageTests {
   /// Twelve pushes, every third one rejected; the first two were evicted.

@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Findings about device tokens, provider tokens and connections, across several pushes.
 @Suite struct ProviderFindingsTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Findings about the attempts of one push: retries that are not allowed, too early, or under another id.
 @Suite struct PushAttemptFindingsTests {

@@ -1,8 +1,8 @@
-import APNSRules
-import TestSupport
+import APNSMockRules
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Counters over all pushes, independent of whether their records are kept.
 @Suite struct PushCountsTests {

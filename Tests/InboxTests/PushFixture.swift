@@ -1,10 +1,10 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import HTTPMessage
+import APNSMockHTTPMessage
 
-@testable import Inbox
-import Notation
-import TestSupport
+@testable import APNSMockInbox
+import APNSMockNotation
+import APNSMockTestSupport
 
 /// A push with valid defaults for everything; a test changes the part it is about.
 struct PushFixture: Sendable {

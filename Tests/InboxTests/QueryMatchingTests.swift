@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Queries by field and by operator, in both query forms.
 @Suite struct QueryMatchingTests {

@@ -1,7 +1,7 @@
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Parsing the text of a query.
 @Suite struct QueryTextTests {

@@ -1,11 +1,11 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTPMessage
-import TestSupport
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 struct RecordArenaTests {
   private func record(_ body: String, in arena: RecordArena) -> Record {

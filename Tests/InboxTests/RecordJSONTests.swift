@@ -1,12 +1,12 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import HTTPMessage
-import TestSupport
+import APNSMockHTTPMessage
+import APNSMockTestSupport
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 @Suite struct RecordJSONTests {
   @Test func jsonIsAsDocumented() throws {

@@ -1,11 +1,11 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 /// The parameter `fields`, which selects members of records.
 @Suite struct RecordMembersTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Pushes in the formats of other tools.
 @Suite struct RecordRenderingTests {

@@ -1,9 +1,9 @@
-import APNSRules
-import Notation
-import TestSupport
+import APNSMockRules
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 @Suite struct RecordingTests {
   @Test(arguments: [

@@ -1,8 +1,8 @@
-import APNSRules
-import Notation
+import APNSMockRules
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Broadcasts and channel management in the inbox: unless a condition names `kind`, only pushes are meant.
 @Suite struct RequestKindTests {

@@ -1,8 +1,8 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Pushes that are lost, sent again without need, or whose body is not known: what was measured from outside with providers
 /// of known conduct.

@@ -1,11 +1,11 @@
-import APNSRules
-import HTTPMessage
-import PushQuery
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockPushQuery
 import Testing
 
-@testable import FaultModel
-@testable import Faults
-@testable import Inbox
+@testable import APNSMockFaultModel
+@testable import APNSMockFaults
+@testable import APNSMockInbox
 
 /// A query has the same meaning in a rule and in the inbox.
 @Suite struct RuleQueryTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 @Suite struct SeqSetTests {
   /// Compares with a set of the standard library, over values around the limits of words.

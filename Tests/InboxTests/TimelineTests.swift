@@ -1,8 +1,8 @@
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Counts over time in a bounded number of buckets.
 @Suite struct TimelineTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Verification documents for tests, with apostrophes in place of quotation marks.
 enum VerificationFixture {

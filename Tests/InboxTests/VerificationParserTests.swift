@@ -1,8 +1,8 @@
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Parsing of verification documents, and errors about invalid ones.
 @Suite struct VerificationReadingTests {

@@ -1,10 +1,10 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// The report: near misses, hints, text and JSON.
 @Suite struct VerificationReportTests {

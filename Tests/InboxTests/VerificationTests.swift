@@ -1,8 +1,8 @@
-import APNSRules
+import APNSMockRules
 import Foundation
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Expectations that are met, and expectations that are not.
 @Suite struct VerificationTests {

@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// How long a verification waits, and what ends it.
 @Suite struct VerificationWaitTests {

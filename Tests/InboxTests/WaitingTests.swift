@@ -1,9 +1,9 @@
 import Foundation
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import Inbox
+@testable import APNSMockInbox
 
 /// Waiting for pushes: those in the inbox, those that arrive, and those that do not.
 @Suite struct WaitingTests {

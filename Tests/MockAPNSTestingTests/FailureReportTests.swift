@@ -1,6 +1,6 @@
 import Foundation
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 @testable import MockAPNSTesting

@@ -1,5 +1,5 @@
 import Foundation
-import HTTPMessage
+import APNSMockHTTPMessage
 import MockAPNS
 
 extension MockServer {

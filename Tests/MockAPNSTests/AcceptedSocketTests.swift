@@ -1,8 +1,8 @@
 import MockAPNS
 import NIOCore
 import NIOPosix
-import PlatformLibc
-import TestSupport
+import APNSMockPlatformLibc
+import APNSMockTestSupport
 import Testing
 
 /// Socket options of the connections that providers open.

@@ -1,6 +1,6 @@
 import Foundation
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 
 @testable import MockAPNS
 

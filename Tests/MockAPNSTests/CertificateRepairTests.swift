@@ -1,6 +1,6 @@
 import Foundation
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
 @testable import MockAPNS

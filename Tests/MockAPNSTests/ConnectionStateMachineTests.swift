@@ -1,5 +1,5 @@
 @testable import MockAPNS
-import FaultModel
+import APNSMockFaultModel
 import Testing
 
 @Suite struct ConnectionStateMachineTests {

@@ -1,10 +1,10 @@
-import APNSRules
-import Devices
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockDevices
+import APNSMockHTTPMessage
+import APNSMockInbox
 import MockAPNS
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// Pushes over real sockets, through the whole server.

@@ -1,10 +1,10 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTPMessage
+import APNSMockInbox
 import MockAPNS
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
 /// The effects of fault rules on pushes over real sockets: what the client sees, and what the record shows.

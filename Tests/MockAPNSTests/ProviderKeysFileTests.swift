@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
 @testable import MockAPNS

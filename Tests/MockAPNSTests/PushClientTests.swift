@@ -1,9 +1,9 @@
-import APNSRules
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockHTTPMessage
+import APNSMockInbox
 import MockAPNS
-import TLSEngine
-import TestSupport
+import APNSMockTLSEngine
+import APNSMockTestSupport
 import Testing
 
 /// Errors of the client when a push cannot be sent, and what it does not send to an untrusted server.

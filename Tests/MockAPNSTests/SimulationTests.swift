@@ -1,8 +1,8 @@
 @testable import MockAPNS
-import APNSRules
-import FaultModel
-import Faults
-import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockNotation
 import Testing
 
 @Suite struct SimulationTests {

@@ -1,7 +1,7 @@
 @testable import MockAPNS
-import APNSRules
+import APNSMockRules
 import NIOCore
-import Notation
+import APNSMockNotation
 import Testing
 
 @Suite struct SmallPartsTests {

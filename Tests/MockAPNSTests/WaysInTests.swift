@@ -1,4 +1,4 @@
-import HTTPMessage
+import APNSMockHTTPMessage
 import NIOCore
 import NIOHTTP1
 import Testing

@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 @Suite struct JSONLiteralTests {
   private static func mayOccur(

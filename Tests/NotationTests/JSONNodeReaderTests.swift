@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 struct JSONNodeReaderTests {
   private static func node(_ text: String) throws(YAMLError) -> YAMLNode {

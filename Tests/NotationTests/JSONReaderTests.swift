@@ -1,4 +1,4 @@
-import Notation
+import APNSMockNotation
 import Testing
 
 @Suite struct JSONReaderTests {

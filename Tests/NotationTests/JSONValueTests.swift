@@ -1,5 +1,5 @@
 import Foundation
-import Notation
+import APNSMockNotation
 import Testing
 
 @Suite struct JSONValueTests {

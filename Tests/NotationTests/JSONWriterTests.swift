@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 @Suite struct JSONWriterTests {
   static func text(_ write: (inout JSONWriter) -> Void) -> String {

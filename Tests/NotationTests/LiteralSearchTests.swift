@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 /// The search for sixteen positions at once, compared with a plain search.
 @Suite struct LiteralSearchTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 @Suite struct TextPatternTests {
   @Test(arguments: [

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 @Suite struct WrittenTimeTests {
   @Test(

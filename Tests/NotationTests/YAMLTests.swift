@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Notation
+@testable import APNSMockNotation
 
 @Suite struct YAMLTests {
   private static func json(_ text: String, keepsPlainScalars: Bool = false) throws -> String {

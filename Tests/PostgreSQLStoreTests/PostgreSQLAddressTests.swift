@@ -1,4 +1,4 @@
-import PostgreSQLStore
+import APNSMockPostgreSQLStore
 import Testing
 
 struct PostgreSQLAddressTests {

@@ -1,8 +1,8 @@
 import Dispatch
-import Inbox
+import APNSMockInbox
 import NIOConcurrencyHelpers
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
 /// Writing to a store that fails, stalls or is slow.

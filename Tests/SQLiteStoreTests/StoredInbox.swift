@@ -1,11 +1,11 @@
-import APNSRules
+import APNSMockRules
 import Foundation
-import FaultModel
-import HTTPMessage
-import Inbox
-import Notation
-import SQLiteStore
-import TestSupport
+import APNSMockFaultModel
+import APNSMockHTTPMessage
+import APNSMockInbox
+import APNSMockNotation
+import APNSMockSQLiteStore
+import APNSMockTestSupport
 
 /// An inbox in an SQLite file of a temporary folder.
 final class StoredInbox {

@@ -1,7 +1,7 @@
-import APNSRules
-import Inbox
-import SQLiteStore
-import TestSupport
+import APNSMockRules
+import APNSMockInbox
+import APNSMockSQLiteStore
+import APNSMockTestSupport
 import Testing
 
 /// Queries over a file find the same records as over memory.

@@ -1,7 +1,7 @@
-import APNSRules
-import FaultModel
-import Inbox
-import TestSupport
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockInbox
+import APNSMockTestSupport
 import Testing
 
 /// Records from the file equal those that were written.

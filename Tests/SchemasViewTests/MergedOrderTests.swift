@@ -1,6 +1,6 @@
 import Testing
 
-@testable import SchemasView
+@testable import APNSMockSchemasView
 
 /// Servers whose records exist only as times.
 private struct Servers {

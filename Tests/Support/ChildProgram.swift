@@ -1,5 +1,5 @@
 import Foundation
-import PlatformLibc
+import APNSMockPlatformLibc
 
 /// A program that a test starts. Its standard output and standard error are one stream.
 ///

@@ -1,5 +1,5 @@
-package import APNSRules
-package import Inbox
+package import APNSMockRules
+package import APNSMockInbox
 
 extension Record.Outcome {
   /// A decision and an ending with this outcome.

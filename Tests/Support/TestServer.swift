@@ -1,10 +1,10 @@
-import APNSRules
-package import AdminAPI
+import APNSMockRules
+package import APNSMockAdminAPI
 import Foundation
-package import HTTPMessage
-import Inbox
+package import APNSMockHTTPMessage
+import APNSMockInbox
 package import MockAPNS
-import TLSEngine
+import APNSMockTLSEngine
 
 /// A complete server on free ports, with its admin listener and a certificate folder of its own, for one test.
 package struct TestServer: Sendable {

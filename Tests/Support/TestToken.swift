@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 import Synchronization
 
 /// A provider token in parts, for tests that break one of them.

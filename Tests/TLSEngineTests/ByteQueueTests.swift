@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Compares a byte queue with an array.
 @Suite struct ByteQueueTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Issued certificates, verified by the openssl program's strict checks.
 @Suite struct CertificateAuthorityTests {

@@ -1,7 +1,7 @@
-import COpenSSL
+import CAPNSMockOpenSSL
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Cipher text that arrives and leaves in pieces that are not records.
 @Suite struct CipherTextTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// The pause between the ClientHello and the server's response.
 @Suite struct ClientHelloPauseTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Keys in PEM: reading, writing, and errors.
 @Suite struct ES256KeyTests {

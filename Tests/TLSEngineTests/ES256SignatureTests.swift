@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Signatures of provider tokens in every form that providers send, raw and DER (Protocol.md, section 3.1).
 @Suite struct ES256SignatureTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// Certificates that a client must reject, each for exactly one reason.
 @Suite struct FaultyCertificateTests {

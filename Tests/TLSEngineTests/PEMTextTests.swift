@@ -1,8 +1,8 @@
-import Notation
-import TestSupport
+import APNSMockNotation
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// The forms in which a `.p8` file or a variable with its content reaches a program, and what each is called.
 @Suite struct PEMTextTests {

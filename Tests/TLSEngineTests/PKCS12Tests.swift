@@ -1,8 +1,8 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 @Suite struct PKCS12Tests {
   /// Encrypted in a form that openssl opens without its legacy provider and that old key chains read.

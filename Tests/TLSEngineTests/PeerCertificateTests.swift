@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// The contents of a provider's certificate (Protocol.md, section 4.1).
 @Suite struct PeerCertificateTests {

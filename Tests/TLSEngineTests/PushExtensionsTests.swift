@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// The list of topics in a certificate, which comes from an untrusted peer.
 @Suite struct PushExtensionsTests {

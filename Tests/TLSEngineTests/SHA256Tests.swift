@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 @Suite struct SHA256Tests {
   /// The examples of FIPS 180-4, and the empty message.

@@ -1,7 +1,7 @@
 import Foundation
-import TestSupport
+import APNSMockTestSupport
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// An authority with a server and a provider certificate, created for each test that uses them.
 struct SampleCertificates {

@@ -1,7 +1,7 @@
-internal import COpenSSL
+internal import CAPNSMockOpenSSL
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// KeyUpdate messages of TLS 1.3 (RFC 8446 section 4.6.3) are counted, so that a flood of them can be stopped.
 @Suite struct KeyUpdateTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// OpenSSL's error queue of the thread must be empty after each call: remaining errors would be attributed to the
 /// next TLS call. An error created while the queue is empty describes no OpenSSL errors.

@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 /// The TLS connections of a server and a client, connected in memory.
 final class TLSPair {

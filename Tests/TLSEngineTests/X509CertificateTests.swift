@@ -1,7 +1,7 @@
-import TestSupport
+import APNSMockTestSupport
 import Testing
 
-@testable import TLSEngine
+@testable import APNSMockTLSEngine
 
 @Suite struct X509CertificateTests {
   @Test func issuedCertificateRoundTrips() throws {

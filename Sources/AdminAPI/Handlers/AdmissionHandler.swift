@@ -2,7 +2,7 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import NIOCore
 internal import NIOHTTPTypes
-internal import Notation
+internal import APNSMockNotation
 
 /// Answers health checks at once, on the event loop of their connection, and serves little else on connections of the
 /// reserve (`AdminConnections`).

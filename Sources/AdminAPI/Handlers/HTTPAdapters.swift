@@ -3,7 +3,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOHTTPTypesHTTP1
-internal import Notation
+internal import APNSMockNotation
 
 /// Sets the Host field of a request with an absolute-form target (`GET http://name/path`) to the target's authority,
 /// as RFC 9112 section 3.2.2 requires.

@@ -1,6 +1,6 @@
-internal import EmbeddedFiles
-internal import Inbox
-internal import Notation
+internal import APNSMockEmbeddedFiles
+internal import APNSMockInbox
+internal import APNSMockNotation
 
 /// The OpenAPI 3.1 description of the admin API, assembled from the files in the folder `OpenAPI`.
 ///

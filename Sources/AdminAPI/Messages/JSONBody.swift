@@ -1,8 +1,8 @@
-internal import FaultModel
-internal import Faults
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// The JSON object in a request body. An absent body counts as `{}`.
 struct JSONBody {

@@ -1,5 +1,5 @@
 internal import Hummingbird
-internal import Notation
+internal import APNSMockNotation
 
 /// A page of a list: at most `limit` items (1 to 1000, by default 1000) after the item whose key is `after` (by
 /// default from the beginning).

@@ -1,9 +1,9 @@
-internal import FaultModel
-internal import Faults
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// An error response of the admin API: a problem document (RFC 9457) with a `hint` about the solution.
 struct Problem: Error {

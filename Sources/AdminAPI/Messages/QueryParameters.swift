@@ -1,5 +1,5 @@
 internal import Hummingbird
-internal import Notation
+internal import APNSMockNotation
 
 /// The decoded names and values of a request's query string, in order.
 struct QueryParameters {

@@ -1,8 +1,8 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Records as the member `items` of a JSON object, rendered in pieces so that only a few of them are buffered for a slow
 /// client. Most records of an inbox with a store are read at the client's pace too: they are in the state of that moment,

@@ -1,6 +1,6 @@
 internal import Hummingbird
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Reads the body of a request and its content type.
 enum RequestBody {

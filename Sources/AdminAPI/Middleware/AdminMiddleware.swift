@@ -1,9 +1,9 @@
-internal import Devices
-internal import Faults
+internal import APNSMockDevices
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import Logging
-internal import Notation
+internal import APNSMockNotation
 
 /// The middleware of all requests: access control, problem documents for errors, common response header fields.
 struct AdminMiddleware: RouterMiddleware {

@@ -1,5 +1,5 @@
 internal import Hummingbird
-internal import Notation
+internal import APNSMockNotation
 
 /// The normal form of the path of a request.
 enum RequestPath {

@@ -1,7 +1,7 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that analyze received pushes: findings about the provider, explanations of single pushes, statistics.
 struct AnalysisRoutes: Sendable {

@@ -1,6 +1,6 @@
 internal import Hummingbird
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that show and switch the certificate chain of the server.
 struct CertificateRoutes: Sendable {

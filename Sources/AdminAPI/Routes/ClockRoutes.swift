@@ -1,6 +1,6 @@
 internal import Hummingbird
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that show, freeze and advance the server clock.
 struct ClockRoutes: Sendable {

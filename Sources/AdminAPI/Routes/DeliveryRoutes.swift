@@ -1,9 +1,9 @@
-internal import APNSRules
-internal import Devices
+internal import APNSMockRules
+internal import APNSMockDevices
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for the delivery of accepted pushes: their delivery log, and what devices show and receive.
 struct DeliveryRoutes: Sendable {

@@ -1,10 +1,10 @@
-internal import APNSRules
-internal import Devices
+internal import APNSMockRules
+internal import APNSMockDevices
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// The streams of what happens on one device or on all: the pushes that they receive, and their Live Activities (server-sent
 /// events; HTML Standard, section 9.2).

@@ -1,8 +1,8 @@
-internal import APNSRules
-internal import Devices
+internal import APNSMockRules
+internal import APNSMockDevices
 internal import Hummingbird
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for devices with their apps, and for single device tokens.
 struct DeviceRoutes: Sendable {

@@ -1,5 +1,5 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOCore
 

@@ -1,7 +1,7 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that export the inbox, and single pushes in formats of other tools.
 struct ExportRoutes: Sendable {

@@ -1,8 +1,8 @@
-internal import FaultModel
-internal import Faults
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for the active faults: the profile, its parameters, the counters of its rules, and pausing.
 struct FaultRoutes: Sendable {

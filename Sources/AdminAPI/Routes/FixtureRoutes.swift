@@ -1,9 +1,9 @@
-internal import APNSRules
-internal import Devices
+internal import APNSMockRules
+internal import APNSMockDevices
 internal import Hummingbird
 internal import MockAPNS
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that load, check and save fixtures: apps, devices and channels.
 struct FixtureRoutes: Sendable {

@@ -1,8 +1,8 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import Hummingbird
 internal import MockAPNS
-internal import TLSEngine
-internal import Notation
+internal import APNSMockTLSEngine
+internal import APNSMockNotation
 
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {

@@ -1,8 +1,8 @@
-internal import APNSRules
-internal import FaultModel
-internal import Faults
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 
 /// The route of the Prometheus metrics. No label has values that clients can choose without bound, such as tokens,

@@ -1,8 +1,8 @@
-internal import FaultModel
-internal import Faults
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for the available fault profiles, and for checking and simulating profiles without activating them.
 struct ProfileRoutes: Sendable {

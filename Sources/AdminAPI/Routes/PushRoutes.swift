@@ -1,9 +1,9 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes that read pushes in the inbox, and the one that deletes them.
 struct PushRoutes: Sendable {

@@ -1,12 +1,12 @@
-internal import APNSRules
-internal import Devices
-internal import FaultModel
-internal import Faults
+internal import APNSMockRules
+internal import APNSMockDevices
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Health checks: `/livez` and `/readyz`. `AdmissionHandler` answers most of them; the routes answer those that must wait
 /// for an earlier response on their connection.

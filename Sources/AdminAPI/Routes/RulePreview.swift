@@ -1,8 +1,8 @@
-internal import FaultModel
-internal import Faults
-internal import Inbox
+internal import APNSMockFaultModel
+internal import APNSMockFaults
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// The recorded pushes that a rule would have applied to, had it been the only active one.
 struct RulePreview: Sendable {

@@ -1,9 +1,9 @@
-internal import FaultModel
-internal import Faults
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for rules added to those of the profile, and for the explanation of any rule.
 struct RuleRoutes: Sendable {

@@ -1,12 +1,12 @@
-internal import APNSRules
-internal import FaultModel
-internal import Faults
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockFaults
+internal import APNSMockHTTPMessage
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
-internal import TLSEngine
+internal import APNSMockNotation
+internal import APNSMockTLSEngine
 
 /// The route that sends a test push through the APNs listener, for users of the web UI without a provider.
 struct SendRoutes: Sendable {

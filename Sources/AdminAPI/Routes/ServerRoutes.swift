@@ -1,10 +1,10 @@
-internal import APNSRules
-internal import FaultModel
-internal import Faults
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockFaults
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for the server as a whole: its status, and resetting it for the next test.
 struct ServerRoutes: Sendable {

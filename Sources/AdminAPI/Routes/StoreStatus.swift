@@ -1,6 +1,6 @@
 internal import HTTPTypes
-internal import Inbox
-internal import Notation
+internal import APNSMockInbox
+internal import APNSMockNotation
 
 extension Problem {
   /// Creates the answer to a request that needs a store that fails.

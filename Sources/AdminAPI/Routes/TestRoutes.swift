@@ -1,7 +1,7 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes for the end of a test: the checks of the provider, and the report of a failed test.
 struct TestRoutes: Sendable {

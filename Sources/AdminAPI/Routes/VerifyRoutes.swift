@@ -1,8 +1,8 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// The route that verifies a test's expectations.
 struct VerifyRoutes: Sendable {

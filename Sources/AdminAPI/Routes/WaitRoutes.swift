@@ -1,8 +1,8 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import MockAPNS
 internal import NIOConcurrencyHelpers
-internal import Notation
+internal import APNSMockNotation
 
 /// The route that waits until a number of pushes has arrived.
 struct WaitRoutes: Sendable {

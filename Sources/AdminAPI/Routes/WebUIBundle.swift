@@ -1,4 +1,4 @@
-internal import EmbeddedFiles
+internal import APNSMockEmbeddedFiles
 
 /// The web UI's modules and style sheets as one file each, so that a browser needs four requests instead of one per
 /// file.

@@ -1,8 +1,8 @@
-internal import EmbeddedFiles
+internal import APNSMockEmbeddedFiles
 internal import Hummingbird
 internal import NIOConcurrencyHelpers
 internal import NIOCore
-internal import Notation
+internal import APNSMockNotation
 
 /// Routes of the web UI at `/` and its files, which are part of the executable.
 enum WebUIRoutes {

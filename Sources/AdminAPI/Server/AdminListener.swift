@@ -6,7 +6,7 @@ internal import MockAPNS
 internal import NIOCore
 internal import NIOHTTPTypes
 internal import NIOPosix
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 internal import Synchronization
 
 /// Accepts the connections of the admin API, so that a health check waits for no other client.
@@ -63,7 +63,7 @@ final class AdminListener: Sendable {
     var pipe: [CInt] = [-1, -1]
     do {
       listening = try BoundSocket(address)
-      guard listen(listening.descriptor, Self.backlog) == 0, PlatformLibc.pipe(&pipe) == 0 else {
+      guard listen(listening.descriptor, Self.backlog) == 0, APNSMockPlatformLibc.pipe(&pipe) == 0 else {
         let code = errno
         listening.close()
         throw IOError(errnoCode: code, reason: "listen")
@@ -83,7 +83,7 @@ final class AdminListener: Sendable {
   }
 
   deinit {
-    for descriptor in [stopPipe.read, stopPipe.write] { _ = PlatformLibc.close(descriptor) }
+    for descriptor in [stopPipe.read, stopPipe.write] { _ = APNSMockPlatformLibc.close(descriptor) }
   }
 
   /// Accepts and serves connections until `stop()` is called and all of them are closed.
@@ -178,7 +178,7 @@ final class AdminListener: Sendable {
       cannotAccept = false
       guard polled[1].revents != 0 else { continue }
       for _ in 0..<Self.maxAcceptedAtOnce where connections.hasCapacity {
-        let descriptor = PlatformLibc.accept(listening.descriptor, nil, nil)
+        let descriptor = APNSMockPlatformLibc.accept(listening.descriptor, nil, nil)
         guard descriptor >= 0 else {
           cannotAccept = ![EAGAIN, EWOULDBLOCK, EINTR, ECONNABORTED].contains(errno)
           if cannotAccept, throttle.shouldLog() { logAcceptError(errno) }
@@ -198,7 +198,7 @@ final class AdminListener: Sendable {
 
   /// Closes a connection that has no event loop.
   private func close(_ connection: Connection) {
-    _ = PlatformLibc.close(connection.descriptor)
+    _ = APNSMockPlatformLibc.close(connection.descriptor)
     connections.close(nil, isRegular: connection.isRegular)
   }
 

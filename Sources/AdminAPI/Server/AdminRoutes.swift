@@ -1,5 +1,5 @@
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 package import MockAPNS
 
 /// A route of the admin API.

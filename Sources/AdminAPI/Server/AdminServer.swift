@@ -1,12 +1,12 @@
-internal import CMemory
+internal import CAPNSMockMemory
 internal import Hummingbird
 internal import HummingbirdCore
-internal import Inbox
+internal import APNSMockInbox
 package import Logging
 package import MockAPNS
 internal import NIOCore
 internal import NIOHTTP1
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// The admin listener of a server: plain HTTP/1.1 for reading the inbox and controlling the server.
 ///

@@ -1,10 +1,10 @@
-package import APNSRules
-package import FaultModel
-internal import Faults
-package import Inbox
+package import APNSMockRules
+package import APNSMockFaultModel
+internal import APNSMockFaults
+package import APNSMockInbox
 package import MockAPNS
 internal import NIOConcurrencyHelpers
-internal import Notation
+internal import APNSMockNotation
 
 /// The pushes that the reading routes serve: those of a running server, or an imported inbox.
 package protocol InboxSource: AnyObject, Sendable {

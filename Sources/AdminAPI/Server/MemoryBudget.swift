@@ -1,4 +1,4 @@
-internal import CMemory
+internal import CAPNSMockMemory
 internal import Dispatch
 internal import HTTPTypes
 internal import Synchronization

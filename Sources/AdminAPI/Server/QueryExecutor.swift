@@ -1,6 +1,6 @@
 internal import HTTPTypes
 internal import Hummingbird
-internal import Inbox
+internal import APNSMockInbox
 internal import NIOCore
 internal import Synchronization
 

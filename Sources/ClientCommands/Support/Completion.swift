@@ -1,8 +1,8 @@
-import APNSRules
+import APNSMockRules
 package import ArgumentParser
-import Faults
-import Inbox
-import PlatformLibc
+import APNSMockFaults
+import APNSMockInbox
+import APNSMockPlatformLibc
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

@@ -1,5 +1,5 @@
 import MockAPNS
-import PlatformLibc
+import APNSMockPlatformLibc
 
 /// Reads and writes the files of the commands by path. Errors are `CommandFailure`s with the path and the system's
 /// reason.

@@ -1,9 +1,9 @@
 import ArgumentParser
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
 import NIOHTTP1
-package import Notation
+package import APNSMockNotation
 
 /// The options of commands that call the admin API of a running server.
 struct AdminFlags: ParsableArguments {

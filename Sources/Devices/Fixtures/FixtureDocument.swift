@@ -1,6 +1,6 @@
-internal import APNSRules
-package import Notation
-internal import PlatformLibc
+internal import APNSMockRules
+package import APNSMockNotation
+internal import APNSMockPlatformLibc
 
 /// The text of a fixture file. A regular file is mapped into memory, so that reading it needs no memory of its own.
 package final class FixtureDocument: Sendable {

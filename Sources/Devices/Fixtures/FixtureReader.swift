@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 
 /// Reads fixtures from YAML or JSON: apps, devices, channels.
 ///

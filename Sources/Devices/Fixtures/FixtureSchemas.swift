@@ -1,6 +1,6 @@
-package import APNSRules
-internal import HTTPMessage
-internal import Notation
+package import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The values that a fixture file may omit.
 package struct FixtureDefaults: Sendable {

@@ -1,6 +1,6 @@
-package import APNSRules
+package import APNSMockRules
 internal import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 
 /// Writes what is registered as a JSON document that `FixtureReader` accepts, piece by piece, so that a million devices need no
 /// memory.

@@ -1,6 +1,6 @@
-import FaultModel
-internal import Notation
-internal import PushQuery
+import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 extension Condition {
   /// Parses a query into tests, one for each field.

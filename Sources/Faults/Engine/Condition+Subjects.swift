@@ -1,6 +1,6 @@
-internal import Notation
-import FaultModel
-internal import APNSRules
+internal import APNSMockNotation
+import APNSMockFaultModel
+internal import APNSMockRules
 
 extension Condition.Subject {
   /// Returns whether traffic at an injection point can have this value.

@@ -1,7 +1,7 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
-internal import PushQuery
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// The text form of a condition in explanations.
 extension Condition.Test {

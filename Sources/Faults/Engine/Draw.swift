@@ -1,7 +1,7 @@
-import FaultModel
-internal import APNSRules
+import APNSMockFaultModel
+internal import APNSMockRules
 internal import Foundation
-internal import TLSEngine
+internal import APNSMockTLSEngine
 
 /// A pseudorandom number that depends only on the seed, the rule, the key and the ordinal, so that neither the order
 /// of arrival nor the thread can change a decision.

@@ -1,8 +1,8 @@
-import FaultModel
-internal import APNSRules
-internal import HTTPMessage
-internal import Notation
-internal import PushQuery
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// A value that a condition examines.
 enum SubjectValue: Equatable {

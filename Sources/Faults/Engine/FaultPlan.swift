@@ -1,7 +1,7 @@
-package import Notation
-package import FaultModel
-internal import APNSRules
-internal import HTTPMessage
+package import APNSMockNotation
+package import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// The active rules. Immutable; their counters are in `ruleCounters`, which successive plans share. A class, because
 /// every push uses the plan and copying a reference is cheap.

@@ -1,4 +1,4 @@
-import FaultModel
+import APNSMockFaultModel
 
 /// The number of injections per rule and action since the server started. Resets and changes of rules do not affect
 /// it.

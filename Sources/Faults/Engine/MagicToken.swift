@@ -1,7 +1,7 @@
-package import FaultModel
-internal import APNSRules
-internal import HTTPMessage
-internal import Notation
+package import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// A device token that selects the outcome of pushes to it. Of its 64 hexadecimal digits, the first 16 are a marker,
 /// the next four a code and the next four an argument; the remaining 40 are free.

@@ -1,6 +1,6 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// A condition prepared for evaluation: JSON pointers are parsed, and texts are in lower case where case does not
 /// matter.

@@ -1,6 +1,6 @@
-internal import Notation
-import FaultModel
-internal import APNSRules
+internal import APNSMockNotation
+import APNSMockFaultModel
+internal import APNSMockRules
 
 /// A rule prepared for evaluation. A class, because decisions pass it on and copying a reference is cheap.
 final class PreparedRule: Sendable {

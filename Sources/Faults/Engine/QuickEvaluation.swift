@@ -1,6 +1,6 @@
-internal import Notation
-import FaultModel
-package import APNSRules
+internal import APNSMockNotation
+import APNSMockFaultModel
+package import APNSMockRules
 internal import Synchronization
 
 extension Traffic {

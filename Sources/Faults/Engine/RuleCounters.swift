@@ -1,5 +1,5 @@
-internal import APNSRules
-package import FaultModel
+internal import APNSMockRules
+package import APNSMockFaultModel
 internal import NIOConcurrencyHelpers
 
 /// The counters of all rules. Thread-safe: one lock, acquired once per decision.

@@ -1,6 +1,6 @@
-package import FaultModel
-internal import APNSRules
-package import Notation
+package import APNSMockFaultModel
+internal import APNSMockRules
+package import APNSMockNotation
 
 /// What happened to the traffic that a rule was evaluated for: why it fired, or why it did not.
 package struct RuleExplanation: Sendable, Equatable {

@@ -1,7 +1,7 @@
-package import Notation
-import FaultModel
-package import APNSRules
-package import HTTPMessage
+package import APNSMockNotation
+import APNSMockFaultModel
+package import APNSMockRules
+package import APNSMockHTTPMessage
 
 /// The input of a decision. Created only if a rule could apply.
 package struct Traffic: Sendable {

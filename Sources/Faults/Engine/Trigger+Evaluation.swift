@@ -1,6 +1,6 @@
-internal import Notation
-import APNSRules
-import FaultModel
+internal import APNSMockNotation
+import APNSMockRules
+import APNSMockFaultModel
 
 extension Trigger {
   /// Whether the trigger counts matching pushes, not only injections.

@@ -1,5 +1,5 @@
-package import FaultModel
-internal import Notation
+package import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// A rule to add to the active ones, in YAML or JSON: the keys of a profile's rule, and `ttl`.
 package struct AddedRuleDefinition: Sendable, Equatable {

@@ -1,6 +1,6 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// Builds a profile from a text, the texts it extends and the values of its parameters.
 struct ProfileBuilder {

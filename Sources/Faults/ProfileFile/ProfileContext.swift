@@ -1,5 +1,5 @@
-import FaultModel
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// What the schemas of profiles and rules need besides the text: the parameters, and the rule that is being parsed.
 final class ProfileContext {

@@ -1,7 +1,7 @@
-internal import APNSRules
-import FaultModel
-internal import Notation
-internal import PlatformLibc
+internal import APNSMockRules
+import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPlatformLibc
 
 /// Reads profile files completely, with bounded size, and without blocking on special files such as pipes.
 enum ProfileFileReader {

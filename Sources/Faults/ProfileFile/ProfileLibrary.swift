@@ -1,6 +1,6 @@
-internal import EmbeddedFiles
-package import FaultModel
-internal import Notation
+internal import APNSMockEmbeddedFiles
+package import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
 /// name, an uploaded profile takes precedence over one of the folder, and that over a built-in one. Changes return a

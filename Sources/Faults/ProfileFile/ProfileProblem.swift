@@ -1,5 +1,5 @@
-import FaultModel
-package import Notation
+import APNSMockFaultModel
+package import APNSMockNotation
 
 /// An error or a warning in a profile or a rule.
 package typealias ProfileProblem = FileProblem

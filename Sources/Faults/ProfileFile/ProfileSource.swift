@@ -1,5 +1,5 @@
-package import FaultModel
-package import Notation
+package import APNSMockFaultModel
+package import APNSMockNotation
 
 /// The text of a profile and its origin.
 package struct ProfileSource: Sendable, Equatable, Codable {

@@ -1,5 +1,5 @@
-internal import FaultModel
-internal import Notation
+internal import APNSMockFaultModel
+internal import APNSMockNotation
 
 // Comparisons that find rules which can never fire. They are conservative: false may mean "unknown".
 

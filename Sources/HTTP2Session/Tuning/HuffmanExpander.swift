@@ -1,5 +1,5 @@
-private import CNghttp2
-private import HTTPMessage
+private import CAPNSMockNghttp2
+private import APNSMockHTTPMessage
 
 /// Rewrites HEADERS frames so that their Huffman-coded strings become plain literals.
 ///

@@ -1,5 +1,5 @@
-internal import CNghttp2
-internal import PlatformLibc
+internal import CAPNSMockNghttp2
+internal import APNSMockPlatformLibc
 
 /// The memory allocator of one nghttp2 session: uses the thread's small blocks, except for two large buffers that
 /// an idle connection need not own. Must outlive the session.

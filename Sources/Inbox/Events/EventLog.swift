@@ -1,5 +1,5 @@
 internal import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 internal import Synchronization
 
 /// A ring buffer of bounded size with numbered events of a server, for its readers.

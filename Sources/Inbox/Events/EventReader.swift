@@ -1,5 +1,5 @@
-package import APNSRules
-internal import Notation
+package import APNSMockRules
+internal import APNSMockNotation
 
 /// A reader of an event log. It is removed from the log when it is deallocated.
 ///

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// The newest updates of Live Activities whose device tokens are not registered, for `would-not-show`. Of registered ones the
 /// registry of devices knows more.

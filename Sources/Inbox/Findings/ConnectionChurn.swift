@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// Connections that the provider closed after a single push, for `connection-churn`. They are counted for each client address
 /// and topic: test suites that share a server and a machine have topics of their own.

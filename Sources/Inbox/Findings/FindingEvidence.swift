@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The evidence for a finding on a record that follows from other records, in compact form. The text is made on
 /// demand.

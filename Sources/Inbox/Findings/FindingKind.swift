@@ -1,5 +1,5 @@
-internal import FaultModel
-internal import Notation
+internal import APNSMockFaultModel
+internal import APNSMockNotation
 
 extension Finding {
   /// The kinds of findings; the raw values are their names in records, filters and commands.

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// Analyzes an inbox for findings that depend on several records.

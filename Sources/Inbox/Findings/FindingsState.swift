@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The state of the findings analysis. Records are added in the order of their ends, each once.
 ///

@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 
 /// The number of findings of each kind, with the newest findings.
 package struct FindingsSummary: Sendable {

@@ -1,7 +1,7 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// The sequence of attempts of each push that was not accepted with a response, for the findings `retried-permanent`, `hot-retry`,
 /// `no-backoff` and `duplicate`.

@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// Which push each attempt belongs to, for all verdicts about several attempts.
 ///

@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// What earlier attempts of a push have settled, for `nothing_lost`, `duplicate` and `blind-resend`: it was accepted, or rejected
 /// for good.

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 extension Record {
   /// Whether the device shows a push, and why not.

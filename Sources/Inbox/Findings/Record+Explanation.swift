@@ -1,7 +1,7 @@
-package import APNSRules
-package import FaultModel
-internal import HTTPMessage
-package import Notation
+package import APNSMockRules
+package import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+package import APNSMockNotation
 
 /// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.
 extension Record {

@@ -1,6 +1,6 @@
-package import APNSRules
-internal import HTTPMessage
-internal import Notation
+package import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 extension Record {
   /// Returns the kinds of the record's findings, in ascending order.

@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// Pushes that are sent again after an accepted attempt whose complete response was written, for `duplicate` and
 /// `blind-resend`: whether the client had shown that it read the response decides which one it is, if any.

@@ -1,7 +1,7 @@
-internal import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// What a provider should do after an attempt, as far as the outcome and the response determine it (Protocol.md, section 7.2).
 enum RetryAdvice: Sendable {

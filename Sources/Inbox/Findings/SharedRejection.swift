@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// A rejection that concerns all pushes with the same device or provider token. A retry of a push that has it is reported at once,
 /// because the client has read the response; other pushes may have been sent before that.

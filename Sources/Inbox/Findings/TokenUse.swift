@@ -1,6 +1,6 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
+internal import APNSMockRules
 
 /// The provider tokens used on one connection, for `jwt-churn`.
 struct TokenUse: Sendable {

@@ -1,6 +1,6 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
+internal import APNSMockRules
 
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
 struct UnregisteredDevices: Sendable {

@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Merges the exports of several servers into one: all records in the order of their arrival, numbered anew.
 ///

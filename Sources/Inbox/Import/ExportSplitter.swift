@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Finds the records in the text of an export, JSON lines or an array of records, which is read in chunks of any size.
 struct ExportSplitter {

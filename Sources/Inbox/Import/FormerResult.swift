@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// The result of an attempt in format 1 of exports and in stores of older versions: a word, and whether APNs' rules accepted
 /// the push. What follows from it for the decision and the ending.

@@ -1,8 +1,8 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
-internal import FaultModel
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
 
 /// The members of a record's JSON; nil for a member that is absent or null.
 ///

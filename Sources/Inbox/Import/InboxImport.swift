@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Recreates an inbox from its export, read in chunks: JSON lines or an array of records.
 ///

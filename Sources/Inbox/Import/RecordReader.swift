@@ -1,7 +1,7 @@
-internal import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials

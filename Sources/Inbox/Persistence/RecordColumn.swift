@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import PushQuery
+internal import APNSMockRules
+internal import APNSMockPushQuery
 
 /// The columns of the table `push`, one row for each record; the raw values are their positions.
 package enum RecordColumn: Int, CaseIterable, Sendable {

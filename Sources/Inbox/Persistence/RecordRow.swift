@@ -1,7 +1,7 @@
-package import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-internal import Notation
+package import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// A row of the table `push` that is written.
 package protocol RowWriter {

@@ -1,6 +1,6 @@
-package import APNSRules
-package import Notation
-package import PushQuery
+package import APNSMockRules
+package import APNSMockNotation
+package import APNSMockPushQuery
 
 /// A database that keeps the records of an inbox after they have left memory, and after the server has ended.
 ///

@@ -1,7 +1,7 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import Dispatch
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 internal import Synchronization
 
 /// Writes the records of an inbox to a store, in batches and on a thread of its own, so that no push waits for the

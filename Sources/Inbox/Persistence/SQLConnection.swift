@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 
 /// A connection to a database that executes SQL: what differs between the two kinds of stores in what they do alike. The
 /// parameters of a statement are `$1`, `$2` and so on.

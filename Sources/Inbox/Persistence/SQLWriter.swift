@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// Writes batches to a database. A value: a transaction that fails must not leave behind what it rolled back.
 package struct SQLWriter: Sendable {

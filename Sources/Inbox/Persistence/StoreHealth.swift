@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import Dispatch
 internal import NIOConcurrencyHelpers
 internal import Synchronization

@@ -1,7 +1,7 @@
-package import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-internal import Notation
+package import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// What rows of the table `push` refer to, for readers: records share connections and provider tokens, as the originals
 /// did.

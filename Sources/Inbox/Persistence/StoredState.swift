@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// What a store has of an inbox, and what is not written yet. Protected by the lock of the inbox.

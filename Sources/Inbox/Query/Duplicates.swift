@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// What `is:duplicate` needs: the pushes that were accepted again after the same push was accepted, within the records of
 /// the inbox. All records are read to find them, which uses up to forty bytes of memory for each until it is done.

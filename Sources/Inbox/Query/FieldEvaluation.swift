@@ -1,7 +1,7 @@
-internal import APNSRules
-internal import FaultModel
-internal import Notation
-internal import PushQuery
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// How the conditions on one field are evaluated, determined when the filter is made so that evaluating a record only
 /// reads and compares a value.

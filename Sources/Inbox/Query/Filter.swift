@@ -1,6 +1,6 @@
-package import APNSRules
-package import Notation
-internal import PushQuery
+package import APNSMockRules
+package import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// A set of conditions on records, built from request parameters and query text.
 ///

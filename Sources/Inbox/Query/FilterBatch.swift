@@ -1,4 +1,4 @@
-internal import PushQuery
+internal import APNSMockPushQuery
 
 /// Up to 64 adjacent records that a filter evaluates together, and a bit mask of those that still match.
 ///

@@ -1,7 +1,7 @@
-internal import APNSRules
-internal import FaultModel
-internal import Notation
-internal import PushQuery
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// Values read from a record for one condition that later conditions can reuse.
 struct FilterEvaluationCache {

@@ -1,7 +1,7 @@
-internal import APNSRules
-package import FaultModel
-internal import Notation
-internal import PushQuery
+internal import APNSMockRules
+package import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelled name
 /// would match nothing, and a test that uses it would pass without checking anything.

@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 /// A request for one page of the inbox.
 package struct PageQuery: Sendable {

@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 
 /// Counts of all pushes since the inbox was created, by result. The counts only grow: emptying the inbox and
 /// evicting records do not reduce them.

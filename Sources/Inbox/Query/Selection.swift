@@ -1,5 +1,5 @@
-package import Notation
-internal import PushQuery
+package import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// A selection of records: those that match a filter, between two cursors. Only pushes are selected unless a condition
 /// names the field `kind`.

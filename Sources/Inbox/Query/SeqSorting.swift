@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// A value of a record by which a list is sorted; the raw values are the names.
 package enum SortField: String, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// What APNs did with a push. Sealed when the header fields of the response are given to the connection.
 package enum Decision: String, CaseIterable, Sendable {

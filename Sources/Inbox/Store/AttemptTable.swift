@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 internal import Synchronization
 

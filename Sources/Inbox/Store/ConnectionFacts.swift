@@ -1,5 +1,5 @@
-package import Notation
-package import APNSRules
+package import APNSMockNotation
+package import APNSMockRules
 
 /// The facts shared by all records of one connection, created once per connection.
 package final class ConnectionFacts: Sendable {

@@ -1,6 +1,6 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
-internal import Notation
+internal import APNSMockNotation
 
 extension Inbox {
   /// The most records of the former server that are read when this one starts: they take about a second.

@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// The records of all received pushes, in order of arrival, within the configured limits.

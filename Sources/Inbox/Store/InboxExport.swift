@@ -1,5 +1,5 @@
-package import APNSRules
-internal import Notation
+package import APNSMockRules
+internal import APNSMockNotation
 
 /// An export of an inbox as text, produced in chunks.
 package struct InboxExport: Sendable {

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// Iterates over the selected records of a snapshot in small groups, so that the caller can suspend or wait for a
 /// slow reader in between.

@@ -1,5 +1,5 @@
-internal import Notation
-internal import PushQuery
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
 package struct InboxSnapshot: Sendable {

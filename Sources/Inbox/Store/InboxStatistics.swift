@@ -1,6 +1,6 @@
-internal import APNSRules
-internal import FaultModel
-package import Notation
+internal import APNSMockRules
+internal import APNSMockFaultModel
+package import APNSMockNotation
 
 /// The distribution of records over statuses, reasons, topics and other fields. Its memory is bounded for any number of
 /// records.

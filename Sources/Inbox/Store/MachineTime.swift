@@ -1,4 +1,4 @@
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// The machine's monotonic clock, which changes of the system time do not affect.
 package enum MachineTime {

@@ -1,6 +1,6 @@
-internal import APNSRules
-internal import HTTPMessage
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// What is known of a push from its header fields alone.
 struct PartialPush: Sendable {

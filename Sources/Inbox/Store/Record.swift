@@ -1,7 +1,7 @@
-package import Notation
-package import APNSRules
-internal import FaultModel
-package import HTTPMessage
+package import APNSMockNotation
+package import APNSMockRules
+internal import APNSMockFaultModel
+package import APNSMockHTTPMessage
 
 /// An attempt to send a push: the request, the verdict of APNs' rules, and the response.
 ///

@@ -1,5 +1,5 @@
-internal import CMemory
-internal import FaultModel
+internal import CAPNSMockMemory
+internal import APNSMockFaultModel
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 

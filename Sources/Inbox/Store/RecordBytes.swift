@@ -1,5 +1,5 @@
-internal import APNSRules
-package import HTTPMessage
+internal import APNSMockRules
+package import APNSMockHTTPMessage
 
 /// Access to the bytes of a record.
 extension Record {

@@ -1,6 +1,6 @@
-internal import APNSRules
-internal import FaultModel
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// CSV (RFC 4180) of records, one row each.
 extension Record {

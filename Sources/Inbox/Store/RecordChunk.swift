@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
 
 /// Records in ascending order, each with a 16-bit hash of its device token. The hashes find the few records of
 /// one device among a million without reading the other records.

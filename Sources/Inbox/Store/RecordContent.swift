@@ -1,8 +1,8 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
-internal import FaultModel
-internal import HTTPMessage
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
 
 /// The immutable part of a record, in one block of memory without gaps: the head, the injection (if it is the only
 /// detail beyond an ordinary response), the packed header fields, the kept part of the body, the generated

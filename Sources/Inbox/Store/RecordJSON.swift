@@ -1,7 +1,7 @@
-package import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-package import Notation
+package import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+package import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials

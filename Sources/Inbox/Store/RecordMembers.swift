@@ -1,6 +1,6 @@
-package import APNSRules
-internal import FaultModel
-package import Notation
+package import APNSMockRules
+internal import APNSMockFaultModel
+package import APNSMockNotation
 
 /// The members of a record to show, such as `seq,apns.topic,served.status`.
 package struct RecordMembers: Sendable {

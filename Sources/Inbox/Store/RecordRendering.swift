@@ -1,6 +1,6 @@
-internal import APNSRules
-internal import FaultModel
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// The reason why a record cannot be rendered in another format.
 package struct NotRenderable: Error, Equatable {

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// The pushes that an inbox keeps.
 ///

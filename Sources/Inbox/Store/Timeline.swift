@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Counts of records over time, in at most a given number of buckets of equal width.
 ///

@@ -1,5 +1,5 @@
-package import Notation
-package import FaultModel
+package import APNSMockNotation
+package import APNSMockFaultModel
 
 /// What happened on the wire beyond an ordinary response, and the faults that caused it. Few records have such details.
 ///

@@ -1,6 +1,6 @@
-internal import FaultModel
-internal import Notation
-internal import PushQuery
+internal import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 extension Expectation {
   /// The schema of an expectation.

@@ -1,6 +1,6 @@
-internal import FaultModel
-internal import Notation
-internal import PushQuery
+internal import APNSMockFaultModel
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// The pushes that are most similar to an expectation that too few pushes meet.
 struct NearestPushes {

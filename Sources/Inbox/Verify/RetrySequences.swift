@@ -1,6 +1,6 @@
-internal import Notation
+internal import APNSMockNotation
 
-internal import APNSRules
+internal import APNSMockRules
 
 /// The attempts of each push, grouped into sequences. A sequence begins with a first attempt and continues while the
 /// same push is sent again, until it is accepted.

@@ -1,8 +1,8 @@
-internal import APNSRules
-internal import FaultModel
-internal import HTTPMessage
-internal import Notation
-internal import PushQuery
+internal import APNSMockRules
+internal import APNSMockFaultModel
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
+internal import APNSMockPushQuery
 
 /// Explains differences between values that are easily mistaken for equal.
 enum ValueDifference {

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 
 /// Expectations of the pushes since the inbox was last emptied. Parsed by `Verification.init(json:in:)`.
 package struct Verification: Sendable {

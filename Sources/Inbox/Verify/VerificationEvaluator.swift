@@ -1,5 +1,5 @@
-internal import APNSRules
-internal import Notation
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// Evaluates the counts of a verification: one criterion for each requirement, with the wanted and the found value.
 struct VerificationEvaluator {

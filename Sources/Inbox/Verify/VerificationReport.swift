@@ -1,5 +1,5 @@
-package import APNSRules
-package import Notation
+package import APNSMockRules
+package import APNSMockNotation
 
 /// The result of a verification.
 package struct VerificationReport: Sendable {

@@ -1,6 +1,6 @@
-internal import FaultModel
-package import Notation
-internal import PushQuery
+internal import APNSMockFaultModel
+package import APNSMockNotation
+internal import APNSMockPushQuery
 
 extension Verification {
   /// The maximum number of expectations.

@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 /// The condition of a wait: a number of pushes that match a filter.
 package struct WaitQuery: Sendable {

@@ -1,4 +1,4 @@
-internal import APNSRules
+internal import APNSMockRules
 internal import NIOConcurrencyHelpers
 
 /// A single wait: counts the records in the inbox, then those that arrive, until the result is known or the timeout

@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// The result of a wait.
 package struct WaitResult: Sendable {

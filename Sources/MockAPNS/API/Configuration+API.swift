@@ -1,6 +1,6 @@
-import APNSRules
-import Faults
-import Notation
+import APNSMockRules
+import APNSMockFaults
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

@@ -1,6 +1,6 @@
-package import Inbox
-internal import APNSRules
-internal import Notation
+package import APNSMockInbox
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The state of a server at the end of a failed test, as text: the pushes that were not accepted before those that
 /// were, the profile, the seed and the findings.

@@ -1,6 +1,6 @@
-package import Inbox
-internal import APNSRules
-internal import Notation
+package import APNSMockInbox
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The checks of a provider at the end of a test or a run, when no further attempt of a push can follow.
 package struct FinalChecks: Sendable {

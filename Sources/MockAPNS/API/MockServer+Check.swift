@@ -1,4 +1,4 @@
-import Inbox
+import APNSMockInbox
 
 /// The findings that fail a test: `true` for any, `false` for none, or a list of names such as `["retried-410"]`.
 public struct FailingFindings: Sendable, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral {

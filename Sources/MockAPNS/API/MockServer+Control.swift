@@ -1,10 +1,10 @@
-import APNSRules
-import Devices
-import FaultModel
-import Faults
-package import Inbox
-import Notation
-import TLSEngine
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockFaults
+package import APNSMockInbox
+import APNSMockNotation
+import APNSMockTLSEngine
 
 /// A part of a server's state that can be reset.
 public enum ResetPart: String, Sendable, CaseIterable {

@@ -1,5 +1,5 @@
-import Inbox
-import Notation
+import APNSMockInbox
+import APNSMockNotation
 
 extension MockServer {
   /// The settings for a client of the first APNs listener.

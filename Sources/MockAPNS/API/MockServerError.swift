@@ -1,5 +1,5 @@
-import Faults
-import Notation
+import APNSMockFaults
+import APNSMockNotation
 
 /// An error of an operation on a running server.
 public struct MockServerError: Error, Sendable, CustomStringConvertible {

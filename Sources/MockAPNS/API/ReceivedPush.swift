@@ -1,7 +1,7 @@
-import APNSRules
-import FaultModel
-import Inbox
-import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockInbox
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   public import FoundationEssentials

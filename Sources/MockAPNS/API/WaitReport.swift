@@ -1,7 +1,7 @@
-package import Inbox
-internal import APNSRules
-internal import HTTPMessage
-internal import Notation
+package import APNSMockInbox
+internal import APNSMockRules
+internal import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The description of a wait that ended without the wanted number of pushes: the numbers, and the most similar pushes.
 package struct WaitReport: Sendable {

@@ -1,6 +1,6 @@
-package import APNSRules
-internal import PlatformLibc
-internal import TLSEngine
+package import APNSMockRules
+internal import APNSMockPlatformLibc
+internal import APNSMockTLSEngine
 
 /// A complete, consistent folder of certificates and keys (`Certs/`).
 ///

@@ -1,4 +1,4 @@
-internal import TLSEngine
+internal import APNSMockTLSEngine
 
 extension CertificateFolderSetup {
   private static let authorityLife = 3652 * day

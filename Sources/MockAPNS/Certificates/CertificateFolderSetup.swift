@@ -1,4 +1,4 @@
-internal import TLSEngine
+internal import APNSMockTLSEngine
 
 /// Creates, validates and renews the files of a certificate folder.
 struct CertificateFolderSetup {

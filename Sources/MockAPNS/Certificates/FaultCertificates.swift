@@ -1,6 +1,6 @@
-import FaultModel
+import APNSMockFaultModel
 import NIOConcurrencyHelpers
-import TLSEngine
+import APNSMockTLSEngine
 
 /// Invalid server certificates for faults of the TLS handshake, created on first use and kept in memory only.
 final class FaultCertificates: Sendable {

@@ -1,6 +1,6 @@
-package import APNSRules
-internal import Notation
-package import TLSEngine
+package import APNSMockRules
+internal import APNSMockNotation
+package import APNSMockTLSEngine
 
 /// The list of trusted provider keys, `provider.yaml`, which users edit.
 package struct ProviderKeysFile: Sendable {

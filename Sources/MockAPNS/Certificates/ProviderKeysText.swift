@@ -1,6 +1,6 @@
-internal import APNSRules
-internal import Notation
-internal import TLSEngine
+internal import APNSMockRules
+internal import APNSMockNotation
+internal import APNSMockTLSEngine
 
 /// The text of `provider.yaml`, for adding and removing entries without changing the rest of the text.
 struct ProviderKeysText {

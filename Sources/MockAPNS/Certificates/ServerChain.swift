@@ -1,5 +1,5 @@
 import NIOConcurrencyHelpers
-import TLSEngine
+import APNSMockTLSEngine
 
 /// The certificate chain that the server presents in TLS handshakes. It can be switched to that of the next CA while the server
 /// runs, so that a provider's trust in a new root can be rehearsed.

@@ -1,5 +1,5 @@
-package import APNSRules
-package import TLSEngine
+package import APNSMockRules
+package import APNSMockTLSEngine
 
 /// The names for the server certificate and the name constraints of the certificate authority.
 struct ServerNames {

@@ -1,4 +1,4 @@
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// A file that is read or replaced as a whole.
 package struct WholeFile: Sendable {

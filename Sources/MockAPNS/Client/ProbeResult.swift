@@ -1,5 +1,5 @@
-internal import HTTP2Session
-package import TLSEngine
+internal import APNSMockHTTP2Session
+package import APNSMockTLSEngine
 
 /// The observations of a server on one connection, as far as the connection got.
 package struct ProbeResult: Sendable {

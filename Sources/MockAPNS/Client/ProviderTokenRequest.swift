@@ -1,5 +1,5 @@
-import Notation
-package import TLSEngine
+import APNSMockNotation
+package import APNSMockTLSEngine
 
 /// A provider token to be signed (Protocol.md, section 3).
 package struct ProviderTokenRequest: Sendable {

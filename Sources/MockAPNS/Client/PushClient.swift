@@ -1,11 +1,11 @@
-import HTTP2Session
-package import HTTPMessage
-import Inbox
+import APNSMockHTTP2Session
+package import APNSMockHTTPMessage
+import APNSMockInbox
 import Logging
 import NIOCore
 import NIOPosix
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 /// A client that sends pushes as a provider does, over one HTTP/2 connection with TLS. Used by `apns-mock send` and
 /// the tests.

@@ -1,7 +1,7 @@
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import NIOCore
-import TLSEngine
+import APNSMockTLSEngine
 
 /// Channel handler of a `PushClient` connection. Confined to the connection's event loop.
 final class PushClientHandler: ChannelInboundHandler {

@@ -1,5 +1,5 @@
-package import FaultModel
-import Faults
+package import APNSMockFaultModel
+import APNSMockFaults
 
 /// An action on a whole connection, caused by a push, a rule or the admin API.
 package enum ConnectionAction: Sendable {

@@ -1,6 +1,6 @@
-package import APNSRules
-import HTTP2Session
-import Notation
+package import APNSMockRules
+import APNSMockHTTP2Session
+import APNSMockNotation
 
 /// The reason for which the server ends a connection. Determines the error code and debug data of the GOAWAY and the
 /// log message.

@@ -1,6 +1,6 @@
-import FaultModel
-import Faults
-internal import Notation
+import APNSMockFaultModel
+import APNSMockFaults
+internal import APNSMockNotation
 
 /// The fault actions that last for a time on a connection, and the steps of which each action on a connection consists.
 /// Performs no I/O and reads no clock: `ConnectionHandler` performs the steps, `Simulation` computes what they lead to.

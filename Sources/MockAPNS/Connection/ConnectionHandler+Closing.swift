@@ -1,10 +1,10 @@
-import APNSRules
-import HTTP2Session
-import Inbox
+import APNSMockRules
+import APNSMockHTTP2Session
+import APNSMockInbox
 import Logging
 import NIOCore
-import PlatformLibc
-import TLSEngine
+import APNSMockPlatformLibc
+import APNSMockTLSEngine
 
 /// Refusal, GOAWAY and close of a connection.
 extension ConnectionHandler {
@@ -124,7 +124,7 @@ extension HTTP2ServerSession {
 
 extension WireDetails.GoAway {
   /// Creates a description of a frame that the session has sent.
-  init(_ goAway: HTTP2Session.GoAway) {
+  init(_ goAway: APNSMockHTTP2Session.GoAway) {
     self.init(
       code: HTTP2ErrorCode.name(of: goAway.errorCode), lastStream: goAway.lastStream, debugData: goAway.text)
   }

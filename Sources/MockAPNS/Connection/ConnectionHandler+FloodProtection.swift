@@ -1,9 +1,9 @@
-import APNSRules
-import HTTP2Session
-import Inbox
+import APNSMockRules
+import APNSMockHTTP2Session
+import APNSMockInbox
 import Logging
 import NIOCore
-import TLSEngine
+import APNSMockTLSEngine
 
 /// Protection against clients that flood, stall or stay idle.
 extension ConnectionHandler {

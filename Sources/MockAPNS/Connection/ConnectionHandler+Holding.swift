@@ -1,5 +1,5 @@
-import HTTP2Session
-import Inbox
+import APNSMockHTTP2Session
+import APNSMockInbox
 import NIOCore
 
 /// Frames that wait until the store has the records of the requests that they answer.

@@ -1,11 +1,11 @@
-import FaultModel
-import Faults
-import HTTP2Session
-import Inbox
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockInbox
 import Logging
 import NIOCore
-import PlatformLibc
-import TLSEngine
+import APNSMockPlatformLibc
+import APNSMockTLSEngine
 
 /// Reading from the socket.
 extension ConnectionHandler {

@@ -1,12 +1,12 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTP2Session
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockInbox
 import Logging
 import NIOCore
-import TLSEngine
+import APNSMockTLSEngine
 
 /// Channel handler of one provider connection: decrypts TLS (unless the listener is a cleartext one), parses HTTP/2,
 /// passes requests to a `PushProcessor` and writes the responses.

@@ -1,6 +1,6 @@
-package import Inbox
+package import APNSMockInbox
 import NIOConcurrencyHelpers
-import Notation
+import APNSMockNotation
 import Synchronization
 
 /// The timeline of one connection: infrequent events, not single pushes.

@@ -1,5 +1,5 @@
-internal import Notation
-import FaultModel
+internal import APNSMockNotation
+import APNSMockFaultModel
 
 /// The state of a provider connection: decides what each event leads to. Performs no I/O: `ConnectionHandler` reports
 /// the events and performs the returned actions.

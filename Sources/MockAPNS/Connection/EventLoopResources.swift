@@ -1,6 +1,6 @@
-import APNSRules
-import HTTP2Session
-import Inbox
+import APNSMockRules
+import APNSMockHTTP2Session
+import APNSMockInbox
 import NIOPosix
 
 /// Buffers and caches shared by all connections of one event loop. A connection empties the buffers before it

@@ -1,5 +1,5 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 
 /// The MAX_CONCURRENT_STREAMS limit that a connection announces: a small number until the first valid provider
 /// token, then the full one, in SETTINGS that leave before the response; and, if so configured, one stream after a

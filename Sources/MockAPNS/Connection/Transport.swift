@@ -1,4 +1,4 @@
-import TLSEngine
+import APNSMockTLSEngine
 
 /// The layer below HTTP/2 on a provider connection: TLS, or none on a cleartext listener.
 enum Transport {

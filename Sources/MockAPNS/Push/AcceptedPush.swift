@@ -1,9 +1,9 @@
-import APNSRules
-import Devices
-import FaultModel
-import HTTPMessage
-import Inbox
-internal import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockHTTPMessage
+import APNSMockInbox
+internal import APNSMockNotation
 
 extension AcceptedPush {
   /// Creates a description of an accepted push to a registered device.

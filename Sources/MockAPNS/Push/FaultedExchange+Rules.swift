@@ -1,9 +1,9 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTP2Session
-import HTTPMessage
-internal import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The decision of the active rules about one push, for the server and for simulations.
 extension FaultedExchange {

@@ -1,11 +1,11 @@
-internal import Notation
-import APNSRules
-import Devices
-import FaultModel
-import Faults
-import HTTP2Session
-import HTTPMessage
-import Inbox
+internal import APNSMockNotation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockInbox
 
 /// What happens to one push after the active fault rules were applied: its response, its delay and its end. Complete
 /// before it is performed, immediately or later.

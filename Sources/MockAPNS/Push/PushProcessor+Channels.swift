@@ -1,9 +1,9 @@
-import APNSRules
-package import Devices
-import HTTP2Session
-import HTTPMessage
-import Inbox
-internal import Notation
+import APNSMockRules
+package import APNSMockDevices
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockInbox
+internal import APNSMockNotation
 
 /// Broadcasts and channel management: what an accepted request does, and its response (Protocol.md, section 10).
 extension PushProcessor {

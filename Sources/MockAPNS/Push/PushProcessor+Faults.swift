@@ -1,9 +1,9 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTP2Session
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockInbox
 
 /// Application of fault decisions to single pushes: responses, delays, stream resets, silence.
 extension PushProcessor {

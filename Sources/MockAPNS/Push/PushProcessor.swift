@@ -1,11 +1,11 @@
-import APNSRules
-import Devices
-import FaultModel
-import Faults
-import HTTP2Session
-import HTTPMessage
-import Inbox
-internal import Notation
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
+import APNSMockInbox
+internal import APNSMockNotation
 
 /// Processes the pushes of one connection: validates each request, applies the active fault rules, records the
 /// result and submits the response. Confined to the connection's event loop.

@@ -1,5 +1,5 @@
-import FaultModel
-import HTTPMessage
+import APNSMockFaultModel
+import APNSMockHTTPMessage
 
 /// The changes that faults make to a response: its body, its header fields and the parts it is sent in.
 struct ResponseMutation {

@@ -1,5 +1,5 @@
-import APNSRules
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTPMessage
 
 /// The header fields of APNs' responses, prepared once per connection; only status and ids are filled in for each
 /// response.

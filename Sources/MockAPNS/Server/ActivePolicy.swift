@@ -1,6 +1,6 @@
-package import APNSRules
-package import Faults
-import Inbox
+package import APNSMockRules
+package import APNSMockFaults
+import APNSMockInbox
 import NIOConcurrencyHelpers
 
 /// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of

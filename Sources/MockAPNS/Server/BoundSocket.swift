@@ -1,5 +1,5 @@
 import NIOCore
-import PlatformLibc
+import APNSMockPlatformLibc
 
 /// A TCP socket that is bound to an address and does not listen yet.
 package struct BoundSocket: Sendable {
@@ -25,14 +25,14 @@ package struct BoundSocket: Sendable {
     }
     guard isBound else {
       let code = errno
-      PlatformLibc.close(descriptor)
+      APNSMockPlatformLibc.close(descriptor)
       throw IOError(errnoCode: code, reason: "bind")
     }
     port = Self.port(of: descriptor) ?? endpoint.port
   }
 
   /// Closes the socket, which releases the address.
-  package func close() { _ = PlatformLibc.close(descriptor) }
+  package func close() { _ = APNSMockPlatformLibc.close(descriptor) }
 
   /// Returns the port of a bound socket.
   private static func port(of descriptor: CInt) -> Int? {

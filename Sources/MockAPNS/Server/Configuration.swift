@@ -1,7 +1,7 @@
-package import APNSRules
-package import FaultModel
-package import Faults
-package import Inbox
+package import APNSMockRules
+package import APNSMockFaultModel
+package import APNSMockFaults
+package import APNSMockInbox
 import NIOCore
 
 /// A host and a TCP port to listen on or to connect to.

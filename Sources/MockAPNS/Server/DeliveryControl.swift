@@ -1,10 +1,10 @@
 internal import Dispatch
-internal import Notation
-import APNSRules
-package import Devices
-import Inbox
+internal import APNSMockNotation
+import APNSMockRules
+package import APNSMockDevices
+import APNSMockInbox
 import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 internal import Synchronization
 
 /// Delivers accepted pushes to registered devices: keeps the records, the findings and the listeners up to date with

@@ -1,7 +1,7 @@
-package import APNSRules
-package import Devices
+package import APNSMockRules
+package import APNSMockDevices
 internal import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 
 /// Which events of devices a reader gets; a property that is nil selects all.
 package struct DeviceEventFilter: Sendable {

@@ -1,4 +1,4 @@
-import Inbox
+import APNSMockInbox
 import Synchronization
 
 /// Generates device tokens. They are repeatable for the same seed.

@@ -1,9 +1,9 @@
-import APNSRules
-import FaultModel
-import Faults
-import Inbox
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockInbox
 import Logging
-import Notation
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

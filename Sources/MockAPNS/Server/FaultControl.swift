@@ -1,10 +1,10 @@
-import APNSRules
-package import FaultModel
-package import Faults
-import Inbox
+import APNSMockRules
+package import APNSMockFaultModel
+package import APNSMockFaults
+import APNSMockInbox
 import Logging
 import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 import Synchronization
 
 /// The active fault profile and rules, which can be changed while the server runs.

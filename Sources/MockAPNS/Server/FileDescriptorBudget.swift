@@ -1,4 +1,4 @@
-import PlatformLibc
+import APNSMockPlatformLibc
 
 /// The division of the process's file descriptors among its listeners, so that many connections to one cannot
 /// exhaust the others' share.

@@ -1,5 +1,5 @@
-import HTTPMessage
-import Notation
+import APNSMockHTTPMessage
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

@@ -1,10 +1,10 @@
-package import APNSRules
-import Inbox
+package import APNSMockRules
+import APNSMockInbox
 import Logging
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import TLSEngine
+import APNSMockTLSEngine
 
 /// The kinds of listeners for providers: what a connection begins with.
 package enum ListenerKind: Sendable {

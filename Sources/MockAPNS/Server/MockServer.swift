@@ -1,10 +1,10 @@
-import Inbox
+import APNSMockInbox
 public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import PlatformLibc
-import TLSEngine
+import APNSMockPlatformLibc
+import APNSMockTLSEngine
 
 /// A mock of APNs that listens for provider connections.
 ///

@@ -1,6 +1,6 @@
-import APNSRules
-import Devices
-import Inbox
+import APNSMockRules
+import APNSMockDevices
+import APNSMockInbox
 internal import NIOConcurrencyHelpers
 
 /// Compares device tokens and topics of recorded pushes with those that the server knows. Called when findings are read, from

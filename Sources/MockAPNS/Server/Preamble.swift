@@ -1,4 +1,4 @@
-import Inbox
+import APNSMockInbox
 import Logging
 import NIOCore
 import NIOHTTP1

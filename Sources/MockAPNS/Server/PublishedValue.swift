@@ -1,4 +1,4 @@
-package import APNSRules
+package import APNSMockRules
 import NIOConcurrencyHelpers
 import Synchronization
 

@@ -1,4 +1,4 @@
-import APNSRules
+import APNSMockRules
 
 /// The addresses of a standby server's listeners for providers. They are bound, so that their ports are known and no program without
 /// SO_REUSEADDR takes them, but do not listen, so that connections are refused and clients try the next server.

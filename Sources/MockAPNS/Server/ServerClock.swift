@@ -1,6 +1,6 @@
 import NIOConcurrencyHelpers
-package import Notation
-import PlatformLibc
+package import APNSMockNotation
+import APNSMockPlatformLibc
 import Synchronization
 
 /// The server's own clock, which tests can freeze and advance. It determines the age of provider tokens, update

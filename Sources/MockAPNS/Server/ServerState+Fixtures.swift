@@ -1,10 +1,10 @@
-package import APNSRules
-package import Devices
-package import Inbox
+package import APNSMockRules
+package import APNSMockDevices
+package import APNSMockInbox
 import NIOConcurrencyHelpers
-package import Notation
+package import APNSMockNotation
 import Synchronization
-import TLSEngine
+import APNSMockTLSEngine
 
 extension FixtureDefaults {
   /// The defaults of a server's fixtures.

@@ -1,14 +1,14 @@
-import APNSRules
-import Devices
-import FaultModel
-import Faults
-import HTTPMessage
-import Inbox
+import APNSMockRules
+import APNSMockDevices
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTPMessage
+import APNSMockInbox
 import Logging
 import NIOConcurrencyHelpers
-import Notation
+import APNSMockNotation
 import Synchronization
-import TLSEngine
+import APNSMockTLSEngine
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

@@ -1,7 +1,7 @@
-package import APNSRules
-internal import Devices
-internal import HTTP2Session
-package import HTTPMessage
+package import APNSMockRules
+internal import APNSMockDevices
+internal import APNSMockHTTP2Session
+package import APNSMockHTTPMessage
 
 extension ServerState {
   /// Whether the clock was moved so far that provider tokens signed now, by the machine's clock, are expired.

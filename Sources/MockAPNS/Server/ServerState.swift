@@ -1,8 +1,8 @@
-package import APNSRules
-package import Devices
-package import FaultModel
-package import Faults
-package import Inbox
+package import APNSMockRules
+package import APNSMockDevices
+package import APNSMockFaultModel
+package import APNSMockFaults
+package import APNSMockInbox
 import Logging
 import NIOConcurrencyHelpers
 import Synchronization

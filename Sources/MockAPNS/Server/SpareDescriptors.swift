@@ -1,5 +1,5 @@
 internal import NIOConcurrencyHelpers
-internal import PlatformLibc
+internal import APNSMockPlatformLibc
 
 /// Some open file descriptors, which are closed when connections have used up all others.
 ///
@@ -18,7 +18,7 @@ final class SpareDescriptors: Sendable {
   func acquire() -> Bool {
     open.withLockedValue { open in
       while open.count < Self.count {
-        let descriptor = PlatformLibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
+        let descriptor = APNSMockPlatformLibc.open("/dev/null", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
         open.append(descriptor)
       }

@@ -1,7 +1,7 @@
-import APNSRules
-import FaultModel
-import Faults
-internal import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+internal import APNSMockNotation
 
 /// A connection of a simulation: the state that the server keeps, and what the provider knows of it.
 final class SimulatedConnection {

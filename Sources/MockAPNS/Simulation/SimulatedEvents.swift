@@ -1,4 +1,4 @@
-internal import Notation
+internal import APNSMockNotation
 
 /// Events on a simulated clock, earliest first. Events at the same time keep their order of insertion.
 struct SimulatedEvents<Event> {

@@ -1,4 +1,4 @@
-package import FaultModel
+package import APNSMockFaultModel
 
 /// A simulation of a profile without a network and on a simulated clock, which shows what its probabilities, counts and
 /// times amount to.

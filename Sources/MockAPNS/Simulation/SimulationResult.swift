@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 /// The result of a simulation.
 package struct SimulationResult: Sendable, Equatable {

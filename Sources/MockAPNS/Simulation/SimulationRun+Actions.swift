@@ -1,7 +1,7 @@
-import APNSRules
-import FaultModel
-import Faults
-internal import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+internal import APNSMockNotation
 
 /// The actions of rules on connections.
 extension SimulationRun {

@@ -1,8 +1,8 @@
-import APNSRules
-import FaultModel
-import Faults
-import HTTPMessage
-internal import Notation
+import APNSMockRules
+import APNSMockFaultModel
+import APNSMockFaults
+import APNSMockHTTPMessage
+internal import APNSMockNotation
 
 /// The state of a running simulation.
 struct SimulationRun {

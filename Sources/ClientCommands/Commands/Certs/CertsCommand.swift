@@ -1,5 +1,5 @@
-import Notation
-import APNSRules
+import APNSMockNotation
+import APNSMockRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1

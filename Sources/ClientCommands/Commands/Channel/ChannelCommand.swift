@@ -1,7 +1,7 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock channel`
 struct ChannelCommand: ParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Notation
+import APNSMockNotation
 
 /// `apns-mock device start-activity`
 struct DeviceStartActivity: AsyncParsableCommand {

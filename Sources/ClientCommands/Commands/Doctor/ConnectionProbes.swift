@@ -1,10 +1,10 @@
-import APNSRules
+import APNSMockRules
 import MockAPNS
 import NIOHTTP1
 import NIOPosix
-import Notation
-import PlatformLibc
-import TLSEngine
+import APNSMockNotation
+import APNSMockPlatformLibc
+import APNSMockTLSEngine
 
 // MARK: - DNS and TCP
 

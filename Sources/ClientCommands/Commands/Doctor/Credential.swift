@@ -1,8 +1,8 @@
-import APNSRules
+import APNSMockRules
 import MockAPNS
 import NIOHTTP1
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

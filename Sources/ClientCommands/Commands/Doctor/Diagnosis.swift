@@ -1,5 +1,5 @@
 import MockAPNS
-import Notation
+import APNSMockNotation
 
 /// The checks of `doctor` in order.
 enum DoctorCheck: String, CaseIterable, Sendable {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import MockAPNS
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 /// `apns-mock doctor`
 struct DoctorCommand: AsyncParsableCommand {

@@ -1,9 +1,9 @@
-import APNSRules
-import HTTP2Session
-import HTTPMessage
+import APNSMockRules
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import MockAPNS
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

@@ -1,5 +1,5 @@
 import MockAPNS
-import TLSEngine
+import APNSMockTLSEngine
 
 // MARK: - Certificate
 

@@ -1,9 +1,9 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
-import EmbeddedFiles
+import APNSMockEmbeddedFiles
 import MockAPNS
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock env`
 struct EnvCommand: AsyncParsableCommand {

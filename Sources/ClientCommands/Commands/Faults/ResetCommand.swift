@@ -1,6 +1,6 @@
 import ArgumentParser
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock reset`
 struct ResetCommand: AsyncParsableCommand {

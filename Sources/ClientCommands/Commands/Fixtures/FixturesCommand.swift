@@ -1,8 +1,8 @@
 import ArgumentParser
-import Devices
+import APNSMockDevices
 import MockAPNS
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock fixtures`
 struct FixturesCommand: ParsableCommand {

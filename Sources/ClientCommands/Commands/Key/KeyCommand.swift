@@ -1,9 +1,9 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 /// `apns-mock key`
 struct KeyCommand: ParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Inbox
+import APNSMockInbox
 import MockAPNS
 
 /// `apns-mock merge`

@@ -1,8 +1,8 @@
 import ArgumentParser
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock profile`
 struct ProfileCommand: ParsableCommand {

@@ -1,8 +1,8 @@
 import ArgumentParser
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
-import Notation
+import APNSMockNotation
 
 /// `apns-mock profile lint`
 struct ProfileLint: ParsableCommand {

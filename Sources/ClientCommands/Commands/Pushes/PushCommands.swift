@@ -1,8 +1,8 @@
 import ArgumentParser
-import Inbox
+import APNSMockInbox
 import MockAPNS
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock ls`
 struct ListCommand: AsyncParsableCommand {

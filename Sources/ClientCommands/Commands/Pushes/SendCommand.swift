@@ -1,11 +1,11 @@
-import APNSRules
+import APNSMockRules
 import ArgumentParser
-import HTTP2Session
-import HTTPMessage
+import APNSMockHTTP2Session
+import APNSMockHTTPMessage
 import MockAPNS
 import NIOHTTP1
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

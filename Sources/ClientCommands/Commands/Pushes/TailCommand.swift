@@ -1,5 +1,5 @@
 import ArgumentParser
-import Notation
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

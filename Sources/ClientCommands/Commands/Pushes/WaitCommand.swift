@@ -1,7 +1,7 @@
 import ArgumentParser
-import Inbox
+import APNSMockInbox
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// `apns-mock wait`
 struct WaitCommand: AsyncParsableCommand {

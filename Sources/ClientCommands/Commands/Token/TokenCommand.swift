@@ -1,9 +1,9 @@
 import ArgumentParser
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
-import Notation
-import TLSEngine
+import APNSMockNotation
+import APNSMockTLSEngine
 
 /// `apns-mock token`
 struct TokenCommand: ParsableCommand {

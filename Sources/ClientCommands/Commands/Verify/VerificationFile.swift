@@ -1,7 +1,7 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 
-package import Notation
+package import APNSMockNotation
 
 /// A file with expectations in JSON or YAML.
 package struct VerificationFile {

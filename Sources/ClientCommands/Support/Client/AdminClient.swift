@@ -2,8 +2,8 @@ import MockAPNS
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import Notation
-import PlatformLibc
+import APNSMockNotation
+import APNSMockPlatformLibc
 
 /// A client of a running server's admin listener. Each request uses its own connection.
 struct AdminClient: Sendable {

@@ -1,7 +1,7 @@
-import FaultModel
-import Faults
+import APNSMockFaultModel
+import APNSMockFaults
 import MockAPNS
-import Notation
+import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

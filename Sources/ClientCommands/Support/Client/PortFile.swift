@@ -1,8 +1,8 @@
-import APNSRules
-import Inbox
+import APNSMockRules
+import APNSMockInbox
 package import MockAPNS
-import Notation
-import PlatformLibc
+import APNSMockNotation
+import APNSMockPlatformLibc
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

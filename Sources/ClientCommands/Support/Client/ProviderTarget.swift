@@ -1,6 +1,6 @@
 import MockAPNS
 import NIOHTTP1
-import Notation
+import APNSMockNotation
 
 /// The listener to push to, and the time of its server's clock.
 struct ProviderTarget: Sendable {

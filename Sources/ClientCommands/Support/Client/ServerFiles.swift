@@ -1,6 +1,6 @@
 import ArgumentParser
 import MockAPNS
-import TLSEngine
+import APNSMockTLSEngine
 
 /// The option for the certificate folder.
 struct FolderFlags: ParsableArguments {

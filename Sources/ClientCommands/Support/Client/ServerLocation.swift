@@ -1,6 +1,6 @@
 import ArgumentParser
 package import MockAPNS
-import Notation
+import APNSMockNotation
 
 /// The options by which client commands locate a server.
 struct ServerFlags: ParsableArguments {

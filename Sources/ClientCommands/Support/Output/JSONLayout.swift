@@ -1,4 +1,4 @@
-import Notation
+import APNSMockNotation
 
 /// Splits and indents JSON without decoding its values, so that members keep their order and payloads their bytes.
 package enum JSONLayout {

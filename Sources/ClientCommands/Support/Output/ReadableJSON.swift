@@ -1,4 +1,4 @@
-import Notation
+import APNSMockNotation
 
 /// JSON as text for people: a member per line, without quotation marks and braces. Null and empty values are left out.
 enum ReadableJSON {

@@ -1,5 +1,5 @@
 import NIOConcurrencyHelpers
-import PlatformLibc
+import APNSMockPlatformLibc
 import Synchronization
 
 /// The program's output streams: data goes to standard output, diagnostics to standard error.

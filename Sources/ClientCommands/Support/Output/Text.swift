@@ -1,4 +1,4 @@
-import Notation
+import APNSMockNotation
 
 extension String {
   /// The string without white space at both ends.

@@ -1,4 +1,4 @@
-package import Notation
+package import APNSMockNotation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

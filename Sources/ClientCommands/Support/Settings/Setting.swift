@@ -1,6 +1,6 @@
-import APNSRules
+import APNSMockRules
 package import MockAPNS
-package import Notation
+package import APNSMockNotation
 
 /// The settings of `serve`. The raw value determines the flag, the variable and the key in the config file.
 ///

@@ -1,6 +1,6 @@
-package import FaultModel
-internal import APNSRules
-package import Notation
+package import APNSMockFaultModel
+internal import APNSMockRules
+package import APNSMockNotation
 
 extension Action.Name {
   /// The schema of the action's value: the parameters of the action.

@@ -1,6 +1,6 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The keys of a requirement that is written as a map.
 enum MatchKey: String, CaseIterable {

@@ -1,5 +1,5 @@
-package import FaultModel
-internal import Notation
+package import APNSMockFaultModel
+internal import APNSMockNotation
 
 /// The definition of a parameter in one text. A profile that extends another may override parts of it.
 struct ParameterDeclaration {

@@ -1,6 +1,6 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
 
 /// The JSON Schema of profile files. Editors use it for completion and validation; checks that involve several values
 /// are left to `profile lint`.

@@ -1,6 +1,6 @@
-package import FaultModel
-internal import APNSRules
-package import Notation
+package import APNSMockFaultModel
+internal import APNSMockRules
+package import APNSMockNotation
 
 extension Profile {
   /// The schema of a profile. `extends`, `params` and `rules` are parsed by `ProfileBuilder`, because they depend on

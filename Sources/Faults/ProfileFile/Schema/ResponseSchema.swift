@@ -1,6 +1,6 @@
-import FaultModel
-internal import APNSRules
-internal import Notation
+import APNSMockFaultModel
+internal import APNSMockRules
+internal import APNSMockNotation
 
 extension Action.Response {
   /// The schema of a response.

@@ -1,5 +1,5 @@
-package import FaultModel
-package import Notation
+package import APNSMockFaultModel
+package import APNSMockNotation
 
 /// A parsed rule with its position in the file, for checks that compare several rules.
 struct LocatedRule {

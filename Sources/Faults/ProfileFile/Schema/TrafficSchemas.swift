@@ -1,6 +1,6 @@
-internal import HTTP2Session
-internal import Notation
-internal import TLSEngine
+internal import APNSMockHTTP2Session
+internal import APNSMockNotation
+internal import APNSMockTLSEngine
 
 extension Schema<String> {
   /// The name of a header field, converted to lower case.

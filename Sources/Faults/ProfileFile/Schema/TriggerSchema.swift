@@ -1,5 +1,5 @@
-package import FaultModel
-package import Notation
+package import APNSMockFaultModel
+package import APNSMockNotation
 
 extension Trigger {
   /// The schema of `trigger`.

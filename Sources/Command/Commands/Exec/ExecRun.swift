@@ -1,0 +1,185 @@
+import APNSMockClientCommands
+import APNSMockInbox
+import Logging
+import MockAPNS
+
+/// One run of a program with its own server.
+struct ExecRun: Sendable {
+  let settings: ServeSettings
+  let logger: Logger
+  /// The program and its arguments.
+  let program: [String]
+  /// The checks after the run.
+  let checks: ExecChecks
+  /// The flag that requested the export, for messages.
+  let exportFlag: String
+
+  /// Runs the program.
+  ///
+  /// - Returns: The exit code.
+  /// - Throws: `CommandFailure` if the server or the program cannot be started.
+  func run() async throws -> Int32 {
+    let files = InheritedFiles()
+    let signals = try SignalWatch()
+    let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
+    var settings = settings
+    let hasOwnCertificates = settings.configuration.certificates.isEmpty
+    let folder = try settings.portFile == nil || hasOwnCertificates ? ScratchFolder() : nil
+    defer { folder?.remove() }
+    if let folder {
+      settings.portFile = settings.portFile ?? folder.path + "/ports.json"
+      if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
+    }
+    let server = try await StartedServer.start(settings, logger: logger, mayStandBy: false)
+    // With a thread that may wait for a store.
+    let executor = SerialTaskExecutor("apns-mock.checks")
+    let removeFiles: @Sendable () -> Void = {
+      server.removePortFile()
+      if let export { FileReplacement.abandon(export.path) }
+      folder?.remove()
+    }
+    let result: Supervision.Result
+    do {
+      try await withTaskExecutorPreference(executor) { try checks.validate(server.state) }
+      files.hideOthers()
+      let child = try ChildProcess(
+        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
+        defaults: signals.inheritable)
+      let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
+      result = await supervision.result()
+      supervision.exitAtNextSignal()
+    } catch {
+      await server.stop()
+      throw error
+    }
+    report(result)
+    var outcomes: [ExecChecks.Outcome] = []
+    // After a termination signal, skip the verification, which may wait.
+    if result.requestedBy == nil {
+      outcomes.append(
+        try await withTaskExecutorPreference(executor) {
+          try await checks.verify(server.state, mayWait: result.exit == .exited(0))
+        })
+    }
+    await server.stop()
+    outcomes += try await withTaskExecutorPreference(executor) {
+      [try checks.final(server.state)] + (export.map { [write($0, server.state)] } ?? [])
+    }
+    for line in outcomes.flatMap(\.lines) { printLine(line) }
+    await withTaskExecutorPreference(executor) { summarize(server.state) }
+    try server.closeStore()
+    let statuses = outcomes.map(\.status).filter { $0 != .done }
+    // A failure takes precedence over an inconclusive result.
+    let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
+    return result.exit.code == 0 ? found.rawValue : result.exit.code
+  }
+
+  private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
+    do {
+      _ = try export.write(state)
+      return ExecChecks.Outcome()
+    } catch {
+      return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
+    }
+  }
+
+  /// Reports a problem.
+  private func printLine(_ message: String) {
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(message)")
+    case .json: logger.error("\(message)")
+    }
+  }
+
+  /// Returns the changes to the program's environment: the server's addresses and credentials.
+  private func environment(
+    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
+  ) -> [String: String?] {
+    var changes: [String: String?] = [:]
+    for (name, value) in PortFile(of: state).variables { changes.updateValue(value, forKey: name) }
+    changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
+    if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
+    if state.configuration.adminToken != nil { changes[EnvironmentVariables.adminTokenFile] = .some(nil) }
+    return changes
+  }
+
+  /// Reports the signal that killed the program, as a shell does for its own children.
+  private func report(_ result: Supervision.Result) {
+    guard case .killed(let signal) = result.exit, signal != result.requestedBy else { return }
+    let name = SignalName.text(signal)
+    printLine("\(program.first ?? "") was killed by signal \(signal) (\(name))")
+  }
+
+  /// Prints a summary of the pushes in one line.
+  private func summarize(_ state: ServerState) {
+    let summary = ExecSummary(state)
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(summary.text)")
+    case .json:
+      var logger = logger
+      logger.logLevel = min(logger.logLevel, .info)
+      logger.info("summary", metadata: summary.metadata)
+    }
+  }
+}
+
+/// A summary of the pushes during a run.
+struct ExecSummary {
+  private var counts: [Record.Outcome: Int] = [:]
+  /// The number of pushes that a fault rule affected.
+  private var faulted = 0
+  private var findings: [Finding.Kind: Int] = [:]
+  private let total: Int
+  private let evicted: Int
+  private let profile: String
+  private let seed: UInt64
+
+  /// Counts the pushes and findings in the inbox.
+  init(_ state: ServerState) {
+    try? state.inbox.writer?.awaitChanges()
+    let snapshot = state.inbox.snapshot()
+    total = snapshot.count + snapshot.evicted
+    evicted = snapshot.evicted
+    var walk = InboxIterator(snapshot, .allKinds)
+    // What a store cannot read is left out.
+    while let records = try? walk.next() {
+      for record in records {
+        counts[record.outcome, default: 0] += 1
+        if record.isFaulted { faulted += 1 }
+      }
+    }
+    for item in (try? state.inbox.summary(of: .allKinds, by: state.rulebook, limit: 0))?.items ?? [] {
+      findings[item.kind] = item.count
+    }
+    let selection = state.faults.selection
+    profile = selection.selectedProfile.reference
+    seed = selection.seed
+  }
+
+  /// The summary in one line: `3 pushes: 2 accepted, 1 rejected; 1 faulted by profile flaky-503, seed 7`.
+  var text: String {
+    let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
+    var text = "\(total) push\(total == 1 ? "" : "es")" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+    if evicted > 0 { text += ", \(evicted) evicted because the inbox is full" }
+    if !findings.isEmpty {
+      text +=
+        "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+    }
+    // The profile and seed reproduce the faults.
+    if faulted > 0 { text += "; \(faulted) faulted by profile \(profile), seed \(seed)" }
+    return text
+  }
+
+  /// The summary as log metadata.
+  var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata = [
+      "pushes": .stringConvertible(total), "evicted": .stringConvertible(evicted), "profile": .string(profile),
+      "seed": .string(String(seed)),
+    ]
+    metadata["faulted"] = .stringConvertible(faulted)
+    for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
+    let counts = findings.map { ($0.rawValue, Logger.MetadataValue.stringConvertible($1)) }
+    metadata["findings"] = .dictionary(Dictionary(uniqueKeysWithValues: counts))
+    return metadata
+  }
+}

@@ -1,0 +1,81 @@
+import APNSMockClientCommands
+import APNSMockInbox
+import MockAPNS
+import APNSMockPlatformLibc
+
+/// The export of the inbox when the server stops.
+struct ExportOnExit: Sendable {
+  /// The absolute path, because the working directory may change.
+  let path: String
+  /// The flag that requested the export, for messages.
+  let flag: String
+
+  /// Checks that the file can be written, so that a wrong path fails before the tests and not after them.
+  ///
+  /// - Throws: `CommandFailure`.
+  init(to path: String, for flag: String) throws {
+    self.flag = flag
+    self.path = Files.absolute(path)
+    if FileReplacement.isSpecial(self.path) {
+      // Opening fails for a folder, for example.
+      let file = open(self.path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      let reason = String(cString: strerror(errno)).lowercased()
+      guard file >= 0 else {
+        throw CommandFailure(.usage, "\(flag): \(path): cannot be written (\(reason)); specify a file")
+      }
+      close(file)
+      return
+    }
+    let folder = self.path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
+      let reason = String(cString: strerror(errno)).lowercased()
+      throw CommandFailure(
+        .usage, "\(flag): \(path): the folder is not writable (\(reason)); specify another one")
+    }
+  }
+
+  /// Writes the export atomically. Only the current user can read it, because it contains payloads and device tokens.
+  ///
+  /// - Returns: The number of pushes.
+  /// - Throws: `CommandFailure`.
+  func write(_ state: ServerState) throws -> Int {
+    try? state.inbox.writer?.awaitChanges()
+    let snapshot = state.inbox.snapshot()
+    let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
+    var export = InboxExport(snapshot, .allKinds, as: format, rulebook: state.rulebook, in: state.inbox)
+    do {
+      let file = try FileReplacement(of: path, isPrivate: true)
+      while let piece = try export.next() { try file.append(piece) }
+      try file.commit()
+    } catch let error as StoreUnavailable {
+      throw CommandFailure(.failed, "\(flag): the store of the inbox cannot be read: \(error.problem)")
+    } catch {
+      let consequence = state.inbox.writer == nil ? "; the inbox (\(snapshot.count) pushes) is lost" : ""
+      throw CommandFailure(.failed, "\(flag): \(error)\(consequence)")
+    }
+    return snapshot.count
+  }
+}
+
+/// A file with an exported inbox.
+struct ExportFile {
+  /// The file's path; `-` is standard input.
+  let path: String
+
+  init(_ path: String) { self.path = path }
+
+  /// Reads the file in parts of 1 MiB.
+  ///
+  /// - Parameter maxBytes: The memory limit of the inbox.
+  /// - Throws: `CommandFailure` that names the file and line.
+  func inbox(maxBytes: Int) throws -> Inbox {
+    let file = try FileParts(path)
+    var reading = InboxImport(maxBytes: maxBytes)
+    do {
+      while let part = try file.next() { try part.withUnsafeBytes { try reading.read($0) } }
+      return try reading.finish()
+    } catch let problem as InboxImport.Problem {
+      throw CommandFailure(.usage, "\(path):\(problem)".onOneLine)
+    }
+  }
+}
