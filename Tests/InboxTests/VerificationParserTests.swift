@@ -29,6 +29,7 @@ import Testing
     ("{'expect':1}", "/expect", "expected a list, not a number", ""),
     ("{'expct':[]}", "/expct", "unknown", "Did you mean \"expect\"?"),
     ("{'expect':[1]}", "/expect/0", "expected a map, not a number", ""),
+    ("{'expect':[null]}", "/expect/0", "expected a map, not nothing", ""),
     ("{'expect':[{'macth':{}}]}", "/expect/0/macth", "unknown", "Did you mean \"match\"?"),
     ("{'expect':[{'name':1}]}", "/expect/0/name", "a number", "Quote it: \"1\""),
     ("{'expect':[{'name':''}]}", "/expect/0/name", "the name is empty", "a name"),

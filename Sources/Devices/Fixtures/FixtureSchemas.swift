@@ -69,13 +69,13 @@ struct FixtureSchemas: Sendable {
       name: "fixtures",
       fields: [
         FieldDescription(
-          FixtureReader.Section.apps.rawValue, .either(.list(.map(app.description)), .null), default: "any",
+          FixtureReader.Section.apps.rawValue, .list(.map(app.description)), default: "any",
           "The apps that are known."),
         FieldDescription(
-          FixtureReader.Section.devices.rawValue, .either(.list(.map(device.description)), .null),
+          FixtureReader.Section.devices.rawValue, .list(.map(device.description)),
           "The devices with their apps and tokens."),
         FieldDescription(
-          FixtureReader.Section.channels.rawValue, .either(.list(.map(channel.description)), .null),
+          FixtureReader.Section.channels.rawValue, .list(.map(channel.description)),
           "The broadcast channels."),
       ])
   }
@@ -144,7 +144,7 @@ extension Schema<PushEnvironment> {
 extension Schema<Int64?> {
   /// A time that the server's clock can have, in milliseconds since 1970; nil for none.
   fileprivate static let pastTime = Schema(
-    form: .either(.time, .null),
+    form: .time,
     parse: { parser, node in
       guard let scalar = parser.parseScalar(node, as: .anyText) else { return nil }
       if let time = TimestampFormat.milliseconds(scalar.text) { return .some(time) }

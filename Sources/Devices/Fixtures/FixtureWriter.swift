@@ -100,7 +100,7 @@ package enum FixtureSchema {
 
   /// The schema as JSON in one line.
   package static let text = JSONSchemaWriter.text(
-    title: "Fixtures of apns-mock", path: path, root: FixtureSchemas.standard.description)
+    title: "Fixtures of apns-mock", path: path, root: FixtureSchemas.standard.description, allowsNull: true)
 }
 
 /// A commented fixture file.

@@ -45,7 +45,7 @@ extension Verification {
       "Findings that must not occur, or true for none at all."))
 
   /// The keys of which a document has at least one.
-  package static let criteria = ["expect", "no_others", "nothing_lost", "no_findings"]
+  private static let criteria = ["expect", "no_others", "nothing_lost", "no_findings"]
 
   /// Parses a verification document.
   ///
@@ -164,6 +164,7 @@ extension SchemaParser {
     }
     var expectations: [Expectation] = []
     for (index, element) in elements.enumerated() {
+      if element.isEmpty { fail(element, "expected a map, not nothing") }
       // Keep an invalid expectation with its name, because `order` may refer to it.
       let expectation = Expectation(element, number: index + 1, self)
       if expectations.contains(where: { $0.name == expectation.name }) {

@@ -4,14 +4,17 @@ package final class JSONSchemaWriter {
   /// The pattern of a reference to a parameter, which may take the place of any value that is not a text; nil for
   /// documents without parameters.
   private let parameter: String?
+  /// Whether null counts as an absent key.
+  private let allowsNull: Bool
   /// The path of the definitions, to which a name is appended.
   private let definitions: String
   /// The maps that a form refers to and that still need a definition.
   private var required: [MapDescription] = []
   private var known: Set<String> = []
 
-  private init(parameter: String? = nil, definitions: String = "#/$defs/") {
+  private init(parameter: String? = nil, allowsNull: Bool, definitions: String = "#/$defs/") {
     self.parameter = parameter
+    self.allowsNull = allowsNull
     self.definitions = definitions
   }
 
@@ -21,12 +24,13 @@ package final class JSONSchemaWriter {
   ///   - path: The path under which servers publish it.
   ///   - root: The whole document.
   ///   - parameter: The pattern of a reference to a parameter; nil for documents without parameters.
+  ///   - allowsNull: Whether null counts as an absent key.
   ///   - definitions: Writes the definitions of `SchemaForm.reference`, as members of an object.
   package static func text(
-    title: String, path: String, root: MapDescription, parameter: String? = nil,
+    title: String, path: String, root: MapDescription, parameter: String? = nil, allowsNull: Bool = false,
     definitions: (JSONSchemaWriter, inout JSONWriter) -> Void = { _, _ in }
   ) -> String {
-    let schema = JSONSchemaWriter(parameter: parameter)
+    let schema = JSONSchemaWriter(parameter: parameter, allowsNull: allowsNull)
     schema.require(root)
     var writer = JSONWriter(capacity: 65_536)
     writer.object { writer in
@@ -42,9 +46,10 @@ package final class JSONSchemaWriter {
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
-  /// Returns an OpenAPI description in JSON that has only the definitions of a map and of the maps in it.
+  /// Returns an OpenAPI description in JSON that has only the definitions of a map and of the maps in it. Null counts
+  /// as an absent key.
   package static func components(of root: MapDescription) -> String {
-    let schema = JSONSchemaWriter(definitions: "#/components/schemas/")
+    let schema = JSONSchemaWriter(allowsNull: true, definitions: "#/components/schemas/")
     schema.require(root)
     var writer = JSONWriter()
     writer.object { writer in
@@ -85,7 +90,8 @@ package final class JSONSchemaWriter {
           writer.objectMember(field.name) { writer in
             let text = field.summary + (field.defaultText.map { " Default: \($0)." } ?? "")
             if !text.isEmpty { writer.member("description", text.replacing("`", with: "")) }
-            writeMembers(of: field.form, to: &writer)
+            let isNullable = allowsNull && !field.isRequired
+            writeMembers(of: isNullable ? .either(field.form, .null) : field.form, to: &writer)
           }
         }
       }
