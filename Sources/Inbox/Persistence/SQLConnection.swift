@@ -1,4 +1,4 @@
-package import APNSMockRules
+internal import APNSMockRules
 package import APNSMockNotation
 
 /// A connection to a database that executes SQL: what differs between the two kinds of stores in what they do alike. The

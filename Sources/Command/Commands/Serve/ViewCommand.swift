@@ -117,7 +117,7 @@ struct ViewCommand: AsyncParsableCommand {
   private static func follow(_ viewer: InboxViewer) async {
     while !Task.isCancelled {
       try? await viewer.inbox.writer?.blocking { [inbox = viewer.inbox, rulebook = viewer.rulebook] in
-        _ = inbox.updateFindings(by: rulebook)
+        try inbox.updateFindings(by: rulebook)
       }
       try? await Task.sleep(for: .milliseconds(250))
       await viewer.inbox.followStore()
