@@ -46,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL = help
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-libraries examples \
+.PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-languages test-libraries examples \
   example-swift campaigns soak attacks screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
   install uninstall
 
@@ -102,7 +102,7 @@ build-optimized:
 test:
 	@.ci/preflight build
 	@.ci/packages test
-	@BUILT=1 .ci/timed lint build-tests test-swift test-libraries examples test-clients test-store
+	@BUILT=1 .ci/timed lint build-tests test-swift test-languages test-clients test-store
 
 test-quick: build-tests $(clients)/ready
 	@BUILT=1 $(MAKE) --no-print-directory test-swift
@@ -114,7 +114,7 @@ test-all:
 	@.ci/preflight build
 	@.ci/packages test
 	@.ci/timed lint lint-distribution build-tests
-	@BUILT=1 .ci/timed test-swift test-libraries examples example-swift test-clients test-stores asan tsan asan-clients tsan-clients fuzz dist \
+	@BUILT=1 .ci/timed test-swift test-languages example-swift test-clients test-stores asan tsan asan-clients tsan-clients fuzz dist \
 	  test-dist test-image campaigns soak
 
 lint:
@@ -143,15 +143,26 @@ test-stores: $(built) $(clients)/ready
 	$(pytest) --store sqlite --binary $(program) $(PYTEST_ARGS)
 	$(pytest) --store postgres --binary $(program) $(PYTEST_ARGS)
 
-# The client libraries and the example providers in all languages; those whose toolchain is missing are skipped.
+# The client libraries and the example providers in all languages; those whose toolchain is missing are skipped. What the client
+# tests need is installed at the same time, because the longest of these scripts leaves a core idle.
+test-languages: $(built)
+	@.ci/packages test
+	@$(MAKE) --no-print-directory $(clients)/ready >.build/clients.log 2>&1 & installed=$$!; \
+	  .ci/test-each $(program) $(libraries) $(example_tests); status=$$?; \
+	  wait $$installed || { cat .build/clients.log; exit 1; }; exit $$status
+
+# The slowest first.
+libraries = Clients/Python/test $(filter-out Clients/Python/test,$(wildcard Clients/*/test))
+# The example in Swift compiles dependencies of its own for minutes.
+example_tests = $(filter-out Examples/swift/test,$(wildcard Examples/*/test))
+
 test-libraries: $(built)
 	@.ci/packages test
-	.ci/test-each $(program) Clients/Python/test $(filter-out Clients/Python/test,$(wildcard Clients/*/test))
+	.ci/test-each $(program) $(libraries)
 
-# The example in Swift compiles dependencies of its own for minutes.
 examples: $(built)
 	@.ci/packages test
-	.ci/test-each $(program) $(filter-out Examples/swift/test,$(wildcard Examples/*/test))
+	.ci/test-each $(program) $(example_tests)
 
 example-swift:
 	.ci/test-each - Examples/swift/test

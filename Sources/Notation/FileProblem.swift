@@ -119,7 +119,8 @@ package final class ProblemList {
     if count == Self.limit + 1 {
       problems.append(
         FileProblem(
-          problem.severity, file: problem.file, "more than \(Self.limit) problems, the others are omitted"))
+          problem.severity, file: problem.file, "more than \(Self.limit) problems, the others are omitted",
+          hint: "correct these first"))
     }
   }
 

@@ -68,7 +68,7 @@ import Testing
     let text = "rules:\n" + String(repeating: "  - {x: 1}\n", count: 3000)
     let problems = ProfileFixture.lint(text)
     #expect(problems.count == ProblemList.limit + 1)
-    #expect(problems.contains("p.yaml: more than 100 problems, the others are omitted"))
+    #expect(problems.contains("p.yaml: more than 100 problems, the others are omitted, correct these first"))
   }
 
   @Test func rulesAreBounded() {

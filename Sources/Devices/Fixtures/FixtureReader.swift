@@ -282,8 +282,8 @@ struct FixtureReading {
   ) {
     contents.devices += 1
     guard let device = schemas.device.parse(node, parser) else { return }
-    for (index, app) in device.apps.enumerated() where usedApps[app.bundleID] == nil {
-      if let installation = node["apps"]?.elements[index] { noteUse(of: app.bundleID, installation, parser) }
+    for (app, installation) in zip(device.apps, node["apps"]?.elements ?? []) where usedApps[app.bundleID] == nil {
+      noteUse(of: app.bundleID, installation, parser)
     }
     do throws(DeviceError) {
       try add(device)

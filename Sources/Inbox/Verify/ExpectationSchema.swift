@@ -68,7 +68,7 @@ extension Schema<CountBounds> {
       if let minimum = bounds.minimum, let maximum = bounds.maximum, minimum > maximum {
         map.parser.fail(map.node, "at_least is larger than at_most", hint: "swap them, or use exactly")
       }
-      if map.node.members.isEmpty {
+      if map.node.members.allSatisfy(\.isEmpty) {
         map.parser.fail(
           map.node, "the number is missing", hint: #"specify exactly, at_least or at_most, as in {"exactly": 1}"#)
       }
@@ -101,7 +101,7 @@ extension RetryPolicy {
     if let minimum = policy.minFirstDelay, let maximum = policy.maxFirstDelay, minimum > maximum {
       map.parser.fail(map.node, "min_first_delay is longer than max_first_delay", hint: "swap them")
     }
-    if map.node.members.isEmpty {
+    if map.node.members.allSatisfy(\.isEmpty) {
       map.parser.fail(
         map.node, "the policy is missing",
         hint: "specify one of \(map.schema.fields.map(\.name).joined(separator: ", "))")
@@ -155,19 +155,28 @@ extension SchemaParser {
       let member = node.member(entry)
       switch entry.key {
       case "payload":
-        for entry in parseEntries(member) ?? [] where !problems.isFull {
+        for entry in parseMembers(of: member) where !problems.isFull {
           catching(member.member(entry)) { _ throws(FilterError) in
             try selection.filter.add(payload: entry.key, equalTo: JSONValue(entry.value))
           }
         }
       case "headers":
-        for entry in parseEntries(member) ?? [] where !problems.isFull {
+        for entry in parseMembers(of: member) where !problems.isFull {
           add("header." + entry.key, member.member(entry), &selection)
         }
       default: add(entry.key, member, &selection)
       }
     }
     return true
+  }
+
+  /// Returns the entries of a map of conditions. Null would be a condition that matches everything, and is an error.
+  private func parseMembers(of node: SchemaNode) -> [YAMLNode.Entry] {
+    guard case .map(let entries) = node.content else {
+      fail(node, "expected a map, not \(node.kind)")
+      return []
+    }
+    return entries
   }
 
   /// Adds a condition on a field, with one value or several.

@@ -63,7 +63,7 @@ extension Verification {
       let root = try JSONNodeReader.document(json, maxMembers: 200)
       parse(SchemaNode(root: root, paths: .pointer), parser)
     } catch {
-      parser.problems.add(error, file: "")
+      parser.problems.add(error, file: "", path: error.pointer)
     }
     if parser.problems.hasErrors { throw FileFailure(parser.problems.problems) }
   }

@@ -94,6 +94,21 @@ package struct JSONNodeReader {
   /// - Throws: `YAMLError` if it is not valid JSON, has a duplicate name or is nested too deeply.
   package mutating func node() throws(YAMLError) -> YAMLNode { try node(depth: 0) }
 
+  /// Reads a member or an element; an error names it by its pointer.
+  private mutating func node(depth: Int, at pointer: @autoclosure () -> String) throws(YAMLError) -> YAMLNode {
+    do throws(YAMLError) {
+      return try node(depth: depth)
+    } catch {
+      var error = error
+      error.pointer = pointer() + error.pointer
+      throw error
+    }
+  }
+
+  private static func pointer(to name: String) -> String {
+    "/" + name.replacing("~", with: "~0").replacing("/", with: "~1")
+  }
+
   private mutating func node(depth: Int) throws(YAMLError) -> YAMLNode {
     let position = position()
     guard depth <= Self.maxDepth else { throw YAMLError(at: position, "nested deeper than \(Self.maxDepth)") }
@@ -101,12 +116,16 @@ package struct JSONNodeReader {
     case UInt8(ascii: "{"):
       var entries: [YAMLNode.Entry] = []
       try object { name, position, reader throws(YAMLError) in
-        entries.append(YAMLNode.Entry(key: name, position: position, value: try reader.node(depth: depth + 1)))
+        let value = try reader.node(depth: depth + 1, at: Self.pointer(to: name))
+        entries.append(YAMLNode.Entry(key: name, position: position, value: value))
       }
       return YAMLNode(content: .map(entries), position: position)
     case UInt8(ascii: "["):
       var elements: [YAMLNode] = []
-      try list { reader throws(YAMLError) in elements.append(try reader.node(depth: depth + 1)) }
+      try list { reader throws(YAMLError) in
+        let value = try reader.node(depth: depth + 1, at: "/\(elements.count)")
+        elements.append(value)
+      }
       return YAMLNode(content: .list(elements), position: position)
     case UInt8(ascii: "\""):
       return YAMLNode(content: .scalar(YAMLNode.Scalar(text: try string(), isString: true)), position: position)
@@ -134,7 +153,8 @@ package struct JSONNodeReader {
         throw YAMLError(at: position, "an object with more than \(maxMembers) members")
       }
       guard !names.contains(name) else {
-        throw YAMLError(at: position, "duplicate key: \(name.prefix(80))", hint: "keep one of them")
+        throw YAMLError(
+          at: position, pointer: Self.pointer(to: name), "duplicate key: \(name.prefix(80))", hint: "keep one of them")
       }
       names.append(name)
       guard skip(":") else { throw error("expected a colon after a name") }

@@ -81,8 +81,8 @@ package final class JSONSchemaWriter {
   ) {
     let required = map.fields.filter(\.isRequired).map(\.name)
     writer.object { writer in
-      // A map without required keys may be left empty: `close:`.
-      writer.member("type", required.isEmpty ? ["object", "null"] : ["object"])
+      // A map without required keys may be left empty: `close:`. Where null is an absent key, the key says so.
+      writer.member("type", required.isEmpty && !allowsNull ? ["object", "null"] : ["object"])
       writer.member("additionalProperties", false)
       if !required.isEmpty { writer.member("required", required) }
       writer.objectMember("properties") { writer in
@@ -90,8 +90,7 @@ package final class JSONSchemaWriter {
           writer.objectMember(field.name) { writer in
             let text = field.summary + (field.defaultText.map { " Default: \($0)." } ?? "")
             if !text.isEmpty { writer.member("description", text.replacing("`", with: "")) }
-            let isNullable = allowsNull && !field.isRequired
-            writeMembers(of: isNullable ? .either(field.form, .null) : field.form, to: &writer)
+            writeMembers(of: field.form, orNull: allowsNull && !field.isRequired, to: &writer)
           }
         }
       }
@@ -100,43 +99,55 @@ package final class JSONSchemaWriter {
   }
 
   /// Writes the members that describe a value into an object that may have other members.
-  package func writeMembers(of form: SchemaForm, to writer: inout JSONWriter) {
+  ///
+  /// - Parameter orNull: Whether null is allowed too.
+  package func writeMembers(of form: SchemaForm, orNull: Bool = false, to writer: inout JSONWriter) {
+    if orNull {
+      switch form {
+      case .word, .map, .reference, .either: return writeMembers(of: .either(form, .null), to: &writer)
+      default: break
+      }
+    }
+    let type = { (writer: inout JSONWriter, names: [String]) in
+      let names = orNull ? names + ["null"] : names
+      if names.count == 1 { writer.member("type", names[0]) } else { writer.member("type", names) }
+    }
     switch form {
     case .text(let pattern, let examples):
-      writer.member("type", "string")
+      type(&writer, ["string"])
       if let pattern { writer.member("pattern", pattern) }
       if !examples.isEmpty { writer.member("examples", examples) }
     case .word(let words): writeValueOrParameter(to: &writer) { $0.member("enum", words) }
     case .integer(let range):
       writeValueOrParameter(to: &writer) { writer in
-        writer.member("type", "integer")
+        type(&writer, ["integer"])
         writer.member("minimum", range.lowerBound)
         if range.upperBound < .max { writer.member("maximum", range.upperBound) }
       }
     case .number(let range):
       writeValueOrParameter(to: &writer) { writer in
-        writer.member("type", "number")
+        type(&writer, ["number"])
         writer.name(range.isMinimumExcluded ? "exclusiveMinimum" : "minimum")
         writer.shortNumber(range.minimum)
         writer.name("maximum")
         writer.shortNumber(range.maximum)
       }
-    case .size: writer.member("type", ["integer", "string"])
+    case .size: type(&writer, ["integer", "string"])
     case .duration:
       writeValueOrParameter(to: &writer) { writer in
-        writer.member("type", "string")
+        type(&writer, ["string"])
         writer.member("pattern", "^(-?([0-9.]+(ns|us|µs|ms|s|m|h|d))+)$")
         writer.member("examples", ["500ms", "5s", "1h30m"])
       }
     case .time:
-      writer.member("type", "string")
+      type(&writer, ["string"])
       writer.member("format", "date-time")
     case .null: writer.member("type", "null")
-    case .flag: writeValueOrParameter(to: &writer) { $0.member("type", "boolean") }
-    case .scalar: writer.member("type", ["string", "number", "boolean"])
-    case .json: writer.member("type", ["object", "array"])
+    case .flag: writeValueOrParameter(to: &writer) { type(&$0, ["boolean"]) }
+    case .scalar: type(&writer, ["string", "number", "boolean"])
+    case .json: type(&writer, ["object", "array"])
     case .list(let element):
-      writer.member("type", "array")
+      type(&writer, ["array"])
       writer.objectMember("items") { writeMembers(of: element, to: &$0) }
     case .map(let map):
       require(map)

@@ -76,7 +76,7 @@ package struct MapSchema<Root> {
 
 extension MapSchema: Sendable where Root: Sendable {}
 
-/// A map of a profile file whose keys are known and complete, and whose values are not parsed yet.
+/// A map whose keys are known and complete, and whose values are not parsed yet.
 package struct CheckedMap<Root> {
   package let schema: MapSchema<Root>
   package let node: SchemaNode

@@ -103,7 +103,9 @@ extension SchemaParser {
   package func parseFlag(_ node: SchemaNode) -> Bool? {
     guard let scalar = parseScalar(node, as: .flag) else { return nil }
     if !scalar.isString, let value = try? Value.flag(scalar.text) { return value }
-    fail(node, scalar, "\(scalar.text.shortened) is neither true nor false")
+    let text = scalar.isString ? "\"\(scalar.text.shortened)\"" : scalar.text.shortened
+    let isQuoted = scalar.isString && (try? Value.flag(scalar.text)) != nil
+    fail(node, scalar, "\(text) is neither true nor false", hint: isQuoted ? "remove the quotation marks" : nil)
     return nil
   }
 
@@ -148,7 +150,8 @@ extension SchemaParser {
     case .time: seen = "a time"
     }
     fail(
-      node, scalar, "\(scalar.text.shortened) without quotation marks is \(seen) to YAML",
+      node, scalar,
+      "\(scalar.text.shortened) without quotation marks is \(seen)\(node.path.hasPrefix("/") ? "" : " to YAML")",
       hint: pluralName.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
     return nil
   }

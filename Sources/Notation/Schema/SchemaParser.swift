@@ -104,8 +104,10 @@ package final class SchemaParser {
   ) {
     // Do not compare a key whose problem is omitted with all names.
     guard !problems.isFull else { return problems.add(FileProblem(file: file, "")) }
+    // A JSON pointer is sent back to find the place, so it is shortened only if it is longer than any real one.
+    let isPointer = path.hasPrefix("/") && path.utf8.count <= 1000
     fail(
-      at: position, path.shortened, message,
+      at: position, isPointer ? path : path.shortened, message,
       hint: Self.guess(key, among: names)
         ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
   }
@@ -117,6 +119,8 @@ package final class SchemaParser {
 
   /// Returns the name that a word was probably meant to be: a synonym, or else a similar name; nil for none.
   package static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+    // No name is as long, and a word of a megabyte would be compared with each.
+    let word = String(word.prefix(40))
     if let canonical = synonyms[word.lowercased()], names.contains(canonical) { return canonical }
     return Spelling.nearest(to: word, among: names)
   }

@@ -20,10 +20,13 @@ package struct YAMLError: Error, Sendable, Equatable {
   package let message: String
   /// A suggestion for fixing the error, if there is one.
   package let hint: String?
+  /// The JSON pointer of the value with the error; empty if it is not known.
+  package var pointer: String
 
   /// Creates an error.
-  package init(at position: TextPosition?, _ message: String, hint: String? = nil) {
+  package init(at position: TextPosition?, pointer: String = "", _ message: String, hint: String? = nil) {
     self.position = position
+    self.pointer = pointer
     self.message = message
     self.hint = hint
   }

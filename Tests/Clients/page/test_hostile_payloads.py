@@ -18,7 +18,11 @@ HOSTILE = {
 TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+# The others are of the same kind.
+LONG = {"template", "emoji", "combining", "lines"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in HOSTILE])
 def test_payloads_stay_text(server, kept_view, provider, device, name):
     text = HOSTILE[name]
     payload = {"aps": {"alert": {"title": text}, "thread-id": text[:20]}, "own": 1}

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from support import stores
+from support.selection import ALL
 from support.server import Server
 from support.wire import connect, push_headers
 
@@ -18,7 +19,7 @@ PIECES = [
     "{", "}", "[", ":", "1e3", "3.0", "null", "true", " ", "  ", "*", "?", "E'x'", "\\x", "x5c", "--", ";", "\ufeff", "\u2028",
 ]
 COUNT = 300
-QUERIES = 400
+QUERIES = 400 if ALL else 150
 
 
 def payload(rng):
