@@ -86,7 +86,11 @@ extension PostgreSQLStore {
         """, condition.parameters)
       let found = (0..<rows.count).filter { row in
         rows.withBytes(row, 1) { headers in
-          rows.withBytes(row, 2) { query.mayMatch(headers: headers ?? nothing, payload: $0 ?? nothing) }
+          rows.withBytes(row, 2) { payload in
+            // A damaged row is found when its record is read.
+            contents.headers && headers == nil || contents.payload && payload == nil
+              || query.mayMatch(headers: headers ?? nothing, payload: payload ?? nothing)
+          }
         }
       }
       let isFull = rows.count == Self.comparedSize && query.before - query.after - 1 > Self.comparedSize
@@ -100,7 +104,8 @@ extension PostgreSQLStore {
 extension SQLCondition {
   /// Adds a condition that each record meets whose contents `prefilter` does not rule out.
   ///
-  /// Texts may be written with escape sequences in the payload, so each payload with a backslash meets it.
+  /// Texts may be written with escape sequences in the payload, so each payload with a backslash meets it. So does a damaged row
+  /// without the value, which is found when its record is read.
   fileprivate mutating func add(_ prefilter: FieldPrefilter) {
     guard let texts = prefilter.searchedBytes else { return }
     let columns = [prefilter.searchesBody ? "payload" : nil, prefilter.searchesHeaders ? "headers" : nil].compactMap(
@@ -110,6 +115,7 @@ extension SQLCondition {
       return columns.map { "position(\(text) in \($0)) > 0" }
     }
     if prefilter.searchesBody { tests.append("position('\\x5c'::bytea in payload) > 0") }
+    tests += columns.map { "\($0) IS NULL" }
     append("(\(tests.joined(separator: " OR ")))")
   }
 }

@@ -133,7 +133,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   }
 
   /// Whether a text is the name of a schema that needs no quotes: lower-case letters, digits and underscores.
-  private static func isName(_ text: Substring, orPattern allowsPattern: Bool) -> Bool {
+  static func isName(_ text: Substring, orPattern allowsPattern: Bool = false) -> Bool {
     text.utf8.count <= 63 && !text.hasPrefix("pg_") && text.utf8.first.map { !(0x30...0x39).contains($0) } ?? false
       && text.utf8.allSatisfy {
         (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F || allowsPattern && $0 == 0x2A

@@ -64,7 +64,10 @@ extension PostgreSQLStore {
   private func records(
     _ condition: String, _ parameters: [String?], of query: StoreQuery, limit: Int
   ) throws -> (records: [Record], last: Int?) {
-    try readers.use { connection in
+    var damaged: [(seq: Int, error: any Error)] = []
+    func skip(_ seq: Int, _ error: any Error) { damaged.append((seq, error)) }
+    let found: (records: [Record], last: Int?) = try readers.use { connection in
+      damaged = []
       let rows = try connection.query(
         """
         SELECT \(Self.columns) FROM push WHERE \(condition) ORDER BY seq \(query.newestFirst ? "DESC" : "ASC") \
@@ -74,8 +77,11 @@ extension PostgreSQLStore {
       var cache = references.withLockedValue { $0 }
       defer { references.withLockedValue { $0 = cache } }
       let last = rows.count == limit ? rows.number(limit - 1, RecordColumn.seq.rawValue).map { Int($0) } : nil
-      return (try records(of: rows, connection, &cache, skip: query.skip), last)
+      return (try records(of: rows, connection, &cache, skip: query.skip == nil ? nil : skip), last)
     }
+    // Not before, because it may need a connection too.
+    for (seq, error) in damaged { query.skip?(seq, error) }
+    return found
   }
 
   package func count(_ query: StoreQuery, limit: Int) throws -> Int {

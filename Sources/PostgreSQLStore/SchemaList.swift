@@ -17,6 +17,8 @@ package final class SchemaList: Sendable {
 
   private let address: PostgreSQLAddress
   private let connection: ConnectionPool
+  /// The schemas that were locked when they were last read.
+  private let locked = NIOLockedValueBox<Set<Int64>>([])
 
   /// Opens no connection.
   package init(_ address: PostgreSQLAddress) {
@@ -35,31 +37,44 @@ package final class SchemaList: Sendable {
     package fileprivate(set) var others: Set<Int64> = []
     /// A sentence for each of the others.
     package fileprivate(set) var problems: [String] = []
-    /// Whether some of the others are only locked.
-    fileprivate var areLocked = false
+    /// The sentence for the first of the others that may belong to a server; nil if there is none.
+    package fileprivate(set) var obstacle: String?
+    /// The numbers of those that are only locked.
+    fileprivate var locked: Set<Int64> = []
+
+    fileprivate mutating func leaveOut(_ id: Int64, _ problem: String) {
+      problems.append(problem)
+      others.insert(id)
+    }
   }
 
-  /// The number of attempts to read a schema that is locked, and the microseconds between them: some locks are short.
+  /// The number of attempts to read a schema that was not locked the last time, and the microseconds between them: some locks are
+  /// short.
   private static let (attempts, interval) = (4, UInt32(100_000))
 
   /// Reads the schemas.
   package func read() throws -> Schemas {
-    try connection.use { connection in
+    let known = locked.withLockedValue { $0 }
+    let schemas = try connection.use { connection in
       for _ in 1..<Self.attempts {
         // A table is missing if its schema is being removed.
-        if let schemas = try? read(connection), !schemas.areLocked { return schemas }
+        if let schemas = try? read(connection), schemas.locked.isSubset(of: known) { return schemas }
         if connection.isBroken { break }
         usleep(Self.interval)
       }
       return try read(connection)
     }
+    locked.withLockedValue { $0 = schemas.locked }
+    return schemas
   }
 
   private func read(_ connection: Connection) throws -> Schemas {
     let pattern = (address.pattern ?? address.schema).replacing("_", with: "\\_").replacing("*", with: "%")
     let found = try connection.query(
       """
-      SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE'), count(a.attname), \
+      SELECT n.oid::bigint, n.nspname::text, has_schema_privilege(n.oid, 'USAGE') AND NOT EXISTS (SELECT FROM pg_class t \
+      WHERE t.relnamespace = n.oid AND t.relname IN ('push', 'contents', 'connection', 'provider_token', 'check_list', 'name') \
+      AND NOT has_table_privilege(t.oid, 'SELECT')), count(a.attname), \
       EXISTS (SELECT FROM pg_locks l JOIN pg_class t ON t.oid = l.relation WHERE t.relnamespace = n.oid \
       AND t.relname IN ('push', 'contents') AND l.mode = 'AccessExclusiveLock' AND l.granted) \
       FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'contents' \
@@ -72,6 +87,13 @@ package final class SchemaList: Sendable {
     var readable: [(id: Int64, name: String)] = []
     for row in 0..<found.count {
       let (id, name) = (found.number(row, 0) ?? 0, found.text(row, 1) ?? "")
+      // Anybody who may create schemas chooses their names, which become parts of commands.
+      guard PostgreSQLAddress.isName(name[...]) else {
+        let shown = name.debugDescription
+        schemas.leaveOut(
+          id, "the schema \(shown) has a name that no server uses: give it one that the pattern does not match")
+        continue
+      }
       var problem: String?
       if found.number(row, 2) != 1 {
         problem = "this user may not read the schema \(name): GRANT USAGE ON SCHEMA and SELECT ON ALL TABLES to it"
@@ -79,14 +101,14 @@ package final class SchemaList: Sendable {
         problem = "the schema \(name) has tables of another program: choose a pattern that leaves it out"
       } else if found.number(row, 4) == 1 {
         problem = "the tables of the schema \(name) are being changed: wait until its server is ready"
-        schemas.areLocked = true
+        schemas.locked.insert(id)
       }
       guard let problem else {
         readable.append((id, name))
         continue
       }
-      schemas.problems.append(problem)
-      schemas.others.insert(id)
+      schemas.leaveOut(id, problem)
+      schemas.obstacle = schemas.obstacle ?? problem
     }
     guard !readable.isEmpty else { return schemas }
     let rows = try connection.query(
@@ -98,8 +120,9 @@ package final class SchemaList: Sendable {
       func number(_ column: Int) -> Int { Int(rows.number(row, column) ?? 0) }
       let (id, name) = readable[number(0)]
       guard number(1) == PostgreSQLStore.schemaVersion else {
-        schemas.problems.append(Self.problem(ofVersion: number(1), of: name))
-        schemas.others.insert(id)
+        let problem = Self.problem(ofVersion: number(1), of: name)
+        schemas.leaveOut(id, problem)
+        schemas.obstacle = schemas.obstacle ?? problem
         continue
       }
       var contents = StoredContents()

@@ -31,9 +31,27 @@ package final class SchemasStore: RecordStore {
   fileprivate struct State {
     var servers: [Server] = []
     var order = MergedOrder()
-    var problems: Set<String> = []
-    /// Why the schemas could not be read the last time; nil if they could.
+  }
+
+  /// What was known when the schemas were last read, with a lock of its own that nothing holds while it reads: event loops need it.
+  private struct Known: Sendable {
+    var names: [String] = []
+    var problems: [String] = []
     var failure: String?
+  }
+
+  /// A reading of the schemas.
+  private struct Reading {
+    let begun: ContinuousClock.Instant
+    let ended: ContinuousClock.Instant
+    let result: Result<StoredContents, any Error>
+
+    /// Whether it answers a request: it began later, or failed just now, so that requests that wait for a database that does not
+    /// answer do not wait one after the other.
+    func answers(askedAt asked: ContinuousClock.Instant) -> Bool {
+      if case .failure = result, .now - ended < .milliseconds(250) { return true }
+      return begun > asked
+    }
   }
 
   package let initialContents: StoredContents
@@ -44,6 +62,9 @@ package final class SchemasStore: RecordStore {
   private let list: SchemaList
   private let report: @Sendable (Event) -> Void
   private let state: NIOLockedValueBox<State>
+  private let known = NIOLockedValueBox(Known())
+  /// The last reading of the schemas. The lock is held while they are read, so that what was read before is noted before.
+  private let reading = NIOLockedValueBox<Reading?>(nil)
 
   /// Opens the schemas of a pattern, or the one that the address names.
   ///
@@ -55,7 +76,7 @@ package final class SchemasStore: RecordStore {
     list = SchemaList(address)
     state = NIOLockedValueBox(State())
     let schemas = try list.read()
-    if let problem = schemas.problems.first { throw SchemasProblem(description: problem) }
+    if let problem = schemas.obstacle { throw SchemasProblem(description: problem) }
     guard !schemas.readable.isEmpty else {
       throw SchemasProblem(
         description:
@@ -67,31 +88,42 @@ package final class SchemasStore: RecordStore {
       for schema in schemas.readable { state.add(schema, address) }
       return try state.contents(of: schemas.readable)
     }
+    known.withLockedValue { $0.names = schemas.readable.map(\.name) }
   }
 
   /// The names of the servers.
-  package var names: [String] { state.withLockedValue { $0.servers.filter(\.isReadable).map(\.name) } }
+  package var names: [String] { known.withLockedValue(\.names) }
 
   /// What is wrong with schemas that are left out.
-  package var problems: [String] { state.withLockedValue { $0.problems.sorted() } }
+  package var problems: [String] { known.withLockedValue(\.problems) }
 
   /// Why the schemas could not be read the last time; nil if they could.
-  package var failure: String? { state.withLockedValue(\.failure) }
+  package var failure: String? { known.withLockedValue(\.failure) }
 
   package func currentContents() throws -> StoredContents? {
-    do {
-      let schemas = try list.read()
-      let (contents, events) = try state.withLockedValue { state in
-        state.failure = nil
-        let events = state.update(schemas, address)
-        return (try state.contents(of: schemas.readable), events)
-      }
-      for event in events { report(event) }
-      return contents
-    } catch {
-      state.withLockedValue { $0.failure = "\(error)" }
-      throw error
+    let asked = ContinuousClock.now
+    return try reading.withLockedValue { last in
+      if let last, last.answers(askedAt: asked) { return try last.result.get() }
+      let begun = ContinuousClock.now
+      let result = Result { try readSchemas() }
+      last = Reading(begun: begun, ended: .now, result: result)
+      if case .failure(let error) = result { known.withLockedValue { $0.failure = "\(error)" } }
+      return try result.get()
     }
+  }
+
+  private func readSchemas() throws -> StoredContents {
+    let schemas = try list.read()
+    let (contents, events) = try state.withLockedValue { state in
+      let events = state.update(schemas, address)
+      return (try state.contents(of: schemas.readable), events)
+    }
+    let former = known.withLockedValue { known in
+      defer { known = Known(names: schemas.readable.map(\.name), problems: schemas.problems.sorted()) }
+      return known.problems
+    }
+    for event in events + schemas.problems.filter({ !former.contains($0) }).map(Event.unreadable) { report(event) }
+    return contents
   }
 
   package func close() throws {
@@ -128,16 +160,22 @@ package final class SchemasStore: RecordStore {
     var query: StoreQuery
   }
 
-  /// Returns the queries of the servers that may have records of a query.
+  /// Returns the queries of the servers that may have records of a query. Calls the query's `skip` if one of them cannot be read.
   private func parts(_ query: StoreQuery) throws -> [Part] {
-    let (servers, after, through) = try state.withLockedValue { state in
+    let (servers, after, through, last) = try state.withLockedValue { state in
       let after = try state.order.cut(after: query.after, state.source)
-      return (state.servers, after, try state.order.cut(after: query.before - 1, state.source))
+      return (state.servers, after, try state.order.cut(after: query.before - 1, state.source), state.order.last)
     }
     return servers.indices.compactMap { index in
       var part = query
       (part.after, part.before) = (max(after[index], servers[index].emptiedThrough), through[index] + 1)
-      guard servers[index].isReadable, part.after < part.before - 1 else { return nil }
+      guard !servers[index].isGone, part.after < part.before - 1 else { return nil }
+      guard servers[index].isReadable else {
+        query.skip?(
+          min(query.before - 1, last),
+          SchemasProblem(description: "the schema \(servers[index].name) cannot be read now"))
+        return nil
+      }
       if let skip = query.skip {
         part.skip = { [self] seq, error in skip((try? position(of: seq, on: index)) ?? query.after + 1, error) }
       }
@@ -285,8 +323,6 @@ extension SchemasStore.State {
       add(schema, address)
       events.append(.appeared(schema: schema.name))
     }
-    for problem in schemas.problems where !problems.contains(problem) { events.append(.unreadable(problem)) }
-    problems = Set(schemas.problems)
     return events
   }
 

@@ -123,7 +123,7 @@ import Testing
   @Test func theOldestRecordsAreEvicted() async throws {
     let stored = try StoredInbox(recent: 10, maxRecords: 50)
     for number in 1...7 { stored.append((1...30).map { Push.record(number * 100 + $0) }) }
-    await stored.inbox.settle()
+    try await stored.inbox.settle()
     let snapshot = stored.inbox.snapshot()
     #expect(snapshot.count == 50 && snapshot.evicted == 160 && snapshot.lastSeq == 210)
     #expect(try await stored.inbox.records().map(\.seq) == Array(161...210))

@@ -152,14 +152,14 @@ import Testing
       outcome: .accepted, accepted: true, sentResponse: Record.SentResponse(status: 200), finishedAt: Push.noon)
     for seq in 1...20 { stored.inbox.finish(seq, with: result) }
     stored.inbox.setDeliveries([(3, .delivered)])
-    await stored.inbox.settle()
+    try await stored.inbox.settle()
     #expect(try stored.inbox.record(seq: 3)?.delivery == .delivered)
     #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
     try stored.reopen()
     #expect(try await stored.inbox.records([("outcome", "accepted")]).count == 20)
     #expect(try stored.inbox.record(seq: 3)?.delivery == .delivered)
     stored.inbox.finish(21, with: result)
-    await stored.inbox.settle()
+    try await stored.inbox.settle()
     #expect(stored.inbox.snapshot().count == 20)
   }
 
@@ -171,7 +171,7 @@ import Testing
     stored.inbox.setDeliveries([(5, .storedForPower)])
     let changed = Array(1...100) + [150, 170, 171] + Array(300...400)
     stored.inbox.setDeliveries(changed.reversed().map { ($0, .discardedExpired) } + [(401, .delivered)])
-    await stored.inbox.settle()
+    try await stored.inbox.settle()
     #expect(try stored.inbox.record(seq: 5)?.delivery == .discardedExpired)
     let expired = [("delivery", "Discarded*")]
     #expect(try await stored.inbox.records(expired).map(\.seq) == changed)

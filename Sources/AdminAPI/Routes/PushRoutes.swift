@@ -155,11 +155,7 @@ struct PushRoutes: Sendable {
       if let seq = Int(id), let record = try source.inbox.record(seq: seq) { return (record, nil) }
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
-    if let seq = try source.inbox.writer?.store.seq(named: id.replacing("%3A", with: ":")),
-      let record = try source.inbox.record(seq: seq)
-    {
-      return (record, nil)
-    }
+    if let record = try source.inbox.record(named: id.replacing("%3A", with: ":")) { return (record, nil) }
     let attempts = try await source.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {
       throw Problem.notFound("there is no push with apns-id \(id)", hint: inboxSummary)

@@ -149,14 +149,7 @@ struct StoredRecords: Sendable {
     let (after, before) = (max(after, self.after), min(before, self.before))
     guard after < before - 1 else { return }
     try reading { store in
-      var query = StoreQuery(
-        selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
-      if let skipped {
-        query.skip = { seq, error in
-          skipped.add(seq)
-          writer.health.didLeaveOut(error)
-        }
-      }
+      let query = query(of: selection, after: after, before: before, newestFirst: newestFirst)
       guard !changes.isEmpty else { return try store.forEach(query, visit) }
       try store.forEach(query) { record in
         if let changed = changes.state(of: record) { return visit(changed) }
@@ -182,8 +175,25 @@ struct StoredRecords: Sendable {
 
   /// Returns the query for the records of a selection.
   func query(of selection: Selection) -> StoreQuery {
-    StoreQuery(selection, after: selection.after, before: selection.before, usesResults: changes.isEmpty)
+    query(of: selection, after: selection.after, before: selection.before)
   }
+
+  private func query(
+    of selection: Selection, after: Int, before: Int, newestFirst: Bool = false
+  ) -> StoreQuery {
+    var query = StoreQuery(
+      selection, after: after, before: before, newestFirst: newestFirst, usesResults: changes.isEmpty)
+    if let skipped {
+      query.skip = { [writer] seq, error in
+        skipped.add(seq)
+        writer.health.didLeaveOut(error)
+      }
+    }
+    return query
+  }
+
+  /// Returns the `seq` of the record that a view of several servers names by server and number; nil if there is none.
+  func seq(named name: String) throws(StoreUnavailable) -> Int? { try reading { try $0.seq(named: name) } }
 
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
   func contains(name: String) throws(StoreUnavailable) -> Bool { try reading { try $0.contains(name: name) } }
@@ -194,8 +204,7 @@ struct StoredRecords: Sendable {
     let span = min(Self.span, 8 * selection.filter.sliceSize)
     if let seqs = selection.filter.seqs { return seqs.slices(after: after, before: before, span: span) }
     return try reading { store in
-      try store.parts(
-        of: StoreQuery(selection, after: after, before: before, usesResults: changes.isEmpty), span: span)
+      try store.parts(of: query(of: selection, after: after, before: before), span: span)
     }
   }
 

@@ -10,13 +10,31 @@ extension Inbox {
     analyzer.reset(through: max(0, snapshot().lastSeq - Self.analyzedAtStart))
   }
 
-  /// Notes what a store that others write contains now, and notifies the listeners of new records. If it cannot be read, nothing
-  /// changes.
-  package func followStore() async {
+  /// Notes what a store that others write contains now, and notifies the listeners of new records.
+  ///
+  /// - Throws: `StoreUnavailable` if it cannot be read. Nothing changes then.
+  package func followStore() async throws(StoreUnavailable) {
     guard let writer else { return }
-    // Queries report what is wrong.
-    guard let contents = try? await writer.blocking({ try writer.store.currentContents() }) else { return }
-    follow(contents)
+    let contents = try await writer.blocking {
+      do {
+        return try writer.store.currentContents()
+      } catch {
+        writer.health.didFail(toRead: error)
+        throw error
+      }
+    }
+    if let contents { follow(contents) }
+  }
+
+  /// Returns the record that a view of several servers names by server and number, such as `load_1:4711`; nil if there is none.
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func record(named name: String) throws(StoreUnavailable) -> Record? {
+    let stored = state.withLockedValue { state in writer.flatMap { state.storedRecords(of: $0) } }
+    guard let seq = try stored?.seq(named: name), let record = try record(seq: seq) else { return nil }
+    // Records may have been removed and others have their numbers in the meantime.
+    if let origin = record.origin, "\(origin.server):\(origin.seq)" != name { return nil }
+    return record
   }
 
   private func follow(_ contents: StoredContents) {

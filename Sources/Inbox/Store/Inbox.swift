@@ -399,9 +399,11 @@ package final class Inbox: Sendable {
 
   /// Waits until the store has made all changes so far, so that a snapshot has them too: results of pushes that have left memory,
   /// and the removal of what exceeds a limit. Waits at most four seconds, and not while the store fails.
-  package func settle() async {
+  ///
+  /// - Throws: `StoreUnavailable` if others write the store and it cannot be read.
+  package func settle() async throws(StoreUnavailable) {
     guard let writer, !writer.health.isFailing else { return }
-    if writer.store.isReadOnly { return await followStore() }
+    if writer.store.isReadOnly { return try await followStore() }
     let isUnsettled = state.withLockedValue { state in
       state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false
     }

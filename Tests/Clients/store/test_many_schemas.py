@@ -10,7 +10,7 @@ import pytest
 
 from cli.test_view import Viewer
 from support import stores
-from support.postgres import Postgres, PostgresInbox
+from support.postgres import ADMINISTRATOR, Postgres, PostgresInbox
 from support.server import Server, clean_environment, run, wait_until
 from support.wire import connect, push_headers
 
@@ -329,6 +329,11 @@ def test_a_schema_in_migration_is_left_out_until_it_is_ready(binary, certs, post
             assert [one["server"] for one in stores.everything(viewer)] == [f"{prefix}_1"]
             assert f"the schema {prefix}_2 are being changed" in viewer.api("GET", "/status")["warnings"][0]
             assert time.monotonic() - started_at < 3, "requests do not wait for the migration"
+            assert not viewer.api("GET", "/pushes")["complete"]
+            started_at = time.monotonic()
+            for _ in range(8):
+                viewer.api("GET", "/status")
+            assert time.monotonic() - started_at < 1.5, "no request waits for a schema that is known to be locked"
             message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
             assert "wait until its server is ready" in message
             migration.join()
@@ -347,6 +352,180 @@ def test_schemas_that_others_made_are_left_out(binary, certs, postgres, tmp_path
         postgres.execute(f'CREATE TABLE "{prefix}_other".contents (a int)')
         message = refused(binary, "view", postgres.url(schema=f"{prefix}_*"), "--admin", "127.0.0.1:0")
         assert f"the schema {prefix}_other has tables of another program" in message
+
+
+def copied(postgres, source, schema):
+    """Creates a schema with the tables of another one, whatever its name."""
+    quoted = '"' + schema.replace('"', '""') + '"'
+    postgres.execute(f"CREATE SCHEMA {quoted}")
+    for table in ("contents", "push", "connection", "provider_token", "check_list", "name"):
+        postgres.execute(f'CREATE TABLE {quoted}.{table} (LIKE "{source}".{table} INCLUDING ALL)')
+    postgres.execute(f'INSERT INTO {quoted}.contents SELECT * FROM "{source}".contents')
+    return quoted
+
+
+@pytest.mark.parametrize("name", ['x"', 'x".contents; DROP TABLE proof; --', "x:1", "X", "x\nready", "x-1"])
+def test_a_schema_with_a_name_that_no_server_uses(binary, certs, postgres, tmp_path, name):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1"]) as started:
+        push(started[f"{prefix}_1"])
+        copied(postgres, f"{prefix}_1", f"{prefix}_{name}")
+        # Neither when it starts nor later.
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            assert len(stored(viewer, 1)) == 1
+            status = viewer.api("GET", "/status")
+            assert status["servers"] == [f"{prefix}_1"] and "a name that no server uses" in status["warnings"][0]
+            wait_until(lambda: "a name that no server uses" in viewer.log(), "a line in the log")
+            assert viewer.api("GET", "/pushes")["complete"]
+
+
+def test_a_schema_whose_tables_may_not_be_read(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    names = [f"{prefix}_1", f"{prefix}_2"]
+    postgres.execute(f"CREATE ROLE {prefix} LOGIN", user=ADMINISTRATOR)
+    with servers(binary, certs, postgres, names) as started:
+        for name in names:
+            push(started[name])
+            postgres.execute(f"GRANT USAGE ON SCHEMA {name} TO {prefix}; GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {prefix}")
+        viewer = Viewer(binary, tmp_path, postgres.url(schema=f"{prefix}_*", user=prefix))
+        try:
+            before = stored(viewer, 2)
+            assert viewer.api("GET", "/pushes")["complete"]
+            for table in ("push", "contents", "name"):
+                postgres.execute(f"REVOKE SELECT ON {names[1]}.{table} FROM {prefix}")
+                wait_until(lambda: viewer.api("GET", "/status")["warnings"], "a warning")
+                assert "GRANT USAGE ON SCHEMA and SELECT" in viewer.api("GET", "/status")["warnings"][0]
+                # Its pushes are missing, whatever is asked for.
+                for query in ({}, {"device_token": before[1]["request"]["device_token"]}, {"search": "absent"}, {"limit": 0}):
+                    page = viewer.api("GET", "/pushes", **query)
+                    assert not page["complete"] and {one["server"] for one in page["items"]} <= {names[0]}, (query, page)
+                assert not viewer.api("GET", "/stats")["complete"]
+                postgres.execute(f"GRANT SELECT ON {names[1]}.{table} TO {prefix}")
+                wait_until(lambda: not viewer.api("GET", "/status")["warnings"], "no warning")
+                assert viewer.api("GET", "/pushes")["complete"] and stores.everything(viewer) == before
+        finally:
+            viewer.kill()
+
+
+def slow(postgres, schema, seconds):
+    """Makes the database take this long for each row of a push that it reads."""
+    postgres.execute(
+        f"CREATE FUNCTION {schema}.slow() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); RETURN true; END $$;"
+        f"ALTER TABLE {schema}.push ENABLE ROW LEVEL SECURITY; ALTER TABLE {schema}.push FORCE ROW LEVEL SECURITY;"
+        f"CREATE POLICY slow ON {schema}.push USING ({schema}.slow())")
+
+
+def responses(viewer, paths, count):
+    """Sends requests at the same time; returns the list of their responses, which is filled later, and the threads."""
+    found = []
+    threads = [threading.Thread(target=lambda path=path: found.append(viewer.request("GET", path)), daemon=True)
+               for path in paths for _ in range(count)]
+    for one in threads:
+        one.start()
+    return found, threads
+
+
+def assert_is_alive(viewer):
+    for path in ("/livez", "/readyz"):
+        started_at = time.monotonic()
+        viewer.request("GET", path)
+        assert time.monotonic() - started_at < 1, f"{path} waits for the database"
+
+
+def test_health_does_not_wait_for_the_database(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        for server in started.values():
+            for _ in range(5):
+                push(server)
+            assert server.stop() == 0
+        for name in started:
+            slow(postgres, name, 0.4)
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            found, threads = responses(viewer, ["/api/v1/pushes"], 3)
+            deadline = time.monotonic() + 40
+            while any(one.is_alive() for one in threads):
+                assert_is_alive(viewer)
+                assert time.monotonic() < deadline
+            assert [(one.status, len(one.json["items"])) for one in found] == [(200, 10)] * 3
+
+
+def test_a_database_that_stops(binary, certs, tmp_path):
+    """Requests that need it are answered 503, all others at once."""
+    with Postgres() as database, servers(binary, certs, database, ["load_1", "load_2"]) as started:
+        for server in started.values():
+            push(server)
+        with viewing(binary, tmp_path / "view", database, "load_*") as viewer:
+            before = stored(viewer, 2)
+            database.pause()
+            try:
+                paths = [f"/api/v1/{path}" for path in (
+                    "pushes", "pushes/load_1:1", "pushes/wait?timeout=1s", "export", "stats", "findings")]
+                found, threads = responses(viewer, paths, 8)
+                deadline = time.monotonic() + 30
+                while any(one.is_alive() for one in threads):
+                    assert_is_alive(viewer)
+                    assert time.monotonic() < deadline, "requests wait one after the other"
+                    time.sleep(0.1)
+                assert [one.status for one in found] == [503] * 48, found
+                assert viewer.request("GET", "/readyz").status == 503
+                assert "cannot be read" in viewer.api("GET", "/status")["warnings"][0] and "cannot be read" in viewer.log()
+            finally:
+                database.resume()
+            wait_until(lambda: viewer.request("GET", "/readyz").status == 200, "it is ready")
+            wait_until(lambda: viewer.request("GET", "/api/v1/pushes").status == 200, "lists are answered")
+            assert stores.everything(viewer) == before
+
+
+def test_damaged_pushes_are_left_out(binary, certs, postgres, tmp_path):
+    """Also by several requests at the same time that read them slowly, and by a search for a text that a damaged row lacks."""
+    prefix = f"load{secrets.token_hex(4)}"
+    name = f"{prefix}_1"
+    with servers(binary, certs, postgres, [name]) as started:
+        for _ in range(4):
+            push(started[name])
+        assert started[name].stop() == 0
+        postgres.execute(f"UPDATE {name}.push SET payload = NULL WHERE seq = 2; UPDATE {name}.push SET headers = NULL WHERE seq = 3")
+        slow(postgres, name, 0.3)
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            found, threads = responses(viewer, ["/api/v1/pushes"], 4)
+            for one in threads:
+                one.join(30)
+            assert len(found) == 4, "requests wait for each other"
+            for one in found:
+                assert not one.json["complete"] and [item["server_seq"] for item in one.json["items"]] == [1, 4]
+            postgres.execute(f"ALTER TABLE {name}.push DISABLE ROW LEVEL SECURITY")
+            for text in ("absent", "hello"):
+                assert not viewer.api("GET", "/pushes", search=text)["complete"], text
+            assert viewer.api("GET", f"/pushes/{name}:4")["server_seq"] == 4
+            assert viewer.request("GET", f"/api/v1/pushes/{name}:2").status == 503
+
+
+def test_a_name_is_the_same_push_after_others_were_removed(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    names = [f"{prefix}_1", f"{prefix}_2"]
+    with servers(binary, certs, postgres, names) as started:
+        for _ in range(5):
+            for server in started.values():
+                push(server)
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            before = {f"{one['server']}:{one['server_seq']}": one["request"]["device_token"] for one in stored(viewer, 10)}
+            gone = f"{names[0]}:2"
+            started[names[0]].api("DELETE", "/pushes", device_token=before[gone])
+            wait_until(lambda: viewer.api("GET", "/status")["inbox"]["records"] == 9, "one is removed")
+            # Another view derives the order from those that are left.
+            (tmp_path / "later").mkdir()
+            with viewing(binary, tmp_path / "later", postgres, f"{prefix}_*") as later:
+                for one in (viewer, later):
+                    assert one.request("GET", f"/api/v1/pushes/{gone}").status == 404
+                    for name, device in before.items():
+                        if name != gone:
+                            assert one.api("GET", f"/pushes/{name}")["request"]["device_token"] == device
+
+
+def test_a_view_of_schemas_has_no_limit_of_memory(binary, postgres):
+    message = refused(binary, "view", postgres.url(schema="load_*"), "--admin", "127.0.0.1:0", "--max-bytes", "1MiB")
+    assert "--max-bytes" in message and "omit it with a URL" in message
 
 
 def test_servers_with_different_settings(binary, certs, postgres, tmp_path):

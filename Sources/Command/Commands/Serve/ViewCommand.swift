@@ -42,8 +42,8 @@ struct ViewCommand: AsyncParsableCommand {
   @Option(help: .value("file", "Write the address to this file when ready."), completion: .file())
   var portFile: String?
 
-  @Option(help: .value("size", "The memory limit for the pushes, such as 512MiB."))
-  var maxBytes = "2GiB"
+  @Option(help: .value("size", "The memory limit for the pushes of a file, such as 512MiB. (default: 2GiB)"))
+  var maxBytes: String?
 
   func run() async throws {
     let environment = Environment.variables
@@ -79,6 +79,10 @@ struct ViewCommand: AsyncParsableCommand {
 
   /// Opens the schemas of a URL.
   private func schemas(adminToken: String?, logger: Logger) throws -> InboxViewer {
+    guard maxBytes == nil else {
+      throw CommandFailure(
+        .usage, "--max-bytes limits the memory for a file, but pushes stay in the database: omit it with a URL")
+    }
     let store: SchemasStore
     let address: PostgreSQLAddress
     do {
@@ -100,7 +104,7 @@ struct ViewCommand: AsyncParsableCommand {
       switch event {
       case .readFailed(let problem):
         logger.error("\(address.place) cannot be read: \(problem): queries are answered 503")
-      case .leftOut(let problem): logger.error("\(problem): lists, statistics and findings leave the push out")
+      case .leftOut(let problem): logger.error("\(problem): lists, statistics and findings leave it out")
       case .failed, .recovered: break
       }
     }
@@ -108,7 +112,10 @@ struct ViewCommand: AsyncParsableCommand {
     inbox.analyzeNewestRecords()
     return InboxViewer(
       inbox, of: address.place,
-      sources: InboxViewer.Sources(names: { store.names }, problems: { store.problems }, failure: { store.failure }),
+      sources: InboxViewer.Sources(
+        names: { store.names },
+        problems: { (store.failure.map { ["\(address.place) cannot be read: \($0)"] } ?? []) + store.problems },
+        failure: { store.failure }),
       adminToken: adminToken)
   }
 
@@ -120,13 +127,13 @@ struct ViewCommand: AsyncParsableCommand {
         try inbox.updateFindings(by: rulebook)
       }
       try? await Task.sleep(for: .milliseconds(250))
-      await viewer.inbox.followStore()
+      try? await viewer.inbox.followStore()
     }
   }
 
   private func memoryLimit() throws -> Int {
     do throws(InvalidSettingValue) {
-      return try Value.size(maxBytes)
+      return try Value.size(maxBytes ?? "2GiB")
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: Setting.maxBytes.flag).description)
     }
