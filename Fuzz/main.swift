@@ -13,7 +13,8 @@ private func runFuzzer(
 
 // Writes seeds that cannot be stored in the repository because they contain keys and certificates.
 if let folder = ProcessInfo.processInfo.environment["FUZZ_SEEDS"] {
-  for (index, seed) in FuzzTargets.chosen.seeds.enumerated() {
+  let step = ProcessInfo.processInfo.environment["FUZZ_SEED_STEP"].flatMap { Int($0) } ?? 1
+  for (index, seed) in FuzzTargets.chosen.seeds.enumerated() where index.isMultiple(of: step) {
     try Data(seed).write(to: URL(filePath: folder).appending(path: "made-\(index)"))
   }
 }
