@@ -38,7 +38,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
 
   /// Parses a URL of libpq, which may have the additional parameters `schema` and `memory_records`.
   ///
-  /// - Parameter allowsPattern: Whether `schema` may contain `*`, which stands for any characters.
+  /// - Parameter allowsPattern: Whether `schema` may contain `*`, which matches any characters.
   package init(_ text: String, allowsPattern: Bool = false) throws(InvalidParameter) {
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     var (kept, shown): ([Substring], [Substring]) = ([], [])
