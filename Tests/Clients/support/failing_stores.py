@@ -179,7 +179,9 @@ def fail(server, failure):
     were refused.
     """
     acknowledged, refused = [], 0
-    with connect(server) as wire:
+    with contextlib.ExitStack() as connections:
+        wire = connections.enter_context(connect(server))
+        wire.sock.settimeout(5)
         failure.begin()
         began = time.monotonic()
         while (is_ready := readiness(server)[0] == 200) or not refused and stores.status(server)["store"]["on_failure"] == "refuse":
@@ -187,7 +189,12 @@ def fail(server, failure):
             if is_ready and time.monotonic() > began + failure.answers_for:
                 time.sleep(0.02)
                 continue
-            status, apns_id, _ = push_on(wire, server)
+            try:
+                status, apns_id, _ = push_on(wire, server)
+            except TimeoutError:
+                # The database ended its session at this moment: the answer waits until the server knows again that it is the active one.
+                wire = connections.enter_context(connect(server))
+                continue
             if status == 200:
                 acknowledged.append(apns_id)
             else:
