@@ -158,7 +158,8 @@ def test_home_assistant_mobile_apps_fcm_push_337(incident):
     repeated = Push(token, {**ALERT, "n": 3}, apns_id=str(uuid.uuid4()))
     for _ in range(2):
         Naive(production).run([repeated])
-    assert findings(server) == {"retried-permanent"}
+    # On a quick machine its six connections with one push each are another finding.
+    assert findings(server) - {"connection-churn", "jwt-churn"} == {"retried-permanent"}
 
 
 def test_edamov_pushok_148(incident):
