@@ -78,7 +78,7 @@ public final class MockServer: Sendable {
     try await NIOThreadPool.singleton.runIfActive { try state.loadInitialFixtures(progress: loading) }
     try await NIOThreadPool.singleton.runIfActive { try state.continueFromStore(logger) }
     state.inbox.writer?.analyzeInBackground { [weak state] in
-      // What cannot be read is analyzed later; whoever needs it gets the error.
+      // What cannot be read is analyzed later; a request that needs it fails.
       if let state { try? state.inbox.updateFindings(by: state.rulebook) }
     }
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)

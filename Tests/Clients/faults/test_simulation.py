@@ -145,7 +145,7 @@ def measure(binary, certs, folder, name):
 @pytest.fixture(scope="module")
 def measured(request, binary, certs, tmp_path_factory):
     """The numbers of each campaign whose test is selected, as futures. The campaigns run at the same time: they are slow because
-    their pushes are seldom.
+    they send few pushes per second.
     """
     names = [item.callspec.params["name"] for item in request.session.items
              if getattr(item, "originalname", None) == "test_a_simulation_has_the_numbers_of_a_real_run"]
