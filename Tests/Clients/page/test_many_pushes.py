@@ -174,4 +174,4 @@ def test_a_larger_inbox_counts_the_newest_pushes(start, open_page, tmp_path):
     assert count("all") == str(newest + 500)
     assert count("accepted") == str(newest)
     view.page.get_by_role("button", name="Overview").click()
-    view.page.get_by_text("Only pushes from #501 on.").wait_for(timeout=60_000)
+    view.page.get_by_text("Only pushes from #501 on.", exact=True).wait_for(timeout=60_000)
