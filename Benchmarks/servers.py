@@ -121,6 +121,7 @@ class MockProcess(ServerProcess):
     def __init__(self, side, name, binary, folder, cores):
         self.statuses, self.devices, self.profile = side.statuses, side.devices, side.profile
         self.port_file = folder / f"{name}.json"
+        self.port_file.unlink(missing_ok=True)
         config = folder / f"{name}.yaml"
         config.write_text(json.dumps({"apns": dict(side.settings)}))
         command = [
@@ -148,7 +149,7 @@ class MockProcess(ServerProcess):
             f"http://127.0.0.1:{self.admin_port}/api/v1{path}?{urllib.parse.urlencode(query)}", method=method,
             headers={"content-type": "application/json"}, data=None if body is None else json.dumps(body).encode())
         try:
-            return json.load(urllib.request.urlopen(request, timeout=120))
+            return json.load(urllib.request.urlopen(request, timeout=600))
         except urllib.error.HTTPError as error:
             raise BadRun(f"{method} {path}: {error.code} {error.read().decode()}") from None
 

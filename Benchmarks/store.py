@@ -3,145 +3,70 @@
 
 Compares servers with `--store`, `--durable soon` and `answer`, with one whose inbox is in memory: the CPU time of the event
 loops, that of the thread that writes, compared with bare inserts (SQLite) or COPY (PostgreSQL) of the same rows, that of
-PostgreSQL, and the pushes a second. Then fills a store and queries it. Benchmarks/README.md explains the figures.
+PostgreSQL, and the pushes a second. Then fills a store and queries it, and schemas of several servers and queries a view of them.
+Prints the progress to stderr and at the end one table with the limit of each figure. Benchmarks/README.md explains the figures.
 """
 
 import argparse
-import json
+import contextlib
+import dataclasses
+import math
 import os
 import pathlib
-import re
-import resource
-import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import loads
 from bench import positive, run
-from servers import BadRun, MockProcess
-from workloads import Mock, Push
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "Tests/Clients"))
-from support import postgres
+from servers import BadRun
+from stores import STORES, StoreServer, Viewer, fill, read_for, require_disk, show
+from workloads import Push
 
 CONNECTIONS, STREAMS = 8, 100
-# The rows of a bare insert's transaction.
-BATCH = 1000
-# The size of the store's pages in a file, in bytes.
-PAGE_SIZE = 32_768
-LIMITS = {"loops": 1.25, "writer": 1.3, "sqlite start": 300, "postgres start": 1000, "exact": 50, "time": 500, "view": 100}
-# The device token and the payloads of the large file differ; one call of h2load sends one payload.
-PORTION = 100_000
+# At most this many times the CPU time of the event loops without a store, and of bare inserts or COPY.
+LOOPS, WRITER = 1.1, {"sqlite": 1.2, "postgres": 2.0}
+# Milliseconds until a server is ready; for one record or the newest page; for a time range; and the same in a view of schemas.
+READY, EXACT, TIME_RANGE, VIEW = {"sqlite": 300, "postgres": 1000}, 50, 500, 100
+# Megabytes of payloads a second that a search for a text or a value reads at least.
+SEARCH_SPEED = 500
 # Conditions that nothing meets, so that all contents are searched: without case, with digits, with case, in header fields.
-SEARCHES = [{"text": "nothing"}, {"text": "no-12345"}, {"payload./aps/alert": "nothing"}, {"header.x-nothing": "1"}]
+SEARCHES = [{"text": "nothing"}, {"text": "no-12345"}, {"search": "nothing"}, {"payload./aps/alert": "nothing"},
+            {"header.x-nothing": "1"}]
+# Seconds after which no further run of a query is measured, and for which a sort or an export is read.
+SLOW, LONG = 5, 60
 
 
-class SQLite:
-    """An inbox in a file."""
+@dataclasses.dataclass
+class Figure:
+    """A line of the table."""
 
-    writes = "bare insert"
-    also_writes = "  pages of 32 KB"
+    name: str
+    value: float
+    unit: str
+    limit: float = None
+    is_least: bool = False
+    note: str = ""
 
-    def __init__(self, path):
-        self.path = path.with_suffix(".db")
+    @property
+    def is_exceeded(self):
+        # A measurement that failed has no value: it is not a number.
+        return self.limit is not None and not (self.value >= self.limit if self.is_least else self.value <= self.limit)
 
-    def value(self):
-        return f"sqlite:{self.path}"
-
-    def cpu_seconds(self):
-        return 0
-
-    def megabytes(self):
-        return self.path.stat().st_size / 1e6
-
-    def write_bare(self, count):
-        return insert_bare(self.path, count)
-
-    def write_bare_like_store(self, count):
-        """Returns the same with pages of the store's size, which need fewer instructions."""
-        return insert_bare(self.path, count, PAGE_SIZE)
-
-    def remove(self):
-        self.path.unlink()
+    def __str__(self):
+        digits = 2 if self.unit in ("×", "µs") else 0
+        bound = "" if self.limit is None else f"{'≥' if self.is_least else '≤'} {self.limit:,.{1 if self.unit == '×' else 0}f}"
+        verdict = "" if self.limit is None else "exceeded" if self.is_exceeded else "ok"
+        return f"{self.name:52}{self.value:12,.{digits}f} {self.unit:5}{bound:>9}  {verdict:9}{self.note}".rstrip()
 
 
-class PostgreSQL:
-    """An inbox in a schema of a PostgreSQL that this program starts."""
+class Table(list):
+    """The figures so far; each one is also shown when it is added."""
 
-    writes = "bare COPY"
-    also_writes = None
-
-    def __init__(self, path):
-        self.inbox = postgres.shared().new_inbox()
-
-    def value(self):
-        return self.inbox.url()
-
-    def cpu_seconds(self):
-        """Returns the CPU time so far of all processes of the database."""
-        ticks = 0
-        for number, pid in enumerate(postgres.shared().processes()):
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            # Those of the first process include its children that have ended.
-            ticks += sum(int(field) for field in fields[11:15 if number == 0 else 13])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def megabytes(self):
-        return int(self.inbox.execute("SELECT pg_total_relation_size('push')")) / 1e6
-
-    def write_bare(self, count):
-        """Returns the CPU microseconds of psql, which only passes on what it reads, for a COPY of a row in batches."""
-        self.inbox.execute("CREATE TABLE copied (LIKE push)")
-        with tempfile.NamedTemporaryFile() as file:
-            columns = f"SELECT * FROM push ORDER BY seq DESC LIMIT {BATCH}"
-            self.psql(f"\\copy ({columns}) TO '{file.name}' (FORMAT binary)")
-            copy = f"\\copy copied FROM '{file.name}' (FORMAT binary)"
-            began = resource.getrusage(resource.RUSAGE_CHILDREN)
-            self.psql(*[copy] * (count // BATCH))
-            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (ended.ru_utime - began.ru_utime + ended.ru_stime - began.ru_stime) * 1e6 / (count // BATCH * BATCH)
-
-    def psql(self, *commands):
-        subprocess.run([postgres.program("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", postgres.shared().url()],
-                       input="\n".join(commands), text=True, check=True, timeout=300,
-                       env=postgres.environment(PGOPTIONS=f"-c search_path={self.inbox}"))
-
-    def remove(self):
-        self.inbox.postgres.execute(f"DROP SCHEMA {self.inbox} CASCADE")
-
-
-STORES = {"sqlite": SQLite, "postgres": PostgreSQL}
-
-
-class StoreServer(MockProcess):
-    """A server with a store, or without if it is None."""
-
-    def __init__(self, store, durable, name, binary, folder, cores, flags=()):
-        settings = () if store is None else ("--store", store.value(), "--durable", durable)
-        super().__init__(Mock(flags=(*settings, *flags)), name, binary, folder, cores)
-
-    def writer_seconds(self):
-        """Returns the CPU time so far of the thread that writes to the store."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}/metrics", timeout=10) as response:
-            found = re.search(r"^apns_mock_store_cpu_seconds_total (\S+)", response.read().decode(), re.MULTILINE)
-        return float(found[1]) if found else 0
-
-    def await_written(self):
-        """Waits until the store has all records."""
-        status = self.api("GET", "/status")
-        last = status["inbox"]["last_seq"]
-        deadline = time.monotonic() + 60
-        while status["store"] and status["store"]["records_written"] < last:
-            if time.monotonic() > deadline:
-                raise BadRun("the store does not get all records")
-            time.sleep(0.02)
-            status = self.api("GET", "/status")
+    def add(self, *values, **named):
+        self.append(Figure(*values, **named))
+        show(str(self[-1]))
 
 
 def main():
@@ -153,33 +78,42 @@ def main():
     parser.add_argument("--records", type=int, default=1_000_000,
                         help="records in the store that is queried (default a million; 0 to query none)")
     parser.add_argument("--queries-only", action="store_true", help="do not compare what pushes cost")
-    parser.add_argument("--schemas", type=int, default=0,
-                        help="also fill this many schemas with a part of the records each, and query a view of them")
+    parser.add_argument("--schemas", type=int, default=0, help="also fill this many schemas and query a view of them")
+    parser.add_argument("--schema-records", type=positive, default=1_000_000, help="records in each schema (default a million)")
+    parser.add_argument("--fill-minutes", type=positive, default=60,
+                        help="stop filling a store or all schemas after this time and measure what there is (default 60)")
     parser.add_argument("--bytes", type=positive, default=1024, help="size of a payload")
     parser.add_argument("--check", action="store_true", help="fail if a figure exceeds its limit")
     arguments = parser.parse_args()
+    table = Table()
     with tempfile.TemporaryDirectory(prefix="apns-mock-store-", dir=os.environ.get("TMPDIR")) as folder:
         folder = pathlib.Path(folder)
-        exceeded = [] if arguments.queries_only else compare(arguments, folder)
-        for name in arguments.stores if arguments.records else ():
-            exceeded += query(arguments, folder, name)
-        if arguments.schemas:
-            exceeded += view(arguments, folder)
+        try:
+            if not arguments.queries_only:
+                compare(table, arguments, folder)
+            for name in arguments.stores if arguments.records else ():
+                query(table, arguments, folder, name)
+            if arguments.schemas:
+                view(table, arguments, folder)
+        finally:
+            # Also what was measured before a failure.
+            print("\n".join(map(str, table)))
+    exceeded = [figure.name for figure in table if figure.is_exceeded]
     if exceeded:
         print(f"limit exceeded: {', '.join(exceeded)}")
         sys.exit(1 if arguments.check else 0)
 
 
-def compare(arguments, folder):
-    """Prints what pushes cost with each kind of inbox; returns which limits are exceeded."""
+def compare(table, arguments, folder):
+    """Measures what pushes cost with each kind of inbox."""
     cores = sorted(os.sched_getaffinity(0))
     push = Push(bytes=arguments.bytes, connections=CONNECTIONS, streams=STREAMS, devices=20_000)
     kinds = [(None, None), *((name, durable) for name in arguments.stores for durable in ("soon", "answer"))]
     figures, bare = {kind: [] for kind in kinds}, {name: [] for name in arguments.stores}
-    alike = {name: [] for name in arguments.stores}
     for number in range(arguments.runs):
         for (kind, durable), found in figures.items():
-            name = f"{kind}-{durable}-{number}"
+            name = f"{kind or 'memory'}-{durable}-{number}"
+            show(f"{arguments.pushes:,} pushes, {name}, {number + 1} of {arguments.runs}")
             store = STORES[kind](folder / name) if kind else None
             server = StoreServer(store, durable, name, arguments.binary, folder, {cores[0]})
             try:
@@ -193,32 +127,18 @@ def compare(arguments, folder):
             if store:
                 if durable == "soon":
                     bare[kind].append(store.write_bare(arguments.pushes))
-                    if store.also_writes:
-                        alike[kind].append(store.write_bare_like_store(arguments.pushes))
                 store.remove()
     memory = median(figures[None, None], "loops")
-    print(f"{arguments.pushes:,} pushes of {arguments.bytes} bytes, {CONNECTIONS} connections, {STREAMS} streams each, "
-          f"median of {arguments.runs} runs; server on one core, load on another")
-    print(f"{'inbox':16}{'loops µs/push':>15}{'ratio':>7}{'writer µs/push':>16}{'to bare':>9}{'database µs':>13}{'pushes/s':>10}{'MB':>7}")
-    exceeded = []
     for (kind, durable), found in figures.items():
-        loops, writer = median(found, "loops"), median(found, "writer")
+        name = f"{kind}, {durable}" if kind else "memory"
+        loops = median(found, "loops")
+        table.add(f"{name}: event loops per push", loops, "µs",
+                  note=f"{median(found, 'speed'):,.0f} pushes/s, {median(found, 'resident'):.0f} MB, median of {arguments.runs}")
         if kind:
-            exceeded += above(f"{kind} {durable} loops", loops / memory, LIMITS["loops"])
-            exceeded += above(f"{kind} {durable} writer", writer / statistics.median(bare[kind]), LIMITS["writer"])
-        print(f"{f'{kind} {durable}' if kind else 'memory':16}{loops:15.2f}{loops / memory:7.2f}"
-              + (f"{writer:16.2f}{writer / statistics.median(bare[kind]):9.2f}{median(found, 'database'):13.2f}" if kind else f"{'':38}")
-              + f"{median(found, 'speed'):10,.0f}{median(found, 'resident'):7.0f}")
-    for kind, times in bare.items():
-        print(f"{STORES[kind].writes:16}{'':22}{statistics.median(times):16.2f}")
-        if alike[kind]:
-            print(f"{STORES[kind].also_writes:16}{'':22}{statistics.median(alike[kind]):16.2f}")
-    return exceeded
-
-
-def above(name, figure, limit):
-    """Returns the name of a figure and its limit in a list, empty if the figure is not above it."""
-    return [f"{name} {figure:.2f} > {limit}"] if figure > limit else []
+            writer, inserts = median(found, "writer"), statistics.median(bare[kind])
+            table.add(f"{name}: event loops to memory", loops / memory, "×", LOOPS)
+            table.add(f"{name}: writing thread to {STORES[kind].writes}", writer / inserts, "×", WRITER[kind],
+                      note=f"{writer:.2f} to {inserts:.2f} µs; database {median(found, 'database'):.2f} µs")
 
 
 def median(figures, name):
@@ -237,163 +157,167 @@ def measure(server, store, load, pushes):
             "resident": server.resident_bytes() / 1e6}
 
 
-def insert_bare(file, count, page_size=4096):
-    """Returns the CPU microseconds that SQLite takes to insert a row, for the rows of a file, into one like it with pages
-    of this size, by default SQLite's own."""
-    copy = file.with_suffix(".copy")
-    source = sqlite3.connect(file)
-    columns = [row[1] for row in source.execute("PRAGMA table_info(push)")]
-    rows = source.execute("SELECT * FROM push ORDER BY seq DESC LIMIT ?", (count,)).fetchall()[::-1]
-    schema = [row[0] for row in source.execute("SELECT sql FROM sqlite_master WHERE tbl_name = 'push' AND sql NOT NULL")]
-    source.close()
-    target = sqlite3.connect(copy, isolation_level=None)
-    target.executescript(f"PRAGMA page_size = {page_size}; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-                         f"PRAGMA wal_autocheckpoint = {4000 * 4096 // page_size}; "
-                         + ";".join(schema))
-    # The rows come from a table in memory, so that only SQLite's own work is measured.
-    target.execute("ATTACH ':memory:' AS origin")
-    target.execute(f"CREATE TABLE origin.push ({', '.join(columns)})")
-    target.executemany(f"INSERT INTO origin.push VALUES ({', '.join('?' * len(columns))})", rows)
-    began = time.thread_time()
-    for start in range(0, count, BATCH):
-        target.execute("INSERT INTO main.push SELECT * FROM origin.push WHERE rowid > ? AND rowid <= ?",
-                       (start, start + BATCH))
-    seconds = time.thread_time() - began
-    target.close()
-    copy.unlink()
-    return seconds * 1e6 / count
-
-
-def query(arguments, folder, name):
-    """Fills a store, starts a server on it, and prints how long queries take; returns which limits are exceeded."""
-    cores = sorted(os.sched_getaffinity(0))
-    push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
+def query(table, arguments, folder, name):
+    """Fills a store and measures queries: the memory of long ones already with a tenth of the records."""
+    STORES[name].prepare()
     store = STORES[name](folder / f"{name}-large")
-    server = StoreServer(store, "soon", f"{name}-fill", arguments.binary, folder, {cores[0]})
+    deadline = time.monotonic() + arguments.fill_minutes * 60
     try:
-        server.get_ready()
-        load = loads.Load(push, PORTION, arguments.binary, folder, {cores[-1]})
-        for _ in range(max(1, arguments.records // PORTION)):
-            load.h2load(server, load.tokens[0], PORTION)
-        server.await_written()
-        first = server.api("GET", "/pushes", limit=1, order="asc")["items"][0]
-        peak = server.resident_bytes()
+        require_disk(folder, arguments.records, arguments.bytes)
+        tenth, _ = fill(store, name, max(1, arguments.records // 10), arguments, folder, deadline)
+        _, server = start(store, name, arguments, folder, 1)
+        try:
+            former = dict(memory(server))
+        finally:
+            server.stop()
+        count, first = fill(store, name, arguments.records, arguments, folder, deadline)
+        store.await_quiet()
+        times, server = start(store, name, arguments, folder, arguments.runs)
+        try:
+            table.add(f"{name}: ready", statistics.median(times), "ms", READY[name],
+                      note=f"{count:,} records, {store.megabytes() / 1000:.1f} GB; {', '.join(f'{each:.0f}' for each in times)}")
+            for limit, conditions in queries(server, first, count):
+                milliseconds(table, name, server, conditions, arguments.runs, limit)
+            for conditions in SEARCHES:
+                speed(table, name, server, conditions, arguments.runs, count * arguments.bytes)
+            for path, peak in memory(server):
+                # Flat: a quarter and a little more than with a tenth of the records, of which the caches are not full yet.
+                table.add(f"{name}: memory of {path}", peak, "MB", former[path] * 1.25 + 16, note=f"{former[path]:.0f} MB with {tenth:,}")
+        finally:
+            server.stop()
     finally:
-        server.stop()
-    server = StoreServer(store, "soon", f"{name}-query", arguments.binary, folder, set(cores))
-    try:
-        server.get_ready()
-        count = server.inbox()["records"]
-        print(f"\n{count:,} records in {name}, {store.megabytes() / 1000:.1f} GB; start to ready "
-              f"{server.ready_after * 1000:.0f} ms; {peak / 1e6:.0f} MB resident after filling")
-        print(f"{'ms':>8}  query")
-        exceeded = above(f"{name} start", server.ready_after * 1000, LIMITS[f"{name} start"])
-        middle, later = (server.api("GET", "/pushes", after=first["seq"] + count // 2 + more, limit=1)["items"][0]["received_at"]
-                         for more in (0, min(1000, count // 4)))
-        for limit, conditions in (
-                ("exact", {"order": "desc"}), ("exact", {"device_token": first["request"]["device_token"]}),
-                ("exact", {"apns_id": first["apns"]["id"]}), ("exact", {"push_key": first["push_key"]}),
-                ("exact", {"status": 200, "order": "desc"}), ("exact", {"topic": "com.example.app", "order": "desc"}),
-                ("time", {"until": middle, "order": "desc"}), ("time", {"since": middle}),
-                ("time", {"since": middle, "until": later, "order": "desc"}), (None, {"status": 410, "order": "desc"}),
-                (None, {"text": "hello"}), (None, {"payload./aps/badge": 3}), *((None, each) for each in SEARCHES)):
-            milliseconds = show(server, conditions, arguments.runs, count * arguments.bytes)
-            if limit:
-                exceeded += above(f"{name} {' '.join(conditions)}", milliseconds, LIMITS[limit])
-        print(f"{server.resident_bytes() / 1e6:.0f} MB resident after the queries")
-        show_large(server)
-        return exceeded
-    finally:
-        server.stop()
         store.remove()
 
 
-def show_large(server):
-    """Prints how long a sort and an export take, and the memory after each: neither grows with the number of records."""
-    for path in ("/pushes/seqs?sort=device_token", "/export"):
-        began, size = time.perf_counter(), 0
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.admin_port}/api/v1{path}", timeout=3600) as response:
-                while piece := response.read(1 << 20):
-                    size += len(piece)
-        except urllib.error.HTTPError as error:
-            print(f"{'':8}  {path}: {error.code}")
-            continue
-        print(f"{(time.perf_counter() - began) * 1000:8.0f}  {path}: {size / 1e6:,.0f} MB; "
-              f"{server.resident_bytes() / 1e6:.0f} MB resident", flush=True)
+def start(store, name, arguments, folder, runs):
+    """Starts a server on a store several times.
 
-
-class Viewer:
-    """`apns-mock view` of several schemas."""
-
-    def __init__(self, url, binary, folder):
-        ports = folder / "view.json"
-        self.process = subprocess.Popen(
-            [binary, "view", url, "--admin", "127.0.0.1:0", "--port-file", ports], stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while not ports.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise BadRun("the view does not start")
-            time.sleep(0.01)
-        self.admin_port = json.loads(ports.read_text())["admin"]["port"]
-
-    api = MockProcess.api
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def view(arguments, folder):
-    """Fills schemas of one database by a server each, and prints how long queries of a view of all take."""
-    cores = set(os.sched_getaffinity(0))
-    push = Push(bytes=arguments.bytes, connections=4, devices=20_000)
-    stores, exceeded = [], []
-    try:
-        for number in range(1, arguments.schemas + 1):
-            stores.append(PostgreSQL(folder / f"load-{number}"))
-            stores[-1].inbox.schema = f"load_{number}"
-            server = StoreServer(stores[-1], "soon", f"load-{number}", arguments.binary, folder, cores)
-            try:
-                server.get_ready()
-                load = loads.Load(push, PORTION, arguments.binary, folder, cores)
-                for _ in range(max(1, arguments.records // arguments.schemas // PORTION)):
-                    load.h2load(server, load.tokens[0], min(PORTION, arguments.records // arguments.schemas))
-                server.await_written()
-                newest = server.api("GET", "/pushes", limit=1, order="desc")["items"][0]
-            finally:
-                server.stop()
-        server = Viewer(stores[0].value().replace("schema=load_1", "schema=load_*"), arguments.binary, folder)
-        try:
-            count = server.api("GET", "/status")["inbox"]["records"]
-            print(f"\n{count:,} records in {arguments.schemas} schemas")
-            print(f"{'ms':>8}  query")
-            for limit, conditions in (
-                    ("view", {"order": "desc"}), ("view", {"device_token": newest["request"]["device_token"]}),
-                    ("view", {"apns_id": newest["apns"]["id"]}), *((None, each) for each in SEARCHES)):
-                milliseconds = show(server, conditions, arguments.runs, count * arguments.bytes)
-                if limit:
-                    exceeded += above(f"view {' '.join(conditions)}", milliseconds, LIMITS[limit])
-        finally:
-            server.stop()
-        return exceeded
-    finally:
-        for store in stores:
-            store.remove()
-
-
-def show(server, conditions, runs, size):
-    """Prints and returns how many milliseconds a query takes; a search through payloads of this size in bytes, its speed."""
+    Returns: the milliseconds until it was ready each time, and the last server.
+    """
     times = []
-    for _ in range(runs):
+    for number in range(runs):
+        server = StoreServer(store, "soon", f"{name}-query", arguments.binary, folder, set(os.sched_getaffinity(0)))
+        try:
+            server.get_ready()
+        except BadRun:
+            server.stop()
+            raise
+        times.append(server.ready_after * 1000)
+        if number + 1 < runs:
+            server.stop()
+    return times, server
+
+
+def queries(server, first, count):
+    """Returns conditions that find pushes of a large inbox, each with its limit."""
+    middle, later = (server.api("GET", "/pushes", after=first["seq"] + count // 2 + more, limit=1)["items"][0]["received_at"]
+                     for more in (0, min(1000, count // 4)))
+    return [
+        (EXACT, {"order": "desc"}), (EXACT, {"device_token": first["request"]["device_token"]}),
+        (EXACT, {"apns_id": first["apns"]["id"]}), (EXACT, {"push_key": first["push_key"]}),
+        (TIME_RANGE, {"until": middle, "order": "desc"}), (TIME_RANGE, {"since": middle}),
+        (TIME_RANGE, {"since": middle, "until": later, "order": "desc"}),
+        (None, {"status": 200, "order": "desc"}), (None, {"topic": "com.example.app", "order": "desc"})]
+
+
+def timed(server, conditions, runs):
+    """Sends a query several times, fewer if it is slow; returns the median in milliseconds and the response."""
+    times = []
+    while len(times) < runs and not (times and times[-1] > SLOW * 1000):
         began = time.perf_counter()
         page = server.api("GET", "/pushes", **conditions)
         times.append((time.perf_counter() - began) * 1000)
-        if times[-1] > 5000:
-            break
-    print(f"{statistics.median(times):8.0f}  {urllib.parse.urlencode(conditions, safe='/')}: {len(page['items'])} "
-          f"of {page['matched']}" + (f"; {size / statistics.median(times) / 1000:,.0f} MB/s" if conditions in SEARCHES else ""), flush=True)
-    return statistics.median(times)
+    return statistics.median(times), page
+
+
+def described(conditions):
+    return ", ".join(f"{name} {str(value)[:12]}" for name, value in conditions.items())
+
+
+def milliseconds(table, name, server, conditions, runs, limit):
+    """Measures a query that finds something."""
+    with reported(table, f"{name}: {described(conditions)}", "ms", limit):
+        taken, page = timed(server, conditions, runs)
+        if not page["items"]:
+            raise BadRun("nothing is found")
+        table.add(f"{name}: {described(conditions)}", taken, "ms", limit, note=f"{len(page['items'])} of {page['matched']}")
+
+
+def speed(table, name, server, conditions, runs, size, limit=SEARCH_SPEED):
+    """Measures the megabytes a second of a query that reads all payloads, of this size in bytes, and finds nothing."""
+    with reported(table, f"{name}: {described(conditions)}", "MB/s", limit):
+        taken, page = timed(server, conditions, runs)
+        if page["items"] or not page["complete"]:
+            raise BadRun(f"{len(page['items'])} found, complete: {page['complete']}")
+        table.add(f"{name}: {described(conditions)}", size / taken / 1000, "MB/s", limit, is_least=True, note=f"{taken:,.0f} ms")
+
+
+@contextlib.contextmanager
+def reported(table, name, unit, limit):
+    """Adds a line for a measurement that fails, so that a long run goes on with the others."""
+    try:
+        yield
+    except (BadRun, OSError) as problem:
+        table.add(name, math.nan, unit, limit, note=str(problem))
+
+
+def memory(server):
+    """Yields queries, sorts and exports that read all records, and the most resident memory in megabytes during each."""
+    for path in ("/pushes?limit=1000", "/pushes?text=nothing", "/pushes/seqs?sort=device_token", "/pushes/seqs?sort=size&order=desc",
+                 "/stats", "/export"):
+        server.reset_peak()
+        try:
+            size, is_all = read_for(server, path, LONG)
+            show(f"{path}: {size:,.1f} MB read" + ("" if is_all else f", the rest not within {LONG} s"))
+        except OSError as problem:
+            show(f"{path}: {problem}")
+        yield path, server.peak_megabytes()
+
+
+def view(table, arguments, folder):
+    """Fills schemas of one database by a server each and measures queries of a view of all."""
+    cores, stores = set(os.sched_getaffinity(0)), []
+    PostgreSQL = STORES["postgres"]
+    PostgreSQL.prepare()
+    deadline = time.monotonic() + arguments.fill_minutes * 60
+    try:
+        require_disk(folder, arguments.schemas * arguments.schema_records, arguments.bytes)
+        count = 0
+        for number in range(1, arguments.schemas + 1):
+            stores.append(PostgreSQL(folder / f"load-{number}"))
+            stores[-1].inbox.schema = f"load_{number}"
+            filled, first = fill(stores[-1], f"schema {number} of {arguments.schemas}", arguments.schema_records, arguments, folder, deadline)
+            count += filled
+        stores[-1].await_quiet()
+        server = Viewer(stores[0].value(), arguments.binary, folder, cores)
+        try:
+            size = server.api("GET", "/status")["inbox"]["records"] * arguments.bytes
+            for conditions in SEARCHES:
+                speed(table, "one schema", server, conditions, arguments.runs, size)
+            alone, former = {str(each): table[-len(SEARCHES) + number].value for number, each in enumerate(SEARCHES)}, dict(memory(server))
+        finally:
+            server.stop()
+        server = Viewer(stores[0].value().replace("schema=load_1", "schema=load_*"), arguments.binary, folder, cores)
+        name = f"{arguments.schemas} schemas"
+        try:
+            found = server.api("GET", "/status")["inbox"]["records"]
+            if found != count:
+                raise BadRun(f"the view has {found:,} records instead of {count:,}")
+            table.add(f"{name}: ready", server.ready_after * 1000, "ms", note=f"{count:,} records")
+            for conditions in ({"order": "desc"}, {"device_token": first["request"]["device_token"]}, {"apns_id": first["apns"]["id"]}):
+                milliseconds(table, name, server, conditions, arguments.runs, VIEW)
+            for conditions in SEARCHES:
+                # At least as fast as the schemas one after the other; on more cores than a search of one needs, faster.
+                speed(table, name, server, conditions, arguments.runs, count * arguments.bytes, limit=alone[str(conditions)])
+            for path, peak in memory(server):
+                # A buffer for each schema.
+                table.add(f"{name}: memory of {path}", peak, "MB", former[path] * 1.25 + 4 * arguments.schemas,
+                          note=f"{former[path]:.0f} MB with one schema")
+        finally:
+            server.stop()
+    finally:
+        for store in stores:
+            store.remove()
 
 
 if __name__ == "__main__":
