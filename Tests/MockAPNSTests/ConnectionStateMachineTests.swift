@@ -1,5 +1,6 @@
 @testable import MockAPNS
 import APNSMockFaultModel
+import NIOCore
 import Testing
 
 @Suite struct ConnectionStateMachineTests {
@@ -8,7 +9,7 @@ import Testing
 
   static let states: [State] = [
     .awaitingFirstByte, .handshaking, .handshakeDelayed, .settingsDelayed, .open(.serving), .open(.draining),
-    .open(.ending), .silenced, .closing,
+    .ending(.close), .ending(.reset), .ending(.silence), .silenced, .closingAfterHeldFrames, .closing,
   ]
 
   /// Returns, for each state, the action of an event and the state after it.
@@ -57,7 +58,6 @@ import Testing
         (.awaitingFirstByte, .startHandshake, .handshaking), (.handshaking, .process, .handshaking),
         (.settingsDelayed, .store, .settingsDelayed), (.open(.serving), .process, .open(.serving)),
         (.open(.draining), .process, .open(.draining)),
-        (.open(.ending), .process, .open(.ending)),
       ]
     ) { $0.receivedBytes(startingWith: 22) }
   }
@@ -78,6 +78,7 @@ import Testing
       otherwise: .recordAsUnprocessed,
       [
         (.open(.serving), .process, .open(.serving)), (.open(.draining), .process, .open(.draining)),
+        (.ending(.silence), .process, .ending(.silence)),
       ]
     ) { $0.requestReceived(on: 1) }
     // After a GOAWAY that excludes the stream.
@@ -87,26 +88,91 @@ import Testing
     }
   }
 
-  @Test func flushing() {
-    Self.check(
-      otherwise: false,
-      [.serving, .draining, .ending].map { (.open($0), true, .open($0)) }
-    ) { $0.flushStarted() }
+  @Test func writingStarts() {
+    let written = [State.open(.serving), .open(.draining), .ending(.close), .ending(.reset), .ending(.silence)]
+    let changes: [(State, Bool, State)] = written.map { ($0, true, $0) }
+    Self.check(otherwise: false, changes) { $0.writingStarted() }
+    var machine = Machine(state: .open(.serving))
+    #expect(value(machine.writingStarted()))
+    #expect(!value(machine.writingStarted()), "not within the loop")
+    _ = machine.roundWritten(isComplete: true, isFinished: false, hasPendingWork: false)
+    #expect(value(machine.writingStarted()))
+  }
+
+  /// A connection with more frames, one whose session has ended, and one without pending work.
+  @Test func writingRounds() {
+    let written = [State.open(.serving), .open(.draining), .ending(.close), .ending(.reset), .ending(.silence)]
+    let again: [(State, Machine.WriteAction, State)] = written.map { ($0, .writeAgain, $0) }
+    Self.check(otherwise: .none, again) {
+      $0.roundWritten(isComplete: false, isFinished: false, hasPendingWork: true)
+    }
+    let ending: [(State, Machine.WriteAction, State)] = [
+      (.ending(.close), .close, .closing), (.ending(.reset), .reset, .ending(.reset)),
+      (.ending(.silence), .silence, .silenced),
+    ]
+    Self.check(otherwise: .none, ending) { $0.roundWritten(isComplete: true, isFinished: false, hasPendingWork: true) }
+    let drained: (State, Machine.WriteAction, State) = (.open(.draining), .writeAgain, .ending(.close))
+    Self.check(otherwise: .none, ending + [drained]) {
+      $0.roundWritten(isComplete: true, isFinished: false, hasPendingWork: false)
+    }
     Self.check(
       otherwise: .none,
-      [(.open(.serving), .closeFinishedSession, .open(.serving)), (.open(.draining), .close, .open(.draining))]
-    ) {
-      $0.flushCompleted(isFinished: true, hasPendingWork: true)
+      ending + [drained, (.open(.serving), .closeFinishedSession(byClient: true), .closing)]
+    ) { $0.roundWritten(isComplete: true, isFinished: true, hasPendingWork: true) }
+  }
+
+  /// If the client does not read, no frames are created, except for the last ones.
+  @Test func writingToAClientThatDoesNotRead() {
+    for state in Self.states {
+      var machine = Machine(state: state)
+      #expect(machine.roundLimit > 0)
+      machine.writabilityChanged(false)
+      #expect(machine.roundLimit == (state == .ending(.close) ? .max : 0))
     }
-    Self.check(otherwise: .none, [(.open(.draining), .close, .open(.draining))]) {
-      $0.flushCompleted(isFinished: false, hasPendingWork: false)
+    let ending: [(State, Machine.WriteAction, State)] = [
+      (.ending(.close), .writeAgain, .ending(.close)), (.ending(.reset), .reset, .ending(.reset)),
+      (.ending(.silence), .silence, .silenced),
+    ]
+    Self.check(otherwise: .none, ending) { machine in
+      machine.writabilityChanged(false)
+      return machine.roundWritten(isComplete: false, isFinished: false, hasPendingWork: true)
     }
-    Self.check(otherwise: .none, []) { $0.flushCompleted(isFinished: false, hasPendingWork: true) }
-    var machine = Machine(state: .open(.serving))
-    #expect(value(machine.flushStarted()))
-    #expect(!value(machine.flushStarted()), "not while an outer call flushes")
-    _ = machine.flushCompleted(isFinished: false, hasPendingWork: false)
-    #expect(value(machine.flushStarted()))
+  }
+
+  @Test func encryptionFails() {
+    let open = Self.states.filter { $0 != .closing && $0 != .closingAfterHeldFrames }
+    let changes: [(State, Machine.WriteAction, State)] = open.map { ($0, .close, .closing) }
+    Self.check(otherwise: .none, changes) { $0.writingFailed() }
+  }
+
+  @Test func framesThatWaitedAreWritten() {
+    Self.check(otherwise: false, [(.closingAfterHeldFrames, true, .closing)]) {
+      $0.heldFramesReleased(now: .now(), hasSentFields: true)
+    }
+  }
+
+  @Test func writesGoDirectlyToTheSocketUntilTheChannelBuffersOne() {
+    var machine = Machine()
+    #expect(machine.writesDirectly)
+    machine.writeBuffered()
+    machine.writeBuffered()
+    machine.bufferedWriteEnded()
+    #expect(!machine.writesDirectly)
+    machine.bufferedWriteEnded()
+    #expect(machine.writesDirectly)
+  }
+
+  @Test func readingStopsAndStartsOnce() {
+    var machine = Machine(state: .handshaking)
+    #expect(value(machine.readingChange()) == nil)
+    machine.handshakeCompleted(delaysSettings: true)
+    #expect(value(machine.readingChange()) == false)
+    machine.writabilityChanged(false)
+    #expect(value(machine.readingChange()) == nil)
+    _ = machine.settingsDelayElapsed()
+    #expect(value(machine.readingChange()) == nil, "the client does not read")
+    machine.writabilityChanged(true)
+    #expect(value(machine.readingChange()) == true)
   }
 
   @Test func shuttingDown() {
@@ -114,8 +180,8 @@ import Testing
       otherwise: .close,
       [
         (.open(.serving), .announceShutdown(sendsGoAway: true), .open(.serving)),
-        (.open(.draining), .none, .open(.draining)),
-        (.open(.ending), .none, .open(.ending)),
+        (.open(.draining), .none, .open(.draining)), (.ending(.close), .none, .ending(.close)),
+        (.ending(.reset), .none, .ending(.reset)), (.ending(.silence), .none, .ending(.silence)),
       ]
     ) { $0.shutdownRequested() }
     var machine = Machine(state: .open(.serving))
@@ -128,7 +194,7 @@ import Testing
       $0.goAwayRequested(immediately: false, lastReceivedStream: 9, now: 7)
     }
     Self.check(
-      otherwise: .none, [(.open(.serving), .sendAndClose(lastStream: 5), .open(.ending))]
+      otherwise: .none, [(.open(.serving), .sendAndClose(lastStream: 5), .ending(.close))]
     ) { machine -> Machine.GoAwayAction in
       if machine.state == .open(.serving) { _ = machine.requestReceived(on: 5) }
       return machine.goAwayRequested(immediately: true, lastReceivedStream: 9, now: 7)
@@ -141,30 +207,27 @@ import Testing
   }
 
   @Test func closing() {
-    let ending: [(State, State)] = [
-      (.open(.ending), .closing), (.closing, .closing),
-    ]
-    func next(_ state: State) -> State { ending.first { $0.0 == state }?.1 ?? .closing }
-    for (state, action, after) in Self.table({ $0.closeRequested() }) {
-      switch state {
-      case .closing: #expect(action == .none)
-      case .open: #expect(action == .close(writesFrames: true))
-      default: #expect(action == .close(writesFrames: false))
-      }
-      #expect(after == next(state))
+    let open = [State.open(.serving), .open(.draining)]
+    let written: [State] = open + [.ending(.reset), .ending(.silence)]
+    let early: [State] = [.awaitingFirstByte, .handshaking, .handshakeDelayed, .settingsDelayed, .silenced]
+    var changes: [(State, Machine.CloseAction, State)] = written.map { ($0, .write, .ending(.close)) }
+    changes += early.map { ($0, .close, .closing) }
+    Self.check(otherwise: .none, changes) { $0.closeRequested() }
+    for (state, endsAttempts, after) in Self.table({ $0.closedAbruptly() }) {
+      #expect(endsAttempts == (state != .closing && state != .closingAfterHeldFrames))
+      #expect(after == .closing)
     }
-    for (state, _, after) in Self.table({ $0.closedAbruptly() }) { #expect(after == next(state)) }
     for (state, action, after) in Self.table({ $0.socketClosed() }) {
       #expect(action.handshakeFailed == (state == .handshaking))
       #expect(action.isInitiatedByClient == (state == .open(.serving)))
-      #expect(after == next(state))
+      #expect(action.endsAttempts == (state != .closing && state != .closingAfterHeldFrames))
+      #expect(!action.isWindowExhausted)
+      #expect(after == .closing)
     }
     for (_, _, after) in Self.table({ $0.faultSilences() }) { #expect(after == .silenced) }
-    for (state, _, after) in Self.table({ $0.faultEndsConnection() }) {
-      switch state {
-      case .open(.serving): #expect(after == .open(.ending))
-      case .open(.draining): #expect(after == .open(.ending))
-      default: #expect(after == state)
+    for ending in [Machine.Ending.close, .reset, .silence] {
+      for (state, _, after) in Self.table({ $0.faultEndsConnection(ending) }) {
+        #expect(after == (open.contains(state) ? .ending(ending) : state))
       }
     }
   }
@@ -190,9 +253,33 @@ import Testing
       }
     }
     var machine = Machine()
+    #expect(value(machine.timerElapsed()) == .none)
     #expect(value(machine.timerRequested(.lingerTimeout)))
-    machine.timerElapsed()
+    #expect(value(machine.timerElapsed()) == .closeSocket)
     #expect(value(machine.timerRequested(.idleCheck)))
+  }
+
+  @Test(
+    arguments: [
+      (.handshakeTimeout, .failHandshake, []), (.idleCheck, .none, [(.open(.serving), .check)]),
+      (
+        .shutdownNotice, .close,
+        [(.open(.serving), .sendGoAwayAndClose), (.open(.draining), .sendGoAwayAndClose)]
+      ),
+      (.drainTimeout, .close, []), (.lingerTimeout, .closeSocket, []),
+    ] as [(Machine.TimerPurpose, Machine.TimerAction, [(State, Machine.TimerAction)])])
+  func elapsedTimers(row: (Machine.TimerPurpose, Machine.TimerAction, [(State, Machine.TimerAction)])) {
+    let changes: [(State, Machine.TimerAction, State)] = row.2.map { ($0.0, $0.1, $0.0) }
+    Self.check(otherwise: row.1, changes) { machine -> Machine.TimerAction in
+      _ = machine.timerRequested(row.0)
+      return machine.timerElapsed()
+    }
+  }
+
+  @Test func onlyTheFirstResetIsNew() {
+    var machine = Machine(state: .open(.serving))
+    #expect(value(machine.streamReset()))
+    #expect(!value(machine.streamReset()))
   }
 
   @Test func lastStreamOfAGoAway() {

@@ -48,7 +48,7 @@ extension ConnectionHandler {
         silenceHandshake(for: ending == .close ? time : nil, context)
         return false
       case .alert(let code):
-        stateMachine.closedAbruptly()
+        _ = stateMachine.closedAbruptly()
         TLSAlert.record(code: code).withUnsafeBytes { put($0, context) }
         endOutput(context)
         return false
@@ -60,7 +60,7 @@ extension ConnectionHandler {
   }
 
   private func proceed(showing badCertificate: Action.CertificateDefect?) throws {
-    showsBadCertificate = badCertificate != nil
+    if badCertificate != nil { stateMachine.faultReplacesCertificate() }
     try transport.tls?.proceed(with: badCertificate.map { try state.faultCertificates.context(for: $0) })
   }
 
@@ -72,18 +72,17 @@ extension ConnectionHandler {
     guard let time else { return silenceHandshake(for: nil, context) }
     stateMachine.faultDelaysHandshake()
     cancelTimer(through: .handshakeTimeout)
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
-    runLater(time, context) { handler, context in
-      guard handler.stateMachine.handshakeDelayElapsed() else { return }
-      handler.startHandshakeTimeout(context)
-      _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
-      do {
-        try handler.proceed(showing: badCertificate)
-        handler.handleReceivedBytes(context)
-      } catch {
-        handler.logClientError(.handshake, "\(error)")
-        context.close(promise: nil)
-      }
+    wait(time, for: .handshake(badCertificate), context)
+  }
+
+  private func continueHandshake(_ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext) {
+    startHandshakeTimeout(context)
+    do {
+      try proceed(showing: badCertificate)
+      handleReceivedBytes(context)
+    } catch {
+      logClientError(.handshake, "\(error)")
+      context.close(promise: nil)
     }
   }
 
@@ -96,27 +95,9 @@ extension ConnectionHandler {
     for injection in decision.additions { logFault(injection) }
     let settings = FaultedSettings(decision)
     for (parameters, time) in settings.following {
-      runLater(time, context) { handler, context in handler.announce(parameters, context) }
+      wait(time, for: .announcement(parameters), context)
     }
     return settings.first
-  }
-
-  /// Delays the first SETTINGS frame, and with it everything else the server sends.
-  ///
-  /// Reading stops for this time. The few bytes already read stay with the TLS connection; the rest waits in the
-  /// socket, whose buffer is bounded.
-  func delaySettings(
-    by delay: Duration, _ context: ChannelHandlerContext,
-    then sendSettings: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
-  ) {
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
-    runLater(delay, context) { handler, context in
-      guard handler.stateMachine.settingsDelayElapsed() else { return }
-      _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
-      handler.input.lastActivity = .now()
-      sendSettings(handler, context)
-      handler.handleReceivedBytes(context)
-    }
   }
 
   /// The connection's properties that are known before HTTP/2 starts.
@@ -130,15 +111,14 @@ extension ConnectionHandler {
 
   /// Evaluates the rules of the injection point `connection`, now and again whenever one of them could fire.
   func evaluateConnectionRules(_ context: ChannelHandlerContext) {
-    faultTasks.nextEvaluation?.cancel()
-    faultTasks.nextEvaluation = nil
+    faultTimers.cancel(.ruleEvaluation)
     guard stateMachine.isOpen, let processor else { return }
     let plan = plan
     guard plan.mayInject(at: .connection) else { return }
     let now = MachineTime.nanoseconds
     var connection = processor.connectionTraffic
     connection.age = (NIODeadline.now() - openedAt).nanoseconds
-    connection.idle = (NIODeadline.now() - input.lastActivity).nanoseconds
+    connection.idle = (NIODeadline.now() - stateMachine.input.lastActivity).nanoseconds
     let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
     for injection in decision {
       logFault(injection)
@@ -147,12 +127,8 @@ extension ConnectionHandler {
       processor.connectionActions.append(action)
     }
     performPendingActions(context)
-    flush(context)
     guard stateMachine.isOpen, let next = plan.nextEvaluation(after: now, for: connection) else { return }
-    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    faultTasks.nextEvaluation = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
-      bound.value.0.evaluateConnectionRules(bound.value.1)
-    }
+    wait(.nanoseconds(max(0, next - now)), for: .ruleEvaluation, context)
   }
 
   /// Performs an action that was requested over the admin API, where FIN and RST do not wait for responses.
@@ -161,9 +137,7 @@ extension ConnectionHandler {
     case .reset: reset(context)
     case _ where !stateMachine.isOpen: close(context)
     case .close: close(context)
-    default:
-      perform(action, context)
-      flush(context)
+    default: perform(action, context)
     }
   }
 
@@ -175,52 +149,40 @@ extension ConnectionHandler {
   }
 
   private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
-    let steps = faultTasks.faults.begin(
-      action, on: &stateMachine, lastReceivedStream: session?.lastReceivedStream ?? 0, now: MachineTime.nanoseconds)
-    perform(steps, context)
+    let lastReceivedStream = session?.lastReceivedStream ?? 0
+    perform(
+      stateMachine.begin(action, lastReceivedStream: lastReceivedStream, now: MachineTime.nanoseconds), context)
   }
 
-  private func perform(_ steps: [ConnectionFaults.Step], _ context: ChannelHandlerContext) {
+  private func perform(_ steps: [ConnectionStateMachine.Step], _ context: ChannelHandlerContext) {
     for step in steps { perform(step, context) }
   }
 
-  private func perform(_ step: ConnectionFaults.Step, _ context: ChannelHandlerContext) {
+  private func perform(_ step: ConnectionStateMachine.Step, _ context: ChannelHandlerContext) {
     switch step {
-    case .flush: flush(context)
     case .sendGoAway(let parameters, let lastStream, let sendsNotice):
       sendGoAway(parameters, lastStream: lastStream, sendsNotice: sendsNotice)
-    case .sendGoAwayAndClose(let closeReason): sendGoAwayAndClose(context, closeReason)
-    case .close(let afterGoAway):
-      if !afterGoAway { log.add(.fault, "closed without GOAWAY", at: state.clock.now) }
-      close(context)
-    case .reset: reset(context)
+    case .sendGoAwayAndClose(let closeReason): sendGoAwayAndClose(closeReason, context)
+    case .end(let ending):
+      if ending == .close { log.add(.fault, "closed without GOAWAY", at: state.clock.now) }
+    case .close: close(context)
     case .withholdWindow(let isWithheld): session?.withholdsWindow = isWithheld
     case .ignorePings(let isIgnoring): session?.acknowledgesPings = !isIgnoring
-    case .silence:
-      guard stateMachine.isOpen else { return }
-      transport.releaseBuffers()
-      silenceConnection(context)
-    case .closeSilenced:
-      guard stateMachine.state == .silenced else { return }
-      hasClosedSocket = true
-      context.close(promise: nil)
-    case .announce(let parameters): announce(parameters, context)
+    case .closeSocket: closeSocket(context)
+    case .announce(let parameters): announce(parameters)
     case .respondUntilShutdown(let injection): processor?.responseUntilShutdown = injection
-    case .continuePush(let stream): continueDelayedPush(on: stream, context)
-    case .wait(let time, let timer):
-      let number = runLater(time, context) { handler, context in
-        handler.perform(handler.faultTasks.faults.elapsed(timer), context)
-      }
-      if case .delayedPush(let stream) = timer { faultTasks.delayedPushTasks[stream] = number }
+    case .continuePush(let stream):
+      guard let session else { return }
+      processor?.continueDelayedPush(on: stream, stateMachine.processedStreams, session: session)
+      performPendingActions(context)
+    case .continueHandshake(let badCertificate): continueHandshake(badCertificate, context)
+    case .sendSettings(let isUsable):
+      stateMachine.input.lastActivity = .now()
+      sendSettings(isUsable: isUsable, context)
+      handleReceivedBytes(context)
+    case .evaluateRules: evaluateConnectionRules(context)
+    case .wait(let time, let timer): wait(time, for: timer, context)
     }
-  }
-
-  private func continueDelayedPush(on stream: Int32, _ context: ChannelHandlerContext) {
-    faultTasks.delayedPushTasks[stream] = nil
-    guard stateMachine.isOpen, let session, let processor else { return }
-    processor.continueDelayedPush(on: stream, stateMachine.processedStreams, session: session)
-    performPendingActions(context)
-    flush(context)
   }
 
   private func sendGoAway(_ parameters: Action.GoAwayParameters, lastStream: Int32, sendsNotice: Bool) {
@@ -237,44 +199,21 @@ extension ConnectionHandler {
       at: state.clock.now)
   }
 
-  private func announce(_ parameters: Action.SettingsParameters, _ context: ChannelHandlerContext) {
-    guard let session, stateMachine.isOpen else { return }
+  private func announce(_ parameters: Action.SettingsParameters) {
+    guard let session else { return }
     session.acknowledgesSettings = parameters.acknowledgesClient
     session.announce(HTTP2Settings(parameters))
     if let limit = parameters.maxConcurrentStreams { processor?.streamLimit.pin(limit) }
     log.add(.settings, parameters.description, at: state.clock.now)
-    flush(context)
-  }
-
-  // MARK: - Reset and silence
-
-  /// Ends the connection with TCP RST.
-  private func reset(_ context: ChannelHandlerContext) {
-    log.add(.reset, "TCP RST", at: state.clock.now)
-    stateMachine.closedAbruptly()
-    endAttempts(context)
-    recordClosing(isClient: false, isReset: true)
-    hasClosedSocket = true
-    // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
-    // the channel's event loop the option is set when the call returns.
-    _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
-    context.close(promise: nil)
-  }
-
-  /// Silences the connection: nothing is sent and received bytes are discarded.
-  private func silenceConnection(_ context: ChannelHandlerContext) {
-    stateMachine.faultSilences()
-    // A shutdown in progress still ends the connection.
-    cancelTimer(through: .idleCheck)
   }
 
   /// Silences a connection before HTTP/2.
   ///
   /// - Parameter time: The time after which the connection is closed; nil for never.
   private func silenceHandshake(for time: Duration?, _ context: ChannelHandlerContext) {
-    silenceConnection(context)
-    guard let time else { return }
-    perform(.wait(time, .silence), context)
+    stateMachine.faultSilences()
+    cancelTimer(through: .handshakeTimeout)
+    if let time { wait(time, for: .silence, context) }
   }
 
   /// Adds to the connection's timeline and to the log that a rule affected the connection.
@@ -286,38 +225,56 @@ extension ConnectionHandler {
 
   // MARK: - Scheduling
 
-  /// Schedules work on the connection.
-  ///
-  /// - Returns: The task's number in `faultTasks`.
-  @discardableResult
-  private func runLater(
-    _ time: Duration, _ context: ChannelHandlerContext,
-    _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
-  ) -> Int {
-    let number = faultTasks.nextNumber
-    faultTasks.nextNumber += 1
+  /// Schedules the steps that follow after a time.
+  func wait(
+    _ time: Duration, for timer: ConnectionStateMachine.FaultTimer, _ context: ChannelHandlerContext
+  ) {
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    faultTasks.scheduled[number] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
+    let id = faultTimers.makeID(for: timer)
+    faultTimers[id] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
       let (handler, context) = bound.value
-      handler.faultTasks.scheduled[number] = nil
-      work(handler, context)
+      handler.faultTimers[id] = nil
+      handler.perform(handler.stateMachine.elapsed(timer), context)
+      handler.writeFrames(context)
     }
-    return number
+  }
+}
+
+/// The scheduled timers of the faults of a connection.
+struct FaultTimers {
+  /// What a timer is canceled by.
+  enum ID: Hashable {
+    case ruleEvaluation
+    /// With a rule that delays for an hour, the timers of pushes whose clients gave up would accumulate.
+    case delayedPush(Int32)
+    /// Canceled only with the connection.
+    case other(Int)
   }
 
-  /// Cancels the task of a delayed push whose client gave up: with a rule that delays for an hour such tasks would
-  /// accumulate.
-  func cancelDelayedPush(on stream: Int32) {
-    guard let number = faultTasks.delayedPushTasks.removeValue(forKey: stream) else { return }
-    faultTasks.scheduled.removeValue(forKey: number)?.cancel()
+  private var scheduled: [ID: Scheduled<Void>] = [:]
+  private var lastNumber = 0
+
+  mutating func makeID(for timer: ConnectionStateMachine.FaultTimer) -> ID {
+    switch timer {
+    case .ruleEvaluation: return .ruleEvaluation
+    case .delayedPush(let stream): return .delayedPush(stream)
+    default:
+      lastNumber += 1
+      return .other(lastNumber)
+    }
   }
 
-  /// Cancels all tasks that faults scheduled, because the connection ended.
-  func cancelFaultTasks() {
-    faultTasks.nextEvaluation?.cancel()
-    for task in faultTasks.scheduled.values { task.cancel() }
-    faultTasks = FaultTasks()
+  subscript(id: ID) -> Scheduled<Void>? {
+    get { scheduled[id] }
+    set { scheduled[id] = newValue }
+  }
+
+  mutating func cancel(_ id: ID) { scheduled.removeValue(forKey: id)?.cancel() }
+
+  mutating func cancelAll() {
+    for task in scheduled.values { task.cancel() }
+    scheduled = [:]
   }
 }
 

@@ -20,7 +20,6 @@ final class SimulatedConnection {
   /// The properties that rules can match.
   var traffic: Traffic.Connection
   var stateMachine: ConnectionStateMachine
-  var faults = ConnectionFaults()
   var authentication = ConnectionAuthentication()
   var streamLimit: StreamLimitPolicy
   var rejections = RejectionCounter()

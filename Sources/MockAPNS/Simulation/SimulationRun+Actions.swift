@@ -34,42 +34,38 @@ extension SimulationRun {
   }
 
   mutating func perform(_ action: ConnectionAction, on connection: SimulatedConnection, cause: String) {
-    let steps = connection.faults.begin(
-      action, on: &connection.stateMachine, lastReceivedStream: max(0, connection.lastStream), now: now)
+    let steps = connection.stateMachine.begin(action, lastReceivedStream: max(0, connection.lastStream), now: now)
     perform(steps, on: connection, cause: cause)
   }
 
   mutating func perform(
-    _ steps: [ConnectionFaults.Step], on connection: SimulatedConnection, cause: String
+    _ steps: [ConnectionStateMachine.Step], on connection: SimulatedConnection, cause: String
   ) {
     for step in steps {
       switch step {
-      case .flush: if flush(connection) { end(connection, cause: cause) }
       case .sendGoAway(_, let lastStream, _): receiveGoAway(on: connection, lastStream: lastStream, cause: cause)
       case .sendGoAwayAndClose(let reason): sendGoAwayAndClose(reason, on: connection, cause: cause)
-      case .close, .reset:
-        if case .close = connection.stateMachine.closeRequested() { end(connection, cause: cause) }
-      case .silence: if connection.stateMachine.isOpen { silence(connection, cause: cause) }
-      case .closeSilenced: if connection.stateMachine.state == .silenced { end(connection, cause: cause) }
+      case .end: write(on: connection, cause: cause)
+      case .close: if connection.stateMachine.closeRequested() != .none { end(connection, cause: cause) }
+      case .closeSocket: end(connection, cause: cause)
       case .announce(let parameters):
         guard connection.stateMachine.isOpen, let limit = parameters.maxConcurrentStreams else { continue }
         connection.streamLimit.pin(limit)
         readyLanes.append(connection.lane)
       case .respondUntilShutdown(let injection): connection.responseUntilShutdown = injection
       case .continuePush(let stream): continuePush(stream, on: connection)
+      case .continueHandshake: openHTTP2(connection)
+      case .sendSettings: receiveSettings(on: connection)
       case .wait(let time, let timer): schedule(.elapsed(timer, cause: cause), after: time, on: connection)
-      case .withholdWindow, .ignorePings: continue
+      // The simulation evaluates rules by an event of its own.
+      case .withholdWindow, .ignorePings, .evaluateRules: continue
       }
     }
   }
 
-  func silence(_ connection: SimulatedConnection, cause: String) {
-    connection.obstacle = cause
-    connection.stateMachine.faultSilences()
-  }
-
   mutating func silenceHandshake(of connection: SimulatedConnection, for time: Duration?, cause: Action.Name) {
-    silence(connection, cause: cause.rawValue)
+    connection.obstacle = cause.rawValue
+    connection.stateMachine.faultSilences()
     if let time { perform([.wait(time, .silence)], on: connection, cause: cause.rawValue) }
   }
 
@@ -83,7 +79,8 @@ extension SimulationRun {
     case .sendAndDrain(let lastStream), .sendAndClose(let lastStream):
       receiveGoAway(on: connection, lastStream: lastStream, cause: cause)
     }
-    if flush(connection) { return end(connection, cause: cause) }
+    write(on: connection, cause: cause)
+    guard connection.stateMachine.isOpen else { return }
     schedule(.closeDraining, after: Configuration().shutdownTimeout, on: connection)
   }
 
@@ -96,11 +93,18 @@ extension SimulationRun {
     }
   }
 
-  /// Returns whether the server closes the connection after its pending responses.
-  func flush(_ connection: SimulatedConnection) -> Bool {
-    guard connection.stateMachine.flushStarted() else { return false }
-    let action = connection.stateMachine.flushCompleted(
-      isFinished: false, hasPendingWork: !connection.streams.isEmpty)
-    return action == .close
+  /// Writes the pending responses, and ends or silences the connection if that is due.
+  mutating func write(on connection: SimulatedConnection, cause: String) {
+    guard connection.stateMachine.writingStarted() else { return }
+    var action = ConnectionStateMachine.WriteAction.writeAgain
+    while action == .writeAgain {
+      action = connection.stateMachine.roundWritten(
+        isComplete: true, isFinished: false, hasPendingWork: !connection.streams.isEmpty)
+    }
+    switch action {
+    case .none, .writeAgain: return
+    case .silence: connection.obstacle = cause
+    case .close, .closeFinishedSession, .reset: end(connection, cause: cause)
+    }
   }
 }

@@ -8,11 +8,9 @@ internal import APNSMockNotation
 struct SimulationRun {
   /// What happens on a connection at a later time.
   enum Event {
-    case continueHandshake
-    case sendSettings
     case evaluateRules(number: Int)
     case checkIdleTime
-    case elapsed(ConnectionFaults.Timer, cause: String)
+    case elapsed(ConnectionStateMachine.FaultTimer, cause: String)
     case closeDraining
   }
 
@@ -114,10 +112,6 @@ struct SimulationRun {
       guard number == connection.evaluation, evaluationsLeft > 0 else { return }
       evaluationsLeft -= 1
       evaluateRules(of: connection)
-    case .continueHandshake:
-      if connection.stateMachine.handshakeDelayElapsed() { openHTTP2(connection) }
-    case .sendSettings:
-      if connection.stateMachine.settingsDelayElapsed() { receiveSettings(on: connection) }
     case .checkIdleTime:
       guard connection.stateMachine.state == .open(.serving) else { return }
       if now - connection.lastActivity >= settings.idleTimeout.nanoseconds {
@@ -125,7 +119,7 @@ struct SimulationRun {
       } else {
         scheduleIdleCheck(of: connection)
       }
-    case .elapsed(let timer, let cause): perform(connection.faults.elapsed(timer), on: connection, cause: cause)
+    case .elapsed(let timer, let cause): perform(connection.stateMachine.elapsed(timer), on: connection, cause: cause)
     case .closeDraining: end(connection, cause: "goaway")
     }
     performPendingActions(on: connection)
@@ -217,7 +211,7 @@ struct SimulationRun {
   /// Closes the connection if nothing more happens on it: the server after its last response, or the provider after the
   /// last stream.
   mutating func settle(_ connection: SimulatedConnection) {
-    if flush(connection) { end(connection, cause: "goaway") }
+    write(on: connection, cause: "goaway")
     if !connection.isUsed, connection.streams.isEmpty { end(connection, cause: "goaway") }
   }
 
@@ -247,7 +241,7 @@ struct SimulationRun {
       // The handshake is only late.
       additions[Action.Name.stall.rawValue, default: 0] += 1
       connection.stateMachine.faultDelaysHandshake()
-      schedule(.continueHandshake, after: time, on: connection)
+      perform([.wait(time, .handshake(nil))], on: connection, cause: Action.Name.stall.rawValue)
     case .stall(let time, let ending):
       silenceHandshake(of: connection, for: ending == .close ? time : nil, cause: .stall)
     case .alert: end(connection, cause: Action.Name.alert.rawValue)
@@ -265,7 +259,8 @@ struct SimulationRun {
     if let limit = faulted.first?.maxConcurrentStreams { connection.streamLimit.pin(limit) }
     let delay = faulted.first?.delay ?? .zero
     connection.stateMachine.handshakeCompleted(delaysSettings: delay > .zero)
-    if delay > .zero { schedule(.sendSettings, after: delay, on: connection) } else { receiveSettings(on: connection) }
+    guard delay > .zero else { return receiveSettings(on: connection) }
+    perform([.wait(delay, .settings(isUsable: true))], on: connection, cause: Action.Name.settings.rawValue)
   }
 
   mutating func receiveSettings(on connection: SimulatedConnection) {
