@@ -1,7 +1,7 @@
 /// A rule that fired, with the action to carry out.
 package struct Injection: Sendable, Equatable {
-  /// The effect of a rule. A class, because the inbox keeps injections: those from the quick evaluation of a rule
-  /// share one instance.
+  /// The effect of a rule. A class, because the inbox keeps injections: those of a rule that has the same effect on
+  /// every push share one instance.
   package final class RuleEffect: Sendable, Equatable {
     package let profile: String?
     package let rule: String
@@ -112,18 +112,10 @@ extension Action {
   }
 }
 
-/// The injections at one injection point, as `FaultPlan.decide` returns them: in the order of the rules. Only the last
-/// one may end the evaluation.
-extension [Injection] {
-  /// The injections that change any response, that of APNs or of the deciding injection.
-  package var additions: [Injection] { filter(\.continues) }
-  /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what APNs
-  /// would do.
-  package var decidingInjection: Injection? { last.flatMap { $0.continues ? nil : $0 } }
-}
-
-/// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the
-/// usual case, needs no array.
+/// The injections of rules that fired. A single injection, the usual case, needs no array.
+///
+/// `FaultPlan.decide` returns those at one injection point in the order of the rules: only the last one may end the
+/// evaluation. A record has those for one push, beginning with the one that decided the outcome, if any.
 package struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
   // Stored in parts, because the runtime copies an optional of the whole far more slowly.
   private var effect: Injection.RuleEffect?
@@ -131,6 +123,9 @@ package struct Injections: Sendable, Equatable, RandomAccessCollection, Expressi
   private var others: [Injection] = []
 
   private var one: Injection? { effect.map { Injection($0, drawResult) } }
+
+  /// Creates an empty collection.
+  package init() {}
 
   /// Creates a collection of one injection.
   package init(_ injection: Injection) { begin(with: injection) }
@@ -168,6 +163,20 @@ package struct Injections: Sendable, Equatable, RandomAccessCollection, Expressi
   private mutating func begin(with injection: Injection) {
     effect = injection.effect
     drawResult = injection.drawResult
+  }
+}
+
+/// The decision of the rules at one injection point.
+extension Injections {
+  /// The injections that change any response, that of APNs or of the deciding injection.
+  package var additions: [Injection] { filter(\.continues) }
+  /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what APNs
+  /// would do.
+  package var decidingInjection: Injection? { last.flatMap { $0.continues ? nil : $0 } }
+  /// The injection and its response, if another response is all that the rules decide.
+  package var constantResponse: (injection: Injection, response: ConstantResponse)? {
+    guard others.isEmpty, let one, let response = one.effect.constantResponse else { return nil }
+    return (one, response)
   }
 }
 

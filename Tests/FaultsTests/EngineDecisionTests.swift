@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Returns the names of the rules that fired: those that add to a response, then the one that ended the evaluation.
-  static func names(_ decision: [Injection]) -> [String] {
+  static func names(_ decision: Injections) -> [String] {
     decision.additions.map(\.rule) + ["|"] + (decision.decidingInjection.map { [$0.rule] } ?? [])
   }
 

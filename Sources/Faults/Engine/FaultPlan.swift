@@ -1,7 +1,6 @@
 package import APNSMockNotation
 package import APNSMockFaultModel
 internal import APNSMockRules
-internal import APNSMockHTTPMessage
 
 /// The active rules. Immutable; their counters are in `ruleCounters`, which successive plans share. A class, because
 /// every push uses the plan and copying a reference is cheap.
@@ -90,60 +89,62 @@ package final class FaultPlan: Sendable {
     }.min()
   }
 
-  /// Evaluates the rules at an injection point. Acquires one lock, usually once, and none if nothing has to be
-  /// counted.
+  /// Returns what the rules at an injection point decide about a push: their injections in order. The last one replaces
+  /// what APNs would do unless it `continues`.
   ///
-  /// Returns the rules' injections in order; the last one replaces what APNs would do unless it `continues`.
+  /// Nearly all pushes need neither a lock nor an allocation.
   ///
   /// - Parameters:
   ///   - now: Monotonic nanoseconds.
   ///   - additionsOnly: Whether only rules that add something are evaluated, because another has decided the exchange.
+  ///   - attempt: Returns the attempt number of the push, from 1; called only if a rule depends on it.
+  ///   - traffic: Returns the push and its connection; called only for rules that need them.
+  package func decide(
+    at injectionPoint: InjectionPoint, about push: Traffic.PushSummary, now: MonotonicTime, additionsOnly: Bool = false,
+    attempt: () -> Int, traffic: () -> Traffic
+  ) -> Injections {
+    let range = range(of: injectionPoint)
+    // Iterate over indices: a slice would be retained for each push.
+    for index in range {
+      let rule = rules[index]
+      guard !additionsOnly || rule.alwaysContinues, rule.applies(to: push.kind) else { continue }
+      switch rule.evaluate(push, profile.pushIdentity, attempt: attempt, now: now) {
+      case .matched(let match)?:
+        let injection = Injection(rule.effect, match.drawResult)
+        // A rule that a newer plan has removed does nothing.
+        if ruleCounters.fire(injection) { return Injections(injection) }
+      case let evaluation?: rule.skipCounters.add(evaluation)
+      case nil:
+        return decide(
+          traffic(), by: rules[index..<range.upperBound], at: injectionPoint, now: now, additionsOnly: additionsOnly)
+      }
+    }
+    guard injectionPoint == .request, push.hasMagicToken, areMagicTokensActive else { return Injections() }
+    return decide(traffic(), by: [], at: injectionPoint, now: now)
+  }
+
+  /// Returns what the rules at an injection point decide about a push or a connection.
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false
-  ) -> [Injection] {
-    guard mayInject(at: injectionPoint) else { return [] }
-    let remaining = traffic.push.map {
-      let attempt = $0.attempt
-      return quickResult(
-        at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
-        additionsOnly: additionsOnly)
+  ) -> Injections {
+    guard let push = traffic.push else {
+      return decide(traffic, by: rules(at: injectionPoint), at: injectionPoint, now: now)
     }
-    if let remaining, let injection = fire(remaining) { return [injection] }
-    return decide(traffic, at: injectionPoint, now: now, additionsOnly: additionsOnly, among: remaining)
+    return decide(
+      at: injectionPoint, about: Traffic.PushSummary(push), now: now, additionsOnly: additionsOnly,
+      attempt: { push.attempt }, traffic: { traffic })
   }
 
-  /// Fires the first remaining rule.
-  ///
-  /// - Returns: nil if the quick evaluation was not conclusive, or if the rule was removed since then: in both cases
-  ///   nothing is counted.
-  package func fire(_ remaining: QuickResult) -> Injection? {
-    guard let drawResult = remaining.drawResult else { return nil }
-    let injection = Injection(rules[remaining.first].effect, drawResult)
-    return ruleCounters.fire(injection) ? injection : nil
-  }
-
-  /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
-  package func fireConstantResponse(
-    _ remaining: QuickResult
-  ) -> (injection: Injection, response: ConstantResponse)? {
-    guard remaining.drawResult != nil, let response = rules[remaining.first].effect.constantResponse,
-      let injection = fire(remaining)
-    else { return nil }
-    return (injection, response)
-  }
-
-  /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
-  package func decide(
-    _ traffic: Traffic, at injectionPoint: InjectionPoint, now: MonotonicTime, additionsOnly: Bool = false,
-    among remaining: QuickResult?
-  ) -> [Injection] {
-    guard mayInject(at: injectionPoint) else { return [] }
+  /// Evaluates rules, and then the magic device token. Acquires one lock, and none if nothing has to be counted.
+  private func decide(
+    _ traffic: Traffic, by candidates: ArraySlice<PreparedRule>, at injectionPoint: InjectionPoint, now: MonotonicTime,
+    additionsOnly: Bool = false
+  ) -> Injections {
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
     let kind = traffic.push?.kind
-    for rule in rules(at: injectionPoint).suffix(remaining?.count ?? .max)
-    where (!additionsOnly || rule.alwaysContinues) && rule.applies(to: kind) {
-      let evaluation = evaluate(rule, &context, now: now)
+    for rule in candidates where (!additionsOnly || rule.alwaysContinues) && rule.applies(to: kind) {
+      let evaluation = rule.evaluate(&context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
       if case .matched(let match) = evaluation, rule.isStateless, rule.alwaysStops, match.passesDraw {
@@ -156,82 +157,20 @@ package final class FaultPlan: Sendable {
   }
 
   private func magicToken(_ context: inout EvaluationContext) -> MagicToken? {
-    guard magicTokens, context.traffic.push?.verdict.isAccepted == true else { return nil }
-    let token = context.traffic.push?.verdict.facts.deviceToken
-    let isMarked = context.traffic.push?.request.headers.bytes.withUnsafeBytes { bytes in
-      bytes.field(token).map { MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: $0)) } ?? false
-    }
-    return isMarked == true ? MagicToken(context.text(of: .deviceToken)) : nil
+    guard areMagicTokensActive, let push = context.traffic.push, push.verdict.isAccepted,
+      MagicToken.isMarked(push.request, push.verdict)
+    else { return nil }
+    return MagicToken(context.text(of: .deviceToken))
   }
 
   // MARK: - Rules
 
   func rules(at injectionPoint: InjectionPoint) -> ArraySlice<PreparedRule> { rules[range(of: injectionPoint)] }
 
-  /// Runs the quick evaluation: evaluates rules from the push key and APNs' verdict alone until one of them fires or
-  /// needs full evaluation. Counts the rules it skips, so pass the result to `fire` or `decide`.
-  ///
-  /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
-  package func quickResult(
-    at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: MonotonicTime,
-    additionsOnly: Bool = false
-  ) -> QuickResult {
-    let range = range(of: injectionPoint)
-    // Iterate over indices: a slice would be retained for each push.
-    for index in range {
-      let rule = rules[index]
-      if additionsOnly, !rule.alwaysContinues { continue }
-      guard rule.applies(to: summary.kind) else { continue }
-      switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
-      case .skipped(let reason): rule.skipCounters.add(reason)
-      case .fires(let drawResult):
-        return QuickResult(first: index, count: range.upperBound - index, drawResult: drawResult)
-      case .unclear: return QuickResult(first: index, count: range.upperBound - index)
-      }
-    }
-    return QuickResult()
-  }
-
   private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }
 
   /// Returns whether rules can fire at an injection point; false while fault injection is paused.
   package func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
-
-  func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: MonotonicTime) -> RuleEvaluation {
-    if let push = context.traffic.push, !push.verdict.isAccepted, rule.requiresAcceptance { return .rejectedByAPNs }
-    if let miss = rule.condition.firstFailure(&context) { return .missed(miss) }
-    let trigger = rule.rule.trigger
-    if let streams = trigger.afterStreams, context.traffic.connection.streamsOpened < streams {
-      return .stopped(.afterStreams)
-    }
-    var opening: MonotonicTime = 0
-    let elapsed = now &- rule.activatedAt
-    if let window = trigger.window {
-      guard let begin = window.opening(at: elapsed) else { return .stopped(.window) }
-      opening = begin
-    }
-    return .matched(match(rule, &context, opening: opening, elapsed: elapsed, now: now))
-  }
-
-  private func match(
-    _ rule: PreparedRule, _ context: inout EvaluationContext, opening: MonotonicTime, elapsed: Int64, now: MonotonicTime
-  ) -> MatchedRule {
-    let trigger = rule.rule.trigger
-    var match = MatchedRule(
-      opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: .text(""), ordinal: 0, now: now)
-    if trigger.isCounting || trigger.times != nil { match.countKey = context.hash(of: trigger.countKey) }
-    if let key = trigger.overLimit?.key { match.rateKey = context.hash(of: key) }
-    match.probability = trigger.probability?.value(at: elapsed)
-    let isDrawn = match.probability.map { $0 > 0 && $0 < 1 } ?? false
-    guard isDrawn || rule.drawsForAction else { return match }
-    match.drawKey = context.drawKey(of: trigger.drawKey)
-    if trigger.drawKey == .attempt {
-      // Without a push, each opening of the window counts as an attempt.
-      match.ordinal = context.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
-    }
-    if isDrawn { match.draw = Draw(rule.drawSource, key: match.drawKey, ordinal: match.ordinal).number }
-    return match
-  }
 }
 
 extension InjectionPoint {

@@ -1,6 +1,6 @@
 package import APNSMockFaultModel
-internal import APNSMockRules
-internal import APNSMockHTTPMessage
+package import APNSMockRules
+package import APNSMockHTTPMessage
 internal import APNSMockNotation
 
 /// A device token that selects the outcome of pushes to it. Of its 64 hexadecimal digits, the first 16 are a marker,
@@ -75,6 +75,14 @@ package struct MagicToken: Sendable, Equatable {
     // Compares two words, because every push is checked.
     let (first, second) = markerWords
     return deviceToken.word(at: 0) | .lowercaseBits == first && deviceToken.word(at: 8) | .lowercaseBits == second
+  }
+
+  /// Returns whether the device token of a request may be a magic one.
+  package static func isMarked(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
+    let token = verdict.facts.deviceToken
+    return request.headers.bytes.withUnsafeBytes { bytes in
+      bytes.field(token).map { isMarked(UnsafeRawBufferPointer(rebasing: $0)) } ?? false
+    }
   }
 
   private static let markerWords = Array(marker.utf8).withUnsafeBytes { ($0.word(at: 0), $0.word(at: 8)) }

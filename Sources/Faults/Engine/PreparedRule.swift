@@ -1,6 +1,7 @@
 internal import APNSMockNotation
 import APNSMockFaultModel
 internal import APNSMockRules
+internal import Synchronization
 
 /// A rule prepared for evaluation. A class, because decisions pass it on and copying a reference is cheap.
 final class PreparedRule: Sendable {
@@ -12,7 +13,7 @@ final class PreparedRule: Sendable {
   let profile: String?
   /// The key of the rule's counters in `RuleCounters`.
   let counterID: Int
-  /// The counters of pushes for which the quick evaluation skipped the rule.
+  /// The counters of pushes that the rule was evaluated for without their requests.
   let skipCounters: SkipCounters
   /// The time of activation, in monotonic nanoseconds.
   let activatedAt: MonotonicTime
@@ -26,12 +27,11 @@ final class PreparedRule: Sendable {
   let drawsForAction: Bool
   /// Whether the result for given traffic is independent of earlier evaluations.
   let isStateless: Bool
-  /// Whether the quick evaluation can skip the rule.
-  let supportsQuickEvaluation: Bool
-  /// Whether the quick evaluation is conclusive for the rule: if it does not skip the rule, the rule fires with a
-  /// constant action and ends the evaluation.
-  let isQuickEvaluationConclusive: Bool
-  /// The effect of the rule in that case.
+  /// Whether the rule cannot be evaluated from the push key, the verdict and the attempt number alone.
+  let needsTraffic: Bool
+  /// Whether the rule, if these allow it to fire, has the same effect on every push and ends the evaluation.
+  let isConstant: Bool
+  /// That effect.
   let effect: Injection.RuleEffect
 
   init(
@@ -41,7 +41,6 @@ final class PreparedRule: Sendable {
     self.profile = profile
     self.counterID = counterID
     self.skipCounters = skipCounters
-    supportsQuickEvaluation = Self.supportsQuickEvaluation(rule)
     self.activatedAt = activatedAt
     condition = PreparedCondition(rule.condition)
     isForPushesOnly = !rule.condition.namesKind
@@ -51,8 +50,11 @@ final class PreparedRule: Sendable {
     drawsForAction = rule.action.draws
     effect = Injection.RuleEffect(rule, profile: profile, doing: rule.action, counterID: counterID)
     let trigger = rule.trigger
-    isQuickEvaluationConclusive =
-      supportsQuickEvaluation && alwaysStops && trigger.times == nil && rule.action.isResolved
+    needsTraffic =
+      rule.injectionPoint != .request && rule.injectionPoint != .response || rule.condition != Condition()
+      || trigger.afterStreams != nil || trigger.window != nil || trigger.overLimit != nil
+      || trigger.isCounting && trigger.countKey != .push
+    isConstant = !needsTraffic && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =
       rule.injectionPoint != .connection && !trigger.isCounting && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
@@ -88,5 +90,43 @@ extension Action {
     case .sequence(let key, let steps, _): [key] + steps.flatMap(\.sequenceKeys)
     default: []
     }
+  }
+}
+
+/// Counters of evaluations without a lock, of which event loops make one for nearly every push.
+final class SkipCounters: Sendable {
+  private let rejectedByAPNs = Atomic<Int>(0)
+  private let count = Atomic<Int>(0)
+  private let probability = Atomic<Int>(0)
+
+  /// Counts a rule that did not fire.
+  func add(_ evaluation: RuleEvaluation) {
+    switch evaluation {
+    case .rejectedByAPNs: rejectedByAPNs.add(1, ordering: .relaxed)
+    case .stopped(.count): count.add(1, ordering: .relaxed)
+    case .stopped(.probability): probability.add(1, ordering: .relaxed)
+    case .stopped, .missed, .matched: break
+    }
+  }
+
+  func reset() {
+    rejectedByAPNs.store(0, ordering: .relaxed)
+    count.store(0, ordering: .relaxed)
+    probability.store(0, ordering: .relaxed)
+  }
+
+  /// Returns `counts` plus these counts.
+  func added(to counts: RuleCounter.Count) -> RuleCounter.Count {
+    var counts = counts
+    let rejectedByAPNs = rejectedByAPNs.load(ordering: .relaxed)
+    counts.rejectedByAPNs += rejectedByAPNs
+    counts.evaluations += rejectedByAPNs
+    for (part, number) in [
+      (TriggerPart.count, count.load(ordering: .relaxed)), (.probability, probability.load(ordering: .relaxed)),
+    ] {
+      counts.stops[part.rawValue] += number
+      counts.evaluations += number
+    }
+    return counts
   }
 }

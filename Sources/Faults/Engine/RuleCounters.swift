@@ -101,7 +101,7 @@ package final class RuleCounters: Sendable {
 
   // MARK: - Deciding
 
-  /// Counts the firing of a rule that the quick evaluation found to fire.
+  /// Counts the firing of a rule that has the same effect on every push.
   ///
   /// - Returns: False if a newer plan has removed the rule.
   func fire(_ injection: Injection) -> Bool {
@@ -120,9 +120,9 @@ package final class RuleCounters: Sendable {
   func apply(
     _ evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)], magic: MagicToken?, in plan: FaultPlan,
     _ context: inout EvaluationContext
-  ) -> [Injection] {
+  ) -> Injections {
     state.withLockedValue { state in
-      var injections: [Injection] = []
+      var injections: Injections = []
       for (rule, evaluation) in evaluations {
         // Without counters, the rule was removed by a newer plan.
         guard let index = state.counters.index(forKey: rule.counterID),
@@ -357,7 +357,7 @@ struct RuleCounter {
     if trigger.times != nil { set(before &+ 1, .fired, of: match.countKey) }
     return Injection(
       Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, counterID: prepared.counterID),
-      Injection.DrawResult(draw: match.draw, probability: match.probability, ordinal: match.ordinal))
+      match.drawResult)
   }
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {

@@ -209,7 +209,7 @@ extension FaultPlan {
         if now < rule.activatedAt {
           .activatedLater
         } else if rule.applies(to: kind) {
-          RuleEvaluationReport.Outcome(evaluate(rule, &context, now: now), of: rule.rule)
+          RuleEvaluationReport.Outcome(rule.evaluate(&context, now: now), of: rule.rule)
         } else {
           .missed(
             test: Condition.Subject.kind.name, wanted: Explanation.quoted(RequestKind.push.rawValue),

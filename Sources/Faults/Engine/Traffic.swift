@@ -103,3 +103,31 @@ package struct Traffic: Sendable {
     self.response = response
   }
 }
+
+extension Traffic {
+  /// What is known of a push without an examination of its fields: enough for most rules.
+  package struct PushSummary: Sendable {
+    /// The key that identifies the push by its content.
+    package let key: PushKey
+    /// Whether APNs would accept the push.
+    package let isAccepted: Bool
+    /// What the request asks for.
+    package let kind: RequestKind
+    /// Whether APNs would accept the push, and its device token may be a magic one.
+    package let hasMagicToken: Bool
+
+    /// Creates a summary of a push.
+    package init(key: PushKey, isAccepted: Bool, kind: RequestKind = .push, hasMagicToken: Bool = false) {
+      self.key = key
+      self.isAccepted = isAccepted
+      self.kind = kind
+      self.hasMagicToken = hasMagicToken
+    }
+
+    init(_ push: Push) {
+      self.init(
+        key: push.key, isAccepted: push.verdict.isAccepted, kind: push.kind,
+        hasMagicToken: push.verdict.isAccepted && MagicToken.isMarked(push.request, push.verdict))
+    }
+  }
+}

@@ -139,7 +139,7 @@ struct FaultedSettings {
   private(set) var following: [(parameters: Action.SettingsParameters, after: Duration)] = []
 
   /// Combines the injections of all rules that fired. Of the delays, the longest applies.
-  init(_ injections: [Injection]) {
+  init(_ injections: Injections) {
     var delay = Duration.zero
     for case .settings(let parameters) in injections.additions.map(\.action) {
       delay = max(delay, parameters.delay)

@@ -47,6 +47,13 @@ struct FaultedExchange {
   /// Removes the body of the response, for a HEAD request.
   mutating func removeBody() { response.body = [] }
 
+  /// Applies what the rules at an injection point decided.
+  ///
+  /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
+  mutating func apply(_ decision: Injections, at injectionPoint: InjectionPoint, serverTime: ServerTime) {
+    for injection in decision { apply(injection, at: injectionPoint, serverTime: serverTime) }
+  }
+
   /// Applies an injection to the exchange.
   ///
   /// - Parameter serverTime: The time by the server's clock, in milliseconds since 1970.
@@ -114,6 +121,9 @@ extension FaultedExchange {
     var unusualReason: String?
     var body: [UInt8]
     var headers: [Action.Field] = []
+
+    /// The response as rules see it.
+    var traffic: Traffic.Response { Traffic.Response(status: status, reason: reasonText) }
 
     /// The reason in the body.
     var reasonText: String? { reason?.text ?? unusualReason }

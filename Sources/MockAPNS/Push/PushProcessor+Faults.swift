@@ -12,7 +12,7 @@ extension PushProcessor {
     switch faultScope.pushes {
     case .none: return false
     case .all: return true
-    case .magicTokens: return FaultedExchange.hasMagicToken(request, verdict)
+    case .magicTokens: return MagicToken.isMarked(request, verdict)
     }
   }
 
@@ -34,7 +34,8 @@ extension PushProcessor {
     let plan = activePolicy.plan
     let summary = Traffic.PushSummary(
       key: identity.key, isAccepted: verdict.isAccepted,
-      kind: request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) })
+      kind: request.headers.bytes.withUnsafeBytes { verdict.facts.kind(in: $0) },
+      hasMagicToken: plan.areMagicTokensActive && verdict.isAccepted && MagicToken.isMarked(request, verdict))
     /// Returns the attempt number by which rules are evaluated, and looks it up at most once.
     func attemptNumber() -> Int {
       let number = attempt ?? attempts.peek(identity.attemptKey.push, now: batch.arrivedAt)
@@ -42,27 +43,37 @@ extension PushProcessor {
       // First attempts are the usual case and need no lookup.
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.attemptKey.push)))
     }
-    let hasResponseRules = faultScope.hasResponseRules
-    guard
-      let candidates = FaultedExchange.candidateRules(
-        for: summary, request, verdict, in: plan, hasResponseRules: hasResponseRules, attempt: attemptNumber,
-        now: batch.arrivedAt)
-    else { return false }
-    attempts.prefetchForRejected(identity.attemptKey.push)
-    if !hasResponseRules, let fault = plan.fireConstantResponse(candidates.request) {
-      // An accepted provider token raises the stream limit before any response but a 403.
-      if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
-      respond(
-        request, of: stream, verdict, identity, attempt: attempt, status: fault.response.status,
-        reason: fault.response.reason, body: fault.response.body, injection: fault.injection, session)
-      return true
+    func traffic(_ response: Traffic.Response? = nil) -> Traffic {
+      Traffic(
+        connection: connectionTraffic,
+        push: Traffic.Push(
+          request: request, verdict: copy verdict, key: identity.key,
+          defaultTopic: connection.defaultTopic(verdict.facts), attempt: attemptNumber(), receivedAt: batch.serverTime),
+        response: response)
+    }
+    let decision = plan.decide(
+      at: .request, about: summary, now: batch.arrivedAt, attempt: attemptNumber, traffic: { traffic() })
+    if !faultScope.hasResponseRules {
+      // Nearly all pushes return here.
+      if decision.isEmpty { return false }
+      attempts.prefetchForRejected(identity.attemptKey.push)
+      if let fault = decision.constantResponse {
+        // An accepted provider token raises the stream limit before any response but a 403.
+        if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
+        respond(
+          request, of: stream, verdict, identity, attempt: attempt, status: fault.response.status,
+          reason: fault.response.reason, body: fault.response.body, injection: fault.injection, session)
+        return true
+      }
     }
     var exchange = FaultedExchange(verdict, acceptedBody: channelExchange?.body ?? [])
-    exchange.apply(
-      candidates, in: plan, hasResponseRules: hasResponseRules,
-      to: FaultedExchange.EvaluatedPush(
-        request: request, summary: summary, now: batch.arrivedAt, serverTime: batch.serverTime),
-      verdict, connection: { connectionTraffic }, defaultTopic: connection.defaultTopic, attempt: attemptNumber)
+    exchange.apply(decision, at: .request, serverTime: batch.serverTime)
+    if faultScope.hasResponseRules, exchange.sendsResponse {
+      let decision = plan.decide(
+        at: .response, about: summary, now: batch.arrivedAt, additionsOnly: exchange.isFaulted, attempt: attemptNumber,
+        traffic: { traffic(exchange.response.traffic) })
+      exchange.apply(decision, at: .response, serverTime: batch.serverTime)
+    }
     if exchange.injections.isEmpty { return false }
     perform(exchange, request, on: stream, verdict, identity, attempt: attempt, processed, session)
     return true

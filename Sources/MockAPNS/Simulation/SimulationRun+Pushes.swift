@@ -43,18 +43,13 @@ extension SimulationRun {
       exchange.apply(response, at: .request, serverTime: push.receivedAt)
       return exchange
     }
-    let summary = Traffic.PushSummary(key: push.key, isAccepted: push.verdict.isAccepted)
-    let hasResponseRules = plan.mayInject(at: .response)
-    guard
-      let candidates = FaultedExchange.candidateRules(
-        for: summary, push.request, push.verdict, in: plan, hasResponseRules: hasResponseRules, attempt: { 1 }, now: now
-      )
-    else { return nil }
-    exchange.apply(
-      candidates, in: plan, hasResponseRules: hasResponseRules,
-      to: FaultedExchange.EvaluatedPush(
-        request: push.request, summary: summary, now: now, serverTime: push.receivedAt),
-      push.verdict, connection: { connection.traffic }, defaultTopic: { _ in nil }, attempt: { 1 })
+    var traffic = Traffic(connection: connection.traffic, push: push)
+    exchange.apply(plan.decide(traffic, at: .request, now: now), at: .request, serverTime: push.receivedAt)
+    if exchange.sendsResponse {
+      traffic.response = exchange.response.traffic
+      let decision = plan.decide(traffic, at: .response, now: now, additionsOnly: exchange.isFaulted)
+      exchange.apply(decision, at: .response, serverTime: push.receivedAt)
+    }
     return exchange.injections.isEmpty ? nil : exchange
   }
 

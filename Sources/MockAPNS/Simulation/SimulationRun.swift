@@ -280,7 +280,7 @@ struct SimulationRun {
     return decision.decidingInjection
   }
 
-  mutating func count(_ decision: [Injection]) {
+  mutating func count(_ decision: Injections) {
     for injection in decision.additions { additions[injection.action.name.rawValue, default: 0] += 1 }
   }
 }

@@ -3,8 +3,9 @@ import APNSMockFaultModel
 import APNSMockFaults
 import Testing
 
-/// A rule that quick evaluation skips has the same effect, and the same counters, as one that is evaluated in full.
-@Suite struct QuickEvaluationTests {
+/// A rule that is evaluated from the summary of a push has the same effect, and the same counters, as one that needs the
+/// traffic.
+@Suite struct SummaryEvaluationTests {
   static let rejected = EngineDecisionTests.rejected
 
   static let triggers: [Trigger] = [
@@ -63,7 +64,7 @@ import Testing
   }
 
   /// Rules before the one that fires are counted and those after it are not, with either form of evaluation.
-  @Test func quickEvaluationEndsAtTheSameRule() {
+  @Test func evaluationEndsAtTheSameRule() {
     let never = Trigger(probability: .fixed(0))
     let here = [Condition.Test(.client, .present(true))]
     let plan = FaultPlan([
@@ -77,36 +78,44 @@ import Testing
     #expect(plan.ruleCounters.explanations.map(\.fired) == [0, 0, 0, 2, 0, 2])
   }
 
-  /// Rules that were skipped are not evaluated again.
-  @Test func remainingRulesAreTheLastOnes() throws {
+  /// The traffic is asked for once, by the first rule that needs it, and the rules before that one are not evaluated
+  /// again.
+  @Test func trafficIsAskedForOnce() {
     let plan = FaultPlan([
       .unavailable("a", trigger: Trigger(probability: .fixed(0))), .unavailable("b", trigger: Trigger(every: 2)),
-      .unavailable("c", trigger: Trigger(probability: .fixed(0))),
+      .unavailable("c", trigger: Trigger(probability: .fixed(0))), .unavailable("d", trigger: Trigger(every: 2)),
     ])
-    let push = try #require(EngineFixture().traffic.push)
-    let summary = Traffic.PushSummary(key: push.key, isAccepted: true)
-    let remaining = plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
-    #expect(!remaining.isEmpty)
-    #expect(plan.fire(remaining) == nil)
-    #expect(plan.quickResult(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
-    #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 0, 0])
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: remaining).isEmpty)
-    #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1])
+    let summary = Traffic.PushSummary(key: PushKey(number: 1), isAccepted: true)
+    var isAsked = 0
+    func decide(at injectionPoint: InjectionPoint) -> Injections {
+      plan.decide(at: injectionPoint, about: summary, now: 0, attempt: { 1 }) {
+        isAsked += 1
+        return EngineFixture().traffic
+      }
+    }
+    #expect(decide(at: .response).isEmpty)
+    #expect(isAsked == 0)
+    #expect(decide(at: .request).isEmpty)
+    #expect(isAsked == 1)
+    #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1, 1])
   }
 
-  /// Quick evaluation is sufficient for a rule that always does the same: it fires without evaluating the traffic.
-  @Test func quickEvaluationFiresConstantResponses() throws {
+  /// Decides about an accepted push with a plan whose rules do not need the traffic.
+  private static func decide(_ plan: FaultPlan, key: UInt64 = 0) -> Injections {
+    let summary = Traffic.PushSummary(key: PushKey(number: key), isAccepted: true)
+    return plan.decide(at: .request, about: summary, now: 0, attempt: { 1 }) {
+      Issue.record("A rule needs the traffic.")
+      return EngineFixture().traffic
+    }
+  }
+
+  /// A rule that always does the same fires without the traffic.
+  @Test func constantEffectsNeedNoTraffic() {
     let plan = FaultPlan([
       .unavailable("a", trigger: Trigger(probability: .fixed(0))),
       .unavailable("b", trigger: Trigger(probability: .fixed(0.5), drawKey: .push, first: 1, countKey: .push)),
     ])
-    let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
-      let summary = Traffic.PushSummary(key: PushKey(number: number), isAccepted: true)
-      let remaining = plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
-      let injection = plan.fire(remaining)
-      #expect(remaining.isEmpty == (injection == nil))
-      return injection
-    }
+    let fired = (0..<100 as Range<UInt64>).flatMap { Self.decide(plan, key: $0) }
     #expect((30...70).contains(fired.count))
     #expect(fired.allSatisfy { $0.rule == "b" && $0.action == .unavailable })
     #expect(fired.compactMap(\.draw).count { $0 < 0.5 } == fired.count)
@@ -114,11 +123,21 @@ import Testing
     #expect(plan.ruleCounters.explain("b")?.evaluations == 100)
     #expect(plan.ruleCounters.injections.map(\.count) == [fired.count])
     // A newer plan does not contain the rule.
-    let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], ruleCounters: plan.ruleCounters)
-    let remaining = always.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0)
     _ = FaultPlan([], ruleCounters: plan.ruleCounters)
-    #expect(always.fire(remaining) == nil)
+    #expect(Self.decide(always).isEmpty)
+  }
+
+  /// A magic device token is found even if no rule needs the traffic.
+  @Test(arguments: [true, false])
+  func magicTokensNeedTheTraffic(isMagic: Bool) {
+    let plan = FaultPlan([.unavailable("a", trigger: Trigger(probability: .fixed(0)))], magicTokens: true)
+    let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true, hasMagicToken: isMagic)
+    let decision = plan.decide(at: .request, about: summary, now: 0, attempt: { 1 }) {
+      EngineFixture { $0.deviceToken = MagicToken.make(code: .unregistered).text }.traffic
+    }
+    #expect(decision.map(\.rule) == (isMagic ? ["magic-4100"] : []))
+    #expect(plan.ruleCounters.explain("a")?.evaluations == 1)
   }
 
   /// A constant response is the same for every push and has no further effects.
@@ -139,12 +158,8 @@ import Testing
       (Action.Response(status: 201, reason: nil), nil),
     ] as [(Action.Response, String?)])
   func constantResponses(answer: Action.Response, body: String?) {
-    let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     func fire(_ rule: Rule) -> (injection: Injection, response: ConstantResponse)? {
-      let plan = FaultPlan([rule])
-      let fired = plan.fireConstantResponse(plan.quickResult(at: .request, for: summary, attempt: { 1 }, now: 0))
-      #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
-      return fired
+      FaultPlan([rule]).decide(EngineFixture().traffic, at: .request, now: 0).constantResponse
     }
     let fired = fire(Rule(name: "a", action: .respond(answer)))
     #expect(fired.map { String(decoding: $0.response.body, as: UTF8.self) } == body)
@@ -152,7 +167,14 @@ import Testing
     #expect(fired.map(\.response.reason) == body.map { _ in answer.reason.flatMap(Reason.init(text:)) })
     #expect(fired?.injection.rule == (body == nil ? nil : "a"))
     #expect(fire(Rule(name: "a", action: .respond(answer), continues: true)) == nil)
-    #expect(fire(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
+    // However the rule was evaluated, only its response counts.
+    let once = fire(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer)))
+    #expect(once?.response.body == fired?.response.body)
+    #expect((once == nil) == (body == nil))
+    let late = FaultPlan([
+      Rule(name: "late", action: .delay(.fixed(.zero))), Rule(name: "a", action: .respond(answer)),
+    ])
+    #expect(late.decide(EngineFixture().traffic, at: .request, now: 0).constantResponse == nil)
   }
 
   /// Counters of skipped rules are kept while the rule does not change, and are cleared by a reset.
