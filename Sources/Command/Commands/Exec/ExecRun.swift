@@ -1,5 +1,6 @@
 import APNSMockClientCommands
 import APNSMockInbox
+import APNSMockPlatformLibc
 import Logging
 import MockAPNS
 
@@ -20,7 +21,9 @@ struct ExecRun: Sendable {
   /// - Throws: `CommandFailure` if the server or the program cannot be started.
   func run() async throws -> Int32 {
     let files = InheritedFiles()
-    let signals = try SignalWatch()
+    // A child gets the default action of these.
+    let inheritable = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE].filter { !SignalWatch.isIgnored($0) }
+    let signals = try SignalWatch(inheritable.filter { $0 != SIGPIPE } + [SIGCHLD])
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
     var settings = settings
     let hasOwnCertificates = settings.configuration.certificates.isEmpty
@@ -44,7 +47,7 @@ struct ExecRun: Sendable {
       files.hideOthers()
       let child = try ChildProcess(
         program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
-        defaults: signals.inheritable)
+        defaults: inheritable)
       let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
       result = await supervision.result()
       supervision.exitAtNextSignal()

@@ -1,11 +1,9 @@
 import APNSMockClientCommands
-import Dispatch
 import APNSMockInbox
+import Dispatch
 import Logging
 import MockAPNS
-import NIOConcurrencyHelpers
 import APNSMockPlatformLibc
-import UnixSignals
 
 /// The run of `serve`: starts the server, reports its addresses, waits for a reason to stop and shuts down.
 struct ServerRun: Sendable {
@@ -15,8 +13,7 @@ struct ServerRun: Sendable {
   let logger: Logger
 
   func run() async throws {
-    let signals = await StopSignals(isStarting: true)
-    let reloads = await ReloadSignals()
+    let signals = try StopSignals(isStarting: true, reloadsProfiles: true)
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
     let server = try await StartedServer.start(settings, logger: logger) { portFile in
       signals.beginStandby { portFile?.remove() }
@@ -35,15 +32,14 @@ struct ServerRun: Sendable {
 
     let faults = server.state.faults
     let reloading = Task {
-      await reloads.forEach { faults.reload() }
+      for await _ in signals.reloads { faults.reload() }
     }
     let reason = await withTaskGroup(of: String.self) { group in
       group.addTask {
-        let signal = await signals.first {
+        await signals.first {
           server.removePortFile()
           if let export { FileReplacement.abandon(export.path) }
         }
-        return "\(signal)"
       }
       if stopsAtEndOfInput {
         group.addTask {
@@ -87,112 +83,5 @@ enum StandardInput {
       }
     }
     for await _ in end {}
-  }
-}
-
-/// A sequence of SIGHUP signals, which request a reload of the fault profiles.
-struct ReloadSignals: Sendable {
-  private let signals: UnixSignalsSequence
-
-  /// Traps the signal, which then no longer terminates the program.
-  init() async { signals = await UnixSignalsSequence(trapping: .sighup) }
-
-  /// Calls `body` for each signal since the creation, until the task is cancelled.
-  func forEach(_ body: () -> Void) async {
-    for await _ in signals { body() }
-  }
-}
-
-/// The signals SIGTERM and SIGINT: one that arrives during the start, or at a standby, exits immediately; afterwards the first
-/// one requests a graceful shutdown, one that arrives 200 milliseconds later exits immediately.
-struct StopSignals: Sendable {
-  private enum Phase {
-    case starting, standby, running, stopping, stopped
-  }
-
-  private struct State {
-    var phase: Phase
-    /// When the first signal arrived.
-    var stoppingSince = ContinuousClock.now
-    var beforeExit: @Sendable () -> Void = {}
-  }
-
-  /// The time in which a further signal counts as the same one: `timeout` signals a program and then its process group, and
-  /// so do wrappers that pass on what a terminal has sent to the group.
-  private static let repetitionTime = Duration.milliseconds(200)
-
-  private let state: NIOLockedValueBox<State>
-  private let requests: AsyncStream<UnixSignal>
-
-  /// Traps the signals, which then no longer terminate the program.
-  ///
-  /// - Parameter isStarting: Whether the start is not complete, until `endStart` is called.
-  init(isStarting: Bool = false) async {
-    let state = NIOLockedValueBox(State(phase: isStarting ? .starting : .running))
-    let (requests, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-    Task {
-      for await signal in signals {
-        state.withLockedValue { state in
-          switch state.phase {
-          case .starting: Self.exit(128 + signal.rawValue)
-          case .standby:
-            state.beforeExit()
-            Self.exit(ExitStatus.done.rawValue)
-          case .running:
-            (state.phase, state.stoppingSince) = (.stopping, .now)
-            continuation.yield(signal)
-          case .stopping:
-            guard .now - state.stoppingSince > Self.repetitionTime else { break }
-            state.beforeExit()
-            Self.exit(ExitStatus.interrupted.rawValue)
-          case .stopped: break
-          }
-        }
-      }
-    }
-    self.state = state
-    self.requests = requests
-  }
-
-  /// Notes that the server is a standby, which has nothing to finish: a signal exits with code 0.
-  ///
-  /// - Parameter beforeExit: Cleanup before that.
-  func beginStandby(beforeExit: @escaping @Sendable () -> Void) {
-    state.withLockedValue { state in
-      state.phase = .standby
-      state.beforeExit = beforeExit
-    }
-  }
-
-  /// Exits like a signal, if the server is a standby.
-  func endStandby() {
-    state.withLockedValue { state in
-      guard state.phase == .standby else { return }
-      state.beforeExit()
-      Self.exit(ExitStatus.done.rawValue)
-    }
-  }
-
-  /// Ends the start: from now on the first signal requests a graceful shutdown.
-  func endStart() { state.withLockedValue { $0.phase = .running } }
-
-  /// Returns when the first signal arrives, or at once if it has.
-  ///
-  /// - Parameter beforeExit: Cleanup before a second signal exits the program with code 130.
-  func first(beforeExit: @escaping @Sendable () -> Void) async -> UnixSignal {
-    state.withLockedValue { $0.beforeExit = beforeExit }
-    for await signal in requests { return signal }
-    return .sigterm
-  }
-
-  /// Ignores further signals. For use when the shutdown is complete.
-  func ignoreFurther() { state.withLockedValue { $0.phase = .stopped } }
-
-  /// Exits at once, after the log was written.
-  static func exit(_ code: Int32) -> Never {
-    LogPipe.standardError.flush()
-    // Not `exit`: its handlers could block on the operation that takes too long.
-    _exit(code)
   }
 }

@@ -56,7 +56,7 @@ struct ViewCommand: AsyncParsableCommand {
       : InboxViewer(
         try ExportFile(file).inbox(maxBytes: try memoryLimit()), of: file == "-" ? "standard input" : file,
         adminToken: token)
-    let signals = await StopSignals()
+    let signals = try StopSignals()
     let server = try await StartedServer.starting {
       try await AdminServer.start(
         AdminRoutes(viewer: viewer, version: Version.text), of: viewer, at: address, logger: logger)

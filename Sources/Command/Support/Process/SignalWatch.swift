@@ -14,23 +14,19 @@ struct SignalWatch: Sendable {
     let time: ContinuousClock.Instant
   }
 
-  /// The signals that request termination.
-  static let terminationSignals = [SIGTERM, SIGINT, SIGHUP, SIGQUIT]
-
   /// The received signals in order.
   let arrivals: AsyncStream<Arrival>
-  /// The signals that the parent process did not ignore (as `nohup` ignores SIGHUP). A child gets their default action.
-  let inheritable: [Int32]
 
-  /// Starts the watch. From now on the termination signals that are not ignored, and SIGCHLD, are only reported. A
-  /// process can have one watch.
+  /// Returns whether the parent process has the program ignore a signal, as `nohup` does with SIGHUP.
+  static func isIgnored(_ number: Int32) -> Bool {
+    var found = sigaction()
+    return sigaction(number, nil, &found) == 0 && found.isIgnored
+  }
+
+  /// Starts the watch. From now on these signals are only reported. A process can have one watch.
   ///
   /// - Throws: `CommandFailure` if no pipe can be created.
-  init() throws {
-    inheritable = (Self.terminationSignals + [SIGPIPE]).filter { number in
-      var found = sigaction()
-      return sigaction(number, nil, &found) != 0 || !found.isIgnored
-    }
+  init(_ numbers: [Int32]) throws {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
       throw CommandFailure(.failed, "cannot create a pipe for signals: \(String(cString: strerror(errno)))")
@@ -54,7 +50,7 @@ struct SignalWatch: Sendable {
     }
     source.activate()
     arrivals = stream
-    for number in inheritable + [SIGCHLD] where number != SIGPIPE { Self.watch(number) }
+    for number in numbers { Self.watch(number) }
   }
 
   private static func watch(_ number: Int32) {
@@ -102,61 +98,5 @@ extension sigaction {
       let handler = __sigaction_handler.sa_handler
     #endif
     return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
-  }
-}
-
-/// Supervises a child process: forwards termination signals and waits for its end.
-struct Supervision: Sendable {
-  let signals: SignalWatch
-  let child: ChildProcess
-  /// When the child was started.
-  let start = ContinuousClock.now
-  /// Cleanup before an immediate exit.
-  let beforeExit: @Sendable () -> Void
-
-  /// How a child ended and which signal, if any, requested it.
-  struct Result: Sendable {
-    let exit: ChildProcess.Exit
-    /// The signal that requested the end; nil if none did.
-    let requestedBy: Int32?
-  }
-
-  /// The window in which a repeated signal is ignored: `timeout`, for example, signals both a process and its group. A
-  /// second key press takes longer.
-  private static let repeatWindow = Duration.milliseconds(500)
-
-  /// Returns when the child has ended. Forwards the first signal to it, unless the terminal has sent it to both; at the
-  /// second, kills the child and exits with 130.
-  func result() async -> Result {
-    var requested: SignalWatch.Arrival?
-    for await arrival in signals.arrivals {
-      if arrival.number == SIGCHLD {
-        if let exit = child.exit() { return Result(exit: exit, requestedBy: requested?.number) }
-        continue
-      }
-      if let requested {
-        guard arrival.number != requested.number || arrival.time - requested.time > Self.repeatWindow else { continue }
-        child.send(SIGKILL)
-        exitImmediately(ExitStatus.interrupted.rawValue)
-      }
-      requested = arrival
-      // The child has not received a terminal's signal that arrived before it was started.
-      if !arrival.isFromTerminal || arrival.time < start { child.send(arrival.number) }
-    }
-    return Result(exit: child.exit() ?? .exited(ExitStatus.failed.rawValue), requestedBy: requested?.number)
-  }
-
-  /// Exits at the next signal. For use after the child has ended.
-  func exitAtNextSignal() {
-    Task {
-      for await arrival in signals.arrivals where arrival.number != SIGCHLD { exitImmediately(128 + arrival.number) }
-    }
-  }
-
-  private func exitImmediately(_ code: Int32) -> Never {
-    beforeExit()
-    LogPipe.standardError.flush()
-    // Not `exit`: its handlers could block on the operation that takes too long.
-    _exit(code)
   }
 }
