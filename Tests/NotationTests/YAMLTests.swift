@@ -9,6 +9,26 @@ import Testing
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
+  /// JSON is read as JSON, also where YAML has other escape sequences: YAML has no surrogate pairs.
+  @Test(arguments: [
+    (#"{"a": "\ud83d\ude00"}"#, "😀"), (#" {"a":"\/"}"#, "/"), ("{\"a\":\t\"x\"}", "x"), ("{a: x}", "x"),
+    (#"{"a": "x", }"#, "x"),
+  ])
+  func readsJSONAndFlowMaps(text: String, value: String) throws {
+    #expect(try YAMLNode.parse(text)?["a"]?.text == value)
+  }
+
+  @Test func jsonHasTheLimitsOfYAML() {
+    let limits = YAMLNode.Limits(length: 100, depth: 2, values: 4, rejectsCompoundKeys: true)
+    for (text, message) in [
+      (#"{"a":[[[1]]]}"#, "nested deeper than 2"), (#"{"a":[1,2,3]}"#, "more than 4 values"),
+      (#"{"a":1,"a":2}"#, "duplicate keys: a"),
+    ] {
+      let error = #expect(throws: YAMLError.self) { try YAMLNode.parse(text, limits: limits) }
+      #expect(error?.message == message)
+    }
+  }
+
   @Test func positionsAndValues() throws {
     let root = try #require(try YAMLNode.parse("# comment\na: [1, {b: x}]\nc:\n"))
     let entries = try root.entries()

@@ -4,9 +4,6 @@
 /// The text is validated as it is read. Errors are `YAMLError`s, because the nodes are those of YAML, which contains
 /// JSON.
 package struct JSONNodeReader {
-  /// The maximum nesting depth of a node.
-  private static let maxDepth = 64
-
   private var scanner: JSONScanner
   private var line = 1
   /// The offset of the first byte of the current line.
@@ -14,13 +11,16 @@ package struct JSONNodeReader {
   /// The number of bytes in the current line, up to the current position, that continue a character.
   private var continuationBytes = 0
 
+  /// The maximum nesting depth of a node.
+  private let maxDepth: Int
   /// The maximum number of members of an object. Objects with more have arbitrary names, and are none of ours.
   private let maxMembers: Int
 
   /// Creates a reader at the first value in `bytes`; a byte order mark is skipped.
-  package init(_ bytes: UnsafeRawBufferPointer, maxMembers: Int = 64) {
+  package init(_ bytes: UnsafeRawBufferPointer, maxMembers: Int = 64, maxDepth: Int = 64) {
     scanner = JSONScanner(bytes)
     self.maxMembers = maxMembers
+    self.maxDepth = maxDepth
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
       scanner.position = 3
       lineStart = 3
@@ -30,10 +30,12 @@ package struct JSONNodeReader {
   /// Reads a whole document.
   ///
   /// - Throws: `YAMLError` if it is not one JSON value, has a duplicate name or is nested too deeply.
-  package static func document(_ json: [UInt8], maxMembers: Int = 64) throws(YAMLError) -> YAMLNode {
+  package static func document(
+    _ json: [UInt8], maxMembers: Int = 64, maxDepth: Int = 64
+  ) throws(YAMLError) -> YAMLNode {
     let result = json.withUnsafeBytes { bytes -> Result<YAMLNode, YAMLError> in
       do throws(YAMLError) {
-        var reader = JSONNodeReader(bytes, maxMembers: maxMembers)
+        var reader = JSONNodeReader(bytes, maxMembers: maxMembers, maxDepth: maxDepth)
         let node = try reader.node()
         try reader.end()
         return .success(node)
@@ -111,7 +113,7 @@ package struct JSONNodeReader {
 
   private mutating func node(depth: Int) throws(YAMLError) -> YAMLNode {
     let position = position()
-    guard depth <= Self.maxDepth else { throw YAMLError(at: position, "nested deeper than \(Self.maxDepth)") }
+    guard depth <= maxDepth else { throw YAMLError(at: position, "nested deeper than \(maxDepth)") }
     switch scanner.current {
     case UInt8(ascii: "{"):
       var entries: [YAMLNode.Entry] = []
@@ -142,21 +144,22 @@ package struct JSONNodeReader {
   ) throws(YAMLError) {
     guard skip("{") else { throw error("expected {") }
     if skip("}") { return }
-    var names: [String] = []
+    // Nearly all objects are small. In a large one, a list of the names would be searched too often.
+    var (names, furtherNames) = ([String](), Set<String>())
     repeat {
       let position = position()
       guard scanner.current == UInt8(ascii: "\"") else {
         throw error("expected the name of a member in quotation marks")
       }
       let name = try string()
-      guard names.count < maxMembers else {
+      guard names.count + furtherNames.count < maxMembers else {
         throw YAMLError(at: position, "an object with more than \(maxMembers) members")
       }
-      guard !names.contains(name) else {
+      guard !names.contains(name), !furtherNames.contains(name) else {
         throw YAMLError(
           at: position, pointer: Self.pointer(to: name), "duplicate key: \(name.prefix(80))", hint: "keep one of them")
       }
-      names.append(name)
+      if names.count < 64 { names.append(name) } else { furtherNames.insert(name) }
       guard skip(":") else { throw error("expected a colon after a name") }
       try member(name, position, &self)
     } while skip(",")

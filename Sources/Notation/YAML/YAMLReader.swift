@@ -31,6 +31,7 @@ extension YAMLNode {
   /// YAML 1.1 and 1.2.
   package static func parse(_ text: String, limits: Limits = .localFile) throws(YAMLError) -> YAMLNode? {
     try limits.check(length: text.utf8.count)
+    if let node = json(text, limits: limits) { return node }
     // The parser counts a byte order mark as a column.
     let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     if limits.rejectsCompoundKeys {
@@ -49,6 +50,25 @@ extension YAMLNode {
     guard let root else { return nil }
     var reader = YAMLReader(limits: limits)
     return try reader.node(root, depth: 0)
+  }
+
+  /// Parses a JSON object; returns nil for anything else and beyond the limits, so that the YAML parser names the problem.
+  private static func json(_ text: String, limits: Limits) -> YAMLNode? {
+    guard text.utf8.first(where: { !" \t\r\n".utf8.contains($0) }) == UInt8(ascii: "{") else { return nil }
+    guard
+      let node = try? JSONNodeReader.document(Array(text.utf8), maxMembers: limits.values, maxDepth: limits.depth),
+      node.valueCount <= limits.values
+    else { return nil }
+    return node
+  }
+
+  /// The number of values, including keys.
+  private var valueCount: Int {
+    switch content {
+    case .scalar: 1
+    case .list(let elements): elements.reduce(1) { $0 + $1.valueCount }
+    case .map(let entries): entries.reduce(1) { $0 + 1 + $1.value.valueCount }
+    }
   }
 
   /// Decodes bytes as UTF-8.
