@@ -16,7 +16,7 @@ package struct APIDescription: Sendable {
   package init(version: String) {
     var document = Value.object([])
     for file in EmbeddedFile.apiDescription { document.merge(Value(yaml: file.text)) }
-    document.merge(Value(yaml: JSONSchemaWriter.components(of: Verification.schema.description)))
+    for body in Self.requestBodies { document.merge(Value(yaml: JSONSchemaWriter.components(of: body))) }
     document["info"]?["version"] = .scalar(.text(version))
     document["paths"]?.changeMembers { _, path in
       path.changeMembers { name, operation in
@@ -27,6 +27,14 @@ package struct APIDescription: Sendable {
     document.write(to: &writer)
     json = writer.bytes
   }
+
+  private static let requestBodies = [
+    Verification.schema.description, CheckRequest.schema.description, ProfileRequest.schema.description,
+    SimulationRequest.schema.description, ClockRequest.schema.description, AdvanceRequest.schema.description,
+    KeyRequest.schema.description, TokenRequest.schema.description, SubscriptionRequest.schema.description,
+    ChannelRequest.schema.description, ResetRequest.schema.description, RotationRequest.schema.description,
+    SendRequest.schema.description,
+  ]
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]
 

@@ -26,13 +26,7 @@ struct ListPage {
     } else {
       limit = Self.limits.upperBound
     }
-    if let other = parameters.all.first(where: { !additionalNames.contains($0.name) })?.name {
-      let names = additionalNames + ["limit", "after"]
-      let guess = Spelling.suggestion(for: other, among: names)
-      throw .badRequest(
-        "the query has an unknown parameter \"\(other.prefix(80))\"",
-        hint: "\(guess)The parameters are \(names.dropLast().joined(separator: ", ")) and after.")
-    }
+    try parameters.end(additionalNames + ["limit", "after"], leaving: additionalNames)
   }
 
   /// Returns the page of a list in ascending order of its keys. If no item has the key `after`, the page begins

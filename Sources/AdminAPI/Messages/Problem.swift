@@ -37,6 +37,12 @@ struct Problem: Error {
     Problem(status: .forbidden, detail: detail, hint: hint)
   }
 
+  /// Returns the problem of a parameter or member whose value is none of a fixed set.
+  static func unknownValue(_ text: String, of name: String, among known: [String]) -> Problem {
+    let guess = Spelling.suggestion(for: text, among: known)
+    return .badRequest("\(name) cannot be \"\(text.prefix(80))\"", hint: "\(guess)Expected \(known.joinedWithOr).")
+  }
+
   /// Creates the problem of an invalid filter.
   init(_ error: FilterError) {
     self.init(status: .badRequest, detail: error.message, hint: error.hint)

@@ -37,6 +37,29 @@ struct QueryParameters {
     }
   }
 
+  /// Removes and returns the parameter `name` as one of the cases of `type`; nil if it is absent.
+  ///
+  /// - Throws: `Problem` (400) for any other value.
+  mutating func remove<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: String, _ type: Choice.Type
+  ) throws(Problem) -> Choice? {
+    try remove(name).map { text throws(Problem) in try Choice.choice(text, of: name) }
+  }
+
+  /// Checks that no parameter is left that was not removed.
+  ///
+  /// - Parameters:
+  ///   - names: The names of all parameters.
+  ///   - others: Those that are read elsewhere.
+  /// - Throws: `Problem` (400).
+  func end(_ names: [String], leaving others: [String] = [], hint: String? = nil) throws(Problem) {
+    guard let name = all.first(where: { !others.contains($0.name) })?.name else { return }
+    let guess = Spelling.suggestion(for: name, among: names)
+    throw .badRequest(
+      "the query has an unknown parameter \"\(name.prefix(80))\"",
+      hint: guess + (hint ?? "The parameters are \(names.dropLast().joined(separator: ", ")) and \(names.last ?? "")."))
+  }
+
   private static func decoded(_ text: Substring) throws(Problem) -> String {
     guard let decoded = PercentEncoding.decode(text, plusIsSpace: true) else {
       throw .badRequest(
@@ -47,5 +70,18 @@ struct QueryParameters {
       throw .badRequest("the query contains NUL (%00)", hint: "Send text, without this character.")
     }
     return decoded
+  }
+}
+
+extension RawRepresentable<String> where Self: CaseIterable {
+  /// Returns the case with the raw value `text`.
+  ///
+  /// - Parameter name: The parameter or member that has the value.
+  /// - Throws: `Problem` (400) for any other text.
+  static func choice(_ text: String, of name: String) throws(Problem) -> Self {
+    guard let choice = Self(rawValue: text) else {
+      throw .unknownValue(text, of: name, among: Self.allCases.map(\.rawValue))
+    }
+    return choice
   }
 }

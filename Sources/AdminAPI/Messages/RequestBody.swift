@@ -65,10 +65,10 @@ enum DocumentBody {
 
   /// Returns the text for the parser of profile files, which accepts both YAML and JSON.
   ///
-  /// - Parameter wrapper: The member of a JSON object that may contain the text of a file; nil for none.
+  /// - Parameter hasWrapper: Whether the body may be a `SourceBody`.
   /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for an empty body, invalid UTF-8 or
   ///   invalid JSON.
-  static func text(of request: Request, wrapper: String? = nil) async throws -> String {
+  static func text(of request: Request, hasWrapper: Bool = false) async throws -> String {
     let bytes = try await RequestBody.bytes(of: request)
     guard bytes.readableBytes > 0 else {
       throw Problem.badRequest("the body is empty", hint: "Send \(types[0]) or \(types[1]).")
@@ -79,45 +79,18 @@ enum DocumentBody {
     }
     guard type == JSONBody.type else { return text }
     let body = try JSONBody(bytes)
-    if let wrapper, body.names.contains(wrapper) {
-      try body.allow([wrapper])
-      return try body.required(wrapper, hint: "It must be the text of a profile file.")
-    }
-    return joiningSurrogates(in: text)
+    guard hasWrapper, body.json(SourceBody.member) != nil else { return text }
+    return try body.parse(SourceBody.schema.parse).source
   }
+}
 
-  /// Returns JSON with each pair of escaped surrogates as one escape, as YAML requires. All other JSON is valid
-  /// YAML.
-  ///
-  /// - Parameter json: Valid JSON according to `JSONText.problem`, so that all surrogates are paired.
-  private static func joiningSurrogates(in json: String) -> String {
-    let bytes = Array(json.utf8)
-    var joined: [UInt8] = []
-    joined.reserveCapacity(bytes.count)
-    var position = 0
-    while position < bytes.count {
-      guard bytes[position] == UInt8(ascii: "\\") else {
-        joined.append(bytes[position])
-        position += 1
-        continue
-      }
-      if let high = unit(bytes, at: position), (0xD800...0xDBFF).contains(high), let low = unit(bytes, at: position + 6)
-      {
-        let scalar = 0x10000 + (high - 0xD800) << 10 + (low - 0xDC00)
-        joined += "\\U\(Hexadecimal.text(UInt32(scalar), digits: 8))".utf8
-        position += 12
-      } else {
-        joined += bytes[position..<min(position + 2, bytes.count)]
-        position += 2
-      }
-    }
-    return String(decoding: joined, as: UTF8.self)
-  }
+/// The text of a profile file in JSON.
+struct SourceBody {
+  static let member = "source"
 
-  /// Returns the number in the escape `\uXXXX` at a position; nil if there is none.
-  private static func unit(_ bytes: [UInt8], at position: Int) -> Int? {
-    guard position + 6 <= bytes.count, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u")
-    else { return nil }
-    return Int(String(decoding: bytes[position + 2..<position + 6], as: UTF8.self), radix: 16)
-  }
+  var source = ""
+
+  static let schema = MapSchema(
+    "ProfileSource", SourceBody(),
+    .required(member, \.source, .text, example: "rules: []", "The text of a profile file."))
 }

@@ -2,6 +2,14 @@ internal import Hummingbird
 internal import MockAPNS
 internal import APNSMockNotation
 
+/// The certificate authority whose chain is to be presented.
+struct RotationRequest {
+  var authority = ServerChain.Authority.next
+
+  static let schema = MapSchema(
+    "RotationRequest", RotationRequest(), .defaulted("to", \.authority, .word, "The certificate authority."))
+}
+
 /// Routes that show and switch the certificate chain of the server.
 struct CertificateRoutes: Sendable {
   let state: ServerState
@@ -11,8 +19,7 @@ struct CertificateRoutes: Sendable {
   private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
 
   private func rotate(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["to"])
-    let authority = try body.choice("to", ServerChain.Authority.self) ?? .next
+    let authority = try await JSONBody(request).parse(RotationRequest.schema.parse).authority
     do {
       try state.chain.use(authority)
     } catch let error as CertificateFolderError {

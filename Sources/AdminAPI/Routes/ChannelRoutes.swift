@@ -4,6 +4,23 @@ internal import Hummingbird
 internal import MockAPNS
 internal import APNSMockNotation
 
+/// The channel to create, or whose storage policy to change.
+struct ChannelRequest {
+  var bundleID = ""
+  var environment: PushEnvironment?
+  var id: String?
+  var storagePolicy = 1
+
+  static let schema = MapSchema(
+    "ChannelRequest", ChannelRequest(),
+    .required("bundle_id", \.bundleID, .text, example: "com.example.app", "The bundle id of the channel's app."),
+    .optional("environment", \.environment, .word, default: "that of `--environment`", "The environment."),
+    .optional("id", \.id, .text, default: "a new one", "The id of the channel: base64 with padding."),
+    .defaulted(
+      "message_storage_policy", \.storagePolicy, .integer(0...1),
+      "Whether the newest message is stored for devices that are offline."))
+}
+
 /// Routes for broadcast channels.
 struct ChannelRoutes: Sendable {
   let state: ServerState
@@ -29,23 +46,22 @@ struct ChannelRoutes: Sendable {
   }
 
   private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["bundle_id", "environment", "id", "message_storage_policy"])
-    let bundleID = try body.required("bundle_id", hint: "It is the bundle id of the channel's app.")
+    let body = try await JSONBody(request).parse(ChannelRequest.schema.parse)
+    let bundleID = body.bundleID
     if let (message, hint) = BundleID.problem(with: bundleID) {
       throw Problem.badRequest(
         "bundle_id: \(message)",
         hint: hint.prefix(1).uppercased() + hint.dropFirst() + ".")
     }
-    let environment =
-      try body.choice("environment", PushEnvironment.self) ?? state.configuration.environment
-    let id = try body.text("id")
+    let environment = body.environment ?? state.configuration.environment
+    let id = body.id
     if let id, !ChannelID.isWellFormed(id) {
       throw Problem.badRequest(
         "id \"\(id.prefix(80))\" is not the id of a channel",
         hint: "It is standard base64 with padding, at most \(ChannelID.limit) characters. Omit it for a new one.")
     }
-    let policy = try body.whole("message_storage_policy", in: 0...1) ?? 1
-    let (channel, isNew) = try add(bundleID, environment, id: id, StoragePolicy(rawValue: Int(policy)) ?? .newest)
+    let (channel, isNew) = try add(
+      bundleID, environment, id: id, StoragePolicy(rawValue: body.storagePolicy) ?? .newest)
     return .stored(at: "/channels?\(channel.query)", isNew: isNew) { $0.object(channel.write) }
   }
 
@@ -74,11 +90,7 @@ struct ChannelRoutes: Sendable {
     let bundleID = try parameters.remove("bundle_id")
     let environment = try parameters.remove("environment", PushEnvironment.self)
     let id = try parameters.remove("id")
-    if let other = parameters.all.first?.name {
-      throw Problem.badRequest(
-        "the query has an unknown parameter \"\(other.prefix(80))\"",
-        hint: "The parameters are bundle_id, environment and id.")
-    }
+    try parameters.end(["bundle_id", "environment", "id"])
     guard bundleID != nil || id != nil else {
       throw Problem.badRequest(
         "the query has neither bundle_id nor id",
@@ -110,22 +122,5 @@ extension ChannelDescription {
     writer.member("environment", environment.rawValue)
     writer.member("id", id)
     writer.member("message_storage_policy", messageStoragePolicy)
-  }
-}
-
-extension QueryParameters {
-  /// Removes and returns the parameter `name` as one of the cases of `type`; nil if it is absent.
-  ///
-  /// - Throws: `Problem` (400) for any other value.
-  fileprivate mutating func remove<Choice: RawRepresentable & CaseIterable>(
-    _ name: String, _ type: Choice.Type
-  ) throws(Problem) -> Choice? where Choice.RawValue == String {
-    guard let text = try remove(name) else { return nil }
-    guard let choice = Choice(rawValue: text) else {
-      throw .badRequest(
-        "\(name) cannot be \"\(text.prefix(80))\"",
-        hint: "Expected \(Choice.allCases.map(\.rawValue).joinedWithOr).")
-    }
-    return choice
   }
 }

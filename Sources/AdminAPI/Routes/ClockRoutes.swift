@@ -2,43 +2,69 @@ internal import Hummingbird
 internal import MockAPNS
 internal import APNSMockNotation
 
+/// How the clock is to run.
+struct ClockRequest {
+  /// The modes that a client can set.
+  enum Mode: String, CaseIterable {
+    case real, frozen
+  }
+
+  var mode = Mode.real
+  var now: Int64?
+
+  static let schema = MapSchema(
+    "ClockRequest", ClockRequest(),
+    .required("mode", \.mode, .word, example: "frozen", "Whether the clock runs."),
+    .optional("now", \.now, .time, default: "the present time of the clock", "The time for `frozen`."))
+}
+
+/// The time to advance the clock by.
+struct AdvanceRequest {
+  var duration = Duration.zero
+
+  static let schema = MapSchema(
+    "AdvanceRequest", AdvanceRequest(),
+    .required(
+      "by", \.duration, .signed, example: "90s, 20m or 1h30m", "The duration; a negative one sets the clock back."))
+}
+
+extension Schema<Duration> {
+  /// A duration, which may be negative.
+  fileprivate static let signed = Schema(
+    form: .duration(isPositive: false),
+    parse: { parser, node in
+      guard let scalar = parser.parseScalar(node, as: .text) else { return nil }
+      if let duration = DurationFormat.duration(scalar.text) { return duration }
+      parser.failValue(
+        node, scalar.text, "It must be a duration such as 90s, 20m or 1h30m; a negative one sets the clock back.")
+      return nil
+    }, write: duration.write)
+}
+
 /// Routes that show, freeze and advance the server clock.
 struct ClockRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] { [.get("/clock", show), .put("/clock", set), .post("/clock/advance", advance)] }
 
-  /// The modes that a client can set.
-  private enum Mode: String, CaseIterable {
-    case real, frozen
-  }
-
   private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
 
   private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["mode", "now"])
-    let now = try body.time("now")
-    switch try body.choice("mode", Mode.self) {
-    case .frozen: clock.freeze(at: now ?? state.clock.now)
-    case .real where now == nil: clock.runReal()
+    let body = try await JSONBody(request).parse(ClockRequest.schema.parse)
+    switch body.mode {
+    case .frozen: clock.freeze(at: body.now ?? state.clock.now)
+    case .real where body.now == nil: clock.runReal()
     case .real:
       throw Problem.badRequest(
         "now requires mode frozen",
         hint: "Send mode frozen, omit now, or change the clock with /clock/advance.")
-    case nil:
-      throw Problem.badRequest("the body lacks mode", hint: "Use frozen, with or without now, or real.")
     }
     await state.deliveryControl.advance()
     return shown
   }
 
   private func advance(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["by"])
-    let hint = "It must be a duration such as 90s, 20m or 1h30m; a negative one sets the clock back."
-    let text = try body.required("by", hint: hint)
-    guard let duration = DurationFormat.duration(text) else {
-      throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
-    }
+    let duration = try await JSONBody(request).parse(AdvanceRequest.schema.parse).duration
     clock.advance(by: duration)
     await state.deliveryControl.advance()
     return shown

@@ -28,17 +28,8 @@ struct ConnectionRoutes: Sendable {
 
   private func list(_ request: Request, _ context: AdminContext) throws -> Response {
     var parameters = try QueryParameters(request)
-    let text = try parameters.remove("state")
-    if let other = parameters.all.first {
-      throw Problem.badRequest(
-        "the query has an unknown parameter \"\(other.name)\"", hint: "The only parameter is state.")
-    }
-    let requested: State?
-    do {
-      requested = try text.map { text throws(InvalidSettingValue) in try Value.word(text, of: State.self) }
-    } catch {
-      throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
-    }
+    let requested = try parameters.remove("state", State.self)
+    try parameters.end(["state"], hint: "The only parameter is state.")
     let logs = state.connections.logs.filter { log in
       requested.map { $0 == (log.isClosed ? .closed : .open) } ?? true
     }
@@ -72,14 +63,13 @@ struct ConnectionRoutes: Sendable {
 
   private func goAway(_ request: Request, _ context: AdminContext) async throws -> Response {
     let fields = Action.goAwayFields
-    let body = try await JSONBody(request, allowing: ConnectionScope.members + fields)
-    let scope = try ConnectionScope(body, listeners: state.listeners.count)
+    let body = try await JSONBody(request)
+    let scope = try ConnectionScope(body, listeners: state.listeners.count, beside: fields)
     return try perform(.goAway(try Self.goAwayParameters(body.excerpt(of: fields))), scope)
   }
 
   private func end(_ action: ConnectionAction, _ request: Request) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ConnectionScope.members)
-    return try perform(action, try ConnectionScope(body, listeners: state.listeners.count))
+    try perform(action, try ConnectionScope(try await JSONBody(request), listeners: state.listeners.count))
   }
 
   /// Parses the fields of the action `goaway` in the same way as in a rule.

@@ -29,10 +29,7 @@ struct DeliveryRoutes: Sendable {
     let hint = "Use ?apns_unique_id= with the header of an accepted push in the sandbox, or ?apns_id=."
     let uniqueID = try parameters.remove(names[0])
     let apnsID = try parameters.remove(names[1])
-    if let other = parameters.all.first?.name {
-      let guess = Spelling.suggestion(for: other, among: names)
-      throw Problem.badRequest("the query has an unknown parameter \"\(other.prefix(80))\"", hint: guess + hint)
-    }
+    try parameters.end(names, hint: hint)
     let snapshot = state.inbox.snapshot()
     let records: [Record]
     switch (uniqueID?.lowercased(), apnsID) {

@@ -49,39 +49,21 @@ struct DeviceEventRoutes: Sendable {
     var filter = DeviceEventFilter()
     filter.device = try parameters.remove("device").map { TextPattern($0, foldsCase: false) }
     filter.bundleID = try parameters.remove("bundle_id").map { TextPattern($0, foldsCase: false) }
-    if let name = try parameters.remove("environment") {
-      filter.environment = try choice(
-        name, of: "environment", PushEnvironment.allCases.map(\.rawValue), PushEnvironment.init(rawValue:))
-    }
+    filter.environment = try parameters.remove("environment", PushEnvironment.self)
     let types = PushType.allCases.map(\.text)
     let type = try parameters.remove("push_type").map { name throws(Problem) in
-      try choice(name, of: "push_type", types) { types.contains($0) ? $0 : nil }
+      guard types.contains(name) else { throw .unknownValue(name, of: "push_type", among: types) }
+      return name
     }
     if let names = try parameters.remove("event") {
       var kinds: Set<DeviceEvent.Kind> = []
       for name in names.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
-        kinds.insert(
-          try choice(name, of: "event", DeviceEvent.Kind.allCases.map(\.rawValue), DeviceEvent.Kind.init(rawValue:)))
+        kinds.insert(try DeviceEvent.Kind.choice(name, of: "event"))
       }
       filter.kinds = kinds
     }
-    if let other = parameters.all.first?.name {
-      let names = ["device", "bundle_id", "environment", "push_type", "event"]
-      let guess = Spelling.suggestion(for: other, among: names)
-      throw .badRequest(
-        "the query has an unknown parameter \"\(other.prefix(80))\"",
-        hint: "\(guess)The parameters are \(names.joined(separator: ", ")).")
-    }
+    try parameters.end(["device", "bundle_id", "environment", "push_type", "event"])
     return (filter, type)
-  }
-
-  private static func choice<Value>(
-    _ text: String, of name: String, _ known: [String], _ value: (String) -> Value?
-  ) throws(Problem) -> Value {
-    if let value = value(text) { return value }
-    let guess = Spelling.suggestion(for: text, among: known)
-    throw .badRequest(
-      "\(name) cannot be \"\(text.prefix(80))\"", hint: "\(guess)Expected \(known.joined(separator: ", ")).")
   }
 
   // MARK: - Writing

@@ -18,38 +18,36 @@ struct DeviceRoutes: Sendable {
     ]
   }
 
-  private static let members = ["topic", "environment", "state", "since"]
-
   // MARK: - Tokens
 
   private func add(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["token"] + Self.members)
-    return try register(try body.required("token", hint: "Use the device token in hexadecimal."), body)
+    let body = try await JSONBody(request).parse(TokenRequest.schema.parse)
+    guard let token = body.token else {
+      throw Problem.badRequest("the body lacks token", hint: "Use the device token in hexadecimal.")
+    }
+    return try register(token, body)
   }
 
   private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["token"] + Self.members)
+    let body = try await JSONBody(request).parse(TokenRequest.schema.parse)
     let token = try Self.checked(context.parameters.get("id") ?? "")
-    if let other = try body.text("token"), other.lowercased() != token {
+    if let other = body.token, other.lowercased() != token {
       throw Problem.badRequest(
         "the body is about another device token than the path", hint: "Omit token in the body.")
     }
     return try register(token, body)
   }
 
-  private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
-    let topic = try body.text("topic")
-    if topic == "" {
+  private func register(_ token: String, _ body: TokenRequest) throws(Problem) -> Response {
+    if body.topic == "" {
       throw Problem.badRequest("topic is empty", hint: "Use the exact apns-topic, or omit it for any.")
     }
-    if let length = topic?.utf8.count, length > Rulebook.topicLimit {
+    if let length = body.topic?.utf8.count, length > Rulebook.topicLimit {
       throw .badRequest("topic has \(length) bytes", hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
     }
     let device = SingleToken(
-      token: try Self.checked(token), topic: topic,
-      environment: try body.choice("environment", PushEnvironment.self),
-      state: try body.choice("state", SingleToken.State.self) ?? .online,
-      since: try body.time("since") ?? state.clock.now)
+      token: try Self.checked(token), topic: body.topic, environment: body.environment, state: body.state,
+      since: body.since ?? state.clock.now)
     let isNew = try state.performing { devices throws(DeviceError) in try devices.set(device) }
     return .stored(at: "/devices/\(device.token)", isNew: isNew) { writer in
       writer.object { state.devices.token(device.token)?.write(to: &$0) }
@@ -116,7 +114,7 @@ struct DeviceRoutes: Sendable {
     let id = context.parameters.get("id") ?? ""
     let name = context.parameters.get("action") ?? ""
     // First, so that forms of other web pages are rejected for their content type, whatever the action.
-    let body = try await JSONBody(request)
+    let json = try await JSONBody(request)
     guard let action = DeviceAction(rawValue: name) else {
       let names = DeviceAction.allCases.map(\.rawValue)
       let guess = Spelling.suggestion(for: name, among: names)
@@ -124,7 +122,7 @@ struct DeviceRoutes: Sendable {
         "devices have no action \"\(name.prefix(80))\"",
         hint: "\(guess)The actions are \(names.joined(separator: ", ")).")
     }
-    try body.allow(action.members)
+    let body = try json.parse(action.schema.parse)
     let now = state.clock.now
     switch action {
     case .online: try setState(of: id, .online)
@@ -181,8 +179,8 @@ struct DeviceRoutes: Sendable {
   /// Returns the token in the body or, without one, in the path.
   ///
   /// - Throws: `Problem` (400) if it is none, or (404) if it is not one of the device in the path.
-  private func activityToken(_ body: JSONBody, of id: String) throws(Problem) -> String {
-    let token = try Self.checked(try body.text("token") ?? id)
+  private func activityToken(_ body: DeviceActionRequest, of id: String) throws(Problem) -> String {
+    let token = try Self.checked(body.token ?? id)
     if token != id.lowercased(), state.devices.token(token)?.deviceID != id {
       throw .notFound(
         "the device token \(DeviceToken.abbreviated(token)) is not one of \(id.prefix(80))",
@@ -228,8 +226,8 @@ struct DeviceRoutes: Sendable {
   }
 
   /// Returns the kinds of tokens to register.
-  private static func kinds(_ body: JSONBody) throws(Problem) -> [TokenKind] {
-    guard let names = try body.textOrTexts("push_types") else { return [.alert] }
+  private static func kinds(_ body: DeviceActionRequest) throws(Problem) -> [TokenKind] {
+    guard let names = body.pushTypes else { return [.alert] }
     let known = TokenKind.allCases.map(\.text)
     return try names.map { name throws(Problem) in
       guard let kind = TokenKind(text: name) else {
@@ -264,11 +262,9 @@ struct DeviceRoutes: Sendable {
 
   private func subscribe(_ request: Request, _ context: AdminContext) async throws -> Response {
     let id = context.parameters.get("id") ?? ""
-    let body = try await JSONBody(request, allowing: ["channel", "bundle_id", "environment"])
-    let name = try body.required("channel", hint: "It is the id of a channel, in base64.")
+    let body = try await JSONBody(request).parse(SubscriptionRequest.schema.parse)
     let channel = try state.channel(
-      name, bundleID: try body.text("bundle_id"), environment: try body.choice("environment", PushEnvironment.self),
-      forDevice: id)
+      body.channel, bundleID: body.bundleID, environment: body.environment, forDevice: id)
     try state.performing { devices throws(DeviceError) in try devices.subscribe(id, to: channel) }
     return .json(channel.write)
   }
@@ -292,42 +288,6 @@ struct DeviceRoutes: Sendable {
     }
     for channel in channels { _ = state.devices.unsubscribe(id, from: channel) }
     return Response(status: .noContent)
-  }
-}
-
-/// A change to a device or to an app on it.
-enum DeviceAction: String, CaseIterable {
-  case online, offline
-  case restrictPower = "restrict-power"
-  case install, uninstall, reinstall, enable, disable, launch
-  case forceQuit = "force-quit"
-  case startActivity = "start-activity"
-  case rotateActivityToken = "rotate-activity-token"
-  case endActivity = "end-activity"
-
-  /// The members of the request's body.
-  fileprivate var members: [String] {
-    switch self {
-    case .online, .offline, .restrictPower: []
-    case .install, .reinstall: ["bundle_id", "environment", "push_types"]
-    case .uninstall, .enable, .disable, .launch, .forceQuit, .startActivity: ["bundle_id", "environment"]
-    case .rotateActivityToken, .endActivity: ["token"]
-    }
-  }
-}
-
-/// An app in the body of a request.
-private struct App {
-  let bundleID: String
-  let environment: PushEnvironment?
-
-  /// - Throws: `Problem` (400) if the body has no valid bundle id.
-  init(_ body: JSONBody) throws(Problem) {
-    bundleID = try body.required("bundle_id", hint: "It is the app's bundle id, such as com.example.app.")
-    if let (message, hint) = BundleID.problem(with: bundleID) {
-      throw .badRequest(message, hint: hint.prefix(1).uppercased() + hint.dropFirst() + ".")
-    }
-    environment = try body.choice("environment", PushEnvironment.self)
   }
 }
 

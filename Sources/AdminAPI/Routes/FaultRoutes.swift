@@ -4,6 +4,25 @@ internal import Hummingbird
 internal import MockAPNS
 internal import APNSMockNotation
 
+/// The profile to activate.
+struct ProfileRequest {
+  var name = ""
+  var parameters: [String: String?] = [:]
+  var seed: UInt64?
+  var timeToLive: Duration?
+
+  static let schema = MapSchema(
+    "ProfileRequest", ProfileRequest(),
+    .required(
+      "name", \.name, .text, example: "flaky-503 or flaky-503?rate=0.4",
+      "The name of the profile, or a reference with parameters."),
+    .defaulted(
+      "params", \.parameters, .scalars, default: "those of the reference",
+      "Values of its parameters; null sets a parameter to its default."),
+    .optional("seed", \.seed, .integer(0...UInt64(Int64.max)), "The seed of the draws."),
+    .optional("ttl", \.timeToLive, .positiveDuration, "The time after which `healthy` becomes active again."))
+}
+
 /// Routes for the active faults: the profile, its parameters, the counters of its rules, and pausing.
 struct FaultRoutes: Sendable {
   let faults: FaultControl
@@ -20,12 +39,9 @@ struct FaultRoutes: Sendable {
   private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
 
   private func use(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["name", "params", "seed", "ttl"])
-    let name = try body.required("name", hint: "It must be a profile's name such as flaky-503, or flaky-503?rate=0.4.")
-    let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init)
-    let timeToLive = try body.duration("ttl")
-    let choice = try ProfileChoice(name, body, faults.library.load())
-    faults.use(choice.chosen, seed: seed, timeToLive: timeToLive)
+    let body = try await JSONBody(request).parse(ProfileRequest.schema.parse)
+    let choice = try ProfileChoice(body.name, body.parameters, faults.library.load())
+    faults.use(choice.chosen, seed: body.seed, timeToLive: body.timeToLive)
     return shown
   }
 
@@ -35,7 +51,7 @@ struct FaultRoutes: Sendable {
   }
 
   private func setParameters(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let values = try await JSONBody(request).scalars()
+    let values = try await JSONBody(request).parse { Schema<[String: String?]>.scalars.parse($1, $0) }
     guard !values.isEmpty else {
       throw Problem.badRequest(
         "the body has no parameter", hint: #"Send the parameters to set, such as {"rate": 0.4}."#)
@@ -49,7 +65,7 @@ struct FaultRoutes: Sendable {
 
   /// Pauses or resumes fault injection. The active profile and rules are kept.
   private func setPaused(_ isPaused: Bool, _ request: Request) async throws -> Response {
-    _ = try await JSONBody(request, allowing: [])
+    _ = try await JSONBody(request).parse(EmptyBody.schema.parse)
     faults.setPaused(isPaused)
     return .json { $0.member("halted", isPaused) }
   }

@@ -4,6 +4,31 @@ internal import MockAPNS
 internal import APNSMockTLSEngine
 internal import APNSMockNotation
 
+/// The provider key to trust.
+struct KeyRequest {
+  var keyID: String?
+  // The key id is compared with that of the path before these are required.
+  var teamID: String?
+  var publicKey: String?
+  var environment: PushEnvironment?
+  var topics: [String]?
+  var teamTopics: [String]?
+  var relatedKeyID: String?
+
+  static let schema = MapSchema(
+    "KeyRequest", KeyRequest(),
+    .optional("key_id", \.keyID, .text, "The id in the path, or absent."),
+    .optional("team_id", \.teamID, .text, "The id of the team: ten letters and digits. Required."),
+    .optional("public_key", \.publicKey, .text, "PEM, from openssl pkey -in AuthKey.p8 -pubout. Required."),
+    .optional("environment", \.environment, .word, default: "both", "The environment that the key is limited to."),
+    .optional("topics", \.topics, .texts, default: "all", "The topics of a topic-specific key."),
+    .optional(
+      "team_topics", \.teamTopics, .texts,
+      "Topics that the team is known to have, for `--topics known`. They do not restrict the key."),
+    .optional(
+      "related_key_id", \.relatedKeyID, .text, "The key that a topic-specific key may share a connection with."))
+}
+
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
   let state: ServerState
@@ -19,25 +44,25 @@ struct KeyRoutes: Sendable {
 
   private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let keyID = try Self.identifier(context.parameters.get("key_id") ?? "", "key_id")
-    let body = try await JSONBody(
-      request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "team_topics", "related_key_id"])
-    if let other = try body.text("key_id"), other != keyID {
+    let body = try await JSONBody(request).parse(KeyRequest.schema.parse)
+    if let other = body.keyID, other != keyID {
       throw Problem.badRequest("the body is about another key than the path", hint: "Omit key_id in the body.")
     }
-    let (topics, teamTopics) = (try Self.topics(body, "topics"), try Self.topics(body, "team_topics"))
-    guard topics == nil || teamTopics == nil else {
+    try Self.check(body.topics, "topics")
+    try Self.check(body.teamTopics, "team_topics")
+    guard body.topics == nil || body.teamTopics == nil else {
       throw Problem.badRequest(
         "the body has both topics and team_topics",
         hint: "topics restrict a topic-specific key; team_topics are known topics of the team and restrict nothing.")
     }
     let key = TrustedKey(
       keyID: keyID,
-      teamID: try Self.identifier(try body.required("team_id", hint: "Use the team's ten characters."), "team_id"),
-      publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
-      environment: try body.choice("environment", PushEnvironment.self), topics: topics, teamTopics: teamTopics,
-      relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
-        try Self.identifier(text, "related_key_id")
-      })
+      teamID: try Self.identifier(
+        try Self.required(body.teamID, "team_id", hint: "Use the team's ten characters."), "team_id"),
+      publicKey: try Self.publicKey(
+        try Self.required(body.publicKey, "public_key", hint: Self.publicHalf(keyID)), keyID),
+      environment: body.environment, topics: body.topics, teamTopics: body.teamTopics,
+      relatedKeyID: try body.relatedKeyID.map { text throws(Problem) in try Self.identifier(text, "related_key_id") })
     let result = keys.add(key)
     guard result != .limitReached else {
       throw Problem(
@@ -63,12 +88,16 @@ struct KeyRoutes: Sendable {
     return Response(status: .noContent)
   }
 
-  /// Returns the topics of a key; nil if the member is absent.
+  private static func required(_ text: String?, _ name: String, hint: String) throws(Problem) -> String {
+    guard let text else { throw .badRequest("the body lacks \(name)", hint: hint) }
+    return text
+  }
+
+  /// Checks the topics of a key.
   ///
   /// - Throws: `Problem` (400) for more topics than Apple allows per key (Protocol.md, section 3.3), or a topic that
   ///   is too long.
-  private static func topics(_ body: JSONBody, _ name: String) throws(Problem) -> [String]? {
-    let topics = try body.texts(name)
+  private static func check(_ topics: [String]?, _ name: String) throws(Problem) {
     if let count = topics?.count, count > TrustedKey.topicsLimit {
       throw .badRequest(
         "\(name) has \(count) topics",
@@ -79,7 +108,6 @@ struct KeyRoutes: Sendable {
         "\(name) has a topic of more than \(Rulebook.topicLimit) bytes",
         hint: "APNs accepts at most \(Rulebook.topicLimit) bytes.")
     }
-    return topics
   }
 
   private static func identifier(_ text: String, _ name: String) throws(Problem) -> String {

@@ -16,9 +16,6 @@ struct ProfileRoutes: Sendable {
     ]
   }
 
-  /// The number of pushes that one request may simulate. The command line allows more.
-  private static let simulatedPushes: ClosedRange<Int64> = 1...100_000
-
   // MARK: - Library
 
   private func list(_ request: Request, _ context: AdminContext) throws -> Response {
@@ -54,7 +51,7 @@ struct ProfileRoutes: Sendable {
       throw Problem.badRequest(
         "\"\(name.prefix(80))\" cannot be the name of a profile", hint: "In the path, \(problem).")
     }
-    let text = try await DocumentBody.text(of: request, wrapper: "source")
+    let text = try await DocumentBody.text(of: request, hasWrapper: true)
     let isNew = try faults.store(name: name, text: text).isNew
     guard let entry = entry(name, faults.library.load()) else {
       throw Problem.notFound("the profile \(name) was removed by another request", hint: "Send it again.")
@@ -84,7 +81,7 @@ struct ProfileRoutes: Sendable {
   }
 
   private func reload(_ request: Request, _ context: AdminContext) async throws -> Response {
-    _ = try await JSONBody(request, allowing: [])
+    _ = try await JSONBody(request).parse(EmptyBody.schema.parse)
     let problems = faults.reload()
     return .json { $0.arrayMember("problems") { problems.write(to: &$0) } }
   }
@@ -96,7 +93,7 @@ struct ProfileRoutes: Sendable {
   // MARK: - Checks without activation
 
   private func lint(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let text = try await DocumentBody.text(of: request, wrapper: "source")
+    let text = try await DocumentBody.text(of: request, hasWrapper: true)
     let loaded = try faults.library.load().profile(of: Self.sent(text))
     return .json { writer in
       writer.member("valid", true)
@@ -105,22 +102,22 @@ struct ProfileRoutes: Sendable {
   }
 
   private func simulate(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["name", "source", "params", "seed", "pushes"])
+    let body = try await JSONBody(request).parse(SimulationRequest.schema.parse)
     let library = faults.library.load()
     let profile: Profile
-    switch (try body.text("name"), try body.text("source")) {
-    case (let name?, nil): profile = try ProfileChoice(name, body, library).chosen.profile
+    switch (body.name, body.source) {
+    case (let name?, nil): profile = try ProfileChoice(name, body.parameters, library).chosen.profile
     case (nil, let text?):
-      let values = try body.scalars("params").compactMapValues(\.self)
+      let values = body.parameters.compactMapValues(\.self)
       profile = try library.profile(of: Self.sent(text), parameters: values).profile
     default:
       throw Problem.badRequest(
         "the body has not one of name and source",
         hint: "name is a profile of the library such as flaky-503?rate=0.4; source is the text of a profile file.")
     }
-    let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init) ?? profile.seed ?? faults.selection.seed
+    let seed = body.seed ?? profile.seed ?? faults.selection.seed
     var load = Simulation.Load()
-    if let pushes = try body.whole("pushes", in: Self.simulatedPushes) { load.pushes = Int(pushes) }
+    if let pushes = body.pushes { load.pushes = pushes }
     let result = Simulation(profile: profile, seed: seed, load: load).run()
     return .jsonValue { writer in
       result.write(to: &writer) { $0.member("text", result.text) }
@@ -131,6 +128,25 @@ struct ProfileRoutes: Sendable {
   private static func sent(_ text: String) -> ProfileSource {
     ProfileSource(name: "profile", text: text, origin: .uploaded)
   }
+}
+
+/// The profile to simulate: one of the library, or a text.
+struct SimulationRequest {
+  var name: String?
+  var source: String?
+  var parameters: [String: String?] = [:]
+  var seed: UInt64?
+  var pushes: Int?
+
+  static let schema = MapSchema(
+    "SimulationRequest", SimulationRequest(),
+    .optional("name", \.name, .text, "A profile of the library, such as `flaky-503?rate=0.2`."),
+    .optional("source", \.source, .text, "The text of a profile file."),
+    .defaulted(
+      "params", \.parameters, .scalars, default: "those of the profile", "Values of the profile's parameters."),
+    .optional("seed", \.seed, .integer(0...UInt64(Int64.max)), "The seed of the draws."),
+    // The command line allows more.
+    .optional("pushes", \.pushes, .integer(1...100_000), "The number of pushes."))
 }
 
 /// A profile of the library, for output.
@@ -182,10 +198,12 @@ struct ProfileChoice {
 
   /// Resolves the selection.
   ///
-  /// - Parameter text: The name or reference.
+  /// - Parameters:
+  ///   - text: The name or reference.
+  ///   - parameters: Values of parameters; nil for the default.
   /// - Throws: `Problem`: 400 for an invalid reference, 422 for an unknown profile. `ProfileFailure` for an unknown
   ///   parameter or an invalid value.
-  init(_ text: String, _ body: JSONBody, _ library: ProfileLibrary) throws {
+  init(_ text: String, _ parameters: [String: String?], _ library: ProfileLibrary) throws {
     let reference: ProfileReference
     do {
       reference = try ProfileReference(text)
@@ -202,7 +220,7 @@ struct ProfileChoice {
     }
     var values = reference.parameters
     // Null resets a parameter to its default.
-    for (name, value) in try body.scalars("params") { values[name] = value }
+    for (name, value) in parameters { values[name] = value }
     chosen = SelectedProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
   }
 }

@@ -8,6 +8,28 @@ internal import MockAPNS
 internal import APNSMockNotation
 internal import APNSMockTLSEngine
 
+/// The push to send.
+struct SendRequest {
+  var token = ""
+  var headers: [String: String?] = [:]
+  /// The payload if it is a string, which is sent unchanged and may be invalid JSON.
+  var payload: [UInt8]?
+  var isDryRun = false
+
+  static let schema = MapSchema(
+    "SendRequest", SendRequest(),
+    .required("token", \.token, .text, example: "ab12, in hexadecimal", "The device token to push to."),
+    .defaulted("headers", \.headers, .scalars, default: "none", "Header fields; absent ones have APNs' defaults."),
+    .custom(
+      "payload", \.payload, .either(.scalar, .json),
+      "The payload: a string is sent unchanged, any other value as JSON.",
+      parse: { _, node, request in
+        if case .scalar(let scalar) = node.content, scalar.isString { request.payload = Array(scalar.text.utf8) }
+        return true
+      }),
+    .defaulted("dry_run", \.isDryRun, .flag, "Whether the push is only validated."))
+}
+
 /// The route that sends a test push through the APNs listener, for users of the web UI without a provider.
 struct SendRoutes: Sendable {
   let state: ServerState
@@ -22,17 +44,17 @@ struct SendRoutes: Sendable {
   private static let maxHeaders = 100
 
   private func send(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["token", "headers", "payload", "dry_run"])
-    let token = try body.required("token", hint: "Use the device token to push to, in hexadecimal.")
-    let headers = try headers(body)
+    let json = try await JSONBody(request)
+    let body = try json.parse(SendRequest.schema.parse)
+    let headers = try headers(body.headers.compactMapValues(\.self))
     guard let listener = state.apnsAddresses.first else {
       throw Problem(status: .serviceUnavailable, detail: "the server does not listen yet", hint: "Try again soon.")
     }
     let client = PushClient(
       endpoint: listener.reachable, serverName: "localhost", authorities: state.certificates.authorityPaths)
     let push = PushClient.Push(
-      deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
-    if try body.flag("dry_run") == true { return try verdict(on: push) }
+      deviceToken: try Self.checked(body.token), headers: headers, payload: body.payload ?? json.json("payload") ?? [])
+    if body.isDryRun { return try verdict(on: push) }
     do {
       return Self.response(try await connections.withPermit { try await client.send([push]).first })
     } catch let error as PushClientError {
@@ -52,10 +74,9 @@ struct SendRoutes: Sendable {
   }
 
   /// Returns the given header fields, and a new provider token unless they contain `authorization`.
-  private func headers(_ body: JSONBody) throws -> [(String, String)] {
-    let given = try body.scalars("headers").compactMapValues(\.self)
+  private func headers(_ given: [String: String]) throws -> [(String, String)] {
     guard given.count <= Self.maxHeaders else {
-      throw body.wrong("headers", "an object with at most \(Self.maxHeaders) members")
+      throw Problem.badRequest("headers has \(given.count) members", hint: "At most \(Self.maxHeaders) are allowed.")
     }
     var headers: [(String, String)] = []
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
@@ -90,12 +111,6 @@ struct SendRoutes: Sendable {
         status: .conflict, detail: "the provider key is invalid: \(error)",
         hint: "Create a key with apns-mock certs, or specify authorization in headers.")
     }
-  }
-
-  /// Returns the payload: a string unchanged, so that it may be invalid JSON; any other value as JSON.
-  private func payload(_ body: JSONBody) throws -> [UInt8] {
-    if let text = try? body.text("payload") { return Array(text.utf8) }
-    return body.json("payload") ?? []
   }
 
   // MARK: - Dry run

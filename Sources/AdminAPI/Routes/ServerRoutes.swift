@@ -99,44 +99,10 @@ struct ServerRoutes: Sendable {
     return warnings
   }
 
-  /// Returns the parts that a request to reset selects: everything for an empty body, otherwise the members that are
-  /// true; `keep` lists exceptions from everything.
-  private static func parts(_ body: JSONBody) throws(Problem) -> [ResetPart] {
-    var flags: [ResetPart: Bool] = [:]
-    for part in ResetPart.allCases { flags[part] = try body.flag(part.rawValue) }
-    let selectsAll = try body.flag("all") ?? flags.isEmpty
-    guard let kept = try body.textOrTexts("keep") else {
-      return ResetPart.allCases.filter { selectsAll || flags[$0] == true }
-    }
-    let names = ResetPart.allCases.map(\.rawValue)
-    for name in kept where !names.contains(name) {
-      let guess = Spelling.suggestion(for: name, among: names)
-      throw .badRequest(
-        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(names.joined(separator: ", ")).")
-    }
-    guard selectsAll else {
-      throw .badRequest(
-        "keep excludes other members", hint: "Omit the other members, send all: true, or omit keep.")
-    }
-    return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
-  }
-
-  /// Returns what a request to reset selects: parts, or pushes by a query.
-  private static func selection(of request: Request) async throws -> (parts: [ResetPart], scope: String?) {
-    let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep", "scope"]
-    let body = try await JSONBody(request, allowing: names)
-    guard let query = try body.text("scope") else { return (try parts(body), nil) }
-    guard body.names == ["scope"] else {
-      throw Problem.badRequest(
-        "scope excludes other members",
-        hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
-    }
-    return ([], query)
-  }
-
   private func reset(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let (parts, scope) = try await Self.selection(of: request)
-    if let scope { return try await reset(scope) }
+    let body = try await JSONBody(request).parse(ResetRequest.schema.parse)
+    if let scope = try body.onlyScope() { return try await reset(scope) }
+    let parts = try body.parts()
     state.reset(Set(parts))
     if parts.contains(.inbox) { try state.inbox.checkIsEmptied() }
     return .json { $0.member("reset", parts.map(\.rawValue)) }
@@ -153,6 +119,54 @@ struct ServerRoutes: Sendable {
       writer.member("scope", scope)
       writer.member("deleted", deleted)
     }
+  }
+}
+
+/// What to reset: parts of the server, everything except some, or the pushes that match a query.
+struct ResetRequest {
+  var flags: [ResetPart: Bool] = [:]
+  var all: Bool?
+  var kept: [String]?
+  var scope: String?
+
+  private static let flagFields: [Field<Self>] = ResetPart.allCases.map { part in
+    .optional(part.rawValue, \.flags[part], .flag, "Whether to reset it.")
+  }
+
+  static let schema = MapSchema(
+    "ResetRequest", ResetRequest(),
+    fields: flagFields + [
+      .optional("all", \.all, .flag, default: "true without other members", "Whether to reset everything."),
+      .optional("keep", \.kept, .textOrTexts, "The parts to keep: everything else is reset."),
+      .optional("scope", \.scope, .text, "A query: only pushes that match are deleted."),
+    ])
+
+  /// The parts that are selected: everything for an empty body, otherwise the members that are true; `keep` lists
+  /// exceptions from everything.
+  fileprivate func parts() throws(Problem) -> [ResetPart] {
+    let selectsAll = all ?? flags.isEmpty
+    guard let kept else { return ResetPart.allCases.filter { selectsAll || flags[$0] == true } }
+    let names = ResetPart.allCases.map(\.rawValue)
+    for name in kept where !names.contains(name) {
+      let guess = Spelling.suggestion(for: name, among: names)
+      throw .badRequest("keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(names.joinedWithOr).")
+    }
+    guard selectsAll else {
+      throw .badRequest(
+        "keep excludes other members", hint: "Omit the other members, send all: true, or omit keep.")
+    }
+    return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
+  }
+
+  /// The query; nil if the body selects parts.
+  fileprivate func onlyScope() throws(Problem) -> String? {
+    guard let scope else { return nil }
+    guard flags.isEmpty, all == nil, kept == nil else {
+      throw .badRequest(
+        "scope excludes other members",
+        hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
+    }
+    return scope
   }
 }
 

@@ -10,17 +10,15 @@ struct TestRoutes: Sendable {
   var routes: [Route] { [.post("/check", check), .get("/report", report).onQueryExecutor] }
 
   private func check(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["fail_on_findings", "fail_on_rejected", "scope"])
-    let checks = FinalChecks(
-      failingFindings: try body.findingKinds("fail_on_findings"),
-      failsOnRejected: try body.flag("fail_on_rejected") ?? false)
+    let body = try await JSONBody(request).parse(CheckRequest.schema.parse)
+    let checks = FinalChecks(failingFindings: body.findings, failsOnRejected: body.failsOnRejected)
     guard !checks.isEmpty else {
       throw Problem.badRequest(
         "nothing is to be checked",
         hint: "Set fail_on_findings to true or a list of names, or fail_on_rejected to true."
       )
     }
-    let scope = try body.text("scope").map { [(name: "scope", value: $0)] } ?? []
+    let scope = body.scope.map { [(name: "scope", value: $0)] } ?? []
     return try await QueryExecutor.runLimited {
       let result = try await state.inbox.repeatingAfterReset {
         var result = try checks.result(in: state, of: try await selection(scope))
@@ -57,22 +55,42 @@ struct TestRoutes: Sendable {
   }
 }
 
-extension JSONBody {
-  /// Returns the kinds of findings that the member `name` specifies: `true` for all, or a list of names.
-  ///
-  /// - Throws: `Problem` (400) for an unknown name.
-  fileprivate func findingKinds(_ name: String) throws(Problem) -> Set<Finding.Kind> {
-    if isFlag(name) { return try flag(name) == true ? Set(Finding.Kind.allCases) : [] }
-    var kinds: Set<Finding.Kind> = []
-    for text in try texts(name) ?? [] {
-      guard let kind = Finding.Kind(rawValue: text) else {
-        throw .badRequest(
-          "\(name) cannot have \"\(text.prefix(80))\"", hint: Finding.Kind.hint(forUnknown: text, all: "true"))
+/// The checks after a test.
+struct CheckRequest {
+  var findings: Set<Finding.Kind> = []
+  var failsOnRejected = false
+  var scope: String?
+
+  static let schema = MapSchema(
+    "CheckRequest", CheckRequest(),
+    .defaulted(
+      "fail_on_findings", \.findings, .failingFindings, default: "false",
+      "Findings that are failures: a list of names, or true for all."),
+    .defaulted("fail_on_rejected", \.failsOnRejected, .flag, "Whether a rejected push is a failure."),
+    .optional("scope", \.scope, .text, default: "all pushes", "A query: only pushes that match are checked."))
+}
+
+extension Schema<Set<Finding.Kind>> {
+  /// `true` for all findings, `false` for none, or a list of them.
+  fileprivate static let failingFindings = Schema(
+    form: .either(.flag, .list(Schema<Finding.Kind>.word.form)),
+    parse: { parser, node in
+      if case .scalar(let scalar) = node.content, !scalar.isString, let all = parser.parseFlag(node) {
+        return all ? Set(Finding.Kind.allCases) : []
       }
-      kinds.insert(kind)
-    }
-    return kinds
-  }
+      guard let names = Schema<[String]>.texts.parse(parser, node) else { return nil }
+      var kinds: Set<Finding.Kind> = []
+      for name in names {
+        guard let kind = Finding.Kind(rawValue: name) else {
+          parser.fail(
+            node, "\(node.path) cannot have \"\(name.prefix(80))\"",
+            hint: Finding.Kind.hint(forUnknown: name, all: "true"))
+          return nil
+        }
+        kinds.insert(kind)
+      }
+      return kinds
+    }, write: { _, writer in writer.null() })
 }
 
 extension FinalChecks.Result {

@@ -33,6 +33,24 @@ package enum JSONValue: Equatable, Sendable {
     self.init(writer.bytes[...])
   }
 
+  /// The value as a node without a position. Of members with the same name, the last one counts.
+  package var node: YAMLNode {
+    let position = TextPosition(line: 1, column: 1)
+    let content: YAMLNode.Content =
+      switch self {
+      case .null: .scalar(YAMLNode.Scalar(text: "null", isString: false))
+      case .flag(let flag): .scalar(YAMLNode.Scalar(text: String(flag), isString: false))
+      case .number(let text): .scalar(YAMLNode.Scalar(text: text, isString: false))
+      case .text(let text): .scalar(YAMLNode.Scalar(text: text, isString: true))
+      case .list(let list): .list(list.elements.map(\.node))
+      case .object(let object):
+        .map(
+          object.members.sorted { $0.key < $1.key }
+            .map { YAMLNode.Entry(key: $0.key, position: position, value: $0.value.node) })
+      }
+    return YAMLNode(content: content, position: position)
+  }
+
   /// Parses a value without surrounding white space.
   init(_ json: UnsafeRawBufferPointer) { self.init(json, copy: ArraySlice(json)) }
 

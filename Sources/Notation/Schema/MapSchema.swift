@@ -56,14 +56,15 @@ package struct MapSchema<Root> {
     var values: [SchemaNode] = []
     for entry in entries {
       if let field = fields.first(where: { $0.name == entry.key }) {
-        guard field.isRequired || !parser.ignoresNull || !entry.value.isEmpty else { continue }
+        let mayBeNull = !parser.ignoresNull || field.isRequired && !parser.isRequestBody
+        guard mayBeNull || !entry.value.isEmpty else { continue }
         values.append(node.member(entry))
       } else {
         parser.failUnknown(entry, in: node, among: fields.map(\.name))
       }
     }
-    for field in fields where field.isRequired && !entries.contains(where: { $0.key == field.name }) {
-      parser.fail(node, "\(field.name) is missing", hint: field.example.map { "add \(field.name): \($0)" })
+    for field in fields where field.isRequired && !values.contains(where: { $0.key == field.name }) {
+      parser.failMissing(field.name, in: node, example: field.example)
     }
     return CheckedMap(schema: self, node: node, parser: parser, values: values)
   }

@@ -65,6 +65,70 @@ extension Schema<String?> {
     write: { text, writer in if let text { writer.string(text) } else { writer.null() } })
 }
 
+extension Schema<Int64> {
+  /// A point in time, in milliseconds since 1970.
+  package static let time = Schema(
+    form: .time,
+    parse: { parser, node in
+      guard let scalar = parser.parseScalar(node, as: .anyText) else { return nil }
+      if let time = TimestampFormat.milliseconds(scalar.text) { return time }
+      parser.failValue(node, scalar.text, "It must be a time such as 2026-01-31T12:00:00.000Z (RFC 3339).")
+      return nil
+    }, write: { time, writer in writer.string(TimestampFormat.text(time) ?? "") })
+}
+
+extension Schema<[String]> {
+  /// A list of strings.
+  package static let texts = Schema(
+    form: .list(.text()),
+    parse: { parser, node in
+      if case .list(let elements) = node.content {
+        let texts = elements.compactMap { element -> String? in
+          guard case .scalar(let scalar) = element.content, scalar.isString else { return nil }
+          return scalar.text
+        }
+        if texts.count == elements.count { return texts }
+      }
+      parser.failType(node, "a list of strings")
+      return nil
+    }, write: Schema.list(Schema<String>.text).write)
+
+  /// A string or a list of strings.
+  package static let textOrTexts = Schema(
+    form: .either(.text(), .list(.text())),
+    parse: { parser, node in
+      if case .scalar(let scalar) = node.content, scalar.isString { return [scalar.text] }
+      return texts.parse(parser, node)
+    }, write: texts.write)
+}
+
+extension Schema<[String: String?]> {
+  /// A map of scalars with arbitrary names, as texts; nil for null.
+  package static let scalars = Schema(
+    form: .named(.either(.scalar, .null)),
+    parse: { parser, node in
+      guard case .map = node.content else {
+        parser.failType(node, "an object")
+        return nil
+      }
+      var scalars: [String: String?] = [:]
+      for member in node.members {
+        guard case .scalar(let scalar) = member.content else {
+          parser.fail(
+            member, "\(member.path) is not a scalar", hint: "It must be a number, a string, true or false.")
+          return nil
+        }
+        scalars.updateValue(member.isEmpty ? nil : scalar.text, forKey: member.key)
+      }
+      return scalars
+    },
+    write: { scalars, writer in
+      writer.object { writer in
+        for (name, text) in scalars.sorted(by: { $0.key < $1.key }) { writer.member(name, text) }
+      }
+    })
+}
+
 extension Schema<Bool> {
   package static let flag = Schema(form: .flag, parse: { $0.parseFlag($1) }, write: { $1.bool($0) })
 }

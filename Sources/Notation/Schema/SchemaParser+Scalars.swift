@@ -16,6 +16,18 @@ extension SchemaParser {
       case .anyText: "a string"
       }
     }
+
+    /// The description of the type in JSON.
+    var memberDescription: String { allows(isString: false) ? description : "a string" }
+
+    /// Returns whether a value in JSON may be a string, or something else.
+    func allows(isString: Bool) -> Bool {
+      switch self {
+      case .text, .word, .duration, .anyText: isString
+      case .integer, .number, .probability, .flag: !isString
+      case .any: true
+      }
+    }
   }
 
   // MARK: - Numbers
@@ -31,6 +43,10 @@ extension SchemaParser {
       return nil
     }
     if let value = Int(scalar.text), range.contains(value), WrittenNumber.value(scalar.text) != nil { return value }
+    if isRequestBody {
+      failType(node, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+      return nil
+    }
     // A maximum that nobody reaches by intention would only distract from the minimum.
     let namesMaximum =
       range.upperBound < Int(Int32.max)
@@ -84,6 +100,14 @@ extension SchemaParser {
   /// Parses a duration, zero or longer, or longer than zero if `isPositive`.
   package func parseDuration(_ node: SchemaNode, isPositive: Bool = false) -> Duration? {
     guard let scalar = parseScalar(node, as: .duration) else { return nil }
+    if isRequestBody {
+      do throws(InvalidSettingValue) {
+        return try Value.duration(scalar.text, isPositive: isPositive)
+      } catch {
+        failValue(node, scalar.text, "Expected \(error.allowed).")
+        return nil
+      }
+    }
     if let duration = DurationFormat.duration(scalar.text) {
       if isPositive ? duration > .zero : duration >= .zero { return duration }
       fail(node, scalar, "\(scalar.text.shortened) is \(isPositive ? "not longer than zero" : "less than zero")")
@@ -103,6 +127,10 @@ extension SchemaParser {
   package func parseFlag(_ node: SchemaNode) -> Bool? {
     guard let scalar = parseScalar(node, as: .flag) else { return nil }
     if !scalar.isString, let value = try? Value.flag(scalar.text) { return value }
+    if isRequestBody {
+      failType(node, ScalarType.flag.description)
+      return nil
+    }
     let text = scalar.isString ? "\"\(scalar.text.shortened)\"" : scalar.text.shortened
     let isQuoted = scalar.isString && (try? Value.flag(scalar.text)) != nil
     fail(node, scalar, "\(text) is neither true nor false", hint: isQuoted ? "remove the quotation marks" : nil)
@@ -123,9 +151,18 @@ extension SchemaParser {
   /// Records a word that is not allowed.
   package func failWord(_ node: SchemaNode, _ scalar: Scalar, among names: [String]) {
     guard !problems.isFull else { return }
+    if isRequestBody {
+      let guess = Spelling.suggestion(for: scalar.text, among: names)
+      return failValue(node, scalar.text, "\(guess)Expected one of \(names.joined(separator: ", ")).")
+    }
     fail(
       node, scalar, "unknown value \"\(scalar.text.shortened)\"",
       hint: Self.guess(scalar.text, among: names) ?? "use one of \(names.joined(separator: ", "))")
+  }
+
+  /// Records an invalid value of a member of a request.
+  package func failValue(_ node: SchemaNode, _ text: String, _ hint: String) {
+    fail(node, "\(node.path) cannot be \"\(text.prefix(80))\"", hint: hint)
   }
 
   /// Parses a text. An unquoted scalar that YAML reads as another type is a problem, because its meaning depends on

@@ -30,12 +30,16 @@ package final class SchemaParser {
   private let resolve: Resolve?
   /// Whether a key whose value is null, or absent as in `apps:`, counts as absent.
   let ignoresNull: Bool
+  /// Whether the document is the JSON object in the body of a request: its values must have the types of JSON, and
+  /// problems are worded for its sender, who sees the message and the hint alone.
+  let isRequestBody: Bool
 
   /// - Parameter resolve: Resolves references to parameters; nil if the document cannot have any.
   package init(
     file: String, problems: ProblemList = ProblemList(), context: AnyObject? = nil, ignoresNull: Bool = false,
-    resolve: Resolve? = nil
+    isRequestBody: Bool = false, resolve: Resolve? = nil
   ) {
+    self.isRequestBody = isRequestBody
     self.file = file
     self.problems = problems
     self.context = context
@@ -102,6 +106,12 @@ package final class SchemaParser {
   package func failUnknown(
     _ key: String, at position: TextPosition, _ path: String, among names: [String], _ message: String = "unknown"
   ) {
+    if isRequestBody {
+      let guess = Self.nearest(to: key, among: names).map { "Did you mean \($0)? " } ?? ""
+      return fail(
+        at: position, path, "the body has an unknown member \"\(path)\"",
+        hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
+    }
     // Do not compare a key whose problem is omitted with all names.
     guard !problems.isFull else { return problems.add(FileProblem(file: file, "")) }
     // A JSON pointer is sent back to find the place, so it is shortened only if it is longer than any real one.
@@ -110,6 +120,20 @@ package final class SchemaParser {
       at: position, isPointer ? path : path.shortened, message,
       hint: Self.guess(key, among: names)
         ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
+  }
+
+  /// Records a missing key.
+  func failMissing(_ name: String, in node: SchemaNode, example: String?) {
+    if isRequestBody {
+      fail(node, "the body lacks \(name)", hint: example.map { "Add it, such as \(name): \($0)." })
+    } else {
+      fail(node, "\(name) is missing", hint: example.map { "add \(name): \($0)" })
+    }
+  }
+
+  /// Records that a member of a request has another type than `wanted`.
+  package func failType(_ node: SchemaNode, _ wanted: String) {
+    fail(node, "\(node.path) must be \(wanted)", hint: "Change it to \(wanted), or omit it.")
   }
 
   /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
@@ -147,6 +171,13 @@ package final class SchemaParser {
 
   /// Returns a scalar, or the value of the parameter it refers to.
   package func parseScalar(_ node: SchemaNode, as type: ScalarType) -> Scalar? {
+    if isRequestBody {
+      guard case .scalar(let scalar) = node.content, !node.isEmpty, type.allows(isString: scalar.isString) else {
+        failType(node, type.memberDescription)
+        return nil
+      }
+      return Scalar(text: scalar.text, isString: scalar.isString)
+    }
     guard let scalar = value(at: node, { yaml throws(YAMLError) in try yaml.scalar(type.description) }) else {
       return nil
     }
