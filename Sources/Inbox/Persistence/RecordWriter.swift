@@ -113,8 +113,8 @@ package final class RecordWriter: Sendable {
   /// Counts a push that was refused.
   package func countRefused() { state.withLockedValue { $0.figures.refused += 1 } }
 
-  /// Returns whether new records are lost, because the store fails and as many wait to be written as may; counts them.
-  func loses(_ count: @autoclosure () -> Int, waiting: Int) -> Bool {
+  /// Counts new records as lost if the store fails and as many wait to be written as may; returns whether that is so.
+  func countAsLostIfFull(_ count: @autoclosure () -> Int, waiting: Int) -> Bool {
     guard options.failurePolicy == .drop, health.isFailing, waiting >= Self.backlogLimit else {
       return false
     }

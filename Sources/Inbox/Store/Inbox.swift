@@ -97,7 +97,9 @@ package final class Inbox: Sendable {
       state.nextSeq += records.count
       if isCounted {
         state.counts.add(records)
-        if writer?.loses(keptCount(of: records), waiting: state.waitingRecords - records.count) ?? false {
+        if writer?.countAsLostIfFull(
+          keptCount(of: records), waiting: state.waitingRecords - records.count) ?? false
+        {
           discard(from: &records, &state) { _ in true }
         } else if recording != .all {
           discard(from: &records, &state) { !recording.keeps($0.pushKey) }
