@@ -16,28 +16,19 @@ final class ConnectionPool: Sendable {
     slots = DispatchSemaphore(value: size)
   }
 
-  /// Lends a connection to `body`. Waits while all are lent.
+  /// Lends a connection to `body`, which only reads. Waits while all are lent.
   func use<Result>(_ body: (Connection) throws -> Result) throws -> Result {
     slots.wait()
     defer { slots.signal() }
-    let kept = free.withLockedValue { $0.popLast() }
-    do {
-      return try use(kept ?? Connection(address, patience: patience), body)
-    } catch is LostConnection where kept != nil {
-      // The database may have been started again since the connection was last used. What callers do may be done twice.
-      free.withLockedValue { $0 = [] }
+    if let kept = free.withLockedValue({ $0.popLast() }) {
       do {
-        return try use(Connection(address, patience: patience), body)
-      } catch let lost as LostConnection {
-        throw lost.error
+        return try use(kept, body)
+      } catch where kept.isBroken && !kept.isSilent {
+        // The database may have been started again since the connection was last used.
+        free.withLockedValue { $0 = [] }
       }
-    } catch let lost as LostConnection {
-      throw lost.error
     }
-  }
-
-  private struct LostConnection: Error {
-    let error: any Error
+    return try use(Connection(address, patience: patience), body)
   }
 
   private func use<Result>(_ connection: Connection, _ body: (Connection) throws -> Result) throws -> Result {
@@ -46,12 +37,10 @@ final class ConnectionPool: Sendable {
       free.withLockedValue { $0.append(connection) }
       return result
     } catch {
-      switch error {
-      case PostgreSQLError.commitUnknown: throw error
-      case PostgreSQLError.readOnly: free.withLockedValue { $0 = [] }
-      case _ where connection.isSilent: free.withLockedValue { $0 = [] }
-      case _ where connection.isBroken: throw LostConnection(error: error)
-      default: free.withLockedValue { $0.append(connection) }
+      if connection.isSilent || (error as? PostgreSQLError)?.kind == .readOnly {
+        free.withLockedValue { $0 = [] }
+      } else if !connection.isBroken {
+        free.withLockedValue { $0.append(connection) }
       }
       throw error
     }

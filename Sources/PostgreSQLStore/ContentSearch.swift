@@ -76,7 +76,7 @@ extension PostgreSQLStore {
   private func candidates(_ query: StoreQuery) throws -> Candidates {
     let contents = query.readsContents
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-    var condition = SQLCondition(query)
+    var condition = SQLCondition(query, .postgresql)
     for prefilter in query.searchablePrefilters { condition.add(prefilter) }
     return try readers.use { connection in
       let rows = try connection.query(

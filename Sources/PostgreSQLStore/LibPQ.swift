@@ -48,7 +48,7 @@ struct LibPQ: Sendable {
   static let (sqlState, primaryMessage) = (Int32(UInt8(ascii: "C")), Int32(UInt8(ascii: "M")))
 
   /// The library; nil if this machine does not have it.
-  static let shared = LibPQ()
+  static let shared: LibPQ? = files.lazy.compactMap { dlopen($0, RTLD_NOW | RTLD_LOCAL) }.first.flatMap { try? LibPQ($0) }
 
   #if canImport(Darwin)
     private static let files = [
@@ -58,68 +58,38 @@ struct LibPQ: Sendable {
     private static let files = ["libpq.so.5"]
   #endif
 
-  private init?() {
-    guard let library = Self.files.lazy.compactMap({ dlopen($0, RTLD_NOW | RTLD_LOCAL) }).first else { return nil }
+  private struct MissingFunction: Error {}
+
+  private init(_ library: UnsafeMutableRawPointer) throws {
     /// Returns a function of the library as the type that its declaration in `libpq-fe.h` has in Swift.
-    func function<Function>(_ name: String, as type: Function.Type = Function.self) -> Function? {
-      dlsym(library, name).map { unsafeBitCast($0, to: type) }
+    func function<Function>(_ name: String) throws -> Function {
+      guard let address = dlsym(library, name) else { throw MissingFunction() }
+      return unsafeBitCast(address, to: Function.self)
     }
-    guard let connect: @convention(c) (Texts, Texts, Int32) -> Connection? = function("PQconnectdbParams"),
-      let status: @convention(c) (Connection) -> Int32 = function("PQstatus"),
-      let errorMessage: @convention(c) (Connection) -> Text? = function("PQerrorMessage"),
-      let finish: @convention(c) (Connection) -> Void = function("PQfinish"),
-      let socket: @convention(c) (Connection) -> Int32 = function("PQsocket"),
-      let serverVersion: @convention(c) (Connection) -> Int32 = function("PQserverVersion"),
-      let setNonBlocking: @convention(c) (Connection, Int32) -> Int32 = function("PQsetnonblocking"),
-      let send: @convention(c) (Connection, Text) -> Int32 = function("PQsendQuery"),
-      let sendWithParameters:
-        @convention(c) (
-          Connection, Text, Int32, UnsafePointer<UInt32>?, Texts?, UnsafePointer<Int32>?, UnsafePointer<Int32>?, Int32
-        ) -> Int32 = function("PQsendQueryParams"),
-      let flush: @convention(c) (Connection) -> Int32 = function("PQflush"),
-      let isBusy: @convention(c) (Connection) -> Int32 = function("PQisBusy"),
-      let resultStatus: @convention(c) (Result) -> Int32 = function("PQresultStatus"),
-      let resultErrorField: @convention(c) (Result, Int32) -> Text? = function("PQresultErrorField"),
-      let clear: @convention(c) (Result) -> Void = function("PQclear"),
-      let rowCount: @convention(c) (Result) -> Int32 = function("PQntuples"),
-      let isNull: @convention(c) (Result, Int32, Int32) -> Int32 = function("PQgetisnull"),
-      let value: @convention(c) (Result, Int32, Int32) -> UnsafeMutablePointer<CChar>? = function("PQgetvalue"),
-      let length: @convention(c) (Result, Int32, Int32) -> Int32 = function("PQgetlength"),
-      let columnType: @convention(c) (Result, Int32) -> UInt32 = function("PQftype"),
-      let putCopyData: @convention(c) (Connection, Text, Int32) -> Int32 = function("PQputCopyData"),
-      let putCopyEnd: @convention(c) (Connection, Text?) -> Int32 = function("PQputCopyEnd"),
-      let nextResult: @convention(c) (Connection) -> Result? = function("PQgetResult"),
-      let consumeInput: @convention(c) (Connection) -> Int32 = function("PQconsumeInput"),
-      let processOfServer: @convention(c) (Connection) -> Int32 = function("PQbackendPID"),
-      let setNoticeProcessor:
-        @convention(c) (
-          Connection, @convention(c) (UnsafeMutableRawPointer?, Text?) -> Void, UnsafeMutableRawPointer?
-        ) -> UnsafeRawPointer? = function("PQsetNoticeProcessor")
-    else { return nil }
-    self.connect = connect
-    self.status = status
-    self.errorMessage = errorMessage
-    self.finish = finish
-    self.socket = socket
-    self.serverVersion = serverVersion
-    self.setNonBlocking = setNonBlocking
-    self.send = send
-    self.sendWithParameters = sendWithParameters
-    self.flush = flush
-    self.isBusy = isBusy
-    self.resultStatus = resultStatus
-    self.resultErrorField = resultErrorField
-    self.clear = clear
-    self.rowCount = rowCount
-    self.isNull = isNull
-    self.value = value
-    self.length = length
-    self.columnType = columnType
-    self.putCopyData = putCopyData
-    self.putCopyEnd = putCopyEnd
-    self.nextResult = nextResult
-    self.consumeInput = consumeInput
-    self.processOfServer = processOfServer
-    self.setNoticeProcessor = setNoticeProcessor
+    connect = try function("PQconnectdbParams")
+    status = try function("PQstatus")
+    errorMessage = try function("PQerrorMessage")
+    finish = try function("PQfinish")
+    socket = try function("PQsocket")
+    serverVersion = try function("PQserverVersion")
+    setNonBlocking = try function("PQsetnonblocking")
+    send = try function("PQsendQuery")
+    sendWithParameters = try function("PQsendQueryParams")
+    flush = try function("PQflush")
+    isBusy = try function("PQisBusy")
+    resultStatus = try function("PQresultStatus")
+    resultErrorField = try function("PQresultErrorField")
+    clear = try function("PQclear")
+    rowCount = try function("PQntuples")
+    isNull = try function("PQgetisnull")
+    value = try function("PQgetvalue")
+    length = try function("PQgetlength")
+    columnType = try function("PQftype")
+    putCopyData = try function("PQputCopyData")
+    putCopyEnd = try function("PQputCopyEnd")
+    nextResult = try function("PQgetResult")
+    consumeInput = try function("PQconsumeInput")
+    processOfServer = try function("PQbackendPID")
+    setNoticeProcessor = try function("PQsetNoticeProcessor")
   }
 }

@@ -44,16 +44,9 @@ extension PostgreSQLStore {
         }
       }
     }
-    var rest = query
-    // Few at first: often the first one is enough.
-    var limit = 8
-    while true {
-      let condition = SQLCondition(rest)
-      let (records, last) = try records(condition.sql, condition.parameters, of: query, limit: limit)
-      for index in records.indices { guard visit(records[index]) else { return } }
-      guard let last else { return }
-      if query.newestFirst { rest.before = last } else { rest.after = last }
-      limit = Self.pageSize
+    try forEach(query, visit) { part, limit in
+      let condition = SQLCondition(part, .postgresql)
+      return try records(condition.sql, condition.parameters, of: part, limit: limit)
     }
   }
 
@@ -85,7 +78,7 @@ extension PostgreSQLStore {
   }
 
   package func count(_ query: StoreQuery, limit: Int) throws -> Int {
-    let condition = SQLCondition(query)
+    let condition = SQLCondition(query, .postgresql)
     return try readers.use { connection in
       let rows = try connection.query(
         "SELECT count(*) FROM (SELECT 1 FROM push WHERE \(condition.sql) LIMIT \(limit)) AS found",
@@ -99,7 +92,7 @@ extension PostgreSQLStore {
 
   package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
     try readers.use { connection in
-      let condition = SQLCondition(query)
+      let condition = SQLCondition(query, .postgresql)
       if RecordColumn.Hashed.allCases.contains(where: { query.hashes(of: $0) != nil }) {
         let found = try connection.query(
           "SELECT seq FROM push WHERE \(condition.sql) ORDER BY seq LIMIT \(Self.indexLimit + 1)", condition.parameters)

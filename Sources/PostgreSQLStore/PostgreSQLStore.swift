@@ -184,11 +184,11 @@ package final class PostgreSQLStore: RecordStore {
         if connection.isBroken {
           former.hasLostConnection = isUsed && !connection.isSilent
           former.connection = nil
-        } else if case PostgreSQLError.readOnly = error {
+        } else if (error as? PostgreSQLError)?.kind == .readOnly {
           // Another server may be the primary now.
           former.connection = nil
         }
-        if case PostgreSQLError.commitUnknown = error { former.isUnsure = true }
+        if (error as? PostgreSQLError)?.kind == .commitUnknown { former.isUnsure = true }
         throw error
       }
     }

@@ -5,6 +5,8 @@ internal import APNSMockInbox
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
   static let version = 6
+  /// The oldest version whose tables are changed.
+  static let oldestVersion = 4
 
   /// Checks that the database and the schema can be used. Changes nothing.
   ///
@@ -33,6 +35,7 @@ enum Schema {
     let version = Int(try connection.query("SELECT min(version) FROM contents").number(0, 0) ?? 0)
     guard version > 0 else { throw PostgreSQLError.foreign(schema: schema) }
     guard version <= Self.version else { throw PostgreSQLError.newer(schema: schema, version: version) }
+    guard version >= oldestVersion else { throw PostgreSQLError.tooOld(schema: schema, version: version) }
     return version
   }
 
@@ -58,19 +61,7 @@ enum Schema {
       )
       try connection.withPatience(changeTime) {
         try connection.run("SET LOCAL lock_timeout TO '60s'")
-        // A server that waits for the row of `contents` has locks of these two tables, so they are changed before that row is
-        // locked.
-        if version < 3 { try connection.run(identities) }
         try connection.run("SELECT version FROM contents FOR UPDATE")
-        if version < 4 {
-          try connection.run(
-            "ALTER TABLE push ADD COLUMN decision text COLLATE \"C\", ADD COLUMN ending text COLLATE \"C\"")
-        }
-        if version < 2 { try connection.run(indexes) }
-        if version < 4 {
-          try connection.run(
-            FormerResult.migration { names in "(details::json #>> '{\(names.joined(separator: ","))}')" })
-        }
         if version < 5 { try connection.run(oneWriter) }
         try connection.run(serverState)
         try connection.run("UPDATE contents SET version = \(Self.version)")
@@ -94,38 +85,26 @@ enum Schema {
       CREATE INDEX push_apns_id ON push (left(lower(apns_id), 200));
       CREATE INDEX push_received_at ON push (received_at);
       CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
+      -- Rejected pushes are few, and are looked for often. A reason may be longer than a value in an index.
+      CREATE INDEX push_status ON push (status, seq) WHERE status <> 200;
+      CREATE INDEX push_reason ON push (seq) WHERE reason IS NOT NULL;
       CREATE TABLE connection (
         id bigserial PRIMARY KEY, name text, listener bigint, environment text, client text, sni text, tls text,
-        http text, certificate text, opened_ns bigint);
+        http text, certificate text, opened_ns bigint, identity bigint);
       CREATE TABLE provider_token (
-        id bigserial PRIMARY KEY, key_id text, team_id text, issued_at bigint, signature text);
+        id bigserial PRIMARY KEY, key_id text, team_id text, issued_at bigint, signature text, identity bigint);
       CREATE TABLE check_list (id bigserial PRIMARY KEY, names text UNIQUE);
       CREATE TABLE name (name text PRIMARY KEY);
       CREATE TABLE contents (
         version integer NOT NULL, last_seq bigint NOT NULL, emptied_through bigint NOT NULL, count bigint NOT NULL,
         bytes bigint NOT NULL, evicted bigint NOT NULL, last_evicted bigint NOT NULL, last_connection bigint NOT NULL,
         seed bigint, reserved_seq bigint NOT NULL, last_batch bigint NOT NULL);
-      \(indexes)
-      \(identities)
       INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0);
       \(epoch)
       \(serverState)
       \(view)
       """
   }
-
-  /// Rejected pushes are few, and are looked for often. Accepted ones are in neither index. A reason may be longer than a
-  /// value in an index.
-  private static let indexes = """
-    CREATE INDEX push_status ON push (status, seq) WHERE status <> 200;
-    CREATE INDEX push_reason ON push (seq) WHERE reason IS NOT NULL;
-    """
-
-  /// By which findings recognize a connection and a provider token.
-  private static let identities = """
-    ALTER TABLE connection ADD COLUMN identity bigint;
-    ALTER TABLE provider_token ADD COLUMN identity bigint;
-    """
 
   /// The number of takeovers, which only the active server increments, and the URL of that server.
   private static let epoch = """

@@ -134,9 +134,9 @@ package final class SchemaList: Sendable {
   }
 
   private static func problem(ofVersion version: Int, of name: String) -> String {
-    version > PostgreSQLStore.schemaVersion
-      ? "\(PostgreSQLError.newer(schema: name, version: version))"
-      : "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
+    if version > PostgreSQLStore.schemaVersion { return "\(PostgreSQLError.newer(schema: name, version: version))" }
+    if version < PostgreSQLStore.oldestSchemaVersion { return "\(PostgreSQLError.tooOld(schema: name, version: version))" }
+    return "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
         + "start a server of this version with it, which changes its tables, and wait until that server is ready"
   }
 }
@@ -145,6 +145,8 @@ package final class SchemaList: Sendable {
 extension PostgreSQLStore {
   /// The version of the tables that this program reads.
   static var schemaVersion: Int { Schema.version }
+  /// The oldest version that a server changes.
+  static var oldestSchemaVersion: Int { Schema.oldestVersion }
 
   /// Returns the `seq` of the newest record that arrived at each of these times or before; 0 if there is none. If a clock was set
   /// back, it may be any record that arrived by that time.

@@ -36,12 +36,11 @@ struct OpenBlock: Sendable {
   ///
   /// - Throws: `DamagedRow` if one of them has a value of another type.
   init(_ db: Database) throws {
-    guard let last = try db.number("SELECT max(seq) FROM push"), StoredContents.numbers.contains(last), last > 0 else {
-      return
-    }
+    guard let last = try db.number("SELECT max(seq) FROM push").map({ Int($0) }), StoredContents.numbers.contains(last), last > 0
+    else { return }
     begin(at: last)
     let table = StoredTable.indexed
-    try db.forEachRow("SELECT \(table.columnList) FROM \(table.name) WHERE seq >= ?", [first]) { row in
+    try db.forEachRow("SELECT \(table.columnList) FROM \(table.name) WHERE seq >= $1", [String(first)]) { row in
       let row = CheckedRow(row, of: table)
       let seq = try row.required(0, in: first...first + Block.size - 1)
       add(time: try row.required(1), at: seq)
@@ -117,8 +116,8 @@ struct Blocks {
     try db.forEachRow(
       """
       SELECT first_seq, oldest, newest\(hashed.map { ", \($0.0.rawValue)" } ?? "") FROM block \
-      WHERE first_seq >= ? AND first_seq < ? ORDER BY first_seq
-      """, [Block.first(of: next), query.before]
+      WHERE first_seq >= $1 AND first_seq < $2 ORDER BY first_seq
+      """, [String(Block.first(of: next)), String(query.before)]
     ) { row in
       let first = Int(row.number(0))
       guard first == Block.first(of: first), first + Block.size > next else { return true }
@@ -148,11 +147,12 @@ struct Blocks {
   private func addPresent(
     _ first: Int, through last: Int, of query: StoreQuery, _ span: Int, to parts: inout [RecordSlice]
   ) throws {
-    let range = "FROM push WHERE seq >= ? AND seq <= ? ORDER BY seq"
-    guard first <= last, let oldest = try db.number("SELECT seq \(range) LIMIT 1", [first, last]),
-      let newest = try db.number("SELECT seq \(range) DESC LIMIT 1", [first, last])
+    let range = "FROM push WHERE seq >= $1 AND seq <= $2 ORDER BY seq"
+    let bounds = [String(first), String(last)]
+    guard first <= last, let oldest = try db.number("SELECT seq \(range) LIMIT 1", bounds),
+      let newest = try db.number("SELECT seq \(range) DESC LIMIT 1", bounds)
     else { return }
-    add(oldest, through: newest, of: query, span, to: &parts)
+    add(Int(oldest), through: Int(newest), of: query, span, to: &parts)
   }
 
   /// Adds the part of a range that the query covers.

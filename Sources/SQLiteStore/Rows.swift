@@ -93,10 +93,10 @@ extension Database {
   ///
   /// - Parameter isCached: Whether the statement is kept for the next query with the same SQL; never for conditions of users.
   func forEachRow(
-    _ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true, _ visit: (ResultRow) throws -> Bool
+    _ sql: String, _ parameters: [String?], isCached: Bool, _ visit: (ResultRow) throws -> Bool
   ) throws {
     let statement = try isCached ? cachedStatement(sql: sql) : makeStatement(sql: sql)
-    statement.arguments = arguments
+    statement.arguments = StatementArguments(parameters)
     let handle = statement.sqliteStatement
     defer { sqlite3_reset(handle) }
     while true {
@@ -106,56 +106,5 @@ extension Database {
       case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage)
       }
     }
-  }
-
-  /// Returns the result of `read` for the first row of a query; nil without one.
-  func firstRow<Value>(
-    _ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true, _ read: (ResultRow) throws -> Value
-  ) throws -> Value? {
-    var value: Value?
-    try forEachRow(sql, arguments, isCached: isCached) { row in
-      value = try read(row)
-      return false
-    }
-    return value
-  }
-
-  /// Returns the number in the first row of a query; nil without one, and for a value of another type.
-  func number(_ sql: String, _ arguments: StatementArguments = [], isCached: Bool = true) throws -> Int? {
-    try firstRow(sql, arguments, isCached: isCached) { $0.type(of: 0) == .number ? Int($0.number(0)) : nil } ?? nil
-  }
-}
-
-/// A condition in SQL with its arguments.
-struct SQLCondition {
-  private(set) var sql: String
-  private(set) var arguments: StatementArguments
-  /// The table with the rows, with the index to use unless SQLite finds the best.
-  private(set) var table = "push"
-
-  /// Creates the condition of a query: its range, and the conditions on columns.
-  init(_ query: StoreQuery) {
-    sql = "seq > ? AND seq < ?"
-    arguments = [query.after, query.before]
-    for condition in query.conditions { add(condition) }
-  }
-
-  private mutating func add(_ condition: ColumnCondition) {
-    let column = condition.column.name
-    let test: String
-    switch condition.test {
-    case .texts(let texts, let foldsCase):
-      test = "\(column)\(foldsCase ? " COLLATE NOCASE" : "") IN (\(texts.map { _ in "?" }.joined(separator: ", ")))"
-      arguments += StatementArguments(texts)
-    case .ranges(let ranges):
-      test = ranges.isEmpty ? "0" : ranges.map { _ in "\(column) BETWEEN ? AND ?" }.joined(separator: " OR ")
-      for range in ranges { arguments += [range.lowerBound, range.upperBound] }
-      if condition.column == .status, !condition.isNegated, !ranges.contains(where: { $0.contains(200) }) {
-        // SQLite does not conclude from the ranges that it may use this index.
-        sql += " AND status <> 200"
-        table = "push INDEXED BY push_status"
-      }
-    }
-    sql += condition.isNegated ? " AND (\(column) IS NULL OR NOT (\(test)))" : " AND (\(test))"
   }
 }

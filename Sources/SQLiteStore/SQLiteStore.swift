@@ -61,7 +61,7 @@ package final class SQLiteStore: RecordStore {
         // For a new file. The writer takes a third less CPU time than with pages of 4 KB (`Benchmarks/store.py`).
         try db.execute(sql: "PRAGMA page_size = 32768; PRAGMA cache_size = -16384")
         // The page size of an older file remains: `PRAGMA cache_size` has made SQLite read its header.
-        let pageSize = max(512, try db.number("PRAGMA page_size", isCached: false) ?? 4096)
+        let pageSize = max(512, Int(try db.number("PRAGMA page_size") ?? 4096))
         try db.execute(sql: "PRAGMA wal_autocheckpoint = \(Self.logSize / pageSize)")
       }
       pool = try DatabasePool(path: path, configuration: configuration)
@@ -111,12 +111,12 @@ package final class SQLiteStore: RecordStore {
     let queue = try DatabaseQueue(path: path, configuration: configuration)
     defer { try? queue.close() }
     return try queue.read { db in
-      let version = try db.number("PRAGMA user_version", isCached: false) ?? 0
+      let version = Int(try db.number("PRAGMA user_version") ?? 0)
       let hasTables = try db.number("SELECT count(*) FROM sqlite_master WHERE type = 'table'") != 0
       guard hasTables || version != 0 else { return nil }
       var columns: Set<String> = []
       try db.forEachRow(
-        "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')"
+        "SELECT name FROM pragma_table_info('push') UNION SELECT name FROM pragma_table_info('contents')", []
       ) { row in
         if let name = row.text(0) { columns.insert(name) }
         return true
@@ -125,9 +125,8 @@ package final class SQLiteStore: RecordStore {
         throw SQLiteStoreError.foreign(path: path)
       }
       if version > Schema.version { throw SQLiteStoreError.newer(path: path, version: version) }
-      if version > 0,
-        !columns.isSuperset(of: Schema.columns(version: version) + ["reserved_seq", "last_connection"])
-      {
+      if version < Schema.oldestVersion { throw SQLiteStoreError.tooOld(path: path, version: version) }
+      if !columns.isSuperset(of: RecordColumn.allCases.map(\.name) + ["reserved_seq", "last_connection"]) {
         throw SQLiteStoreError.foreign(path: path)
       }
       return try body(db, version)
@@ -142,14 +141,14 @@ package final class SQLiteStore: RecordStore {
   /// - Returns: The block with the newest records; nil if there are no records yet.
   private static func checkContents(_ path: String) throws -> OpenBlock? {
     try inspect(path) { db, version in
-      if version > 0 { _ = try contents(db) }
-      if version >= 5 { _ = try SQLiteConnection(db).serverState() }
+      _ = try contents(db)
+      if version == Schema.version { _ = try db.serverState() }
       return try OpenBlock(db)
     }
   }
 
   private static func migrate(_ pool: DatabasePool, path: String, _ report: (String) -> Void) throws {
-    let version = try pool.read { try $0.number("PRAGMA user_version", isCached: false) ?? 0 }
+    let version = Int(try pool.read { try $0.number("PRAGMA user_version") ?? 0 })
     guard version < Schema.version else { return }
     if version > 0 {
       let copy = "\(path).version\(version)"
@@ -164,7 +163,7 @@ package final class SQLiteStore: RecordStore {
   ///
   /// - Throws: `DamagedRow` if they cannot be those of these pushes.
   static func contents(_ db: Database) throws -> StoredContents {
-    guard let found = try SQLiteConnection(db).contents() else {
+    guard let found = try db.contents() else {
       throw DamagedRow(table: StoredTable.contents.name, column: DamagedRow.onlyRow, .missing)
     }
     return found.contents
@@ -186,10 +185,8 @@ package final class SQLiteStore: RecordStore {
 
   /// Returns the error for people: of a damaged file one that names the repair.
   private func explained(_ error: any Error) -> any Error {
-    if let row = error as? DamagedRow { return SQLiteStoreError.damagedRow(path: path, row) }
-    guard let error = error as? DatabaseError, [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else {
-      return error
-    }
+    guard let error = error as? DatabaseError else { return error is DamagedRow ? SQLiteStoreError(error, path: path) : error }
+    guard [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else { return error }
     return SQLiteStoreError.damaged(path: path, error.message ?? error.resultCode.description)
   }
 
@@ -201,9 +198,9 @@ package final class SQLiteStore: RecordStore {
         var result = StoreBatch.Result()
         try db.inTransaction(.immediate) {
           try state.block.append(batch.appended, to: db)
-          result = try state.writer.write(batch, to: SQLiteConnection(db)) {}
+          result = try state.writer.write(batch, to: db) {}
           if result.isIncomplete || batch.isEmptied || result.deleted.count + result.evicted.count > 0 {
-            try state.writer.removeUnreferenced(SQLiteConnection(db))
+            try state.writer.removeUnreferenced(db)
           }
           return .commit
         }
@@ -219,17 +216,7 @@ package final class SQLiteStore: RecordStore {
   private static let columns = RecordColumn.allCases.map(\.name).joined(separator: ", ")
 
   package func forEach(_ query: StoreQuery, _ visit: (borrowing PushRecord) -> Bool) throws {
-    var rest = query
-    // Visited after the database is free again, because `visit` may read other records. Few at first: often the first
-    // one is enough.
-    var limit = 8
-    while true {
-      let (records, last) = try records(of: rest, limit: limit)
-      for index in records.indices { guard visit(records[index]) else { return } }
-      guard let last else { return }
-      if query.newestFirst { rest.before = last } else { rest.after = last }
-      limit = 256
-    }
+    try forEach(query, visit) { try records(of: $0, limit: $1) }
   }
 
   /// Calls `body` on a connection that reads.
@@ -243,7 +230,7 @@ package final class SQLiteStore: RecordStore {
 
   /// Returns the first records of a query, and the `seq` of the last one if there may be more.
   private func records(of query: StoreQuery, limit: Int) throws -> (records: [PushRecord], last: Int?) {
-    let condition = SQLCondition(query)
+    let condition = SQLCondition(query, .sqlite)
     let order = query.newestFirst ? "DESC" : "ASC"
     let sql = "SELECT \(Self.columns) FROM \(condition.table) WHERE \(condition.sql) ORDER BY seq \(order)"
     return try read { db in
@@ -253,7 +240,7 @@ package final class SQLiteStore: RecordStore {
       var valid = (query.after, query.before)
       var (count, last) = (0, 0)
       // GRDB keeps every cached statement, so only those without conditions of the user are cached.
-      try db.forEachRow(sql, condition.arguments, isCached: query.conditions.count <= 1) { row in
+      try db.forEachRow(sql, condition.parameters, isCached: query.conditions.count <= 1) { row in
         guard query.mayMatch(row) else { return true }
         last = Int(row.number(RecordColumn.seq.rawValue))
         guard last > valid.0, last < valid.1 else {
@@ -264,7 +251,7 @@ package final class SQLiteStore: RecordStore {
         let checked = CheckedRow(row, of: .push)
         do {
           let (connection, token, checks) = try references.withLockedValue {
-            try $0.references(of: checked, SQLiteConnection(db))
+            try $0.references(of: checked, db)
           }
           records.append(try reader.record(of: checked, connection: connection, token: token, checks: checks))
         } catch let damage as DamagedRow {
@@ -278,11 +265,15 @@ package final class SQLiteStore: RecordStore {
   }
 
   package func count(_ query: StoreQuery, limit: Int) throws -> Int {
-    let condition = SQLCondition(query)
+    let condition = SQLCondition(query, .sqlite)
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM \(condition.table) WHERE \(condition.sql) LIMIT \(limit))"
     return try read { db in
-      try db.number(
-        "SELECT count(*) FROM (SELECT 1 FROM \(condition.table) WHERE \(condition.sql) LIMIT ?)",
-        condition.arguments + [limit], isCached: false) ?? 0
+      var count = 0
+      try db.forEachRow(sql, condition.parameters, isCached: false) { row in
+        count = Int(row.number(0))
+        return true
+      }
+      return count
     }
   }
 
@@ -290,17 +281,17 @@ package final class SQLiteStore: RecordStore {
     try read { try Blocks($0).parts(of: query, span: span) }
   }
 
-  package func contains(name: String) throws -> Bool { try read { try SQLiteConnection($0).contains(name: name) } }
+  package func contains(name: String) throws -> Bool { try read { try $0.contains(name: name) } }
 
   package func seqsOfStorage(limit: Int) throws -> [Int] {
-    try read { try SQLiteConnection($0).seqsOfStorage(limit: limit) }
+    try read { try $0.seqsOfStorage(limit: limit) }
   }
 
-  package func serverState() throws -> [String: String] { try read { try SQLiteConnection($0).serverState() } }
+  package func serverState() throws -> [String: String] { try read { try $0.serverState() } }
 
   /// Returns the stored seed; nil if there is none, or no number.
   static func seed(_ db: Database) throws -> UInt64? {
-    try SQLiteConnection(db).serverState()["seed"].flatMap { UInt64($0) }
+    try db.serverState()["seed"].flatMap { UInt64($0) }
   }
 }
 

@@ -1,89 +1,91 @@
 internal import GRDB
-package import APNSMockInbox
+internal import APNSMockInbox
 internal import NIOConcurrencyHelpers
 internal import APNSMockPlatformLibc
 
 /// Why a file cannot be used as a store. Its description is a sentence with the repair.
-package enum SQLiteStoreError: Error, CustomStringConvertible {
-  /// Another program has locked the file.
-  case inUse(path: String)
-  /// The file is not an SQLite database.
-  case notDatabase(path: String)
-  /// The file was damaged while it was in use.
-  case damaged(path: String, String)
-  /// A row has a value that this program cannot have written.
-  case damagedRow(path: String, DamagedRow)
-  /// The file was removed or replaced while it was in use.
-  case removed(path: String)
-  /// The file is a database of another program.
-  case foreign(path: String)
-  /// There is no file, or nothing in it.
-  case missing(path: String)
-  /// The former file of an earlier repair is still there.
-  case formerFileExists(path: String)
-  /// The file was written by an older version of this program.
-  case older(path: String, version: Int)
-  /// The file was written by a newer version of this program.
-  case newer(path: String, version: Int)
-  /// There is something other than a file, such as a folder or a device.
-  case notFile(path: String)
-  /// The file or its folder cannot be written.
-  case notWritable(path: String, String)
-  /// Any other error of SQLite.
-  case other(path: String, String)
+package struct SQLiteStoreError: Error, CustomStringConvertible {
+  package let description: String
 
+  private init(_ description: String) { self.description = description }
+
+  /// Explains an error of SQLite, or of what reads a file.
   init(_ error: any Error, path: String) {
-    if let error = error as? SQLiteStoreError {
-      self = error
-    } else if let row = error as? DamagedRow {
-      self = .damagedRow(path: path, row)
-    } else if let error = error as? DatabaseError {
+    switch error {
+    case let error as SQLiteStoreError: self = error
+    case let row as DamagedRow: self = .damaged(path: path, "\(row)")
+    case let error as DatabaseError:
       let text = error.message ?? error.resultCode.description
       switch error.resultCode {
-      case .SQLITE_NOTADB: self = .notDatabase(path: path)
+      case .SQLITE_NOTADB:
+        self.init("\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it")
       case .SQLITE_CORRUPT: self = .damaged(path: path, text)
       case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(path: path, text)
       case .SQLITE_BUSY, .SQLITE_LOCKED: self = .inUse(path: path)
       default: self = .other(path: path, text)
       }
-    } else {
-      self = .other(path: path, String(describing: error))
+    default: self = .other(path: path, "\(error)")
     }
   }
 
-  private static func repair(_ path: String) -> String {
-    "stop the server and run apns-mock store repair \(path), which keeps what can be read; or restore a backup"
+  static func inUse(path: String) -> Self {
+    Self("the store \(path) is used by another program: stop it, or choose another file with --store sqlite:FILE")
   }
 
-  package var description: String {
-    switch self {
-    case .inUse(let path):
-      "the store \(path) is used by another program: stop it, or choose another file with --store sqlite:FILE"
-    case .notDatabase(let path):
-      "\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it"
-    case .damaged(let path, let text):
-      "\(path) is damaged (\(text)): \(Self.repair(path))"
-    case .damagedRow(let path, let row): "\(path) is damaged: \(row): \(Self.repair(path))"
-    case .removed(let path):
+  /// - Parameter text: The damage, without values of rows.
+  static func damaged(path: String, _ text: String) -> Self {
+    Self(
+      "\(path) is damaged: \(text): stop the server and run apns-mock store repair \(path), which keeps what can be read; or "
+        + "restore a backup")
+  }
+
+  /// The file was removed or replaced while it was in use.
+  static func removed(path: String) -> Self {
+    Self(
       "\(path) or \(path)-wal was removed or replaced while the server runs: move it back, or save the pushes with "
-        + "apns-mock export and restart the server"
-    case .foreign(let path):
-      "\(path) is a database of another program: choose another file with --store sqlite:FILE"
-    case .notFile(let path): "\(path) is not a file: choose another one with --store sqlite:FILE"
-    case .missing(let path): "\(path) does not exist, or is empty: name the file of a store"
-    case .formerFileExists(let path):
-      "\(path) is there from an earlier repair: move it away, or remove it if nothing in it is needed"
-    case .older(let path, let version):
+        + "apns-mock export and restart the server")
+  }
+
+  static func foreign(path: String) -> Self {
+    Self("\(path) is a database of another program: choose another file with --store sqlite:FILE")
+  }
+
+  /// There is something other than a file, such as a folder or a device.
+  static func notFile(path: String) -> Self {
+    Self("\(path) is not a file: choose another one with --store sqlite:FILE")
+  }
+
+  static func missing(path: String) -> Self { Self("\(path) does not exist, or is empty: name the file of a store") }
+
+  /// The former file of an earlier repair is still there.
+  static func formerFileExists(path: String) -> Self {
+    Self("\(path) is there from an earlier repair: move it away, or remove it if nothing in it is needed")
+  }
+
+  static func older(path: String, version: Int) -> Self {
+    Self(
       "\(path) was written by an older version of apns-mock (format \(version), this one knows \(Schema.version)): "
-        + "start a server with --store sqlite:\(path), which changes it to the new format"
-    case .newer(let path, let version):
+        + "start a server with --store sqlite:\(path), which changes it to the new format")
+  }
+
+  static func tooOld(path: String, version: Int) -> Self {
+    Self(
+      "\(path) has the format \(version) of an older version that was not released: choose another file with "
+        + "--store sqlite:FILE")
+  }
+
+  static func newer(path: String, version: Int) -> Self {
+    Self(
       "\(path) was written by a newer version of apns-mock (format \(version), this one knows \(Schema.version)): "
-        + "use that version, or choose another file with --store sqlite:FILE"
-    case .notWritable(let path, let text):
-      "cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder"
-    case .other(let path, let text):
-      "the store \(path) failed: \(text): repair the cause, or choose another file with --store sqlite:FILE"
-    }
+        + "use that version, or choose another file with --store sqlite:FILE")
+  }
+
+  static func notWritable(path: String, _ text: String) -> Self {
+    Self("cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder")
+  }
+
+  static func other(path: String, _ text: String) -> Self {
+    Self("the store \(path) failed: \(text): repair the cause, or choose another file with --store sqlite:FILE")
   }
 }
 

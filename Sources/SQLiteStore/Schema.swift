@@ -7,68 +7,44 @@ enum Schema {
   /// The version of this program, in `PRAGMA user_version`.
   static let version = 5
 
-  /// Changes the database to the current version.
-  ///
-  /// - Parameter db: A new database, or one of an older version.
+  /// The oldest version that is changed.
+  static let oldestVersion = 4
+
+  /// Creates the tables in a new database, or changes those of an older version.
   static func migrate(_ db: Database, from version: Int) throws {
-    if version < 1 { try createFirstVersion(db) }
-    if version < 2 { try db.execute(sql: indexes) }
-    if version < 3 { try db.execute(sql: identities) }
-    if (1..<4).contains(version) { try db.execute(sql: ends) }
-    if version < 5 { try db.execute(sql: serverState) }
+    if version == 0 { try db.execute(sql: tables) }
+    try db.execute(sql: serverState)
     try db.execute(sql: "PRAGMA user_version = \(Self.version)")
   }
 
-  /// The names of the columns of the table `push` in a version.
-  static func columns(version: Int) -> [String] {
-    RecordColumn.allCases.filter { version >= 4 || $0 != .decision && $0 != .ending }.map(\.name)
-  }
-
-  private static func createFirstVersion(_ db: Database) throws {
+  private static var tables: String {
     let columns = RecordColumn.allCases.map { column in
       let type = column.isBytes ? "BLOB" : column.isNumber ? "INTEGER" : "TEXT"
       return "\(column.name) \(type)\(column == .seq ? " PRIMARY KEY" : "")"
     }
-    try db.execute(
-      sql: """
-        CREATE TABLE push (\(columns.joined(separator: ", ")));
-        CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
-        CREATE TABLE connection (
-          id INTEGER PRIMARY KEY, name TEXT, listener INTEGER, environment TEXT, client TEXT, sni TEXT,
-          tls TEXT, http TEXT, certificate TEXT, opened_ns INTEGER);
-        CREATE TABLE provider_token (
-          id INTEGER PRIMARY KEY, key_id TEXT, team_id TEXT, issued_at INTEGER, signature TEXT);
-        CREATE TABLE check_list (id INTEGER PRIMARY KEY, names TEXT UNIQUE);
-        CREATE TABLE name (name TEXT PRIMARY KEY) WITHOUT ROWID;
-        CREATE TABLE block (
-          first_seq INTEGER PRIMARY KEY, oldest INTEGER, newest INTEGER,
-          \(RecordColumn.Hashed.allCases.map { "\($0.rawValue) BLOB" }.joined(separator: ", ")));
-        CREATE TABLE contents (
-          last_seq INTEGER, reserved_seq INTEGER, emptied_through INTEGER, count INTEGER, bytes INTEGER, evicted INTEGER,
-          last_evicted INTEGER, last_connection INTEGER);
-        INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0, 0, 0);
-        \(view)
-        """)
+    return """
+      CREATE TABLE push (\(columns.joined(separator: ", ")));
+      CREATE INDEX push_pending ON push (seq) WHERE outcome = 'pending';
+      -- Rejected pushes are few, and are looked for often.
+      CREATE INDEX push_status ON push (seq, status) WHERE status <> 200;
+      CREATE INDEX push_reason ON push (reason) WHERE reason IS NOT NULL;
+      CREATE TABLE connection (
+        id INTEGER PRIMARY KEY, name TEXT, listener INTEGER, environment TEXT, client TEXT, sni TEXT,
+        tls TEXT, http TEXT, certificate TEXT, opened_ns INTEGER, identity INTEGER);
+      CREATE TABLE provider_token (
+        id INTEGER PRIMARY KEY, key_id TEXT, team_id TEXT, issued_at INTEGER, signature TEXT, identity INTEGER);
+      CREATE TABLE check_list (id INTEGER PRIMARY KEY, names TEXT UNIQUE);
+      CREATE TABLE name (name TEXT PRIMARY KEY) WITHOUT ROWID;
+      CREATE TABLE block (
+        first_seq INTEGER PRIMARY KEY, oldest INTEGER, newest INTEGER,
+        \(RecordColumn.Hashed.allCases.map { "\($0.rawValue) BLOB" }.joined(separator: ", ")));
+      CREATE TABLE contents (
+        last_seq INTEGER, reserved_seq INTEGER, emptied_through INTEGER, count INTEGER, bytes INTEGER, evicted INTEGER,
+        last_evicted INTEGER, last_connection INTEGER);
+      INSERT INTO contents VALUES (0, 0, 0, 0, 0, 0, 0, 0);
+      \(view)
+      """
   }
-
-  /// Rejected pushes are few, and are looked for often. Accepted ones are in neither index.
-  private static let indexes = """
-    CREATE INDEX push_status ON push (seq, status) WHERE status <> 200;
-    CREATE INDEX push_reason ON push (reason) WHERE reason IS NOT NULL;
-    """
-
-  /// By which findings recognize a connection and a provider token.
-  private static let identities = """
-    ALTER TABLE connection ADD COLUMN identity INTEGER;
-    ALTER TABLE provider_token ADD COLUMN identity INTEGER;
-    """
-
-  /// The decision and the ending of each attempt, from which its outcome follows.
-  private static let ends = """
-    ALTER TABLE push ADD COLUMN decision TEXT;
-    ALTER TABLE push ADD COLUMN ending TEXT;
-    \(FormerResult.migration { names in "json_extract(details, '$.\(names.joined(separator: "."))')" })
-    """
 
   /// `StoredServerState`, and the pushes in the storage of APNs.
   private static let serverState = """

@@ -94,7 +94,7 @@ struct ReadableFile {
     try read { db in
       var problems: [String] = []
       do {
-        try db.forEachRow("PRAGMA integrity_check(\(StoreCheck.problemLimit))", isCached: false) { row in
+        try db.forEachRow("PRAGMA integrity_check(\(StoreCheck.problemLimit))", []) { row in
           // A row may have several lines, of which the first one is a heading.
           problems += (row.text(0) ?? "").split(separator: "\n").filter { !$0.hasPrefix("***") }.map(String.init)
           return true
@@ -153,7 +153,7 @@ private struct PushScan {
     _ visit: (borrowing PushRecord, inout StoreCheck) throws -> Void
   ) throws -> Bool {
     do {
-      try db.forEachRow("SELECT \(Self.columns) FROM push WHERE seq >= ? ORDER BY seq", [last + 1]) { row in
+      try db.forEachRow("SELECT \(Self.columns) FROM push WHERE seq >= $1 ORDER BY seq", [String(last + 1)]) { row in
         let seq = row.number(RecordColumn.seq.rawValue)
         // In a damaged file, rows may have another order.
         guard seq > last else {
@@ -182,7 +182,7 @@ private struct PushScan {
 
   private mutating func record(of row: CheckedRow<ResultRow>, _ check: inout StoreCheck) throws -> PushRecord {
     var damages: [String] = []
-    let (connection, token, checks) = try references.references(of: row, SQLiteConnection(db)) { error in
+    let (connection, token, checks) = try references.references(of: row, db) { error in
       guard error is DamagedRow || (error as? DatabaseError)?.isOfDamage == true else { throw error }
       damages.append(ReadableFile.text(of: error))
     }
@@ -222,7 +222,7 @@ private struct PushScan {
 
   private func isReadable(from seq: Int64) throws -> Bool {
     do {
-      try db.forEachRow("SELECT seq FROM push WHERE seq >= ? ORDER BY seq LIMIT 1", [seq]) { _ in true }
+      try db.forEachRow("SELECT seq FROM push WHERE seq >= $1 ORDER BY seq LIMIT 1", [String(seq)]) { _ in true }
       return true
     } catch let error as DatabaseError where error.isOfDamage {
       return false

@@ -74,7 +74,7 @@ package struct StoreRepair {
     do {
       (contents.count, contents.bytes) = (0, 0)
       var batch = StoreBatch()
-      batch.serverState = ((try? file.read { try SQLiteConnection($0).serverState() }) ?? [:]).mapValues { $0 }
+      batch.serverState = ((try? file.read { try $0.serverState() }) ?? [:]).mapValues { $0 }
       func write() throws {
         // The last of them goes on after all numbers that clients may know.
         contents.lastSeq = max(contents.lastSeq, batch.appended.last?.seq ?? 0)
@@ -119,7 +119,7 @@ package struct StoreRepair {
 extension StoredContents {
   /// Returns the largest plausible `seq`: a server leaves no larger gaps than `gapLimit`.
   static func seqLimit(_ db: Database) -> Int {
-    guard let last = try? db.number("SELECT last_seq FROM contents"), numbers.contains(last) else {
+    guard let last = try? db.number("SELECT last_seq FROM contents").map({ Int($0) }), numbers.contains(last) else {
       return numbers.upperBound
     }
     return min(last + gapLimit, numbers.upperBound)
@@ -128,11 +128,11 @@ extension StoredContents {
   /// Takes from a damaged row what is plausible.
   fileprivate init(repairing db: Database) {
     self.init()
-    let newest = (try? db.number("SELECT max(seq) FROM push WHERE seq <= ?", [Self.seqLimit(db)])) ?? 0
+    let newest = Int((try? db.number("SELECT max(seq) FROM push WHERE seq <= $1", [String(Self.seqLimit(db))])) ?? 0)
     func number(_ column: String) -> Int {
-      guard let number = try? db.number("SELECT \(column) FROM contents"),
-        Self.numbers.contains(number)
-      else { return 0 }
+      guard let number = try? db.number("SELECT \(column) FROM contents").map({ Int($0) }), Self.numbers.contains(number) else {
+        return 0
+      }
       return number
     }
     evicted = number("evicted")

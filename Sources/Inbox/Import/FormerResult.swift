@@ -1,7 +1,7 @@
 internal import APNSMockRules
 internal import APNSMockHTTPMessage
 
-/// The result of an attempt in format 1 of exports and in stores of older versions: a word, and whether APNs' rules accepted
+/// The result of an attempt in format 1 of exports: a word, and whether APNs' rules accepted
 /// the push. What follows from it for the decision and the ending.
 package struct FormerResult {
   /// `accepted`, `rejected`, `faulted`, `pending` or `aborted`.
@@ -62,44 +62,6 @@ package struct FormerResult {
         .unknown
       }
     return AttemptEnd(decision, ending)
-  }
-
-  /// The SQL that computes `decision`, `ending`, `outcome` and `accepted` of the rows of an older version, like `end`. Rows
-  /// whose values contradict each other get an unknown decision.
-  ///
-  /// - Parameter member: Returns the SQL of a member of `details`, as text, by its names.
-  package static func migration(_ member: (String...) -> String) -> String {
-    let (reset, closed) = (member("served", "reset"), member("served", "closed"))
-    let lastStream = member("served", "goaway", "last_stream")
-    return """
-      UPDATE push SET ending = CASE
-        WHEN outcome = 'pending' THEN 'pending'
-        WHEN status IS NOT NULL THEN 'response'
-        WHEN \(reset) = 'REFUSED_STREAM' OR CAST(\(lastStream) AS integer) < stream THEN 'refused'
-        WHEN credential IS NULL AND \(reset) = 'PROTOCOL_ERROR' THEN 'malformed'
-        WHEN \(reset) IS NOT NULL THEN 'reset'
-        WHEN \(closed) IS NOT NULL THEN 'disconnected'
-        ELSE 'unknown' END;
-      UPDATE push SET decision = CASE
-        WHEN ending = 'pending' THEN 'pending'
-        WHEN ending IN ('refused', 'malformed') THEN 'not_processed'
-        WHEN accepted = 1 AND (credential IS NULL OR verdict_status NOT BETWEEN 200 AND 299 OR outcome = 'rejected')
-          OR accepted = 0 AND outcome = 'accepted' THEN 'unknown'
-        WHEN accepted = 1 THEN 'accepted'
-        WHEN status BETWEEN 200 AND 299 THEN 'unknown'
-        WHEN status IS NOT NULL THEN 'rejected'
-        WHEN credential IS NULL OR verdict_status BETWEEN 200 AND 299 THEN 'not_processed'
-        ELSE 'unknown' END;
-      UPDATE push SET accepted = CASE WHEN decision = 'accepted' THEN 1 ELSE 0 END, outcome = CASE
-        WHEN ending = 'pending' THEN 'pending'
-        WHEN ending = 'refused' THEN 'unprocessed'
-        WHEN ending = 'malformed' THEN 'malformed'
-        WHEN decision = 'unknown' OR ending = 'unknown' THEN 'unknown'
-        WHEN ending = 'response' AND status = 400 AND reason = 'IdleTimeout' THEN 'unprocessed'
-        WHEN ending = 'response' THEN decision
-        WHEN decision = 'not_processed' THEN 'unanswered'
-        ELSE 'response_lost' END;
-      """
   }
 
   /// The assignments of SQL that end the attempts of a server that has ended without doing that: their connections were lost.

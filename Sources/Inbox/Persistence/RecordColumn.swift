@@ -65,49 +65,16 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   case decision
   case ending
 
+  /// The names of the columns, in the order of the cases.
+  private static let names = [
+    "seq", "received_at", "finished_at", "arrived_ns", "kind", "outcome", "accepted", "status", "reason", "delivery",
+    "attempt", "push_key", "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "id_origin", "rule",
+    "latency_ns", "payload_size", "stream", "connection", "token", "credential", "checks", "verdict_status", "failed_check",
+    "verdict_reason", "detail", "unregistered_at", "findings", "details", "headers", "payload", "decision", "ending",
+  ]
+
   /// The name of the column.
-  package var name: String {
-    switch self {
-    case .seq: "seq"
-    case .receivedAt: "received_at"
-    case .finishedAt: "finished_at"
-    case .arrivedAt: "arrived_ns"
-    case .kind: "kind"
-    case .outcome: "outcome"
-    case .accepted: "accepted"
-    case .status: "status"
-    case .reason: "reason"
-    case .delivery: "delivery"
-    case .attempt: "attempt"
-    case .pushKey: "push_key"
-    case .deviceToken: "device_token"
-    case .topic: "topic"
-    case .pushType: "push_type"
-    case .priority: "priority"
-    case .collapseID: "collapse_id"
-    case .apnsID: "apns_id"
-    case .idOrigin: "id_origin"
-    case .rule: "rule"
-    case .latency: "latency_ns"
-    case .payloadSize: "payload_size"
-    case .stream: "stream"
-    case .connection: "connection"
-    case .token: "token"
-    case .credential: "credential"
-    case .checks: "checks"
-    case .verdictStatus: "verdict_status"
-    case .failedCheck: "failed_check"
-    case .verdictReason: "verdict_reason"
-    case .detail: "detail"
-    case .unregisteredAt: "unregistered_at"
-    case .findings: "findings"
-    case .details: "details"
-    case .headers: "headers"
-    case .payload: "payload"
-    case .decision: "decision"
-    case .ending: "ending"
-    }
-  }
+  package var name: String { Self.names[rawValue] }
 
   /// The columns that change after a record was written.
   package static let changing: [RecordColumn] = [

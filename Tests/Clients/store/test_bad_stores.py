@@ -79,27 +79,29 @@ def test_a_file_of_a_newer_version(refused, path, filled):
 def test_a_file_of_an_older_version_is_changed_after_a_copy(start, path, filled):
     shutil.copy(filled, path)
     with sqlite3.connect(path) as db:
-        db.executescript("""
-            ALTER TABLE push DROP COLUMN decision; ALTER TABLE push DROP COLUMN ending;
-            UPDATE push SET outcome = 'faulted', accepted = 0, status = 503 WHERE seq = 7;
-            DROP INDEX push_status; DROP INDEX push_reason; ALTER TABLE connection DROP COLUMN identity;
-            ALTER TABLE provider_token DROP COLUMN identity; PRAGMA user_version = 1""")
+        db.executescript("DROP TABLE state; DROP INDEX push_of_storage; PRAGMA user_version = 4")
     db.close()
     server = start(*stores.flags(path))
-    assert server.api("GET", "/pushes", limit=0, status=200)["matched"] == 299
-    (refused,) = server.api("GET", "/pushes", status=503)["items"]
-    assert [refused[name] for name in ("seq", "decision", "ending", "outcome")] == [7, "rejected", "response", "rejected"]
-    assert server.api("GET", "/pushes", status=410, order="desc")["items"] == []
+    assert server.api("GET", "/pushes", limit=0, status=200)["matched"] == 300
     with connect(server) as wire:
         assert wire.push(push_headers(server, "ab" * 32)).status == 200
     assert server.stop() == 0
-    for file, version, count, indexes in ((path, 5, 301, 2), (path.with_name(path.name + ".version1"), 1, 300, 0)):
+    for file, version, count, tables in ((path, 5, 301, 2), (path.with_name(path.name + ".version4"), 4, 300, 0)):
         with sqlite3.connect(file) as db:
             assert db.execute("PRAGMA user_version").fetchone() == (version,)
             assert db.execute("SELECT count(*) FROM pushes").fetchone() == (count,)
-            found = db.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('push_status', 'push_reason')")
-            assert found.fetchone() == (indexes,)
+            found = db.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('state', 'push_of_storage')")
+            assert found.fetchone() == (tables,)
         db.close()
+
+
+def test_a_file_of_a_version_that_was_not_released(refused, path, filled):
+    shutil.copy(filled, path)
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    refused(path, "format 3", "not released")
 
 
 def test_an_empty_file_is_used(binary, certs, start, path, device):

@@ -643,8 +643,7 @@ def test_the_permissions_of_a_file_that_exists_remain(complete, tmp_path, start)
 def test_the_copy_of_an_older_file_can_only_be_read_by_the_user(complete, tmp_path, start):
     path = tmp_path / "inbox.db"
     shutil.copy(complete, path)
-    edit(path, "ALTER TABLE push DROP COLUMN decision", "ALTER TABLE push DROP COLUMN ending", "DROP INDEX push_status", "DROP INDEX push_reason", "ALTER TABLE connection DROP COLUMN identity",
-         "ALTER TABLE provider_token DROP COLUMN identity", "PRAGMA user_version = 1")
+    edit(path, "DROP TABLE state", "DROP INDEX push_of_storage", "PRAGMA user_version = 4")
     path.chmod(0o644)
     start(*stores.flags(path))
-    assert path.with_name(path.name + ".version1").stat().st_mode & 0o777 == 0o600
+    assert path.with_name(path.name + ".version4").stat().st_mode & 0o777 == 0o600

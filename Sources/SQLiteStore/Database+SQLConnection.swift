@@ -3,21 +3,14 @@ internal import GRDB
 internal import GRDBSQLite
 internal import APNSMockInbox
 
-/// A connection to the database of a file.
-struct SQLiteConnection: SQLConnection {
-  static let contentSize = "length(headers) + length(CAST(payload AS BLOB))"
+extension Database: SQLConnection {
+  static var contentSize: String { "length(headers) + length(CAST(payload AS BLOB))" }
 
-  let clockOffset: Int64 = 0
-  let db: Database
-
-  init(_ db: Database) { self.db = db }
-
-  private static let maxCachedParameters = 16
+  var clockOffset: Int64 { 0 }
 
   func forEachRow(_ sql: String, _ parameters: [String?], _ visit: (ResultRow) throws -> Bool) throws {
     // GRDB keeps every cached statement, so those with lists of any length are not cached.
-    let isCached = parameters.count < Self.maxCachedParameters && !sql.contains(" IN (")
-    try db.forEachRow(sql, StatementArguments(parameters), isCached: isCached, visit)
+    try forEachRow(sql, parameters, isCached: parameters.count < 16 && !sql.contains(" IN ("), visit)
   }
 
   func insert(_ records: [PushRecord], _ ids: [ReferenceIDs], progress: () -> Void) throws {
@@ -27,7 +20,7 @@ struct SQLiteConnection: SQLConnection {
       INSERT INTO push (\(columns.map(\.name).joined(separator: ", "))) \
       VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))
       """
-    var row = StatementRow(try db.cachedStatement(sql: sql), columns)
+    var row = StatementRow(try cachedStatement(sql: sql), columns)
     for (record, ids) in zip(records, ids) {
       record.write(to: &row, connection: ids.connection, token: ids.token, checks: ids.checks)
       try row.execute()
@@ -38,7 +31,7 @@ struct SQLiteConnection: SQLConnection {
     guard !records.isEmpty else { return }
     let columns = RecordColumn.changing
     let sql = "UPDATE push SET \(columns.map { "\($0.name) = ?" }.joined(separator: ", ")) WHERE seq = ?"
-    var row = StatementRow(try db.cachedStatement(sql: sql), columns + [.seq])
+    var row = StatementRow(try cachedStatement(sql: sql), columns + [.seq])
     for record in records {
       record.writeResult(to: &row)
       row.set(.seq, Int64(record.seq))
@@ -48,19 +41,18 @@ struct SQLiteConnection: SQLConnection {
 
   func firstTime(notAfter time: Int64, behind seq: Int) throws -> Int64? {
     // Without reading the records of blocks that all arrived later. The newest block is not written yet.
-    let block = try db.number(
+    let block = try number(
       """
-      SELECT coalesce(min(first_seq) FILTER (WHERE oldest <= ?), max(first_seq) + \(Block.size)) FROM block \
-      WHERE first_seq >= ?
-      """, [time, Block.first(of: seq + 1)])
-    return try db.number(
-      "SELECT received_at FROM push WHERE seq > ? AND received_at <= ? ORDER BY seq LIMIT 1",
-      [max(seq, (block ?? 1) - 1), time]
-    ).map { Int64($0) }
+      SELECT coalesce(min(first_seq) FILTER (WHERE oldest <= $1), max(first_seq) + \(Block.size)) FROM block \
+      WHERE first_seq >= $2
+      """, [String(time), String(Block.first(of: seq + 1))])
+    return try number(
+      "SELECT received_at FROM push WHERE seq > $1 AND received_at <= $2 ORDER BY seq LIMIT 1",
+      [String(max(seq, Int(block ?? 1) - 1)), String(time)])
   }
 
   func remove(after: Int, through last: Int) throws {
-    try db.execute(sql: "DELETE FROM push WHERE seq > ? AND seq <= ?", arguments: [after, last])
-    try db.execute(sql: "DELETE FROM block WHERE first_seq <= ?", arguments: [last - Block.size + 1])
+    try execute("DELETE FROM push WHERE seq > $1 AND seq <= $2", [String(after), String(last)])
+    try execute("DELETE FROM block WHERE first_seq <= $1", [String(last - Block.size + 1)])
   }
 }
