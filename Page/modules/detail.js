@@ -9,6 +9,7 @@ import { clockTime, fullTime, numberOf, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { linkToPush, TABS } from "./route.js";
 import { nameOf } from "./row.js";
+import { isSeq } from "./seq.js";
 import { responseText, headline } from "./summary.js";
 import { quoted } from "./terms.js";
 import { authTab } from "./tabs/auth.js";
@@ -79,7 +80,7 @@ export class Detail {
 
   /** Loads a push by its seq, or by a link: an apns-id, optionally with the number of the attempt. */
   async load(push) {
-    if (typeof push === "number") return get(`/pushes/${push}`);
+    if (isSeq(push)) return get(`/pushes/${push}`);
     const [id, attempt] = push.split(" ");
     if (!attempt) return get(`/pushes/${encodeURIComponent(id)}`);
     const page = await get("/pushes", { q: `id:${quoted(id)} attempt:${attempt} kind:*`, order: "desc", limit: 1 });

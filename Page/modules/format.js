@@ -16,7 +16,7 @@ export function count(number) {
 
 /** The number of a push: in a view of several servers that of its server, such as `#load_1:4711`. */
 export function numberOf(push) {
-  return push.server ? `#${push.server}:${push.server_seq}` : `#${push.seq}`;
+  return `#${push.seq}`;
 }
 
 /** A shortened hexadecimal string: `ab12…9f3e`. */

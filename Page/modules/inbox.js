@@ -9,6 +9,7 @@ import { List } from "./list.js";
 import { Records } from "./records.js";
 import { go, shown } from "./route.js";
 import { Search } from "./search.js";
+import { isSeq } from "./seq.js";
 import { splitter } from "./splitter.js";
 import { Toolbar } from "./toolbar.js";
 
@@ -84,7 +85,7 @@ export class Inbox {
   }
 
   showPush() {
-    const isKnown = typeof shown.push === "number";
+    const isKnown = isSeq(shown.push);
     if (isKnown) this.list.select(shown.push);
     this.list.setOpened(isKnown ? shown.push : null);
     if (shown.push === null) {
@@ -100,7 +101,7 @@ export class Inbox {
   /** Closes the open push if it was deleted. */
   async checkPresence() {
     const push = shown.push;
-    if (typeof push !== "number" || this.detail.record?.seq !== push) return;
+    if (!isSeq(push) || this.detail.record?.seq !== push) return;
     const page = await get("/pushes", { seqs: push, kind: "*", limit: 1, fields: "seq" }).catch(() => null);
     if (!page || page.matched !== 0 || shown.push !== push) return;
     showMessage(`Push #${push} was deleted`);

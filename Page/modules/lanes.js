@@ -88,7 +88,7 @@ let barCount = 0;
 function lane(connection, pushes, scale, { chosen, open, now }) {
   let rightmost = 0;
   const rows = []; // the end time and the right edge of the last bar of each row
-  const bars = [...pushes].sort((a, b) => a.seq - b.seq).map((push) => {
+  const bars = pushes.map((push) => {
     const start = Date.parse(push.received_at);
     const end = push.finished_at ? Date.parse(push.finished_at) : now;
     // Only concurrent pushes need different rows.

@@ -3,6 +3,7 @@ import { button, h, replace, throttled } from "./dom.js";
 import { ago, count } from "./format.js";
 import { rowCells, rowLabel, rowLines } from "./row.js";
 import { Selection } from "./selection.js";
+import { isSeq, seqOf } from "./seq.js";
 
 // The heights of rows as in list.css: in columns, and in two lines if the list is narrower than NARROW.
 const ROW_HEIGHT = 32;
@@ -241,7 +242,7 @@ export class List {
 
   onClick(event) {
     const condition = event.target.closest("[data-term]")?.dataset.term;
-    const seq = Number(event.target.closest(".row")?.dataset.seq);
+    const seq = seqOf(event.target.closest(".row")?.dataset.seq);
     this.box.focus({ preventScroll: true });
     if (!seq) return;
     if (event.shiftKey) this.selection.extend(seq);
@@ -321,7 +322,7 @@ export class List {
 
   /** Scrolls a push into view, now or when its place is known. */
   revealWhenKnown(seq) {
-    this.wanted = typeof seq === "number" ? seq : null;
+    this.wanted = isSeq(seq) ? seq : null;
     this.draw();
   }
 }

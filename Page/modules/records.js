@@ -1,10 +1,11 @@
 // The pushes that match the search: the seq numbers of all, and the row data of those near the visible part.
 import { get, urlParts } from "./api.js";
+import { isNamed, isSeq } from "./seq.js";
 import { filterOf } from "./terms.js";
 
 /** The fields of a push that a row shows. */
 export const ROW_FIELDS = [
-  "seq", "server", "server_seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
+  "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
   "request.device_token", "request.size", "apns.id", "apns.topic", "apns.push_type", "apns.priority", "apns.collapse_id",
   "served", "fault.rule", "findings",
 ].join(",");
@@ -15,8 +16,9 @@ const KEPT_ROWS = 3000;
 /** The time of a request for a part of a long search, after which the page shows how far it is. */
 const WITHIN = "2s";
 
-/** The parameter `seqs` of the API: `4,7-9`. Several texts if one would be too long for a URL. */
+/** The parameter `seqs` of the API: `4,7-9`, or `load_1:4,load_2:7`. Several texts if one would be too long for a URL. */
 export function seqRanges(seqs) {
+  if (isNamed([...seqs][0])) return urlParts([...seqs]);
   const ranges = [];
   for (const seq of [...seqs].sort((one, other) => one - other)) {
     const last = ranges.at(-1);
@@ -83,13 +85,14 @@ export class Records {
 
   /** The index of a push; -1 if unknown. */
   indexOf(seq) {
-    if (typeof seq !== "number") return -1;
-    const inNewer = position(this.newer, seq, (one) => one < seq);
+    if (!isSeq(seq)) return -1;
+    const inNewer = isNamed(seq) ? this.newer.indexOf(seq) : position(this.newer, seq, (one) => one < seq);
     if (inNewer >= 0) return this.newer.length - 1 - inNewer;
-    if (this.sort) {
+    if (this.sort || isNamed(seq)) {
       // Built once for each load, because a sorted list does not change.
       if (this.positions?.size !== this.loaded.length) this.positions = new Map(this.loaded.map((one, index) => [one, index]));
-      return this.positions.get(seq) ?? -1;
+      const index = this.positions.get(seq) ?? -1;
+      return index < 0 ? -1 : this.newer.length + index;
     }
     const inLoaded = position(this.loaded, seq, (one) => one > seq);
     return inLoaded < 0 ? -1 : this.newer.length + inLoaded;
@@ -97,6 +100,7 @@ export class Records {
 
   /** The number of pushes after a push. */
   countAfter(seq) {
+    if (isNamed(seq)) return Math.max(0, this.indexOf(seq));
     let number = 0;
     while ((this.seqAt(number) ?? 0) > seq) number += 1;
     return number;
@@ -148,7 +152,7 @@ export class Records {
     const query = { ...filter, order: "desc", fields: ROW_FIELDS, within: WITHIN };
     let page = await get("/pushes", { ...query, limit: FIRST_PAGE }, { signal });
     while (page.next !== null && page.items.length < FIRST_PAGE) {
-      onProgress((page.last_seq + 1 - page.next) / Math.max(1, page.last_seq + 1 - page.first_seq));
+      if (page.last_seq) onProgress((page.last_seq + 1 - page.next) / Math.max(1, page.last_seq + 1 - page.first_seq));
       const found = page.items;
       page = await get("/pushes", { ...query, limit: FIRST_PAGE - found.length, before: page.next }, { signal });
       page.items.unshift(...found);
@@ -235,7 +239,8 @@ export class Records {
       else this.unlisted += 1;
       return !isKnown;
     }
-    const isNew = !isKnown && record.seq > (this.loaded[0] ?? 0);
+    // A view of several servers reports new pushes only.
+    const isNew = !isKnown && (isNamed(record.seq) || record.seq > (this.loaded[0] ?? 0));
     // An older push that has begun to match; pushes after the loaded ones follow with the rest of the list.
     const isLoading = this.loaded.length < this.expected && record.seq < (this.isPartial ? this.next : this.loaded.at(-1));
     if (!isKnown && !isNew && !isLoading) {

@@ -1,4 +1,5 @@
 // The state of the page, which is stored in the URL so that links reproduce it.
+import { isSeq, seqOf } from "./seq.js";
 
 export const VIEWS = ["inbox", "overview", "findings", "connections", "devices", "faults", "connect"];
 export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"];
@@ -24,7 +25,7 @@ export function go(changes, { quietly = false } = {}) {
   const before = { ...shown };
   Object.assign(shown, changes);
   if (changes.push !== undefined && changes.link === undefined && changes.push !== before.push) shown.link = null;
-  if (shown.link !== null && typeof shown.push === "number") seqs.set(shown.link, shown.push);
+  if (shown.link !== null && isSeq(shown.push)) seqs.set(shown.link, shown.push);
   const names = Object.keys(shown).filter((name) => shown[name] !== before[name]);
   if (!names.length) return;
   const steps = names.some((name) => ["view", "q", "sort"].includes(name)) || (before.push === null) !== (shown.push === null);
@@ -66,13 +67,13 @@ function read() {
   const query = new URLSearchParams(location.search);
   const one = (name, of, otherwise) => (of.includes(query.get(name)) ? query.get(name) : otherwise);
   const id = query.get("push")?.trim() || null;
-  const isSeq = id !== null && /^[0-9]{1,15}$/.test(id);
+  const seq = seqOf(id);
   const attempt = query.get("attempt");
-  const link = id === null || isSeq ? null : /^[0-9]{1,9}$/.test(attempt ?? "") ? `${id} ${attempt}` : id;
+  const link = id === null || seq !== null ? null : /^[0-9]{1,9}$/.test(attempt ?? "") ? `${id} ${attempt}` : id;
   Object.assign(shown, {
     view: one("view", VIEWS, "inbox"), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
     fold: query.get("fold") === "1", sort: /^-?[a-z_]{2,20}$/.test(query.get("sort") ?? "") ? query.get("sort") : "",
-    link, push: isSeq ? Number(id) : seqs.get(link) ?? link,
+    link, push: seq ?? seqs.get(link) ?? link,
   });
 }
 

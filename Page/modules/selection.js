@@ -1,4 +1,5 @@
 // The selected pushes of the list: one, several, or all that match the search.
+import { isNamed } from "./seq.js";
 
 export class Selection {
   /** @param onChange called after each change. */
@@ -64,7 +65,7 @@ export class Selection {
     if (this.allOf !== records.loaded) this.allThrough = null;
     if (this.allThrough === null) return;
     const known = records.seqsBetween(0, records.length - 1);
-    this.seqs = new Set(known.filter((seq) => seq <= this.allThrough));
+    this.seqs = new Set(known.filter((seq) => isNamed(seq) || seq <= this.allThrough));
     if (known.length === records.length || records.isPartial) this.allThrough = null;
     this.onChange();
   }

@@ -256,6 +256,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/selection.js", (const char[]) {
 #embed "../../Page/modules/selection.js" suffix(, 0)
   }},
+  {"modules/seq.js", (const char[]) {
+#embed "../../Page/modules/seq.js" suffix(, 0)
+  }},
   {"modules/settings.js", (const char[]) {
 #embed "../../Page/modules/settings.js" suffix(, 0)
   }},

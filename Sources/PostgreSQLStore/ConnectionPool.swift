@@ -23,7 +23,7 @@ final class ConnectionPool: Sendable {
     if let kept = free.withLockedValue({ $0.popLast() }) {
       do {
         return try use(kept, body)
-      } catch where kept.isBroken && !kept.isSilent {
+      } catch  where kept.isBroken && !kept.isSilent {
         // The database may have been started again since the connection was last used.
         free.withLockedValue { $0 = [] }
       }

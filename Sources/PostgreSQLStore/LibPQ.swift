@@ -48,7 +48,9 @@ struct LibPQ: Sendable {
   static let (sqlState, primaryMessage) = (Int32(UInt8(ascii: "C")), Int32(UInt8(ascii: "M")))
 
   /// The library; nil if this machine does not have it.
-  static let shared: LibPQ? = files.lazy.compactMap { dlopen($0, RTLD_NOW | RTLD_LOCAL) }.first.flatMap { try? LibPQ($0) }
+  static let shared: LibPQ? = files.lazy.compactMap { dlopen($0, RTLD_NOW | RTLD_LOCAL) }.first.flatMap {
+    try? LibPQ($0)
+  }
 
   #if canImport(Darwin)
     private static let files = [

@@ -34,7 +34,8 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
       self.init("\(text): the URL has the form \(PostgreSQLAddress.allowed)")
     case "53300",
       _ where says("too many clients", "too many connections", "connection slots"):
-      self.init("\(text): set max_connections of PostgreSQL to more than ten for each server, or stop what else uses it")
+      self.init(
+        "\(text): set max_connections of PostgreSQL to more than ten for each server, or stop what else uses it")
     case "28P01", "28000", "42501",
       _ where says("password", "authentication", "pg_hba.conf", "role \"", "permission denied"):
       self = .forbidden(text)
@@ -50,17 +51,22 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
   static let missingLibrary = Self(
     "the client library of PostgreSQL (libpq) is missing: install it, for example with apt-get install libpq5")
 
-  static func unreachable(_ text: String) -> Self { Self("\(text): check that PostgreSQL runs, and the host and port in the URL") }
+  static func unreachable(_ text: String) -> Self {
+    Self("\(text): check that PostgreSQL runs, and the host and port in the URL")
+  }
 
   static func forbidden(_ text: String) -> Self {
-    Self("\(text): check the user in the URL, the password (~/.pgpass, PGPASSWORD or the URL), and the rights of the user")
+    Self(
+      "\(text): check the user in the URL, the password (~/.pgpass, PGPASSWORD or the URL), and the rights of the user")
   }
 
   static func encoding(_ encoding: String) -> Self {
     Self("the database has the encoding \(encoding): create one with createdb --encoding UTF8 --template template0")
   }
 
-  static func oldServer(version: Int) -> Self { Self("PostgreSQL \(version / 10_000) is too old: use version 14 or newer") }
+  static func oldServer(version: Int) -> Self {
+    Self("PostgreSQL \(version / 10_000) is too old: use version 14 or newer")
+  }
 
   /// A row has a value that this program cannot have written.
   static func damaged(_ row: DamagedRow) -> Self {
@@ -75,7 +81,8 @@ package struct PostgreSQLError: Error, CustomStringConvertible {
     "another server has taken over the schema, because this one was stopped or cut off for too long")
 
   static func foreign(schema: String) -> Self {
-    Self("the schema \(schema) has tables of another program: choose another one with ?schema=NAME at the end of the URL")
+    Self(
+      "the schema \(schema) has tables of another program: choose another one with ?schema=NAME at the end of the URL")
   }
 
   static func newer(schema: String, version: Int) -> Self {

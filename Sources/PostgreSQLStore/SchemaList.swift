@@ -135,9 +135,12 @@ package final class SchemaList: Sendable {
 
   private static func problem(ofVersion version: Int, of name: String) -> String {
     if version > PostgreSQLStore.schemaVersion { return "\(PostgreSQLError.newer(schema: name, version: version))" }
-    if version < PostgreSQLStore.oldestSchemaVersion { return "\(PostgreSQLError.tooOld(schema: name, version: version))" }
-    return "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
-        + "start a server of this version with it, which changes its tables, and wait until that server is ready"
+    if version < PostgreSQLStore.oldestSchemaVersion {
+      return "\(PostgreSQLError.tooOld(schema: name, version: version))"
+    }
+    return
+      "the schema \(name) has the format \(version) of an older version, this one reads \(PostgreSQLStore.schemaVersion): "
+      + "start a server of this version with it, which changes its tables, and wait until that server is ready"
   }
 }
 

@@ -36,7 +36,8 @@ struct OpenBlock: Sendable {
   ///
   /// - Throws: `DamagedRow` if one of them has a value of another type.
   init(_ db: Database) throws {
-    guard let last = try db.number("SELECT max(seq) FROM push").map({ Int($0) }), StoredContents.numbers.contains(last), last > 0
+    guard let last = try db.number("SELECT max(seq) FROM push").map({ Int($0) }), StoredContents.numbers.contains(last),
+      last > 0
     else { return }
     begin(at: last)
     let table = StoredTable.indexed

@@ -185,7 +185,9 @@ package final class SQLiteStore: RecordStore {
 
   /// Returns the error for people: of a damaged file one that names the repair.
   private func explained(_ error: any Error) -> any Error {
-    guard let error = error as? DatabaseError else { return error is DamagedRow ? SQLiteStoreError(error, path: path) : error }
+    guard let error = error as? DatabaseError else {
+      return error is DamagedRow ? SQLiteStoreError(error, path: path) : error
+    }
     guard [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) else { return error }
     return SQLiteStoreError.damaged(path: path, error.message ?? error.resultCode.description)
   }

@@ -18,7 +18,8 @@ package struct SQLiteStoreError: Error, CustomStringConvertible {
       let text = error.message ?? error.resultCode.description
       switch error.resultCode {
       case .SQLITE_NOTADB:
-        self.init("\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it")
+        self.init(
+          "\(path) is no SQLite database, or is damaged: choose another file with --store sqlite:FILE, or remove it")
       case .SQLITE_CORRUPT: self = .damaged(path: path, text)
       case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(path: path, text)
       case .SQLITE_BUSY, .SQLITE_LOCKED: self = .inUse(path: path)
@@ -81,7 +82,9 @@ package struct SQLiteStoreError: Error, CustomStringConvertible {
   }
 
   static func notWritable(path: String, _ text: String) -> Self {
-    Self("cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder")
+    Self(
+      "cannot write \(path) (\(text)): the folder must exist, and this user must be able to write the file and the folder"
+    )
   }
 
   static func other(path: String, _ text: String) -> Self {

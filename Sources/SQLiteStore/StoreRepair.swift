@@ -130,7 +130,9 @@ extension StoredContents {
     self.init()
     let newest = Int((try? db.number("SELECT max(seq) FROM push WHERE seq <= $1", [String(Self.seqLimit(db))])) ?? 0)
     func number(_ column: String) -> Int {
-      guard let number = try? db.number("SELECT \(column) FROM contents").map({ Int($0) }), Self.numbers.contains(number) else {
+      guard let number = try? db.number("SELECT \(column) FROM contents").map({ Int($0) }),
+        Self.numbers.contains(number)
+      else {
         return 0
       }
       return number

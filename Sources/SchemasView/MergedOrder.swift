@@ -1,10 +1,15 @@
 /// The order of the records of several servers, which number their records independently: by the time of their arrival, and those
-/// of one server by their `seq`.
+/// of one server by their `seq`. It gives each record the integer that an inbox needs, its position. Positions are used only inside
+/// this process: users see the server and its `seq`.
 ///
-/// Each record has a position, which is the sum over all servers of the number of `seq` values up to it in this order. A cut is a
-/// boundary in the order: of each server, the `seq` through which its records are before it. The order is divided by nodes, whose
-/// cuts never change, so that positions never change. Records that arrive later are behind the last node. A range between two nodes
-/// is divided when something in it is needed, until it is so short that the times of all its records are read.
+/// A position is the sum over all servers of the number of `seq` values up to it in this order. A cut is a boundary in the order:
+/// of each server, the `seq` through which its records are before it. The order is divided by nodes, whose cuts never change.
+/// Records that arrive later are behind the last node. A range between two nodes is divided when something in it is needed, until it
+/// is so short that the times of all its records are read: it is then laid out, once.
+///
+/// A removed record changes no position: its `seq` keeps its place, and what was laid out is kept. Only beyond `runLimit` the layout
+/// of the oldest pushes is forgotten; if it is needed again, a `seq` whose record was removed in the meantime is placed next to the
+/// record after it.
 ///
 /// A server that writes a record late, after a node was added, has it behind that node.
 struct MergedOrder: Sendable {
@@ -17,8 +22,8 @@ struct MergedOrder: Sendable {
     let samples: (_ server: Int, _ seqs: [Int]) throws -> [Int64]
     /// Returns the `seq` of the newest record of each server that arrived by each of these times.
     let seqs: (_ times: [Int64]) throws -> [[Int]]
-    /// Returns when the records of a range of a server arrived, in the order of their `seq`.
-    let times: (_ server: Int, ClosedRange<Int>) throws -> [(seq: Int, receivedAt: Int64)]
+    /// Returns when the records of a range of a server arrived, in the order of their `seq`; nil if it cannot be read now.
+    let times: (_ server: Int, ClosedRange<Int>) throws -> [(seq: Int, receivedAt: Int64)]?
   }
 
   private struct Node: Sendable {
@@ -42,16 +47,28 @@ struct MergedOrder: Sendable {
     var ofServers: [[Run]]
   }
 
+  /// A run without its positions, as it is kept: 8 bytes.
+  private struct PackedRun: Sendable {
+    let server: UInt32
+    let count: UInt16
+  }
+
   /// The number of positions between two nodes from which the times of all records between them are read.
   private static let leafSize = 4096
   /// The number of parts into which a range is divided.
   private static let parts = 16
   /// The number of nodes from which those of short ranges are removed.
   private static let nodeLimit = 16_384
-  /// The number of ranges whose runs are kept.
+  /// The number of ranges whose runs are kept with their positions.
   private static let leafLimit = 64
+  /// The number of runs that are kept: 64 MiB.
+  private static let runLimit = 1 << 23
 
   private var nodes = [Node(position: 0, cut: [])]
+  /// The runs of the ranges that were laid out, by the positions of the nodes before them.
+  private var layouts: [Int: [PackedRun]] = [:]
+  private var runCount = 0
+  /// Some of them with positions.
   private var leaves: [Int: Leaf] = [:]
 
   /// The position of the newest record.
@@ -69,17 +86,31 @@ struct MergedOrder: Sendable {
     if nodes.count > Self.nodeLimit { removeNodes() }
   }
 
-  /// Removes every node whose neighbors are close to each other, but not the newest ones, behind which records may be late.
+  /// Removes every node whose neighbors are close to each other, but not the newest ones, behind which records may be late, and not
+  /// one at the end of what was laid out, unless there are many.
   private mutating func removeNodes() {
     var kept = [nodes[0]]
     for index in 1..<nodes.count {
-      let isNeeded =
-        index >= nodes.count - Self.leafLimit
-        || nodes[index + 1].position - kept[kept.count - 1].position > Self.leafSize
-      if isNeeded { kept.append(nodes[index]) }
+      let (start, position) = (kept[kept.count - 1].position, nodes[index].position)
+      let isEnd = (layouts[start] == nil) != (layouts[position] == nil) && nodes.count < 2 * Self.nodeLimit
+      if isEnd || index >= nodes.count - Self.leafLimit || nodes[index + 1].position - start > Self.leafSize {
+        kept.append(nodes[index])
+      } else if let runs = layouts.removeValue(forKey: position), layouts[start] != nil {
+        layouts[start]?.append(contentsOf: runs)
+      } else {
+        layouts[start] = nil
+      }
     }
     nodes = kept
     leaves = [:]
+    runCount = layouts.values.reduce(0) { $0 + $1.count }
+  }
+
+  /// Forgets the layout of the oldest half.
+  private mutating func forgetLayouts() {
+    for position in layouts.keys.sorted().prefix(layouts.count / 2) { layouts[position] = nil }
+    leaves = [:]
+    runCount = layouts.values.reduce(0) { $0 + $1.count }
   }
 
   /// Returns the cut after this number of positions.
@@ -94,6 +125,26 @@ struct MergedOrder: Sendable {
       cut[run.server] = run.seq + min(run.count, position - run.position + 1) - 1
     }
     return cut
+  }
+
+  /// Returns the server and the `seq` at a position; nil if there is none.
+  mutating func slot(at position: Int, _ source: Source) throws -> (server: Int, seq: Int)? {
+    guard position > 0, position <= last else { return nil }
+    let index = try range(source) { $0.position >= position }
+    let start = nodes[index].position
+    guard let runs = layouts[start] else {
+      return try leaf(index, source).runs.last { $0.position <= position }.map { ($0.server, $0.seq + position - $0.position) }
+    }
+    // Without the positions of all runs: a sorted list asks for many positions in any order.
+    var cut = padded(nodes[index].cut)
+    var rest = position - start
+    for run in runs {
+      let (server, count) = (Int(run.server), Int(run.count))
+      if rest <= count { return (server, cut[server] + rest) }
+      cut[server] += count
+      rest -= count
+    }
+    return nil
   }
 
   /// Returns the position of a record; nil if it is not before the end.
@@ -167,14 +218,48 @@ struct MergedOrder: Sendable {
 
   /// Returns the runs between a node and the next one.
   private mutating func leaf(_ index: Int, _ source: Source) throws -> Leaf {
-    let (start, end) = (padded(nodes[index].cut), padded(nodes[index + 1].cut))
     let position = nodes[index].position
     if let known = leaves[position] { return known }
+    var isKept = true
+    let runs: [PackedRun]
+    if let known = layouts[position] {
+      runs = known
+    } else {
+      (runs, isKept) = try layOut(index, source)
+      if runCount > Self.runLimit { forgetLayouts() }
+      if isKept {
+        layouts[position] = runs
+        runCount += runs.count
+      }
+    }
+    var cut = padded(nodes[index].cut)
+    var leaf = Leaf(ofServers: Array(repeating: [], count: cut.count))
+    var next = position + 1
+    for packed in runs {
+      let (server, count) = (Int(packed.server), Int(packed.count))
+      let run = Run(position: next, server: server, seq: cut[server] + 1, count: count)
+      leaf.runs.append(run)
+      leaf.ofServers[server].append(run)
+      cut[server] += count
+      next += count
+    }
+    guard isKept else { return leaf }
+    if leaves.count >= Self.leafLimit { leaves = [:] }
+    leaves[position] = leaf
+    return leaf
+  }
+
+  /// Reads the times of the records between a node and the next one, and returns the runs, and whether all servers could be read.
+  private func layOut(_ index: Int, _ source: Source) throws -> (runs: [PackedRun], isWhole: Bool) {
+    let (start, end) = (padded(nodes[index].cut), padded(nodes[index + 1].cut))
+    var isWhole = true
     var pieces: [(time: Int64, server: Int, seq: Int, last: Int)] = []
     for server in start.indices where start[server] < end[server] {
       var (seq, time) = (start[server] + 1, Int64.min)
       // A `seq` without a record belongs to the record after it, or to the last one.
-      for record in try source.times(server, seq...end[server]) {
+      let records = try source.times(server, seq...end[server])
+      isWhole = isWhole && records != nil
+      for record in records ?? [] {
         time = max(time, record.receivedAt)
         pieces.append((time, server, seq, record.seq))
         seq = record.seq + 1
@@ -182,21 +267,15 @@ struct MergedOrder: Sendable {
       if seq <= end[server] { pieces.append((time, server, seq, end[server])) }
     }
     pieces.sort { ($0.time, $0.server, $0.seq) < ($1.time, $1.server, $1.seq) }
-    var leaf = Leaf(ofServers: Array(repeating: [], count: start.count))
-    var next = position + 1
+    var runs: [PackedRun] = []
     for piece in pieces {
-      var run = Run(position: next, server: piece.server, seq: piece.seq, count: piece.last - piece.seq + 1)
-      next += run.count
-      if let last = leaf.runs.last, last.server == run.server {
-        leaf.runs.removeLast()
-        leaf.ofServers[run.server].removeLast()
-        run = Run(position: last.position, server: last.server, seq: last.seq, count: last.count + run.count)
+      var count = piece.last - piece.seq + 1
+      if let last = runs.last, last.server == piece.server {
+        runs.removeLast()
+        count += Int(last.count)
       }
-      leaf.runs.append(run)
-      leaf.ofServers[run.server].append(run)
+      runs.append(PackedRun(server: UInt32(piece.server), count: UInt16(count)))
     }
-    if leaves.count >= Self.leafLimit { leaves = [:] }
-    leaves[position] = leaf
-    return leaf
+    return (runs, isWhole)
   }
 }

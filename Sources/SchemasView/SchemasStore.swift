@@ -3,7 +3,8 @@ package import APNSMockInbox
 internal import NIOConcurrencyHelpers
 package import APNSMockPostgreSQLStore
 
-/// The inboxes of several servers, each in a schema of its own, as one that can only be read: `MergedOrder` numbers their records.
+/// The inboxes of several servers, each in a schema of its own, as one that can only be read: `MergedOrder` numbers their records,
+/// inside this process.
 ///
 /// Conditions go to each schema as SQL. Schemas that appear or disappear are noticed by `currentContents()`.
 package final class SchemasStore: RecordStore {
@@ -22,6 +23,10 @@ package final class SchemasStore: RecordStore {
     let store: PostgreSQLStore
     /// Records up to this `seq` were removed when its inbox was emptied.
     var emptiedThrough = 0
+    /// Another number after the inbox was emptied. The id of a schema is never used again.
+    var generation: Int
+    /// Records up to this `seq` are not analyzed for findings.
+    var analyzedAfter = 0
     /// Whether its schema was removed. Its place in cuts stays.
     var isGone = false
     /// Whether its schema can be read now.
@@ -86,7 +91,12 @@ package final class SchemasStore: RecordStore {
     }
     initialContents = try state.withLockedValue { state in
       for schema in schemas.readable { state.add(schema, address) }
-      return try state.contents(of: schemas.readable)
+      let contents = try state.contents(of: schemas.readable)
+      let analyzed = try state.order.cut(after: contents.lastSeq - Inbox.analyzedAtStart, state.source)
+      for index in state.servers.indices {
+        state.servers[index].analyzedAfter = max(analyzed[index], state.servers[index].emptiedThrough)
+      }
+      return contents
     }
     known.withLockedValue { $0.names = schemas.readable.map(\.name) }
   }
@@ -135,12 +145,32 @@ package final class SchemasStore: RecordStore {
     throw SchemasProblem(description: "a view cannot be written")
   }
 
-  package func seq(named name: String) throws -> Int? {
-    let parts = name.split(separator: ":", omittingEmptySubsequences: false)
-    guard parts.count == 2, let seq = Int(parts[1]) else { return nil }
-    return try state.withLockedValue { state -> Int? in
-      guard let server = state.servers.lastIndex(where: { $0.name == parts[0] && $0.isReadable }) else { return nil }
-      return try state.order.position(of: seq, on: server, state.source)
+  package var isOfSeveralServers: Bool { address.pattern != nil }
+
+  package var servers: [ViewedServer] {
+    state.withLockedValue { state in
+      state.servers.enumerated().filter { !$1.isGone }.map { index, server in
+        ViewedServer(
+          name: isOfSeveralServers || index > 0 ? server.name : "", generation: server.generation,
+          store: server.isReadable ? server.store : nil, emptiedThrough: server.emptiedThrough,
+          analyzedAfter: server.analyzedAfter, lastSeq: state.order.end[index])
+      }
+    }
+  }
+
+  package func seq(of origin: RecordOrigin) throws -> Int? {
+    try state.withLockedValue { state in
+      // A cursor may name a push of a schema that was removed.
+      guard let server = state.servers.lastIndex(where: { $0.name == origin.server }) else { return nil }
+      return try state.order.position(of: origin.seq, on: server, state.source)
+    }
+  }
+
+  package func origin(of seq: Int) throws -> RecordOrigin? {
+    try state.withLockedValue { state in
+      try state.order.slot(at: seq, state.source).map {
+        RecordOrigin(server: state.servers[$0.server].name, seq: $0.seq)
+      }
     }
   }
 
@@ -241,13 +271,12 @@ package final class SchemasStore: RecordStore {
 
   /// Numbers the records that a stream has read.
   private func number(_ stream: inout RecordStream, _ part: Part) throws {
+    // A single server has the numbers already, unless its schema was removed and created again.
+    guard isOfSeveralServers || part.index > 0 else { return }
     try state.withLockedValue { state in
-      func position(_ seq: Int) throws -> Int { try state.order.position(of: seq, on: part.index, state.source) ?? 0 }
       for index in stream.records.indices {
-        let seq = try position(stream.records[index].seq)
-        // A single server has the numbers already.
-        if address.pattern == nil, seq == stream.records[index].seq { continue }
-        try stream.records[index].renumber(seq, of: part.server.name, position)
+        let seq = try state.order.position(of: stream.records[index].seq, on: part.index, state.source) ?? 0
+        stream.records[index].renumber(seq, of: part.server.name)
       }
     }
   }
@@ -291,20 +320,25 @@ extension SchemasStore.State {
   fileprivate var source: MergedOrder.Source {
     let servers = servers
     func store(_ index: Int) -> PostgreSQLStore? { servers[index].isReadable ? servers[index].store : nil }
+    func times(_ server: Int, _ range: ClosedRange<Int>) throws -> [(seq: Int, receivedAt: Int64)]? {
+      // Nothing is read of a schema that was removed, so it does not matter where its records are.
+      servers[server].isGone ? [] : try store(server)?.times(of: range)
+    }
     return MergedOrder.Source(
       samples: { server, seqs in try store(server)?.times(ofSamples: seqs) ?? [] },
       seqs: { times in
         let found = try servers.indices.map { try store($0)?.seqs(atTimes: times) ?? times.map { _ in 0 } }
         return times.indices.map { time in found.map { $0[time] } }
       },
-      times: { server, range in try store(server)?.times(of: range) ?? [] })
+      times: times)
   }
 
   fileprivate mutating func add(_ schema: SchemaList.Schema, _ address: PostgreSQLAddress) {
     servers.append(
       SchemasStore.Server(
         name: schema.name, id: schema.id,
-        store: PostgreSQLStore(reading: address.with(schema: schema.name), schema.contents)))
+        store: PostgreSQLStore(reading: address.with(schema: schema.name), schema.contents),
+        generation: Int(schema.id) << 20))
   }
 
   /// Notes which schemas there are.
@@ -333,6 +367,10 @@ extension SchemasStore.State {
     var evicted: [(server: Int, seq: Int)] = []
     for (index, server) in servers.enumerated() where server.isReadable {
       guard let schema = schemas.first(where: { $0.id == server.id }) else { continue }
+      if schema.contents.emptiedThrough > server.emptiedThrough, order.end.count > index {
+        servers[index].generation += 1
+        servers[index].analyzedAfter = schema.contents.emptiedThrough
+      }
       servers[index].emptiedThrough = schema.contents.emptiedThrough
       cut[index] = schema.contents.lastSeq
       contents.count += schema.contents.count

@@ -1,3 +1,4 @@
+import APNSMockInbox
 import ArgumentParser
 import APNSMockNotation
 import Testing
@@ -70,7 +71,7 @@ import Testing
   }
 
   private static let push = Push(
-    seq: 7, receivedAt: "2026-01-31T12:00:00.000Z", outcome: "rejected",
+    seq: .seq(7), receivedAt: "2026-01-31T12:00:00.000Z", outcome: "rejected",
     request: .init(deviceToken: String(repeating: "ab", count: 32)),
     apns: .init(id: "9D3220FE", topic: "a\tb", pushType: nil), served: .init(status: 400, reason: "BadTopic"))
 

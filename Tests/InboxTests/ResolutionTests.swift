@@ -11,7 +11,7 @@ import Testing
   private static func lost(_ scenario: FindingsScenario) -> [Int] {
     // Only a store cannot be read.
     try? scenario.inbox.updateFindings(by: PushFixture.rulebook)
-    return scenario.inbox.analyzer.unresolved(after: 0)
+    return (try? scenario.inbox.seqs(scenario.inbox.analyzer.unresolved, after: 0)) ?? []
   }
 
   @Test(
@@ -248,7 +248,7 @@ import Testing
     for (at, expected) in [(900, []), (1100, [2])] {
       let scenario = FindingsScenario([Step(at: 0, id: "x"), Step(at: Int64(at), answer: "excluded", id: "x")])
       #expect(scenario.earners(of: .blindResend) == expected, "\(at) ms")
-      #expect(scenario.inbox.analyzer.unresolved(after: 0).isEmpty)
+      #expect(scenario.inbox.analyzer.unresolved.isEmpty)
     }
   }
 

@@ -63,7 +63,7 @@ import Testing
     var batch = ["a", "b"].map { Fixture.push(topic: $0) }
     inbox.append(&batch)
     #expect(try await over.value?.isPassed == false)
-    #expect(try await other.value?.others?.seqs == [2])
+    #expect(try await other.value?.others?.seqs == [.seq(2)])
   }
 
   /// A violated count does not end the wait for the others, so that the report covers them too.
@@ -86,7 +86,7 @@ import Testing
     let pending = try await Self.begin(
       "{'expect':[{'match':{'is':'pending'},'count':0}],'no_others':false,'timeout':'5m','settle':'20ms'}", in: inbox)
     inbox.finish(1, with: WaitingTests.end(.accepted))
-    #expect(try await accepted.value?.expectations[0].seqs == [1])
+    #expect(try await accepted.value?.expectations[0].seqs == [.seq(1)])
     #expect(try await pending.value?.isPassed == true)
   }
 
@@ -126,7 +126,7 @@ import Testing
     inbox.append(&batch)
     let report = try #require(try await task.value)
     #expect(report.isPassed, "\(report.text)")
-    #expect(report.expectations[0].seqs == [2, 3])
+    #expect(report.expectations[0].seqs == [.seq(2), .seq(3)])
   }
 
   @Test func evictionDuringTheWaitIsReported() async throws {

@@ -132,4 +132,42 @@ enum Clock: CaseIterable {
       #expect(try order.position(of: (number + 1) / 2, on: number % 2, servers.source) == number)
     }
   }
+
+  @Test(arguments: Clock.allCases) func numbersStayWhenRecordsAreRemoved(clock: Clock) throws {
+    var random = SystemRandomNumberGenerator()
+    var servers = Servers(records: [[], [], []])
+    var order = MergedOrder()
+    servers.add(20_000, &random) { clock.time($0) }
+    order.extend(to: servers.end)
+    let before = try Self.check(&order, servers)
+    for server in servers.records.indices { servers.records[server].removeAll { _ in Bool.random(using: &random) } }
+    let after = try Self.check(&order, servers)
+    #expect(after.count < before.count)
+    for (position, record) in after { #expect(before[position]?.server == record.server) }
+  }
+
+  @Test func aPositionHasAServerAndANumber() throws {
+    var random = SystemRandomNumberGenerator()
+    var servers = Servers(records: [[], [], []])
+    servers.add(9000, &random) { Int64($0) }
+    var order = MergedOrder()
+    order.extend(to: servers.end)
+    for position in stride(from: 1, through: order.last, by: 7) {
+      let slot = try #require(try order.slot(at: position, servers.source))
+      #expect(try order.position(of: slot.seq, on: slot.server, servers.source) == position)
+    }
+    #expect(try order.slot(at: 0, servers.source) == nil)
+    #expect(try order.slot(at: order.last + 1, servers.source) == nil)
+  }
+
+  @Test func aServerThatCannotBeReadHasItsPlaceLater() throws {
+    let servers = Servers(records: [[(1, 10), (2, 30)], [(1, 20), (2, 40)]])
+    var order = MergedOrder()
+    order.extend(to: servers.end)
+    let whole = servers.source
+    let partial = MergedOrder.Source(
+      samples: whole.samples, seqs: whole.seqs, times: { try $0 == 1 ? nil : whole.times($0, $1) })
+    #expect(try order.position(of: 2, on: 0, partial) == 4)
+    #expect(try order.position(of: 2, on: 0, whole) == 3)
+  }
 }

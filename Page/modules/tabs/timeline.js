@@ -15,11 +15,11 @@ async function draw(record, actions, container) {
   const { id } = record.connection;
   const q = `connection:${id}`;
   const [before, after, connection] = await Promise.all([
-    get("/pushes", { q, order: "desc", before: record.seq + 1, limit: MAX_PUSHES / 2, fields: LANE_FIELDS }),
+    get("/pushes", { q, order: "desc", before: record.seq, limit: MAX_PUSHES / 2, fields: LANE_FIELDS }),
     get("/pushes", { q, order: "asc", after: record.seq, limit: MAX_PUSHES / 2, fields: LANE_FIELDS }),
     get(`/connections/${encodeURIComponent(id)}`).catch(() => null),
   ]);
-  const pushes = [...before.items, ...after.items];
+  const pushes = [...before.items.reverse(), record, ...after.items];
   const known = connection ?? { id, state: "closed", client: record.connection.client, tls: record.connection.tls, pushes: pushes.length, events: [] };
   const width = Math.max(280, container.clientWidth - 4);
   replace(container,

@@ -56,7 +56,7 @@ struct DeliveryRoutes: Sendable {
     let isForgotten =
       entries.last.map { DeviceRegistry.hasForgottenLog(endedAt: $0.time, now: state.clock.now) } ?? false
     if isForgotten { entries = [] }
-    writer.member("seq", record.seq)
+    writer.member("seq", record.name)
     writer.member("apns_id", record.apnsID)
     writer.member("apns_unique_id", state.uniqueID(of: record))
     writer.member("device", record.deviceToken.flatMap(state.devices.token)?.deviceID)
@@ -171,7 +171,7 @@ private struct ShownNotification {
   }
 
   func write(to writer: inout JSONWriter) {
-    writer.member("seq", record.seq)
+    writer.member("seq", record.name)
     writer.member("bundle_id", shown.bundleID)
     writer.member("environment", shown.environment.rawValue)
     writer.member("activity", shown.activity)

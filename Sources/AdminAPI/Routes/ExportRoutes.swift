@@ -66,8 +66,8 @@ struct ExportRoutes: Sendable {
 
   private static func problem(_ error: NotRenderable, of record: Record, _ form: String) -> Problem {
     Problem(
-      status: .unprocessableContent, detail: "push \(record.seq) cannot be represented as a \(form): \(error.message)",
-      hint: "The stored part of the body is at /api/v1/pushes/\(record.seq)/payload.")
+      status: .unprocessableContent, detail: "push \(record.name) cannot be represented as a \(form): \(error.message)",
+      hint: "The stored part of the body is at /api/v1/pushes/\(record.name)/payload.")
   }
 
   private static func format(_ text: String?) throws(Problem) -> InboxExport.Format {

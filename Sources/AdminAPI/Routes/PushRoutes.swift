@@ -37,13 +37,15 @@ struct PushRoutes: Sendable {
     if query.showsFindings { try inbox.updateFindings(by: rulebook) }
     var list = RecordList(page.items, unread: page.unread, rulebook: rulebook, inbox: inbox)
     list.fields = query.fields
+    let next = try page.next.map(inbox.name(ofSeq:))
     return try list.response(before: { _ in }) { writer in
-      writer.member("next", page.next)
+      writer.member("next", next)
       writer.member("matched", page.matched)
       writer.member("total", page.total)
       writer.member("evicted", page.evicted)
       writer.member("complete", page.isComplete)
-      if query.timeLimit != nil {
+      // Numbers, by which clients show how far a search is.
+      if query.timeLimit != nil, !inbox.isOfSeveralServers {
         writer.member("first_seq", page.firstSeq)
         writer.member("last_seq", page.lastSeq)
       }
@@ -54,7 +56,8 @@ struct PushRoutes: Sendable {
     var parameters = try QueryParameters(request)
     let field = try Self.word(parameters.remove("sort"), "sort", SortField.self) ?? .seq
     let order = try Self.word(parameters.remove("order"), "order", PageQuery.Order.self) ?? .ascending
-    let snapshot = source.inbox.snapshot()
+    let inbox = source.inbox
+    let snapshot = inbox.snapshot()
     let selection = try await Selection(searching: parameters.all, in: source.filterContext(snapshot))
     // A sort needs up to 150 bytes for each record, so there is one at a time. The numbers are kept until they are written.
     let (seqs, memory) = try await sorts.withPermit {
@@ -71,8 +74,11 @@ struct PushRoutes: Sendable {
         try await writer.write(ByteBuffer(string: "{\"seqs\":["))
         for start in stride(from: 0, to: seqs.count, by: Self.seqsInPiece) {
           let piece = try await QueryExecutor.step {
-            let numbers = seqs[start..<min(start + Self.seqsInPiece, seqs.count)].map(String.init)
-            return ByteBuffer(string: (start == 0 ? "" : ",") + numbers.joined(separator: ","))
+            var names = JSONWriter()
+            for seq in seqs[start..<min(start + Self.seqsInPiece, seqs.count)] {
+              names.push(try inbox.name(ofSeq: seq))
+            }
+            return ByteBuffer(bytes: Array((start == 0 ? "" : ",").utf8) + names.bytes)
           }
           try await writer.write(piece, atPaceOf: eventLoop)
         }
@@ -132,11 +138,7 @@ struct PushRoutes: Sendable {
     try source.inbox.updateFindings(by: rulebook)
     return .json { writer in
       record.writeMembers(to: &writer, rulebook: rulebook, in: source.inbox)
-      if let attempts {
-        writer.arrayMember("attempts") { writer in
-          for seq in attempts { writer.integer(seq) }
-        }
-      }
+      if let attempts { writer.member("attempts", attempts) }
     }
   }
 
@@ -148,19 +150,24 @@ struct PushRoutes: Sendable {
   }
 
   /// Returns the record that the path names: by its `seq`, in a view of several servers also by server and number such as
-  /// `load_1:4711`, or by an `apns-id`, which selects the newest attempt with that id. In the latter case also returns the `seq` of all attempts.
-  func find(_ context: AdminContext) async throws -> (record: Record, attempts: [Int]?) {
+  /// `load_1:4711`, or by an `apns-id`, which selects the newest attempt with that id. In the latter case also returns all attempts.
+  func find(_ context: AdminContext) async throws -> (record: Record, attempts: [PushName]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+      guard !source.inbox.isOfSeveralServers else {
+        throw Problem.notFound(
+          "several servers have a push with seq \(id)", hint: "Add the server, such as load_1:\(id).")
+      }
       if let seq = Int(id), let record = try source.inbox.record(seq: seq) { return (record, nil) }
       throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
-    if let record = try source.inbox.record(named: id.replacing("%3A", with: ":")) { return (record, nil) }
+    let origin = source.inbox.isOfSeveralServers ? RecordOrigin(id.replacing("%3A", with: ":")) : nil
+    if let origin, let record = try source.inbox.record(origin) { return (record, nil) }
     let attempts = try await source.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {
       throw Problem.notFound("there is no push with apns-id \(id)", hint: inboxSummary)
     }
-    return (newest, attempts.map(\.seq))
+    return (newest, attempts.map(\.name))
   }
 
   private var inboxSummary: String {
@@ -170,6 +177,9 @@ struct PushRoutes: Sendable {
       ? " \(snapshot.evicted) were evicted (--max-records, --max-bytes, --retain) or not kept (--record)." : ""
     if snapshot.lastSeq == 0 { return "The inbox is empty.\(evicted.isEmpty ? " No push has arrived." : evicted)" }
     let pushes = snapshot.count == 1 ? "1 push" : "\(snapshot.count) pushes"
-    return "The inbox has \(pushes), the newest of all was seq \(snapshot.lastSeq).\(evicted)"
+    guard let newest = try? source.inbox.name(ofSeq: snapshot.lastSeq) else {
+      return "The inbox has \(pushes).\(evicted)"
+    }
+    return "The inbox has \(pushes), the newest of all was seq \(newest).\(evicted)"
   }
 }

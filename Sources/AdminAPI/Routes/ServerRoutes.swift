@@ -48,7 +48,7 @@ struct ServerRoutes: Sendable {
         writer.member("path", state.certificates.caPath)
         writer.member("fingerprint", state.certificates.caFingerprint)
       }
-      writer.objectMember("inbox") { inbox.write(to: &$0) }
+      writer.objectMember("inbox") { inbox.write(to: &$0, of: state.inbox) }
       if let store = state.inbox.writer {
         writer.objectMember("store") { store.write(to: &$0) }
       } else {
@@ -182,11 +182,12 @@ extension Inbox {
 
 extension InboxSnapshot {
   /// Writes the size of the inbox as members.
-  func write(to writer: inout JSONWriter) {
+  func write(to writer: inout JSONWriter, of inbox: Inbox) {
     writer.member("records", count)
     writer.member("bytes", bytes)
     writer.member("evicted", evicted)
-    writer.member("last_seq", lastSeq)
+    // The newest push of a view is that of a server, which only the database knows.
+    writer.member("last_seq", inbox.isOfSeveralServers ? nil : PushName.seq(lastSeq))
   }
 }
 

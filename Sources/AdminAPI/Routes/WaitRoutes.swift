@@ -43,12 +43,13 @@ struct WaitRoutes: Sendable {
     let report = await WaitReport(
       result, of: query, parameters: parameters, in: source.inbox,
       context: source.filterContext(source.inbox.snapshot()))
+    let seq = try source.inbox.name(ofSeq: result.seq)
     let list = RecordList(result.items, unread: result.unread, rulebook: source.rulebook, inbox: source.inbox)
     return try list.response(status: isStrict && !result.isSatisfied ? .preconditionFailed : .ok) { writer in
       writer.member("satisfied", result.isSatisfied)
       writer.member("matched", result.matched)
     } after: { writer in
-      writer.member("seq", result.seq)
+      writer.member("seq", seq)
       writer.member("message", result.message)
       writer.arrayMember("nearest") { writer in
         for push in report.nearest { writer.object { push.write(to: &$0) } }
@@ -62,7 +63,7 @@ struct WaitRoutes: Sendable {
 
 extension WaitReport.NearestPush {
   fileprivate func write(to writer: inout JSONWriter) {
-    writer.member("seq", record.seq)
+    writer.member("seq", record.name)
     writer.arrayMember("criteria") { writer in
       for criterion in criteria { writer.object(criterion.write) }
     }

@@ -130,7 +130,7 @@ package final class InboxViewer: InboxSource {
           writer.arrayMember("apns") { _ in }
           writer.member("admin", adminAddress)
         }
-        writer.objectMember("inbox") { inbox.snapshot().write(to: &$0) }
+        writer.objectMember("inbox") { inbox.snapshot().write(to: &$0, of: inbox) }
         if let sources { writer.member("servers", sources.names()) }
         writer.member("warnings", sources?.problems() ?? [])
       }

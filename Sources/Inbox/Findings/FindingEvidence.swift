@@ -57,12 +57,11 @@ struct FindingEvidence: Sendable {
 
   /// Returns the finding on the record that the evidence belongs to.
   func finding(on record: borrowing Record) -> Finding {
-    Finding(
-      kind, seq: record.seq, evidence: (others + [record.seq]).sorted(), explanation: explanation(record))
+    Finding(kind, on: record, with: others, explanation: explanation(record))
   }
 
   private func explanation(_ record: borrowing Record) -> String {
-    let first = others.first ?? record.seq
+    let first = record.name(ofOther: others.first ?? record.serverSeq)
     switch proof {
     case .permanent(let response):
       return "push \(first) was answered \(response), and nothing relevant to this response has changed since"
@@ -127,7 +126,7 @@ struct FindingEvidence: Sendable {
   }
 
   private func kindExplanation(_ record: borrowing Record) -> String {
-    let newer = others.first.map { "push \($0)" } ?? "a newer push"
+    let newer = others.first.map { "push \(record.name(ofOther: $0))" } ?? "a newer push"
     switch kind {
     case .overwrittenInStorage:
       return "\(newer) to the same device and app replaced it in storage before the device could receive it"

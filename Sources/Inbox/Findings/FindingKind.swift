@@ -263,21 +263,30 @@ extension Finding {
 package struct Finding: Sendable, Equatable {
   /// The kind of error.
   package let kind: Kind
-  /// The `seq` of the record that the finding is about: the retry, not the attempt before it.
+  /// The `seq`, on its server, of the record that the finding is about: the retry, not the attempt before it.
   package let seq: Int
   /// The `seq` of each record that proves the finding, ascending, including `seq`. Some may have been evicted.
   package let evidence: [Int]
   /// A description of what happened, with values from these records.
   package let explanation: String
   /// The server that received the push, in a view of several servers; otherwise nil.
-  package var origin: RecordOrigin?
+  let origin: RecordOrigin?
 
-  /// Creates a finding about these records.
-  package init(_ kind: Kind, seq: Int, evidence: [Int], explanation: String) {
+  /// Creates a finding on a record, which follows from it and from others of its server.
+  init(_ kind: Kind, on record: borrowing Record, with others: [Int] = [], explanation: String) {
     self.kind = kind
-    self.seq = seq
-    self.evidence = evidence
+    seq = record.serverSeq
+    evidence = (others + [seq]).sorted()
+    origin = record.origin
     self.explanation = explanation
+  }
+
+  /// The record as users name it.
+  package var name: PushName { name(of: seq) }
+
+  /// Returns a record of the evidence as users name it.
+  func name(of seq: Int) -> PushName {
+    origin.map { .ofServer(RecordOrigin(server: $0.server, seq: seq)) } ?? .seq(seq)
   }
 }
 

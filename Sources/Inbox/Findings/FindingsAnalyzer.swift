@@ -9,16 +9,30 @@ internal import NIOConcurrencyHelpers
 /// has ended: a retry follows the end of the previous attempt, so the order is then correct.
 final class FindingsAnalyzer: Sendable {
   fileprivate struct State: Sendable {
-    var findingsState = FindingsState()
-    /// The states of the servers of a view of several, by their names: pushes of different servers have nothing in common.
-    var ofServers: [String: FindingsState] = [:]
-    /// All records up to this `seq` were analyzed or are in `pending`.
-    var through = 0
+    /// Of the inbox, unless it is a view of what servers write.
+    var own = Analysis()
+    /// Of the servers of a view, by their names; that of a view of one server is empty. Pushes of different servers have nothing in
+    /// common.
+    var ofServers: [String: Analysis] = [:]
+    /// Whether a server of a view could not be read, so that its newest records are not analyzed.
+    var isBehind = false
     /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
     var start = 0
-    var pending: [(seq: Int, server: String?, identity: PushIdentities.Identity)] = []
     /// The number of connections that ended with an exhausted window and were analyzed.
     var analyzedExhausted = 0
+
+    /// The analyses of all servers.
+    var all: [Analysis] { ofServers.isEmpty ? [own] : Array(ofServers.values) }
+  }
+
+  /// The analysis of the records of one server, by the `seq` by which that server knows them.
+  fileprivate struct Analysis: Sendable {
+    /// The generation of a server of a view; see `ViewedServer`.
+    var generation = 0
+    var findingsState = FindingsState()
+    /// All records up to this `seq` were analyzed or are in `pending`.
+    var through = 0
+    var pending: [(seq: Int, identity: PushIdentities.Identity)] = []
     /// Whether records were left out because their rows in the store are damaged.
     var hasLeftOut = false
   }
@@ -59,6 +73,9 @@ final class FindingsAnalyzer: Sendable {
     while true {
       let result = state.withLockedValue { state -> Result<Bool, StoreUnavailable> in
         do throws(StoreUnavailable) {
+          if let store = inbox.writer?.store, store.isReadOnly {
+            return .success(try state.analyzeSome(of: store.servers, inbox, at: Self.span, interval: interval))
+          }
           return .success(
             try state.analyzeSome(
               of: inbox.snapshot().leavingOutDamage, at: Self.span, interval: interval, ends))
@@ -70,9 +87,11 @@ final class FindingsAnalyzer: Sendable {
     }
   }
 
-  /// Analyzes all new records, unless the record with this `seq` was analyzed already.
-  func catchUp(to seq: Int, with inbox: Inbox, by rulebook: Rulebook) throws(StoreUnavailable) {
-    if state.withLockedValue({ $0.through < seq }) { try catchUp(with: inbox, by: rulebook) }
+  /// Analyzes all new records, unless this record was analyzed already.
+  func catchUp(to record: borrowing Record, with inbox: Inbox, by rulebook: Rulebook) throws(StoreUnavailable) {
+    let (seq, server) = (record.serverSeq, record.origin?.server)
+    let through = state.withLockedValue { $0.ofServers.isEmpty ? $0.own.through : $0[server].through }
+    if through < seq { try catchUp(with: inbox, by: rulebook) }
   }
 
   /// Returns the evidence for findings on a record, as far as it was analyzed.
@@ -81,36 +100,47 @@ final class FindingsAnalyzer: Sendable {
   ///   - abandonedAfter: The milliseconds without a further attempt after which a push counts as abandoned.
   ///   - now: The server's clock in milliseconds since 1970; nil without a clock, so that no push counts as
   ///     abandoned.
-  func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
-    let deliveryEvidence = deliveries.withLockedValue { $0[seq] ?? [] }
+  func evidence(by record: borrowing Record, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
+    let (seq, server) = (record.serverSeq, record.origin?.server)
+    let deliveryEvidence = server == nil ? deliveries.withLockedValue { $0[seq] ?? [] } : []
     return state.withLockedValue { state in
-      let evidence = (state.all.lazy.compactMap { $0.evidence[seq] }.first ?? []) + deliveryEvidence
-      guard let now, let last = state.findingsState.resolutions.attempts[seq], let finishedAt = last.finishedAt,
+      let findings = state[server].findingsState
+      let evidence = (findings.evidence[seq] ?? []) + deliveryEvidence
+      guard let now, let last = findings.resolutions.attempts[seq], let finishedAt = last.finishedAt,
         !last.isByOwnClient, now &- finishedAt >= abandonedAfter
       else { return evidence }
       return evidence + [FindingEvidence(.abandoned, with: [], .abandoned(after: abandonedAfter))]
     }
   }
 
-  /// Returns the `seq` of the last attempt of each push that is not resolved, after `seq`, ascending.
-  func unresolved(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.all.flatMap { $0.resolutions.attempts.keys.filter { $0 > seq } } }.sorted()
+  /// Returns the last attempt of each push that is not resolved.
+  var unresolved: [PushName] { names { $0.resolutions.attempts.keys } }
+
+  /// Returns the attempts of which a record of an older format does not say how they ended.
+  var unknown: [PushName] { names { $0.resolutions.unknown } }
+
+  private func names(_ seqs: (FindingsState) -> some Sequence<Int>) -> [PushName] {
+    state.withLockedValue { state in
+      guard !state.ofServers.isEmpty else { return seqs(state.own.findingsState).map(PushName.seq) }
+      return state.ofServers.flatMap { server, analysis in
+        seqs(analysis.findingsState).map {
+          server.isEmpty ? .seq($0) : .ofServer(RecordOrigin(server: server, seq: $0))
+        }
+      }
+    }
   }
 
   /// Returns the push of an attempt that was analyzed; nil if it follows from its record alone.
-  func identity(of seq: Int) -> PushIdentities.Identity? {
-    state.withLockedValue { $0.all.lazy.compactMap { $0.identities.special[seq] }.first }
+  func identity(of record: borrowing Record) -> PushIdentities.Identity? {
+    let (seq, server) = (record.serverSeq, record.origin?.server)
+    return state.withLockedValue { $0[server].findingsState.identities.special[seq] }
   }
 
   /// Whether nothing was dropped that findings depend on.
   var isComplete: Bool {
-    !state.withLockedValue { $0.all.contains(where: \.isTruncated) || $0.hasLeftOut }
-      && !ends.withLockedValue(\.isTruncated)
-  }
-
-  /// Returns the `seq` of the attempts of which a record of an older format does not say how they ended, after `seq`.
-  func unknown(after seq: Int) -> [Int] {
-    state.withLockedValue { $0.all.flatMap { $0.resolutions.unknown.filter { $0 > seq } } }.sorted()
+    !state.withLockedValue { state in
+      state.isBehind || state.all.contains { $0.findingsState.isTruncated || $0.hasLeftOut }
+    } && !ends.withLockedValue(\.isTruncated)
   }
 
   /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
@@ -118,7 +148,7 @@ final class FindingsAnalyzer: Sendable {
 
   /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] {
-    state.withLockedValue { $0.all.flatMap(\.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
+    state.withLockedValue { Array($0.own.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
   }
 
   /// Reports the end of a connection, or more of it.
@@ -162,7 +192,7 @@ final class FindingsAnalyzer: Sendable {
     state.withLockedValue { state in
       let start = state.start
       state = State()
-      (state.start, state.through) = (start, start)
+      (state.start, state.own.through) = (start, start)
     }
   }
 
@@ -170,7 +200,7 @@ final class FindingsAnalyzer: Sendable {
   func reset(through seq: Int) {
     state.withLockedValue { state in
       state = State()
-      (state.start, state.through) = (seq, seq)
+      (state.start, state.own.through) = (seq, seq)
       ends.withLockedValue { $0.exhausted = [] }
       deliveries.withLockedValue { $0 = [:] }
     }
@@ -178,16 +208,10 @@ final class FindingsAnalyzer: Sendable {
 }
 
 extension FindingsAnalyzer.State {
-  /// The state of a server of a view of several, or that of the only server for nil.
-  fileprivate subscript(server: String?) -> FindingsState {
-    get { server.map { ofServers[$0] ?? FindingsState() } ?? findingsState }
-    _modify {
-      if let server { yield &ofServers[server, default: FindingsState()] } else { yield &findingsState }
-    }
+  /// The analysis of a server of a view of several, or that of the only server for nil.
+  fileprivate subscript(server: String?) -> FindingsAnalyzer.Analysis {
+    ofServers[server ?? ""] ?? (server == nil ? own : FindingsAnalyzer.Analysis())
   }
-
-  /// The states of all servers.
-  fileprivate var all: [FindingsState] { ofServers.isEmpty ? [findingsState] : Array(ofServers.values) }
 
   /// Analyzes the next records.
   ///
@@ -198,63 +222,146 @@ extension FindingsAnalyzer.State {
     of snapshot: InboxSnapshot, at span: Int, interval: Int64, _ ends: NIOLockedValueBox<FindingsAnalyzer.Ends>
   ) throws(StoreUnavailable) -> Bool {
     func end(of connection: UInt64) -> ConnectionEnd.Closing? { ends.withLockedValue { $0.closed[connection] } }
-    defer { if snapshot.hasLeftOut { hasLeftOut = true } }
-    try analyzePending(of: snapshot, interval: interval, end)
+    defer { if snapshot.hasLeftOut { own.hasLeftOut = true } }
+    func record(_ seq: Int) throws(StoreUnavailable) -> Record? { try snapshot.records.record(seq) }
+    try own.analyzePending(interval: interval, end, record)
     // Records evicted before they were analyzed are skipped.
-    through = max(through, snapshot.lastEvicted)
+    own.through = max(own.through, snapshot.lastEvicted)
     var selection = Selection.allKinds
-    selection.after = through
+    selection.after = own.through
     var count = 0
     try snapshot.records.forEach(in: selection) { record in
-      if record.outcome == .pending {
-        let server = record.origin?.server
-        pending.append((record.seq, server, self[server].addPending(record)))
-      } else {
-        self[record.origin?.server].analyze(record, interval: interval, end)
-      }
-      through = record.seq
+      own.analyze(record, interval: interval, end)
       count += 1
       return count < span
     }
     guard count < span else { return false }
-    through = max(through, snapshot.lastSeq)
-    findingsState.analyzeEndedConnections(end)
+    own.through = max(own.through, snapshot.lastSeq)
+    own.findingsState.analyzeEndedConnections(end)
     let exhausted = ends.withLockedValue(\.exhausted)
     for (connection, responses) in exhausted[analyzedExhausted...] {
-      findingsState.addExhaustedWindow(of: connection, responses: responses)
+      own.findingsState.addExhaustedWindow(of: connection, responses: responses)
     }
     analyzedExhausted = exhausted.count
-    do {
-      for server in [nil] + ofServers.keys.map(Optional.init) {
-        try self[server].prune { try snapshot.records.record($0) != nil }
-      }
-    } catch {
-      throw StoreUnavailable(error)
-    }
+    try own.prune(record)
     return true
   }
 
-  private mutating func analyzePending(
-    of snapshot: InboxSnapshot, interval: Int64, _ end: (UInt64) -> ConnectionEnd.Closing?
+  /// Analyzes the next records of the servers of a view. One that cannot be read is left out until it can.
+  ///
+  /// - Returns: Whether all records of the others were analyzed.
+  /// - Throws: `StoreUnavailable` if none can be read.
+  fileprivate mutating func analyzeSome(
+    of servers: [ViewedServer], _ inbox: Inbox, at span: Int, interval: Int64
+  ) throws(StoreUnavailable) -> Bool {
+    ofServers = ofServers.filter { known in servers.contains { $0.name == known.key } }
+    var failures: [StoreUnavailable] = []
+    var isDone = true
+    isBehind = false
+    for server in servers {
+      var analysis = ofServers[server.name] ?? FindingsAnalyzer.Analysis()
+      if ofServers[server.name]?.generation != server.generation {
+        // Its inbox was emptied, or the schema is another one: nothing follows from earlier pushes.
+        analysis = FindingsAnalyzer.Analysis()
+        (analysis.generation, analysis.through) = (server.generation, server.analyzedAfter)
+      }
+      do throws(StoreUnavailable) {
+        isDone = try analysis.analyzeSome(of: server, inbox, at: span, interval: interval) && isDone
+      } catch {
+        failures.append(error)
+        isBehind = true
+      }
+      ofServers[server.name] = analysis
+    }
+    if let failure = failures.first, failures.count == servers.count { throw failure }
+    return isDone
+  }
+}
+
+extension FindingsAnalyzer.Analysis {
+  fileprivate mutating func analyze(
+    _ record: borrowing Record, interval: Int64, _ end: (UInt64) -> ConnectionEnd.Closing?
+  ) {
+    if record.outcome == .pending {
+      pending.append((record.seq, findingsState.addPending(record)))
+    } else {
+      findingsState.analyze(record, interval: interval, end)
+    }
+    through = record.seq
+  }
+
+  /// Analyzes the next records of a server of a view, which has no ends of connections.
+  ///
+  /// - Returns: Whether all records were analyzed.
+  fileprivate mutating func analyzeSome(
+    of server: ViewedServer, _ inbox: Inbox, at span: Int, interval: Int64
+  ) throws(StoreUnavailable) -> Bool {
+    guard let store = server.store, let writer = inbox.writer else {
+      throw StoreUnavailable(problem: "the schema \(server.name) cannot be read now")
+    }
+    let skipped = StoredRecords.Skipped()
+    defer { if skipped.last > 0 { hasLeftOut = true } }
+    func query(after: Int, before: Int) -> StoreQuery {
+      var query = StoreQuery(.allKinds, after: max(after, server.emptiedThrough), before: before)
+      query.skip = { seq, error in
+        skipped.add(seq)
+        writer.health.didLeaveOut(error)
+      }
+      return query
+    }
+    func reading(_ body: () throws -> Void) throws(StoreUnavailable) {
+      do { try body() } catch { throw StoreUnavailable(error) }
+    }
+    func record(_ seq: Int) throws(StoreUnavailable) -> Record? {
+      var found: Record?
+      try reading {
+        try store.forEach(query(after: seq - 1, before: seq + 1)) { record in
+          found = copy record
+          return false
+        }
+      }
+      return found
+    }
+    try analyzePending(interval: interval, { _ in nil }, record)
+    var count = 0
+    try reading {
+      try store.forEach(query(after: through, before: server.lastSeq + 1)) { record in
+        analyze(record, interval: interval) { _ in nil }
+        count += 1
+        return count < span
+      }
+    }
+    guard count < span else { return false }
+    through = max(through, server.lastSeq)
+    try prune(record)
+    return true
+  }
+
+  fileprivate mutating func analyzePending(
+    interval: Int64, _ end: (UInt64) -> ConnectionEnd.Closing?, _ find: (Int) throws(StoreUnavailable) -> Record?
   ) throws(StoreUnavailable) {
     guard !pending.isEmpty else { return }
     var former = pending[...]
     pending = []
     // What remains is analyzed later.
     defer { pending += former }
-    while let (seq, server, identity) = former.first {
-      let found = try snapshot.records.record(seq)
+    while let (seq, identity) = former.first {
+      let found = try find(seq)
       former.removeFirst()
       guard let record = found else {
-        self[server].removePending(seq, identity.push)
+        findingsState.removePending(seq, identity.push)
         continue
       }
       if record.outcome == .pending {
-        pending.append((seq, server, identity))
+        pending.append((seq, identity))
       } else {
-        self[server].endPending(identity.push)
-        self[server].analyze(record, of: identity, interval: interval, end)
+        findingsState.endPending(identity.push)
+        findingsState.analyze(record, of: identity, interval: interval, end)
       }
     }
+  }
+
+  fileprivate mutating func prune(_ find: (Int) throws(StoreUnavailable) -> Record?) throws(StoreUnavailable) {
+    do { try findingsState.prune { try find($0) != nil } } catch { throw StoreUnavailable(error) }
   }
 }

@@ -118,8 +118,8 @@ extension FindingsSummary.Item {
     writer.arrayMember("records") { writer in
       for finding in newest {
         writer.object { writer in
-          writer.member("seq", finding.seq)
-          finding.origin?.write(to: &writer)
+          writer.member("seq", finding.name)
+          writer.member(finding.origin)
           finding.writeProof(to: &writer)
         }
       }
@@ -131,9 +131,7 @@ extension FindingsSummary.Item {
 extension Finding {
   /// Writes the members that explain the finding.
   func writeProof(to writer: inout JSONWriter) {
-    writer.arrayMember("evidence") { writer in
-      for seq in evidence { writer.integer(seq) }
-    }
+    writer.member("evidence", evidence.map(name(of:)))
     writer.member("explanation", explanation)
   }
 }

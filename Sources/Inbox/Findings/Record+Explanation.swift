@@ -20,7 +20,7 @@ extension Record {
     to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, evaluations: [RuleEvaluationReport]
   ) {
     let findings = inbox.findings(on: self, by: rulebook)
-    writer.member("seq", seq)
+    writer.member("seq", name)
     writer.member("accepted", accepted)
     writer.member("decision", end.decision.rawValue)
     writer.member("ending", end.ending.rawValue)
@@ -84,7 +84,7 @@ extension Record {
 
   /// How the attempt ended for the client.
   private var endingText: String {
-    let cause = faultedBy.map { ", by the rule of push \($0)" } ?? ""
+    let cause = faultedBy.map { ", by the rule of push \(name(ofOther: $0))" } ?? ""
     return switch end.ending {
     case .response: "The client was answered \(responseText)."
     case .refused:

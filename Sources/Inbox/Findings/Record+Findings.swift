@@ -48,7 +48,7 @@ extension Record {
   borrowing func ownFindings(by rulebook: Rulebook, _ known: KnownTargets?) -> [Finding] {
     var findings: [Finding] = []
     func add(_ kind: Finding.Kind, _ explanation: String) {
-      findings.append(Finding(kind, seq: seq, evidence: [seq], explanation: explanation))
+      findings.append(Finding(kind, on: self, explanation: explanation))
     }
     if outcome == .malformed {
       add(.malformedRequest, wireDetails?.violationText ?? "the stream was reset with PROTOCOL_ERROR")
@@ -239,10 +239,8 @@ extension Inbox {
   /// Returns all findings on a record.
   package func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
     if let imported = record.importedFindings { return record.findings(imported: imported, by: rulebook) }
-    var findings =
-      evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook, knownTargets)
-    for index in findings.indices { findings[index].origin = record.origin }
-    return findings
+    return evidence(by: record, rulebook).map { $0.finding(on: record) }
+      + record.ownFindings(by: rulebook, knownTargets)
   }
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
@@ -256,9 +254,9 @@ extension Inbox {
   /// Returns the evidence for findings on a record that depends on other records, after `updateFindings`.
   func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {
     // For a record that arrived since. What cannot be read is analyzed later.
-    try? analyzer.catchUp(to: record.seq, with: self, by: rulebook)
+    try? analyzer.catchUp(to: record, with: self, by: rulebook)
     let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds
-    return analyzer.evidence(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
+    return analyzer.evidence(by: record, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
   }
 }
 
@@ -315,7 +313,7 @@ extension Record {
       findings.append(
         known
           ?? Finding(
-            kind, seq: seq, evidence: [seq],
+            kind, on: self,
             explanation: "\(kind.summary) The export does not contain the evidence."))
     }
     return findings

@@ -348,7 +348,7 @@ extension Injection {
       case "draw": draw = try json.numberOrNull()
       case "p": probability = try json.numberOrNull()
       case "ordinal": ordinal = try json.whole()
-      case "by": by = try json.wholeOrNull()
+      case "by": by = try json.otherSeq()
       case "also":
         var ignored: Int?
         try json.list { json throws(JSONText.Problem) in others += try Injection.imported(&json, by: &ignored) }

@@ -191,6 +191,15 @@ extension JSONReader {
   }
 
   /// Parses a number, or null.
+  /// Reads the `seq` of another push; nil for null, and for a text such as `load_1:4711`, because an export of a view of several
+  /// servers numbers its pushes itself.
+  mutating func otherSeq() throws(JSONText.Problem) -> Int? {
+    var rest = self
+    guard (try? rest.string()) != nil else { return try wholeOrNull() }
+    self = rest
+    return nil
+  }
+
   mutating func numberOrNull() throws(JSONText.Problem) -> Double? {
     try unlessNull { json throws(JSONText.Problem) in try json.number() }
   }

@@ -68,8 +68,10 @@ package enum RecordColumn: Int, CaseIterable, Sendable {
   /// The names of the columns, in the order of the cases.
   private static let names = [
     "seq", "received_at", "finished_at", "arrived_ns", "kind", "outcome", "accepted", "status", "reason", "delivery",
-    "attempt", "push_key", "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "id_origin", "rule",
-    "latency_ns", "payload_size", "stream", "connection", "token", "credential", "checks", "verdict_status", "failed_check",
+    "attempt", "push_key", "device_token", "topic", "push_type", "priority", "collapse_id", "apns_id", "id_origin",
+    "rule",
+    "latency_ns", "payload_size", "stream", "connection", "token", "credential", "checks", "verdict_status",
+    "failed_check",
     "verdict_reason", "detail", "unregistered_at", "findings", "details", "headers", "payload", "decision", "ending",
   ]
 

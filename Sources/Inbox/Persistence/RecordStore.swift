@@ -34,9 +34,18 @@ package protocol RecordStore: Sendable {
   /// Returns what a store that others write contains now; nil if this program writes it.
   func currentContents() throws -> StoredContents?
 
-  /// Returns the `seq` of a push that a view of several servers shows by this name, such as `load_1:4711`; nil if there is no
-  /// such server, or if it has no such `seq` yet.
-  func seq(named name: String) throws -> Int?
+  /// Whether it is a view of several servers. The `seq` of a record is then an internal number of the view.
+  var isOfSeveralServers: Bool { get }
+
+  /// The servers of a store that others write.
+  var servers: [ViewedServer] { get }
+
+  /// Returns the `seq` in a view of several servers of a record of one of them; nil if there is no such server, or if it has no such
+  /// `seq` yet. There may be no such record.
+  func seq(of origin: RecordOrigin) throws -> Int?
+
+  /// Returns the server and the number of a `seq` of a view of several servers; nil if there is none. There may be no such record.
+  func origin(of seq: Int) throws -> RecordOrigin?
 
   /// Makes all changes of a batch in one transaction. If it throws, nothing has changed, or a second call with the same batch
   /// recognizes that it was written.
@@ -77,9 +86,36 @@ extension RecordStore {
   package var concurrentReads: Int { 2 }
   package var isReadOnly: Bool { false }
   package func currentContents() throws -> StoredContents? { nil }
-  package func seq(named name: String) throws -> Int? { nil }
+  package var isOfSeveralServers: Bool { false }
+  package var servers: [ViewedServer] { [] }
+  package func seq(of origin: RecordOrigin) throws -> Int? { nil }
+  package func origin(of seq: Int) throws -> RecordOrigin? { nil }
   package func serverState() throws -> [String: String] { [:] }
   package func seqsOfStorage(limit: Int) throws -> [Int] { [] }
+}
+
+/// A server that writes what a view shows.
+package struct ViewedServer: Sendable {
+  /// The name: that of its schema; empty in a view of one server.
+  package let name: String
+  /// Another number after its inbox was emptied, or its schema was removed and created again.
+  package let generation: Int
+  /// Its records; nil if they cannot be read now.
+  package let store: (any RecordStore)?
+  /// Records up to this `seq` were removed when its inbox was emptied.
+  package let emptiedThrough: Int
+  /// Records up to this `seq` are not analyzed for findings, because they are from before the start of the view.
+  package let analyzedAfter: Int
+  /// The `seq` of its newest record.
+  package let lastSeq: Int
+
+  /// Creates a description.
+  package init(
+    name: String, generation: Int, store: (any RecordStore)?, emptiedThrough: Int, analyzedAfter: Int, lastSeq: Int
+  ) {
+    (self.name, self.generation, self.store) = (name, generation, store)
+    (self.emptiedThrough, self.analyzedAfter, self.lastSeq) = (emptiedThrough, analyzedAfter, lastSeq)
+  }
 }
 
 extension DeliveryState {

@@ -69,7 +69,8 @@ package struct SQLCondition {
 
   private mutating func parameter(_ value: String) -> String {
     // Texts of PostgreSQL cannot contain zeros: question marks replace them.
-    parameters.append(dialect == .postgresql && value.contains("\0") ? String(value.map { $0 == "\0" ? "?" : $0 }) : value)
+    parameters.append(
+      dialect == .postgresql && value.contains("\0") ? String(value.map { $0 == "\0" ? "?" : $0 }) : value)
     return "$\(parameters.count)"
   }
 }

@@ -192,9 +192,6 @@ struct StoredRecords: Sendable {
     return query
   }
 
-  /// Returns the `seq` of the record that a view of several servers names by server and number; nil if there is none.
-  func seq(named name: String) throws(StoreUnavailable) -> Int? { try reading { try $0.seq(named: name) } }
-
   /// Returns whether a record with this rule, profile or unusual reason was ever stored.
   func contains(name: String) throws(StoreUnavailable) -> Bool { try reading { try $0.contains(name: name) } }
 

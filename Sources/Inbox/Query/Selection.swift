@@ -60,6 +60,15 @@ package struct Selection: Sendable {
       guard filter.seqs == nil else {
         throw FilterError(field: name, value: value, hint: "Use it once, with all numbers separated by commas.")
       }
+      if context.inbox?.isOfSeveralServers == true {
+        let names = value.split(separator: ",", omittingEmptySubsequences: false)
+        guard names.count <= SeqRanges.maxCount else {
+          throw FilterError(field: name, value: value, hint: "Use at most \(SeqRanges.maxCount) pushes.")
+        }
+        filter.seqs = SeqRanges(
+          Set(try names.map { text throws(FilterError) in try Self.seq(name, String(text), in: context) }).sorted())
+        return
+      }
       guard let seqs = SeqRanges(value) else {
         throw FilterError(
           field: name, value: value,
@@ -88,19 +97,38 @@ package struct Selection: Sendable {
   private mutating func add(
     _ term: QueryTerm, additionalNames: [String] = [], in context: FilterContext
   ) throws(FilterError) {
-    let seq = "a whole number from 0, the seq of a record"
     switch (term.name, term.isNegated) {
     // A cursor given both in a query and as a parameter narrows the selection: that of a page must not widen it.
     case ("after", false):
-      after = max(after, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
+      after = max(after, try Self.seq(term.name, term.value.text, in: context))
     case ("before", false):
-      before = min(before, try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq))
+      before = min(before, try Self.seq(term.name, term.value.text, in: context))
     case ("after", true), ("before", true):
       let other = term.name == "after" ? "before" : "after"
       throw FilterError(
         name: term.name, message: "\(term.name) cannot be negated", hint: "Use \(other), which selects the other side.")
     default: try filter.add(term, additionalNames: additionalNames, in: context)
     }
+  }
+
+  /// Parses the `seq` of a record, or 0: a number, or in a view of several servers a text such as `load_1:4711`.
+  private static func seq(_ name: String, _ value: String, in context: FilterContext) throws(FilterError) -> Int {
+    guard let inbox = context.inbox, inbox.isOfSeveralServers, value != "0" else {
+      return try whole(name, value, in: 0...Int.max, hint: "a whole number from 0, the seq of a record")
+    }
+    let found: Int?
+    do throws(StoreUnavailable) {
+      found = try RecordOrigin(value).flatMap { origin throws(StoreUnavailable) in try inbox.seq(of: origin) }
+    } catch {
+      throw FilterError(
+        name: name, message: "the pushes of the servers cannot be read: \(error.problem)", hint: "Repeat the request.")
+    }
+    guard let found else {
+      throw FilterError(
+        field: name, value: value,
+        hint: "Use the server and the seq of a push, such as load_1:4711: this is a view of several servers.")
+    }
+    return found
   }
 
   /// Parses an integer in `range`.

@@ -3,7 +3,7 @@ internal import NIOConcurrencyHelpers
 /// An inbox whose store others write.
 extension Inbox {
   /// The number of the newest records that are analyzed for findings when a view is opened: it takes some hundred milliseconds.
-  private static let analyzedAtStart = 16_384
+  package static let analyzedAtStart = 16_384
 
   /// Begins the analysis for findings with the newest records of a store that others write.
   package func analyzeNewestRecords() {
@@ -24,17 +24,6 @@ extension Inbox {
       }
     }
     if let contents { follow(contents) }
-  }
-
-  /// Returns the record that a view of several servers names by server and number, such as `load_1:4711`; nil if there is none.
-  ///
-  /// - Throws: `StoreUnavailable` if the store cannot be read.
-  package func record(named name: String) throws(StoreUnavailable) -> Record? {
-    let stored = state.withLockedValue { state in writer.flatMap { state.storedRecords(of: $0) } }
-    guard let seq = try stored?.seq(named: name), let record = try record(seq: seq) else { return nil }
-    // Records may have been removed and others have their numbers in the meantime.
-    if let origin = record.origin, "\(origin.server):\(origin.seq)" != name { return nil }
-    return record
   }
 
   private func follow(_ contents: StoredContents) {

@@ -20,7 +20,8 @@ package struct InboxExport: Sendable {
   private let inbox: Inbox?
   private var iterator: InboxIterator
   private var hasBegun = false
-  private var hasRecord = false
+  /// The number of records so far.
+  private var count = 0
   private var hasEnded = false
 
   /// Creates an export that begins with the first selected record.
@@ -53,8 +54,8 @@ package struct InboxExport: Sendable {
       return text + end
     }
     for record in records {
-      if format == .array || format == .httpArchive { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
-      hasRecord = true
+      if format == .array || format == .httpArchive { text.append(contentsOf: (count > 0 ? ",\n" : "\n").utf8) }
+      count += 1
       append(record, to: &text)
     }
     return text
@@ -69,7 +70,7 @@ package struct InboxExport: Sendable {
     if format == .httpArchive {
       record.writeHAREntry(to: &writer, findings: record.findingNames(by: rulebook, in: inbox))
     } else {
-      record.writeExported(to: &writer, rulebook: rulebook, in: inbox)
+      record.writeExported(to: &writer, number: count, rulebook: rulebook, in: inbox)
     }
     text += writer.bytes
     if format == .lines { text.append(UInt8(ascii: "\n")) }

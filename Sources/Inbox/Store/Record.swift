@@ -93,16 +93,10 @@ package struct Record: Sendable {
   /// Gives the record a `seq` among the records of several servers.
   ///
   /// - Parameters:
-  ///   - seq: The new `seq`.
+  ///   - seq: The new `seq`, which is internal.
   ///   - server: The name of the server that received the push.
-  ///   - renumber: Returns the new `seq` for another record of that server.
-  package mutating func renumber(_ seq: Int, of server: String, _ renumber: (Int) throws -> Int) rethrows {
-    let origin = RecordOrigin(server: server, seq: self.seq)
-    var details = wireDetails
-    if let injections = details?.injections, let other = faultedBy {
-      details = details?.merging(WireDetails(injections: injections, by: .seq(try renumber(other))))
-    }
-    storedDetails = StoredDetails(details, origin: origin)
+  package mutating func renumber(_ seq: Int, of server: String) {
+    storedDetails = StoredDetails(wireDetails, origin: RecordOrigin(server: server, seq: self.seq))
     self.seq = seq
   }
 
@@ -175,7 +169,7 @@ package struct Record: Sendable {
   package var isRequestComplete: Bool { !head { $0.marks }.contains(.isIncomplete) }
 
   /// The `seq` of the push whose rule ended the connection; nil if no other push did.
-  package var faultedBy: Int? { wireDetails?.by?.seq(of: seq) }
+  package var faultedBy: Int? { wireDetails?.by?.seq(of: serverSeq) }
 
   /// Whether there is a verdict.
   var hasVerdict: Bool { head { $0.marks }.contains(.hasVerdict) }
@@ -207,17 +201,6 @@ package struct Record: Sendable {
         storedInjection != nil && storedInjection == wireDetails.onlyInjection ? nil : StoredDetails(wireDetails)
     }
   }
-}
-
-/// The server that received a push, and the number of the push there, in a view of several servers.
-package struct RecordOrigin: Sendable, Hashable {
-  /// The name of the server: that of its schema.
-  package let server: String
-  /// The `seq` of the record on that server.
-  package let seq: Int
-
-  /// Both, such as `load_1:4711`.
-  package var text: String { "\(server):\(seq)" }
 }
 
 extension Record {

@@ -17,7 +17,7 @@ extension Record {
     let latency = sentResponse.latencyNanoseconds.map { String(Double($0 / 1000) / 1000) }
     let payload = payloadProblem == nil ? String(decoding: body, as: UTF8.self) : nil
     let columns: [String?] = [
-      String(seq), TimestampFormat.text(receivedAt), outcome.rawValue, String(accepted),
+      name.description, TimestampFormat.text(receivedAt), outcome.rawValue, String(accepted),
       sentResponse.status.map { String($0) }, sentReason, topic, pushType, priority.map { String($0) }, deviceToken,
       apnsID,
       collapseID, String(attempt), connection.id, connection.client, String(bodySize), String(facts.payloadLimit),

@@ -31,7 +31,7 @@ extension Record {
       }
       writer.member("connection", connection.id)
       writer.objectMember("_apns_mock") { writer in
-        writer.member("seq", seq)
+        writer.member("seq", name)
         writer.member("outcome", outcome.rawValue)
         writer.member("accepted", accepted)
         writer.member("attempt", attempt)

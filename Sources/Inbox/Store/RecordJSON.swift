@@ -22,17 +22,23 @@ extension Record {
   }
 
   /// Writes the record of an export, with the format of its members.
-  func writeExported(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox?) {
+  ///
+  /// - Parameter number: The number of the record in the export. It is its `seq` if the record is one of a view of several servers.
+  func writeExported(to writer: inout JSONWriter, number: Int, rulebook: Rulebook, in inbox: Inbox?) {
     writer.object { writer in
-      writeMembers(to: &writer, rulebook: rulebook, in: inbox)
+      writeMembers(to: &writer, as: origin == nil ? name : .seq(number), rulebook: rulebook, in: inbox)
       writer.member("format", ImportedRecord.newestFormat)
     }
   }
 
   /// Writes the members of the record into an object that may have further members.
   package func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
-    writer.member("seq", seq)
-    origin?.write(to: &writer)
+    writeMembers(to: &writer, as: name, rulebook: rulebook, in: inbox)
+  }
+
+  private func writeMembers(to writer: inout JSONWriter, as name: PushName, rulebook: Rulebook, in inbox: Inbox?) {
+    writer.member("seq", name)
+    writer.member(origin)
     writer.member("accepted", accepted)
     writer.member("decision", end.decision.rawValue)
     writer.member("ending", end.ending.rawValue)
@@ -175,7 +181,7 @@ extension Record {
     }
     writer.objectMember("fault") { writer in
       Self.write(first, to: &writer)
-      writer.member("by", faultedBy)
+      writer.member("by", faultedBy.map(name(ofOther:)))
       guard injections.count > 1 else { return }
       writer.arrayMember("also") { writer in
         for injection in injections.dropFirst() { writer.object { Self.write(injection, to: &$0) } }
@@ -210,11 +216,12 @@ extension Record {
   }
 }
 
-extension RecordOrigin {
-  /// Writes the server and the number as members of an object.
-  func write(to writer: inout JSONWriter) {
-    writer.member("server", server)
-    writer.member("server_seq", seq)
+extension JSONWriter {
+  /// Writes the server and the number of a record of a view of several servers as members; nothing for nil.
+  mutating func member(_ origin: RecordOrigin?) {
+    guard let origin else { return }
+    member("server", origin.server)
+    member("server_seq", origin.seq)
   }
 }
 

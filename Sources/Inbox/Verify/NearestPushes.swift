@@ -60,7 +60,8 @@ struct NearestPushes {
   private func candidate(_ record: Record) -> (nearest: Nearest, hints: Int) {
     let criteria = parts.map { criterion($0.group, of: $0.filter, record) }
     let id = record.withID { $0.map { String(decoding: $0, as: UTF8.self) } }
-    let nearest = Nearest(seq: record.seq, apnsID: id, criteria: criteria, advice: record.rejectionDetail)
+    let nearest = Nearest(
+      seq: record.seq, name: record.name, apnsID: id, criteria: criteria, advice: record.rejectionDetail)
     return (nearest, criteria.count { $0.hint != nil })
   }
 

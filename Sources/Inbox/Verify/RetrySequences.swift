@@ -119,6 +119,8 @@ struct RetryPolicyEvaluator {
   let policy: RetryPolicy
   /// The retry sequences of the pushes concerned, in the order in which they began.
   let sequences: [AttemptSequence]
+  /// Returns a record as users name it.
+  let pushName: (Int) -> PushName
 
   var criteria: [Criterion] {
     var criteria: [Criterion] = []
@@ -161,7 +163,7 @@ struct RetryPolicyEvaluator {
     let count = worst.map { $0.attempts.count - 1 }
     return criterion(
       name, wanted, count.map(Self.retries), count.map(isMet) ?? true,
-      worst.map { ReportText.seqs($0.attempts.map(\.seq)) })
+      worst.map { ReportText.seqs($0.attempts.map { pushName($0.seq) }) })
   }
 
   private func firstDelay(_ name: String, _ wanted: String, _ worst: AttemptSequence?, _ isMet: (Duration) -> Bool)
@@ -170,7 +172,7 @@ struct RetryPolicyEvaluator {
     let delay = worst?.delays[0]
     return criterion(
       name, wanted, delay.map(DurationFormat.text), delay.map(isMet) ?? true,
-      worst.map { "seq \($0.attempts[1].seq) after seq \($0.attempts[0].seq)" })
+      worst.map { "seq \(pushName($0.attempts[1].seq)) after seq \(pushName($0.attempts[0].seq))" })
   }
 
   /// Returns whether each delay is at least a tenth longer than the previous one. Delays that are meant to be equal
@@ -188,7 +190,7 @@ struct RetryPolicyEvaluator {
     }
     return criterion(
       "growing", "each delay a tenth longer than the one before", delays, worst == nil,
-      worst.map { ReportText.seqs($0.attempts.map(\.seq)) })
+      worst.map { ReportText.seqs($0.attempts.map { pushName($0.seq) }) })
   }
 
   private func ending(_ endings: [Record.Outcome]) -> Criterion {
@@ -200,6 +202,7 @@ struct RetryPolicyEvaluator {
     var found = last?.outcome.rawValue
     if wrong.count > 1 { found = found.map { "\($0), and \(wrong.count - 1) more that are not" } }
     return criterion(
-      "finally", endings.map(\.rawValue).joinedWithOr, found, wrong.isEmpty, ReportText.seqs(wrong.map(\.seq)))
+      "finally", endings.map(\.rawValue).joinedWithOr, found, wrong.isEmpty,
+      ReportText.seqs(wrong.map { pushName($0.seq) }))
   }
 }

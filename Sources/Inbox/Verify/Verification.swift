@@ -112,7 +112,7 @@ extension Inbox {
     return try await repeatingAfterReset {
       let totals = try await VerificationWait(verification, in: self, by: context.rulebook).run(until: deadline) {
         totals in
-        try VerificationEvaluator(totals: totals).isMet(in: self, by: context.rulebook)
+        try VerificationEvaluator(totals: totals, inbox: self).isMet(by: context.rulebook)
       }
       guard let totals else { return nil }
       return try await report(totals, in: context)
@@ -124,7 +124,7 @@ extension Inbox {
   ) async throws -> VerificationReport {
     let verification = totals.verification
     let snapshot = snapshot()
-    let evaluator = VerificationEvaluator(totals: totals)
+    let evaluator = VerificationEvaluator(totals: totals, inbox: self)
     var expectations: [VerificationReport.Expected] = []
     let short = Set(verification.expectations.indices.filter(totals.isShort))
     for (index, expectation) in verification.expectations.enumerated() {
@@ -132,7 +132,7 @@ extension Inbox {
       expectations.append(
         VerificationReport.Expected(
           name: expectation.name, criteria: evaluator.criteria(of: index), matched: seqs.count,
-          seqs: seqs.prefix(VerificationReport.listLimit),
+          seqs: evaluator.names(of: seqs),
           nearest: short.contains(index)
             ? try NearestPushes(expectation).find(
               in: snapshot, scope: verification.scope, after: verification.after, oneOf: short.count) : []))
@@ -141,9 +141,9 @@ extension Inbox {
     }
     let isAnalyzed = try await isAnalyzed(verification, snapshot)
     return VerificationReport(
-      expectations: expectations, order: evaluator.order, others: try evaluator.others(in: self),
-      lost: try evaluator.lost(in: self, by: context.rulebook),
-      findings: try evaluator.findings(in: self, by: context.rulebook), evicted: snapshot.evicted,
+      expectations: expectations, order: evaluator.order, others: try evaluator.others(),
+      lost: try evaluator.lost(by: context.rulebook),
+      findings: try evaluator.findings(by: context.rulebook), evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after) && isAnalyzed, isAnalyzed: isAnalyzed, context: context
     )
   }
@@ -152,7 +152,7 @@ extension Inbox {
   private func isAnalyzed(_ verification: Verification, _ snapshot: InboxSnapshot) async throws -> Bool {
     guard verification.requiresNothingLost || verification.refusedFindings != nil else { return true }
     let scope = verification.scope
-    let unknown = analyzer.unknown(after: verification.after)
+    let unknown = try seqs(analyzer.unknown, after: verification.after)
     guard try !unknown.contains(where: { try record(seq: $0).map { scope.matches($0) } ?? false }),
       analyzer.isComplete
     else { return false }

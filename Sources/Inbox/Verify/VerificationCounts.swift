@@ -56,7 +56,7 @@ struct VerificationCounts: Sendable {
   ///
   /// - Parameter identity: Returns the push of an attempt; nil if it follows from the record alone.
   /// - Returns: Whether the record may affect the result.
-  mutating func count(_ record: borrowing Record, identity: (_ seq: Int) -> PushIdentities.Identity?) -> Bool {
+  mutating func count(_ record: borrowing Record, identity: (borrowing Record) -> PushIdentities.Identity?) -> Bool {
     let seq = record.seq
     let earlier = changeable.removeValue(forKey: seq)
     if let earlier { uncount(earlier, seq) }
@@ -68,7 +68,8 @@ struct VerificationCounts: Sendable {
       return earlier?.isInScope == true
     }
     if checksRetries {
-      counted.sequence = earlier.flatMap { $0.hasEnded ? $0.sequence : nil } ?? retries.add(record, of: identity(seq))
+      counted.sequence =
+        earlier.flatMap { $0.hasEnded ? $0.sequence : nil } ?? retries.add(record, of: identity(record))
     }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       counted.matching.append(index)

@@ -9,6 +9,7 @@ struct VerificationEvaluator {
   private static let shownLost = 20
 
   let totals: VerificationCounts
+  let inbox: Inbox
 
   private var verification: Verification { totals.verification }
 
@@ -33,11 +34,14 @@ struct VerificationEvaluator {
             name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
             hint: "no push matched; set allow_none: true if none are required"))
       } else {
-        criteria += RetryPolicyEvaluator(policy: policy, sequences: sequences).criteria
+        criteria += RetryPolicyEvaluator(policy: policy, sequences: sequences, pushName: name).criteria
       }
     }
     return criteria
   }
+
+  /// Returns a record as users name it.
+  private func name(_ seq: Int) -> PushName { (try? inbox.name(ofSeq: seq)) ?? .seq(seq) }
 
   /// The criterion that the first pushes arrived in the expected order; nil if no order is expected.
   var order: Criterion? {
@@ -49,7 +53,8 @@ struct VerificationEvaluator {
     }
     let isWhole = firsts.allSatisfy { $0.seq != nil }
     let arrived = firsts.filter { $0.seq != nil }.sorted { ($0.seq ?? 0, $0.name) < ($1.seq ?? 0, $1.name) }
-    var found = arrived.map { "\(ReportText.shortened($0.name)) (seq \($0.seq ?? 0))" }.joined(separator: ", then ")
+    var found = arrived.map { "\(ReportText.shortened($0.name)) (seq \(name($0.seq ?? 0)))" }.joined(
+      separator: ", then ")
     if !isWhole {
       let missing = firsts.filter { $0.seq == nil }.map { ReportText.shortened($0.name) }.joined(separator: ", ")
       found += (found.isEmpty ? "" : "; ") + "no \(missing)"
@@ -64,37 +69,37 @@ struct VerificationEvaluator {
   }
 
   /// Returns the criterion that each push matches an expectation; nil if other pushes are allowed.
-  func others(in inbox: Inbox) throws -> VerificationReport.Others? {
+  func others() throws -> VerificationReport.Others? {
     guard verification.allowsNoOthers else { return nil }
     let seqs = totals.others
     return VerificationReport.Others(
       criterion: Criterion(
         name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),
-      seqs: seqs.prefix(VerificationReport.listLimit),
-      lines: try seqs.prefix(3).map { try inbox.record(seq: $0)?.oneLineDescription ?? "seq \($0)" })
+      seqs: names(of: seqs),
+      lines: try seqs.prefix(3).map { try inbox.record(seq: $0)?.oneLineDescription ?? "seq \(name($0))" })
   }
 
   /// Returns the criterion that each push is resolved: accepted or rejected for good; nil if not required.
-  func lost(in inbox: Inbox, by rulebook: Rulebook) throws -> VerificationReport.Others? {
+  func lost(by rulebook: Rulebook) throws -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
     try inbox.updateFindings(by: rulebook)
     let scope = verification.scope
-    let seqs = try inbox.analyzer.unresolved(after: verification.after).filter { seq in
+    let seqs = try inbox.seqs(inbox.analyzer.unresolved, after: verification.after).filter { seq in
       try inbox.record(seq: seq).map { verification.covers($0.kind) && scope.matches($0) } ?? scope.isEmpty
     }
     var lines = try seqs.prefix(Self.shownLost).map { seq in
-      try inbox.record(seq: seq).map { "\($0.oneLineDescription) (\($0.end.ending.rawValue))" } ?? "seq \(seq)"
+      try inbox.record(seq: seq).map { "\($0.oneLineDescription) (\($0.end.ending.rawValue))" } ?? "seq \(name(seq))"
     }
     if seqs.count > Self.shownLost { lines.append("and \(seqs.count - Self.shownLost) more") }
     return VerificationReport.Others(
       criterion: Criterion(
         name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
         isMet: seqs.isEmpty),
-      seqs: Array(seqs.prefix(VerificationReport.listLimit)), lines: lines)
+      seqs: seqs.prefix(VerificationReport.listLimit).map(name), lines: lines)
   }
 
   /// Returns the criterion that there are no refused findings; nil if not required.
-  func findings(in inbox: Inbox, by rulebook: Rulebook) throws -> VerificationReport.Findings? {
+  func findings(by rulebook: Rulebook) throws -> VerificationReport.Findings? {
     guard let refused = verification.refusedFindings else { return nil }
     var window = Selection.allKinds
     window.after = verification.after
@@ -109,11 +114,14 @@ struct VerificationEvaluator {
       findings: Array(findings.prefix(VerificationReport.listLimit)))
   }
 
+  /// Returns the first of these records as users name them.
+  func names(of seqs: SeqSet) -> [PushName] { seqs.prefix(VerificationReport.listLimit).map(name) }
+
   /// Returns whether all criteria are met.
-  func isMet(in inbox: Inbox, by rulebook: Rulebook) throws -> Bool {
+  func isMet(by rulebook: Rulebook) throws -> Bool {
     try verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
-      && others(in: inbox)?.criterion.isMet != false && lost(in: inbox, by: rulebook)?.criterion.isMet != false
-      && findings(in: inbox, by: rulebook)?.criterion.isMet != false
+      && others()?.criterion.isMet != false && lost(by: rulebook)?.criterion.isMet != false
+      && findings(by: rulebook)?.criterion.isMet != false
   }
 }
 
@@ -123,6 +131,6 @@ extension Record {
     let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
     let response = sentResponse.status.map { String($0) } ?? outcome.rawValue
     let parts = [topic, text(facts.pushTypeText), deviceToken.map { "to " + $0 }].compactMap(\.self)
-    return "seq \(seq): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(response)"
+    return "seq \(name): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(response)"
   }
 }

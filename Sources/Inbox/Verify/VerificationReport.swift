@@ -26,7 +26,7 @@ package struct VerificationReport: Sendable {
     /// The number of pushes that count.
     package let matched: Int
     /// The `seq` of the first pushes that count.
-    package let seqs: [Int]
+    package let seqs: [PushName]
     /// The most similar pushes, if too few count.
     package let nearest: [Nearest]
 
@@ -38,6 +38,8 @@ package struct VerificationReport: Sendable {
   package struct Nearest: Sendable {
     /// The `seq` of the push's record.
     package let seq: Int
+    /// The push as users name it.
+    let name: PushName
     /// The push's `apns-id`; nil if it has none.
     package let apnsID: String?
     /// The result of each condition.
@@ -54,7 +56,7 @@ package struct VerificationReport: Sendable {
     /// The criterion that there are none.
     package let criterion: Criterion
     /// The `seq` of the first disallowed pushes.
-    package let seqs: [Int]
+    package let seqs: [PushName]
     /// One line of text for each of the first disallowed pushes.
     let lines: [String]
   }
@@ -142,7 +144,7 @@ extension VerificationReport {
       if let pushes {
         writer.object { writer in
           pushes.criterion.write(to: &writer)
-          writer.seqsMember("seqs", pushes.seqs)
+          writer.member("seqs", pushes.seqs)
           writer.member("text", pushes.text)
         }
       } else {
@@ -178,7 +180,7 @@ extension VerificationReport.Expected {
       for criterion in criteria { writer.object(criterion.write) }
     }
     writer.member("matched", matched)
-    writer.seqsMember("seqs", seqs)
+    writer.member("seqs", seqs)
     writer.arrayMember("nearest") { writer in
       for push in nearest { writer.object(push.write) }
     }
@@ -188,7 +190,7 @@ extension VerificationReport.Expected {
 
 extension VerificationReport.Nearest {
   fileprivate func write(to writer: inout JSONWriter) {
-    writer.member("seq", seq)
+    writer.member("seq", name)
     writer.member("apns_id", apnsID)
     writer.member("met", met)
     writer.member("of", criteria.count)
@@ -213,17 +215,9 @@ extension VerificationReport.Criterion {
 extension Finding {
   fileprivate func writeMembers(to writer: inout JSONWriter) {
     writer.member("finding", kind.rawValue)
-    writer.member("seq", seq)
-    writer.seqsMember("evidence", Array(evidence.prefix(VerificationReport.listLimit)))
+    writer.member("seq", name)
+    writer.member("evidence", evidence.prefix(VerificationReport.listLimit).map(name(of:)))
     writer.member("explanation", explanation)
-  }
-}
-
-extension JSONWriter {
-  fileprivate mutating func seqsMember(_ name: String, _ seqs: [Int]) {
-    arrayMember(name) { writer in
-      for seq in seqs { writer.integer(seq) }
-    }
   }
 }
 
@@ -260,7 +254,7 @@ extension VerificationReport.Findings {
   /// The result as text.
   var text: String {
     let lines = findings.prefix(5).map { finding in
-      "    \(finding.kind.rawValue)  seq \(finding.seq)  \(ReportText.line(finding.explanation))"
+      "    \(finding.kind.rawValue)  seq \(finding.name)  \(ReportText.line(finding.explanation))"
     }
     return ([criterion.text] + lines).joined(separator: "\n")
   }
@@ -282,7 +276,7 @@ extension VerificationReport.Expected {
     guard !isMet else { return lines }
     for push in nearest {
       let id = push.apnsID.map { ", apns-id \(ReportText.shortened($0))" } ?? ""
-      lines.append("  nearest: seq \(push.seq), \(push.met) of \(push.criteria.count) criteria\(id)")
+      lines.append("  nearest: seq \(push.name), \(push.met) of \(push.criteria.count) criteria\(id)")
       lines += Self.rows(
         push.criteria.prefix(Self.rowLimit).map { ($0, $0.isMet ? $0.found : $0.bothValues) }, indent: "    ")
       if push.criteria.count > Self.rowLimit { lines.append("    and \(push.criteria.count - Self.rowLimit) more") }

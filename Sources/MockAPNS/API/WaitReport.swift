@@ -116,7 +116,7 @@ extension WaitQuery.Count {
 
 extension WaitReport.NearestPush {
   fileprivate var lines: [String] {
-    var lines = ["  nearest: push \(record.seq), \(record.endText)"]
+    var lines = ["  nearest: push \(record.name), \(record.endText)"]
     for criterion in criteria where !criterion.isMet {
       let hint = criterion.hint.map { " (\($0))" } ?? ""
       lines.append("    \(criterion.name): wanted \(criterion.wanted), found \(criterion.found)\(hint)")

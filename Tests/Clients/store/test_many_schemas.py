@@ -78,8 +78,8 @@ def test_pushes_are_in_the_order_of_arrival(filled):
     records = viewer.api("GET", "/pushes", limit=1000)
     assert [(one["server"], one["request"]["device_token"]) for one in records["items"]] == order
     assert records["matched"] == records["total"] == len(order) and records["complete"]
-    seqs = [one["seq"] for one in records["items"]]
-    assert seqs == sorted(set(seqs))
+    names = [one["seq"] for one in records["items"]]
+    assert names == [f"{one['server']}:{one['server_seq']}" for one in records["items"]] and len(set(names)) == len(names)
     newest = viewer.api("GET", "/pushes", limit=4, order="desc")["items"]
     assert [one["request"]["device_token"] for one in newest] == [device for _, device in order[:-5:-1]]
 
@@ -91,7 +91,7 @@ def test_each_server_numbers_its_pushes(filled):
         name = f"{record['server']}:{record['server_seq']}"
         assert viewer.api("GET", f"/pushes/{name}") == viewer.api("GET", f"/pushes/{record['seq']}") == record
         assert viewer.api("GET", f"/pushes/{record['apns']['id']}")["server_seq"] == record["server_seq"]
-    for unknown in (f"{order[0][0]}:99999", "other:1", f"{order[0][0]}:", f"{order[0][0]}:1:2", ":1", f"{order[0][0]}:0"):
+    for unknown in (f"{order[0][0]}:99999", "other:1", f"{order[0][0]}:", f"{order[0][0]}:1:2", ":1", f"{order[0][0]}:0", "1"):
         assert viewer.request("GET", f"/api/v1/pushes/{unknown}").status == 404
 
 
@@ -108,6 +108,62 @@ def test_pages_have_each_push_once(filled):
         assert found == [device for _, device in order][::1 if direction == "asc" else -1]
 
 
+def test_a_push_is_a_cursor(filled):
+    _, viewer, order = filled
+    names = [one["seq"] for one in viewer.pushes(limit=1000)]
+    for index, name in enumerate(names):
+        assert [one["seq"] for one in viewer.pushes(limit=1000, after=name)] == names[index + 1:]
+        assert [one["seq"] for one in viewer.pushes(limit=1000, before=name)] == names[:index]
+    assert [one["seq"] for one in viewer.pushes(limit=1000, q=f"after:{names[3]} before:{names[7]}")] == names[4:7]
+    assert len(viewer.pushes(limit=1000, after=0)) == len(names)
+    page = viewer.api("GET", "/pushes", limit=2, within="5s")
+    assert page["next"] == names[1] and "last_seq" not in page
+    # A number would be one of the view's own, which nobody knows.
+    for query in ("after=3", "before=3", "seqs=3", "after=-1", "after=other:3", "before=load_1", f"after={order[0][0]}:99999", "seqs=1-3"):
+        refused = viewer.request("GET", f"/api/v1/pushes?{query}")
+        assert refused.status == 400 and "load_1:4711" in refused.json["hint"], (query, refused.body)
+
+
+def test_a_wait_goes_on_after_a_push(filled):
+    _, viewer, order = filled
+    names = [one["seq"] for one in viewer.pushes(limit=1000)]
+    result = viewer.api("GET", "/pushes/wait", count=3, after=names[-4], timeout="5s")
+    assert result["satisfied"] and [one["seq"] for one in result["items"]] == names[-3:] and result["seq"] == names[-1]
+    assert not viewer.api("GET", "/pushes/wait", after=result["seq"], timeout="300ms")["satisfied"]
+    done = viewer.command("wait", "--after", names[-2], "--timeout", "5s")
+    assert done.returncode == 0 and names[-1] in done.stdout, done
+    done = viewer.command("ls", "--after", names[-3])
+    assert done.returncode == 0 and names[-2] in done.stdout and names[-3] not in done.stdout, done
+
+
+def test_no_number_of_the_view_is_shown(filled):
+    """In what the API answers, each `seq` is that of a server, or names the server."""
+    _, viewer, order = filled
+    known = {one["seq"] for one in viewer.pushes(limit=1000)}
+
+    def check(value, path):
+        if isinstance(value, dict):
+            for name, member in value.items():
+                if name in ("seq", "next", "last_seq", "first_seq", "by"):
+                    assert member is None or member in known, (path, name, member)
+                if name in ("seqs", "evidence", "attempts"):
+                    assert all(one in known for one in member), (path, name, member)
+                check(member, f"{path}.{name}")
+        elif isinstance(value, list):
+            for one in value:
+                check(one, path)
+
+    device = order[0][1]
+    name = viewer.pushes(device_token=device)[0]["seq"]
+    for path in ("pushes?limit=3", "pushes?limit=3&order=desc", "pushes/seqs?sort=size", f"pushes/{name}", f"pushes/{name}/explain",
+                 "pushes/wait?count=100&timeout=0s", "findings", "status", "stats"):
+        check(viewer.request("GET", f"/api/v1/{path}").json, path)
+    body = {"expect": [{"match": f"device_token:{device}", "count": 2}], "no_others": True}
+    report = viewer.request("POST", "/api/v1/verify", body).json
+    check(report, "verify")
+    assert report["expectations"][0]["seqs"] == [name] and f"seq {order[-1][0]}:" in report["text"]
+
+
 def test_queries_find_pushes_of_all_servers(filled):
     _, viewer, order = filled
     name, device = order[4]
@@ -117,7 +173,7 @@ def test_queries_find_pushes_of_all_servers(filled):
     assert viewer.api("GET", "/pushes", status="200", limit=0)["matched"] == len(order)
     assert viewer.pushes(status="410") == []
     chosen = [one["seq"] for one in viewer.pushes(limit=1000)][3:6]
-    assert [one["seq"] for one in viewer.pushes(seqs=",".join(map(str, chosen)))] == chosen
+    assert [one["seq"] for one in viewer.pushes(seqs=",".join(reversed(chosen)))] == chosen
     order_of = viewer.api("GET", "/pushes/seqs", sort="device_token")["seqs"]
     tokens = {one["seq"]: one["request"]["device_token"] for one in viewer.pushes(limit=1000)}
     assert [tokens[seq] for seq in order_of] == sorted(tokens.values())
@@ -242,6 +298,61 @@ def test_a_reset_of_one_server_removes_its_pushes(binary, certs, postgres, tmp_p
             stored(viewer, 2)
             started[f"{prefix}_1"].api("POST", "/reset")
             wait_until(lambda: [one["server"] for one in stores.everything(viewer)] == [f"{prefix}_2"], "one push")
+
+
+@pytest.mark.parametrize("pattern", ["*", "1"])
+def test_no_finding_follows_from_pushes_before_a_reset(binary, certs, postgres, tmp_path, pattern):
+    """Of the server that was reset; the finding of another one stays."""
+    prefix = f"load{secrets.token_hex(4)}"
+    gone = "feedfacefeedface41000002" + "0" * 40
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        one, two = started.values()
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_{pattern}") as viewer:
+            def names():
+                return {case["seq"] for item in viewer.api("GET", "/findings")["items"] if "410" in item["finding"] for case in item["records"]}
+
+            for server in (one, two):
+                assert push(server, gone).status == 410
+            assert push(two, gone).status == 410
+            of_two = {f"{prefix}_2:2"} if pattern == "*" else set()
+            stored(viewer, 3 if pattern == "*" else 1)
+            wait_until(lambda: names() == of_two, "the finding of the second server")
+            one.api("POST", "/reset")
+            assert push(one, gone).status == 410
+            assert one.api("GET", "/findings")["total"] == 0
+            wait_until(lambda: one.api("GET", "/status")["store"]["records_written"] == 2, "it is written")
+            wait_until(lambda: any(each["server_seq"] == 2 for each in viewer.pushes(limit=1000) if each.get("server") == f"{prefix}_1")
+                       or [each["seq"] for each in viewer.pushes()] == [2], "the view has it")
+            assert names() == of_two
+            # One that follows from the push after the reset.
+            assert push(one, gone).status == 410
+            expected = of_two | ({f"{prefix}_1:3"} if pattern == "*" else {3})
+            wait_until(lambda: names() == expected, "the finding on the last push")
+
+
+def test_findings_are_complete_when_nothing_is_missing_any_more(binary, certs, postgres, tmp_path):
+    prefix = f"load{secrets.token_hex(4)}"
+    gone = "feedfacefeedface41000002" + "0" * 40
+    with servers(binary, certs, postgres, [f"{prefix}_1", f"{prefix}_2"]) as started:
+        one, two = started.values()
+        for server in (one, two):
+            assert push(server, gone).status == 410
+        with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
+            stored(viewer, 2)
+            assert viewer.api("GET", "/findings")["complete"]
+            # As a server that changes its tables for a newer version.
+            migration = threading.Thread(target=postgres.execute, args=(
+                f'ALTER TABLE "{prefix}_2".push ADD COLUMN later text; SELECT pg_sleep(3)',))
+            migration.start()
+            wait_until(lambda: viewer.api("GET", "/status")["warnings"], "a warning")
+            assert push(one, gone).status == 410
+            wait_until(lambda: viewer.api("GET", "/findings")["total"], "the finding of the server that can be read")
+            assert not viewer.api("GET", "/findings")["complete"]
+            migration.join()
+            assert push(two, gone).status == 410
+            wait_until(lambda: viewer.api("GET", "/findings")["complete"], "it is complete")
+            wait_until(lambda: {case["seq"] for item in viewer.api("GET", "/findings")["items"] if "410" in item["finding"]
+                                for case in item["records"]} == {f"{prefix}_1:2", f"{prefix}_2:2"}, "the findings of both")
 
 
 def test_a_view_goes_on_when_the_database_works_again(binary, certs, tmp_path):
@@ -509,10 +620,13 @@ def test_a_name_is_the_same_push_after_others_were_removed(binary, certs, postgr
             for server in started.values():
                 push(server)
         with viewing(binary, tmp_path / "view", postgres, f"{prefix}_*") as viewer:
-            before = {f"{one['server']}:{one['server_seq']}": one["request"]["device_token"] for one in stored(viewer, 10)}
+            before = {one["seq"]: one["request"]["device_token"] for one in stored(viewer, 10)}
             gone = f"{names[0]}:2"
+            following = [name for name in before][[name for name in before].index(gone) + 1:]
             started[names[0]].api("DELETE", "/pushes", device_token=before[gone])
             wait_until(lambda: viewer.api("GET", "/status")["inbox"]["records"] == 9, "one is removed")
+            # A page that ended with it goes on at the same place.
+            assert [one["seq"] for one in viewer.pushes(limit=1000, after=gone)] == following
             # Another view derives the order from those that are left.
             (tmp_path / "later").mkdir()
             with viewing(binary, tmp_path / "later", postgres, f"{prefix}_*") as later:

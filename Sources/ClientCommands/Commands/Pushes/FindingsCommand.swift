@@ -1,3 +1,4 @@
+import APNSMockInbox
 import ArgumentParser
 import NIOHTTP1
 
@@ -48,10 +49,8 @@ struct FindingsPage: Decodable {
   }
 
   struct Case: Decodable {
-    var seq: Int
-    var server: String?
-    var serverSeq: Int?
-    var evidence: [Int]
+    var seq: PushName
+    var evidence: [PushName]
     var explanation: String
   }
 
@@ -61,8 +60,8 @@ struct FindingsPage: Decodable {
       rows: items,
       columns: [
         .init("FINDING", \.finding), .init("COUNT") { String($0.count) },
-        .init("NEWEST") { $0.records.first.map { Push.shownSeq($0.seq, $0.server, $0.serverSeq) } },
-        .init("EVIDENCE") { $0.records.first?.evidence.map(String.init).joined(separator: ",") },
+        .init("NEWEST") { $0.records.first?.seq.description },
+        .init("EVIDENCE") { $0.records.first?.evidence.map(\.description).joined(separator: ",") },
         .init("EXPLANATION") { $0.records.first?.explanation },
       ])
   }

@@ -1,3 +1,4 @@
+import APNSMockInbox
 import ArgumentParser
 import NIOHTTP1
 import APNSMockNotation
@@ -8,7 +9,8 @@ struct GetCommand: AsyncParsableCommand {
     commandName: "get", abstract: "Show one push: the request, its validation and the response.",
     discussion: "Findings are described on standard error; --explain prints all details.")
 
-  @Argument(help: "The push's seq, or an apns-id for its newest attempt.")
+  @Argument(
+    help: "The push's seq, in a view of several servers such as load_1:4711, or an apns-id for its newest attempt.")
   var id: String
 
   @Flag(name: .long, help: "Print only the body, byte for byte.")
@@ -59,7 +61,7 @@ struct GetCommand: AsyncParsableCommand {
 
 /// The response of `GET /pushes/{seq}/explain`, as far as it is shown as text.
 struct PushExplanation: Decodable {
-  var seq: Int
+  var seq: PushName
   var attempt: Int
   var outcome: String
   var text: String

@@ -18,7 +18,7 @@ struct ListCommand: AsyncParsableCommand {
   var limit = 50
 
   @Option(name: .long, help: .value("seq", "List the first pushes after this seq instead of the most recent ones."))
-  var after: Int?
+  var after: PushArgument?
 
   @OptionGroup var flags: AdminFlags
 
@@ -31,7 +31,7 @@ struct ListCommand: AsyncParsableCommand {
     var items: [Push] = []
     var objects: [ArraySlice<UInt8>] = []
     var page: PushPage
-    var cursor = after.map { ("after", String($0)) }
+    var cursor = after.map { ("after", $0.name.description) }
     repeat {
       let parameters = [
         ("order", after == nil ? "desc" : "asc"), ("limit", String(limit - items.count)), ("within", "1s"),
@@ -42,9 +42,10 @@ struct ListCommand: AsyncParsableCommand {
       page.matched = page.matched.map { items.count + $0 }
       items += page.items
       objects += response.items
-      cursor = page.next.map { (after == nil ? "before" : "after", String($0)) }
-      if items.count < limit, let next = page.next, StandardStream.error.isTerminal {
-        StandardStream.error.line("searched \(percent(next, page)) %, \(items.count) pushes match so far")
+      cursor = page.next.map { (after == nil ? "before" : "after", $0.description) }
+      if items.count < limit, page.next != nil, StandardStream.error.isTerminal {
+        let share = percent(page).map { "searched \($0) %, " } ?? ""
+        StandardStream.error.line("\(share)\(items.count) pushes match so far")
       }
     } while items.count < limit && page.next != nil
     func chronological<Element>(_ items: [Element]) -> [Element] { after == nil ? items.reversed() : items }
@@ -61,9 +62,11 @@ struct ListCommand: AsyncParsableCommand {
 }
 
 extension ListCommand {
-  /// Returns the share of the inbox that was searched up to the cursor `next`.
-  private func percent(_ next: Int, _ page: PushPage) -> Int {
-    let (first, last) = (max(page.firstSeq ?? 1, (after ?? 0) + 1), page.lastSeq ?? next)
+  /// Returns the share of the inbox that was searched up to the next page; nil in a view of several servers.
+  private func percent(_ page: PushPage) -> Int? {
+    guard case .seq(let next) = page.next, let firstSeq = page.firstSeq, let last = page.lastSeq else { return nil }
+    var first = firstSeq
+    if case .seq(let after) = after?.name { first = max(first, after + 1) }
     return 100 * (after == nil ? last - next + 1 : next - first + 1) / max(1, last - first + 1)
   }
 }
@@ -175,7 +178,7 @@ struct ImportCommand: AsyncParsableCommand {
 /// A page of the inbox, with the members that commands show.
 struct PushPage: Decodable {
   var items: [Push]
-  var next: Int?
+  var next: PushName?
   /// Nil if counting them would take long.
   var matched: Int?
   var evicted: Int
@@ -186,10 +189,7 @@ struct PushPage: Decodable {
 
 /// A push in a response of the admin API.
 struct Push: Decodable {
-  var seq: Int
-  /// The server that received it, and its number there, in a view of several servers.
-  var server: String?
-  var serverSeq: Int?
+  var seq: PushName
   var receivedAt: String?
   var outcome: String
   var request: Request
@@ -211,17 +211,12 @@ struct Push: Decodable {
     var reason: String?
   }
 
-  /// Returns the number of a push as it is shown: in a view of several servers that of its server, such as `load_1:4711`.
-  static func shownSeq(_ seq: Int, _ server: String?, _ serverSeq: Int?) -> String {
-    if let server, let serverSeq { "\(server):\(serverSeq)" } else { String(seq) }
-  }
-
   /// Returns a table of pushes, with the rejected ones in red.
   static func table(_ pushes: [Push]) -> Table<Push> {
     Table(
       rows: pushes,
       columns: [
-        .init("SEQ") { shownSeq($0.seq, $0.server, $0.serverSeq) },
+        .init("SEQ", \.seq.description),
         .init("RECEIVED", shortened: { $0.count > 12 ? String($0.dropFirst(11).dropLast()) : $0 }, \.receivedAt),
         .init("STATUS") { $0.served.status.map(String.init) ?? $0.outcome },
         .init("REASON", \.served.reason),
@@ -231,5 +226,34 @@ struct Push: Decodable {
         .init("APNS-ID", \.apns.id),
       ],
       color: { $0.served.status.map { (200..<300).contains($0) } == true ? nil : .red })
+  }
+}
+
+extension PushName: Decodable {
+  /// Reads a number, or a text such as `load_1:4711`.
+  package init(from decoder: any Decoder) throws {
+    let value = try decoder.singleValueContainer()
+    if let seq = try? value.decode(Int.self) {
+      self = .seq(seq)
+    } else if let origin = RecordOrigin(try value.decode(String.self)) {
+      self = .ofServer(origin)
+    } else {
+      throw DecodingError.dataCorruptedError(in: value, debugDescription: "no push")
+    }
+  }
+}
+
+/// A push as an argument: its seq, or in a view of several servers the server and the seq.
+struct PushArgument: ExpressibleByArgument {
+  let name: PushName
+
+  init?(argument: String) {
+    guard
+      let name = Int(argument).flatMap({ $0 < 0 ? nil : PushName.seq($0) })
+        ?? RecordOrigin(argument).map(PushName.ofServer)
+    else {
+      return nil
+    }
+    self.name = name
   }
 }

@@ -1,4 +1,5 @@
 import APNSMockRules
+import APNSMockInbox
 import ArgumentParser
 import APNSMockHTTP2Session
 import APNSMockHTTPMessage
@@ -137,7 +138,7 @@ extension SendCommand {
     var items: [Record]
 
     struct Record: Decodable {
-      var seq: Int
+      var seq: PushName
     }
   }
 
@@ -152,7 +153,7 @@ extension SendCommand {
         // Without a response, only the newest push to the device token can be the one that was sent.
         let newest = try await server.client.request(
           .GET, "\(path)?device_token=\(token.percentEncoded)&order=desc&limit=1")
-        name = try newest.decoded(Records.self).items.last.map { String($0.seq) }
+        name = try newest.decoded(Records.self).items.last?.seq.description
       }
       guard let name else { return nil }
       return try await server.client.request(.GET, "\(path)/\(name.percentEncoded)/explain").decoded(

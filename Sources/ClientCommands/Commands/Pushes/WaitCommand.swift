@@ -26,7 +26,7 @@ struct WaitCommand: AsyncParsableCommand {
   var settle: String?
 
   @Option(name: .long, help: .value("seq", "Only pushes after this seq. (default: all since the last reset)"))
-  var after: Int?
+  var after: PushArgument?
 
   @OptionGroup var scope: ScopeFlag
   @OptionGroup var flags: AdminFlags
@@ -53,7 +53,7 @@ struct WaitCommand: AsyncParsableCommand {
     var query = [("count", count.hasPrefix("==") ? String(count.dropFirst()) : count)]
     if let timeout { query.append(("timeout", timeout)) }
     if let settle { query.append(("settle", settle)) }
-    if let after { query.append(("after", String(after))) }
+    if let after { query.append(("after", after.name.description)) }
     let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query + scope.parameters))")
     if response.isOfStoppingServer {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
