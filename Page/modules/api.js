@@ -4,6 +4,7 @@ const MAX_TEXT = 12000; // bytes of a query parameter, in which a comma has thre
 
 let token = null;
 let askForToken = null;
+let answer = null; // returns responses instead of a server
 
 /** An error response of the API. */
 export class ApiError extends Error {
@@ -16,6 +17,14 @@ export class ApiError extends Error {
     this.word = problem.word ?? null;
   }
 }
+
+/** Answers requests by `source(path, query)`, which returns JSON or a text, instead of a server. */
+export function answerFrom(source) {
+  answer = source;
+}
+
+/** Whether there is a server, which can change something. */
+export const hasServer = () => answer === null;
 
 /** Removes `#token=…` from the URL, so that it is neither visible nor in the history. */
 export function takeToken() {
@@ -58,6 +67,7 @@ export async function request(method, path, { query, body, signal, headers } = {
 
 /** Returns the JSON of a response; null without a body. */
 async function json(method, path, options) {
+  if (answer) return answer(path, options.query);
   const text = await (await request(method, path, options)).text();
   return text ? JSON.parse(text) : null;
 }
@@ -67,7 +77,7 @@ export const post = (path, body = {}) => json("POST", path, { body });
 export const put = (path, body) => json("PUT", path, { body });
 export const patch = (path, body) => json("PATCH", path, { body });
 export const remove = (path, query) => json("DELETE", path, { query });
-export const text = async (path) => (await request("GET", path)).text();
+export const text = async (path) => (answer ? answer(path) : (await request("GET", path)).text());
 
 /** Saves a response as a file. Without a token the browser streams it to the disk. */
 export async function download(path, query, name) {

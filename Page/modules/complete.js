@@ -18,7 +18,7 @@ export const FIELDS = [
   ["kind", "push, broadcast, channel"], ["connection", "the connection"], ["attempt", "the number of the attempt"],
   ["priority", "10, 5 or 1"], ["id", "the apns-id"], ["collapse", "the collapse id"], ["push_key", "all attempts of a push"],
   ["accepted", "whether APNs accepted the push"], ["environment", "sandbox, production"], ["listener", "the number of the listener"],
-  ["key_id", "the key of the provider token"], ["team_id", "the team"], ["since", "a time, or an age such as -5m"],
+  ["key_id", "the key of the provider token"], ["team_id", "the team"], ["run", "the run, such as r1"], ["test", "the test"], ["since", "a time, or an age such as -5m"],
   ["until", "a time, or an age such as -5m"],
 ];
 const WORDS = {

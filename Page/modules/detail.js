@@ -1,5 +1,5 @@
 // The details of one push: title, attempts and six tabs.
-import { download, get, text } from "./api.js";
+import { download, get, hasServer, text } from "./api.js";
 import { attemptsStrip } from "./attempts.js";
 import { compareAttempts } from "./compare.js";
 import { editAndSend } from "./composer.js";
@@ -168,11 +168,11 @@ export class Detail {
       h("h2", { class: "detail-title" }, title.isOurs ? title.text : visible(title.text, { limit: 300 })),
       this.terms(),
       h("div", { class: "detail-actions" },
-        button("Edit and send again", () => this.edit(), { class: "small", title: "Change headers and payload, then send (e)" }),
+        hasServer() && button("Edit and send again", () => this.edit(), { class: "small", title: "Change headers and payload, then send (e)" }),
         button("Copy link", () => copy(linkToPush(), "the link"), { class: "small", title: "Copy a link to this push" }),
         button("Copy id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)" }),
-        button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
-        button(".apns", () => this.saveForSimulator(), { class: "small", title: "Save a file for xcrun simctl push" }),
+        hasServer() && button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
+        hasServer() && button(".apns", () => this.saveForSimulator(), { class: "small", title: "Save a file for xcrun simctl push" }),
         button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the record" })));
   }
 

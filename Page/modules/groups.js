@@ -18,8 +18,9 @@ const FACETS = [
 const MAX_FACETS = 12;
 
 export class Groups {
-  constructor(element) {
+  constructor(element, views = VIEWS) {
     this.element = element;
+    this.views = views;
     this.counts = {};
     this.facets = {};
     this.open = new Set(["topic", "type"]);
@@ -70,7 +71,7 @@ export class Groups {
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
         this.line("findings", "With findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
       this.counted && h("p", { class: "group-note quiet" }, `Below “All”: only ${this.counted}.`),
-      h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
+      h("ul", { class: "group-list is-views" }, this.views.map(([view, name]) =>
         this.line(`view ${view}`, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
     // On a narrow screen the sidebar is a scrolling strip.

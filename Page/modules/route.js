@@ -15,6 +15,10 @@ const seqs = new Map();
 
 const observers = [];
 
+// The views that can be shown; the first is shown without a view in the address. A file has its state after `#`.
+let views = VIEWS;
+let isInFile = false;
+
 /** Registers `callback(now, before)`, called after each change. */
 export function onChange(callback) {
   observers.push(callback);
@@ -39,13 +43,14 @@ function notify(before) {
 
 function address() {
   const query = new URLSearchParams();
-  if (shown.view !== "inbox") query.set("view", shown.view);
+  if (shown.view !== views[0]) query.set("view", shown.view);
   if (shown.q) query.set("q", shown.q);
   if (shown.fold) query.set("fold", "1");
   if (shown.sort) query.set("sort", shown.sort);
   if (shown.push !== null) setLink(query, shown.link ?? String(shown.push));
   if (shown.push !== null && shown.tab !== "preview") query.set("tab", shown.tab);
   const text = query.toString();
+  if (isInFile) return `#${text}`;
   return text ? `/?${text}` : "/";
 }
 
@@ -60,25 +65,29 @@ function setLink(query, link) {
 export function linkToPush() {
   const query = new URLSearchParams();
   setLink(query, shown.link ?? String(shown.push));
+  if (isInFile) return `${location.href.split("#")[0]}#view=inbox&${query}`;
   return `${location.origin}/?${query}`;
 }
 
 function read() {
-  const query = new URLSearchParams(location.search);
+  const query = new URLSearchParams(isInFile ? location.hash.slice(1) : location.search);
   const one = (name, of, otherwise) => (of.includes(query.get(name)) ? query.get(name) : otherwise);
   const id = query.get("push")?.trim() || null;
   const seq = seqOf(id);
   const attempt = query.get("attempt");
   const link = id === null || seq !== null ? null : /^[0-9]{1,9}$/.test(attempt ?? "") ? `${id} ${attempt}` : id;
   Object.assign(shown, {
-    view: one("view", VIEWS, "inbox"), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
+    view: one("view", views, views[0]), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
     fold: query.get("fold") === "1", sort: /^-?[a-z_]{2,20}$/.test(query.get("sort") ?? "") ? query.get("sort") : "",
     link, push: seq ?? seqs.get(link) ?? link,
   });
 }
 
-/** Reads the URL, now and after back or forward navigation. */
-export function start() {
+/** Reads the URL, now and after back or forward navigation. `views` are those of a file, which has no server. */
+export function start({ views: ofFile = null } = {}) {
+  isInFile = ofFile !== null;
+  views = ofFile ?? VIEWS;
+  if (isInFile) shown.view = views[0];
   read();
   addEventListener("popstate", () => {
     const before = { ...shown };

@@ -1,4 +1,5 @@
 // The actions on pushes: Clear, Export, Import, Resend and Compare.
+import { hasServer } from "./api.js";
 import { button, h } from "./dom.js";
 import { comparePushes } from "./compare.js";
 import { resend } from "./resend.js";
@@ -20,7 +21,7 @@ export class Toolbar {
     this.resend = button("Resend", () => resend(this.selected()), { class: "small", title: "Send the selected pushes again" });
     this.compare = button("Compare", () => comparePushes(this.selected()), { class: "small", title: "Compare two selected pushes" });
     this.selectAll = button("Select all", () => this.toggleAll(), { class: "small", title: "Select all pushes of the list (Ctrl+A)" });
-    this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, this.clear, this.export, this.import, this.resend, this.compare, this.file);
+    this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, hasServer() && [this.clear, this.export, this.import, this.resend], this.compare, this.file);
   }
 
   /** The selected pushes in the order of arrival. */

@@ -37,6 +37,9 @@ static const struct apns_embedded_file files[] = {
   {"findings", (const char[]) {
 #embed "../../Sources/AdminAPI/OpenAPI/findings.yaml" suffix(, 0)
   }},
+  {"runs", (const char[]) {
+#embed "../../Sources/AdminAPI/OpenAPI/runs.yaml" suffix(, 0)
+  }},
   {"page", (const char[]) {
 #embed "../../Sources/AdminAPI/OpenAPI/page.yaml" suffix(, 0)
   }},

@@ -40,6 +40,9 @@ static const struct apns_embedded_file files[] = {
   {"styles/preview.css", (const char[]) {
 #embed "../../Page/styles/preview.css" suffix(, 0)
   }},
+  {"styles/report.css", (const char[]) {
+#embed "../../Page/styles/report.css" suffix(, 0)
+  }},
   {"modules/api.js", (const char[]) {
 #embed "../../Page/modules/api.js" suffix(, 0)
   }},
@@ -240,6 +243,18 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/records.js", (const char[]) {
 #embed "../../Page/modules/records.js" suffix(, 0)
+  }},
+  {"modules/report/main.js", (const char[]) {
+#embed "../../Page/modules/report/main.js" suffix(, 0)
+  }},
+  {"modules/report/panel.js", (const char[]) {
+#embed "../../Page/modules/report/panel.js" suffix(, 0)
+  }},
+  {"modules/report/query.js", (const char[]) {
+#embed "../../Page/modules/report/query.js" suffix(, 0)
+  }},
+  {"modules/report/source.js", (const char[]) {
+#embed "../../Page/modules/report/source.js" suffix(, 0)
   }},
   {"modules/resend.js", (const char[]) {
 #embed "../../Page/modules/resend.js" suffix(, 0)

@@ -8,7 +8,8 @@ package enum CommandGroups {
   ]
   package static let pushes: [any ParsableCommand.Type] = [
     SendCommand.self, ListCommand.self, GetCommand.self, TailCommand.self, WaitCommand.self, VerifyCommand.self,
-    FindingsCommand.self, RemoveCommand.self, ExportCommand.self, ImportCommand.self, MergeCommand.self,
+    FindingsCommand.self, RunCommand.self, RemoveCommand.self, ExportCommand.self, ImportCommand.self,
+    MergeCommand.self,
   ]
   package static let faults: [any ParsableCommand.Type] = [ProfileCommand.self, RuleCommand.self, FaultsCommand.self]
   package static let devices: [any ParsableCommand.Type] = [

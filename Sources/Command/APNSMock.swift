@@ -23,7 +23,8 @@ struct APNSMock: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Serving",
-        subcommands: [ServeCommand.self, ExecCommand.self, ViewCommand.self, StoreCommand.self] + CommandGroups.serving),
+        subcommands: [ServeCommand.self, ExecCommand.self, ViewCommand.self, ReportCommand.self, StoreCommand.self]
+          + CommandGroups.serving),
       CommandGroup(name: "Pushes", subcommands: CommandGroups.pushes),
       CommandGroup(name: "Faults", subcommands: CommandGroups.faults),
       CommandGroup(name: "Devices", subcommands: CommandGroups.devices),

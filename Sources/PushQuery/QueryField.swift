@@ -23,6 +23,8 @@ package enum QueryField: String, CaseIterable, Sendable {
   case rule
   case profile
   case finding
+  case run
+  case test
   case connection
   case listener
   case environment
@@ -60,7 +62,7 @@ package enum QueryField: String, CaseIterable, Sendable {
     switch self {
     // Device tokens and IDs are hexadecimal, and clients differ in the case of the digits.
     case .deviceToken, .apnsID, .pushKey: .text(foldsCase: true)
-    case .topic, .reason, .pushType, .collapseID, .rule, .profile, .finding, .connection, .keyID, .teamID:
+    case .topic, .reason, .pushType, .collapseID, .rule, .profile, .finding, .run, .test, .connection, .keyID, .teamID:
       .text(foldsCase: false)
     case .violation: .text(foldsCase: true)
     case .text: .anywhere

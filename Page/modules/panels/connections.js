@@ -1,5 +1,5 @@
 // All connections on one time line, and the frames of a connection.
-import { get, post } from "../api.js";
+import { get, hasServer, post } from "../api.js";
 import { Frames } from "../connections/frames.js";
 import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
@@ -17,7 +17,7 @@ export class ConnectionsPanel {
     this.notice = h("p", { class: "notice" }, "No connections yet.");
     this.element = h("section", { class: "panel is-wide", "aria-label": "Connections" },
       h("header", { class: "panel-head" }, h("h2", {}, "Connections"),
-        h("div", { class: "panel-actions" },
+        hasServer() && h("div", { class: "panel-actions" },
           button("GOAWAY to all", () => this.send("/connections/goaway", "GOAWAY sent"), { class: "small" }),
           button("Close all", () => this.send("/connections/close", "Closed"), { class: "small" }))),
       this.summary, this.legend(), this.notice, this.tracks.element, this.frames.element);

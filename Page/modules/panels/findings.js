@@ -1,5 +1,5 @@
 // What the provider does wrong, by kind: how often and when, the pushes that show it, advice, and how to reproduce it.
-import { get } from "../api.js";
+import { get, hasServer } from "../api.js";
 import { sparkline } from "../charts/sparkline.js";
 import { span } from "../charts/scale.js";
 import { copy } from "../copy.js";
@@ -65,6 +65,6 @@ export class FindingsPanel {
       h("ul", { class: "evidence-list" }, item.records.slice(0, SHOWN).map((one) => h("li", {},
         button(`#${one.seq}`, () => this.actions.open(one.seq), { class: "small", data: { key: `push-${finding}-${one.seq}` }, "aria-label": `Open push ${one.seq}` }),
         h("span", { class: "wrap" }, visible(one.explanation, { limit: 300 }))))),
-      number > SHOWN && h("p", { class: "quiet" }, `The newest ${Math.min(SHOWN, item.records.length)} of ${count(number)}.`), details);
+      number > SHOWN && h("p", { class: "quiet" }, `The newest ${Math.min(SHOWN, item.records.length)} of ${count(number)}.`), hasServer() && details);
   }
 }

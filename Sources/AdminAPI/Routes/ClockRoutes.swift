@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import APNSMockInbox
 internal import MockAPNS
 internal import APNSMockNotation
 
@@ -59,6 +60,7 @@ struct ClockRoutes: Sendable {
         "now requires mode frozen",
         hint: "Send mode frozen, omit now, or change the clock with /clock/advance.")
     }
+    state.inbox.runs.note("the clock was set: \(clock.mode.rawValue), \(TimestampFormat.text(clock.now) ?? "")")
     await state.deliveryControl.advance()
     return shown
   }
@@ -66,6 +68,7 @@ struct ClockRoutes: Sendable {
   private func advance(_ request: Request, _ context: AdminContext) async throws -> Response {
     let duration = try await JSONBody(request).parse(AdvanceRequest.schema.parse).duration
     clock.advance(by: duration)
+    state.inbox.runs.note("the clock was advanced by \(DurationFormat.text(duration))")
     await state.deliveryControl.advance()
     return shown
   }

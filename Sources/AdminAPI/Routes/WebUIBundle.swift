@@ -40,6 +40,13 @@ struct WebUIBundle {
     style = styles.joined(separator: "\n")
   }
 
+  /// Returns the modules that another one imports, with it, as one script.
+  static func script(of entry: String, in files: [String: EmbeddedFile]) -> String {
+    var modules = ModuleBundler(files: files)
+    modules.add(entry)
+    return modules.script
+  }
+
   /// Returns the name of the file that a tag loads from `/page/`.
   private static func file(in tag: Substring) -> String {
     let start = tag.ranges(of: WebUIRoutes.folder).first?.upperBound ?? tag.endIndex

@@ -32,9 +32,9 @@ enum WebUIRoutes {
     return response
   }
 
-  private static let files = Dictionary(
+  static let files = Dictionary(
     EmbeddedFile.page.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-  private static let bundle = WebUIBundle(files)
+  static let bundle = WebUIBundle(files)
 
   private static func file(_ request: Request, _ context: AdminContext) throws -> Response {
     try response(String(request.uri.path.dropFirst(folder.count)))

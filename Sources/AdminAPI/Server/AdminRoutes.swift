@@ -89,7 +89,9 @@ package struct AdminRoutes: Sendable {
       })
     let root = RootRoutes { RootRoutes.welcome(to: state, version: version, host: $0) }
     let waits = WaitLimit()
-    let reading = Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
+    let reading =
+      Self.readingRoutes(state, waits) + [PushRoutes.deletion(in: state)]
+      + RunRoutes(source: state, state: state, version: version).routes
     let api =
       ProfileRoutes(faults: state.faults).routes + reading.map(\.onStore)
       + TestRoutes(state: state).routes.map(\.onStore)
@@ -128,11 +130,14 @@ package struct AdminRoutes: Sendable {
   /// Creates the routes of an imported inbox: those that read.
   package init(viewer: InboxViewer, version: String) {
     health = HealthRoutes(phase: { .ready }, storeProblem: { viewer.sources?.failure() })
-    let root = RootRoutes { _ in viewer.welcome(version: version) }
+    // The records of an export do not change, so a page needs no server.
+    let report = viewer.sources == nil ? ViewedReport(viewer, version: version) : nil
+    let root = RootRoutes(
+      welcome: { _ in viewer.welcome(version: version) }, page: { try report?.page() ?? WebUIRoutes.page() })
+    let reading = Self.readingRoutes(viewer, WaitLimit()) + RunRoutes(source: viewer, version: version).routes
     routes =
-      (Self.readingRoutes(viewer, WaitLimit()).map(\.onStore) + [viewer.statusRoute(version: version)]).map(\.underAPI)
-      + health.routes
-      + root.routes + Self.staticRoutes(version)
+      (reading.map(\.onStore) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes + root.routes
+      + Self.staticRoutes(version)
     access = AccessRules(allowedHosts: [], token: viewer.adminToken)
     inbox = viewer.inbox
     deliveries = nil

@@ -58,7 +58,7 @@ extension Condition.Subject {
     case .size, .sizeGreater, .sizeLess: self = .size
     case .text: self = .text
     case .status, .reason, .outcome, .decision, .ending, .violation, .accepted, .delivery, .pushKey, .rule, .profile,
-      .finding, .since, .until, .is:
+      .finding, .run, .test, .since, .until, .is:
       return nil
     }
   }

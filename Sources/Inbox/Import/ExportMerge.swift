@@ -26,7 +26,8 @@ package struct ExportMerge {
   }
 
   fileprivate struct Unwritten {
-    let receivedAt: ServerTime
+    /// Nil for a run or a test, which are written at once.
+    let receivedAt: ServerTime?
     let text: [UInt8]
   }
 
@@ -40,7 +41,7 @@ package struct ExportMerge {
   /// Returns the next record as JSON; nil after the last one.
   ///
   /// The record's `seq` is its number in the merge. If there are several exports, its connection's `id` begins with
-  /// the number of its export, from 1, because each server counts its own connections.
+  /// the number of its export, from 1, because each server counts its own connections; so do the `id`s of runs.
   ///
   /// - Throws: `Problem`, or what an input throws; do not use the merge afterwards.
   package mutating func next() throws -> [UInt8]? {
@@ -52,12 +53,12 @@ package struct ExportMerge {
       }
     }
     let waiting = exports.indices.compactMap { index in
-      exports[index].records.last.map { (receivedAt: $0.receivedAt, index: index) }
+      exports[index].records.last.map { (receivedAt: $0.receivedAt ?? .min, index: index) }
     }
     guard let first = waiting.min(by: { $0 < $1 })?.index, let record = exports[first].records.popLast() else {
       return nil
     }
-    count += 1
+    if record.receivedAt != nil { count += 1 }
     return renumbered(record.text, export: exports.count > 1 ? first + 1 : nil)
   }
 
@@ -71,6 +72,8 @@ package struct ExportMerge {
           writer.name(name)
           switch name {
           case "seq": writer.integer(count)
+          case "run" where export != nil, "id" where export != nil:
+            if let id = try json.text() { writer.string("\(export ?? 0)-\(id)") } else { writer.null() }
           case "connection" where export != nil: try Self.copyConnection(from: &json, to: &writer, export: export ?? 0)
           default: writer.verbatim(try json.verbatim())
           }
@@ -127,6 +130,11 @@ extension ExportMerge.Unwritten {
   /// Reads what the order depends on, and checks that the text can be imported.
   fileprivate init(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) {
     var json = JSONReader(text)
+    if RunLine.isOne(text) {
+      _ = try RunLine(text)
+      (receivedAt, self.text) = (nil, Array(text))
+      return
+    }
     let record = try ImportedRecord(text, &json)
     guard record.seq != nil, let receivedAt = record.receivedAt else {
       throw json.problem("no record of a push: \(record.seq == nil ? "seq" : "received_at") is missing")

@@ -11,6 +11,9 @@ struct ImportedRecord {
   /// 1 in exports of versions without this member.
   var format = 1
   var seq: Int?
+  /// The run and the test of the push.
+  var run: String?
+  var test: String?
   var accepted: Bool?
   /// In format 1, a word of `FormerResult.Outcome`.
   var outcome: String?
@@ -113,6 +116,8 @@ extension ImportedRecord {
       switch name {
       case "format": format = try json.wholeOrNull() ?? 1
       case "seq": seq = try json.wholeOrNull()
+      case "run" where !isStored: run = try json.text()
+      case "test" where !isStored: test = try json.text()
       case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
       case "outcome": outcome = try json.text()
       case "decision": decision = try json.choice(name)

@@ -44,6 +44,7 @@ package struct InboxImport {
     var reader: RecordReader
     var records = RecordStorage()
     var lastSeq = 0
+    var runs = RunCollector()
   }
 
   /// Creates an import without records.
@@ -71,7 +72,7 @@ package struct InboxImport {
   /// - Throws: `Problem` if the file is incomplete.
   package mutating func finish() throws(Problem) -> Inbox {
     try splitter.finish()
-    return Inbox(imported: content.records, lastSeq: content.lastSeq)
+    return Inbox(imported: content.records, lastSeq: content.lastSeq, runs: content.runs.imported)
   }
 }
 
@@ -79,6 +80,7 @@ extension InboxImport.Content {
   fileprivate mutating func add(_ text: UnsafeRawBufferPointer, at start: TextPosition) throws(InboxImport.Problem) {
     let record: Record
     do throws(JSONText.Problem) {
+      if RunLine.isOne(text) { return runs.add(try RunLine(text)) }
       record = try reader.read(text)
     } catch {
       throw InboxImport.Problem(error, in: text, at: start)
@@ -88,6 +90,7 @@ extension InboxImport.Content {
         line: start.line, reason: "seq \(record.seq) follows seq \(lastSeq); the records of an export must be in order")
     }
     lastSeq = record.seq
+    if let owner = reader.owner { runs.assign(record.seq, to: owner, at: record.receivedAt) }
     records.append(record)
     guard records.bytes <= maxBytes else {
       throw InboxImport.Problem(

@@ -23,6 +23,8 @@ struct RecordReader {
     let signature: ProviderToken.Signature
   }
 
+  /// The run and the test of the record that was read last; nil for none.
+  private(set) var owner: RunAttribution.Owner?
   /// The nanoseconds from the time of an export to machine time.
   let arrivalOffset: Int64
   private let arena = RecordArena()
@@ -42,6 +44,10 @@ struct RecordReader {
       return value
     }
     let seq = try required(imported.seq, "seq")
+    owner = imported.run.map {
+      RunAttribution.Owner(
+        run: TestRun.cut($0, TestRun.maxName), test: imported.test.map { TestRun.cut($0, TestRun.maxName) })
+    }
     guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
     let end = try imported.end(json)
     let receivedAt = try required(imported.receivedAt, "received_at")

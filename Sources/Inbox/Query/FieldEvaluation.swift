@@ -26,6 +26,8 @@ enum FieldEvaluation: Sendable {
   case pushKey(PushKeyConditions)
   /// The values of a header field.
   case header
+  /// The run, or the test, of a push.
+  case owner(isTest: Bool)
   /// Conditions that are expensive: evaluated record by record, after all others.
   case byRecord
 
@@ -33,6 +35,8 @@ enum FieldEvaluation: Sendable {
     switch conditions.subject {
     case .payload, .field(.text), .field(.finding): self = .byRecord
     case .header: self = .header
+    case .field(.run): self = .owner(isTest: false)
+    case .field(.test): self = .owner(isTest: true)
     case .field(.pushKey): self = .pushKey(PushKeyConditions(conditions))
     case .field(.is): self = .state(SmallValueSet(16) { conditions.hold(anyOf: PushState.names(in: $0)) })
     case .field(.accepted): self = .accepted(SmallValueSet(2) { conditions.hold($0 == 1 ? "true" : "false") })
@@ -129,6 +133,12 @@ extension FieldEvaluation {
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
     case .pushKey(let keys): batch.keep { _, record in keys.hold(record.pushKey, conditions) }
     case .header: batch.keep(headers: conditions)
+    case .owner(let isTest):
+      let attribution = filter.runs?.attribution
+      batch.keep { _, record in
+        let owner = attribution?.owner(of: record)
+        return conditions.hold(isTest ? owner?.test : owner?.run)
+      }
     case .byRecord: break
     }
   }

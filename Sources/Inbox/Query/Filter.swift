@@ -48,6 +48,8 @@ package struct Filter: Sendable {
   private(set) var rulebook: Rulebook?
   /// The inbox with the records; set if a condition is about findings.
   private(set) var inbox: Inbox?
+  /// The runs; set if a condition is about the run or the test of a push.
+  private(set) var runs: RunList?
   /// The `seq` of each push that `is:duplicate` matches, ascending; empty unless such a condition exists.
   private(set) var duplicates: [Int] = []
   /// Whether the duplicates have to be provided, because the context defers the search for them.
@@ -161,6 +163,7 @@ package struct Filter: Sendable {
     }
     rulebook = rulebook ?? other.rulebook
     inbox = inbox ?? other.inbox
+    runs = runs ?? other.runs
     if duplicates.isEmpty { duplicates = other.duplicates }
     if other.lacksDuplicates { lacksDuplicates = true }
     failure = failure ?? other.failure
@@ -177,6 +180,11 @@ package struct Filter: Sendable {
       rulebook = rules
       inbox = context.inbox
       do throws(StoreUnavailable) { try inbox?.updateFindings(by: rules) } catch { failure = error }
+    case (.field(.run), _), (.field(.test), _):
+      guard let inbox = context.inbox else {
+        throw FilterError(field: term.name, value: term.value.text, hint: "Runs are not available here.")
+      }
+      runs = inbox.runs
     case (.field(.is), .text(let pattern)):
       let states = PushState.allCases.filter { pattern.matches($0.rawValue) }
       guard states.contains(.duplicate) else { return }

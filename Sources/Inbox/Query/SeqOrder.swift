@@ -13,12 +13,12 @@ struct SeqRanges: Sendable {
   /// The maximum number of values and ranges in a list.
   static let maxCount = 2000
 
-  private let ranges: [ClosedRange<Int>]
+  private(set) var ranges: [ClosedRange<Int>] = []
 
-  /// Parses a list; nil if it is invalid, empty, not ascending, or too long.
-  init?(_ text: String) {
-    let parts = text.split(separator: ",", maxSplits: Self.maxCount, omittingEmptySubsequences: false)
-    guard parts.count <= Self.maxCount else { return nil }
+  /// Parses a list; nil if it is invalid, empty, not ascending, or has more than `maxCount` values and ranges.
+  init?(_ text: String, maxCount: Int = Self.maxCount) {
+    let parts = text.split(separator: ",", maxSplits: maxCount, omittingEmptySubsequences: false)
+    guard parts.count <= maxCount else { return nil }
     var ranges: [ClosedRange<Int>] = []
     for part in parts {
       let bounds = part.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
@@ -32,16 +32,20 @@ struct SeqRanges: Sendable {
   }
 
   /// Creates a list of these values, which must ascend.
-  init(_ seqs: some Sequence<Int>) {
-    var ranges: [ClosedRange<Int>] = []
-    for seq in seqs {
-      if let last = ranges.last, last.upperBound == seq - 1 {
-        ranges[ranges.count - 1] = last.lowerBound...seq
-      } else {
-        ranges.append(seq...seq)
-      }
+  init(_ seqs: some Sequence<Int>) { for seq in seqs { append(seq) } }
+
+  /// Appends a value that is larger than all others.
+  mutating func append(_ seq: Int) {
+    if let last = ranges.last, last.upperBound == seq - 1 {
+      ranges[ranges.count - 1] = last.lowerBound...seq
+    } else {
+      ranges.append(seq...seq)
     }
-    self.ranges = ranges
+  }
+
+  /// The list as text, such as `4,7-9`.
+  var text: String {
+    ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
   }
 
   /// Returns the parts of the list between two values, each of at most `span` values.

@@ -32,6 +32,8 @@ package final class Inbox: Sendable {
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.
   let notifier = InboxNotifier()
+  /// The runs of test suites, whose pushes these are.
+  package let runs: RunList
   /// Analyzes the provider's behavior for findings, on demand.
   let analyzer = FindingsAnalyzer()
   /// The server's clock, in milliseconds since 1970; nil for an imported inbox.
@@ -57,6 +59,7 @@ package final class Inbox: Sendable {
     self.maxBytes = maxBytes
     self.attempts = attempts
     self.writer = writer
+    runs = RunList()
     state = NIOLockedValueBox(State(writer?.store))
     guard let writer else { return }
     // Findings that compare several pushes cover those since the start.
@@ -64,8 +67,9 @@ package final class Inbox: Sendable {
     if !writer.store.isReadOnly { writer.start(self) }
   }
 
-  /// Creates an inbox without limits from imported records, which keep their `seq`.
-  init(imported records: RecordStorage, lastSeq: Int) {
+  /// Creates an inbox without limits from imported records, which keep their `seq`, and their runs.
+  init(imported records: RecordStorage, lastSeq: Int, runs: [TestRun] = []) {
+    self.runs = RunList(runs)
     now = nil
     knownTargets = nil
     recording = .all
@@ -187,8 +191,12 @@ package final class Inbox: Sendable {
     }
     try checkStore()
     var range: ClosedRange<Int>?
+    var collector = RunCollector()
+    let attribution = other.runs.attribution
+    for run in other.runs.all { collector.add(run.lines) }
     var iterator = InboxIterator(other.snapshot(), .allKinds)
     while var records = try iterator.next() {
+      let owners = attribution.isEmpty ? [] : records.map { (attribution.owner(of: $0), $0.receivedAt) }
       for index in records.indices where records[index].outcome == .pending {
         let decision = records[index].end.decision
         records[index].finish(
@@ -204,8 +212,12 @@ package final class Inbox: Sendable {
       let count = records.count
       let first = append(&records, isCounted: false)
       if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
+      for (index, (owner, time)) in owners.enumerated() {
+        if let owner { collector.assign(first + index, to: owner, at: time) }
+      }
       await Task.yield()
     }
+    runs.add(imported: collector.imported)
     guard let range, let writer else { return range }
     while true {
       do throws(StoreUnavailable) {

@@ -48,6 +48,7 @@ package struct InboxExport: Sendable {
       try inbox?.updateFindings(by: rulebook)
       text += opening
     }
+    if !hasBegun, format == .lines || format == .array { appendRuns(to: &text) }
     hasBegun = true
     guard let records = try iterator.next() else {
       hasEnded = true
@@ -59,6 +60,19 @@ package struct InboxExport: Sendable {
       append(record, to: &text)
     }
     return text
+  }
+
+  /// Appends the runs and their tests, each as an object of its own.
+  private mutating func appendRuns(to text: inout [UInt8]) {
+    func append(_ write: (inout JSONWriter) -> Void) {
+      if format == .array { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
+      hasRecord = true
+      var writer = JSONWriter()
+      writer.object(write)
+      text += writer.bytes
+      if format == .lines { text.append(UInt8(ascii: "\n")) }
+    }
+    for run in inbox?.runs.all ?? [] { run.writeLines(append) }
   }
 
   private func append(_ record: Record, to text: inout [UInt8]) {

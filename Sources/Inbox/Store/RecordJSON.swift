@@ -32,12 +32,19 @@ extension Record {
   }
 
   /// Writes the members of the record into an object that may have further members.
-  package func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
-    writeMembers(to: &writer, as: name, rulebook: rulebook, in: inbox)
-  }
-
-  private func writeMembers(to writer: inout JSONWriter, as name: PushName, rulebook: Rulebook, in inbox: Inbox?) {
-    writer.member("seq", name)
+  ///
+  /// - Parameters:
+  ///   - name: What names the push; nil for its own name.
+  ///   - owner: The run and the test of the push; nil for those that the inbox determines.
+  ///   - findings: The names of the findings; nil for those that the inbox determines.
+  package func writeMembers(
+    to writer: inout JSONWriter, as name: PushName? = nil, rulebook: Rulebook, in inbox: Inbox? = nil,
+    owner: RunAttribution.Owner? = nil, findings: [String]? = nil
+  ) {
+    let owner = owner ?? inbox?.runs.attribution.owner(of: self)
+    writer.member("seq", name ?? self.name)
+    writer.member("run", owner?.run)
+    writer.member("test", owner?.test)
     writer.member(origin)
     writer.member("accepted", accepted)
     writer.member("decision", end.decision.rawValue)
@@ -60,7 +67,7 @@ extension Record {
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writeFault(to: &writer)
     writer.objectMember("served", writeServed)
-    writer.member("findings", findingNames(by: rulebook, in: inbox))
+    writer.member("findings", findings ?? findingNames(by: rulebook, in: inbox))
   }
 
   private func writeConnection(_ writer: inout JSONWriter) {

@@ -19,7 +19,8 @@ package struct RecordMembers: Sendable {
   /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
   /// shown as a whole.
   static let names = [
-    "seq", "server", "server_seq", "accepted", "decision", "ending", "outcome", "violation", "delivery", "listener",
+    "seq", "run", "test", "server", "server_seq", "accepted", "decision", "ending", "outcome", "violation", "delivery",
+    "listener",
     "kind", "environment",
     "received_at", "finished_at",
     "push_key",
@@ -76,7 +77,9 @@ package struct RecordMembers: Sendable {
   /// record lacks are null.
   package func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
-    record.write(to: &whole, rulebook: rulebook, in: includesFindings ? inbox : nil)
+    whole.object {
+      record.writeMembers(to: &$0, rulebook: rulebook, in: inbox, findings: includesFindings ? nil : [])
+    }
     whole.bytes.withUnsafeBytes { document in
       writer.object { Self.write(members, of: document, at: 0, to: &$0) }
     }

@@ -48,6 +48,9 @@ struct RecordStorage: Sendable {
   /// The `seq` of the oldest record; nil if there is none.
   var first: Int? { chunks.first.map { $0.records[head].seq } }
 
+  /// The `seq` of the newest record; nil if there is none.
+  var last: Int? { chunks.last?.records.last?.seq }
+
   /// Drops the oldest record. Its memory is freed with its whole chunk.
   ///
   /// - Returns: The record's `seq`; nil if there is none.

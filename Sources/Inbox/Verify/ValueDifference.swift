@@ -209,7 +209,7 @@ extension Record {
     case .teamID: text(verdict?.token?.teamID)
     case .since, .until: text(TimestampFormat.text(receivedAt))
     case .size, .sizeGreater, .sizeLess: number(bodySize)
-    case .finding, .is, .text: []
+    case .finding, .run, .test, .is, .text: []
     }
   }
 

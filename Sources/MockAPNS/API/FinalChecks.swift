@@ -1,5 +1,5 @@
 package import APNSMockInbox
-internal import APNSMockRules
+package import APNSMockRules
 internal import APNSMockNotation
 
 /// The checks of a provider at the end of a test or a run, when no further attempt of a push can follow.
@@ -131,8 +131,13 @@ extension FinalChecks.Rejections {
 
 extension ServerState {
   /// The rules for findings when no further attempt can follow: a push that could be retried is abandoned at once.
-  var finalRulebook: Rulebook {
-    var rulebook = rulebook
+  package var finalRulebook: Rulebook { rulebook.atEnd }
+}
+
+extension Rulebook {
+  /// The same rules, for findings when no further attempt can follow.
+  package var atEnd: Rulebook {
+    var rulebook = self
     rulebook.settings.abandonedAfter = .zero
     return rulebook
   }

@@ -41,6 +41,7 @@ extension ServerState {
     // its own.
     let names = ResetPart.allCases.filter { parts.contains($0) }.map(\.rawValue)
     if parts.contains(.inbox) {
+      inbox.archiveForRuns(.allKinds, by: finalRulebook)
       inbox.removeAll(reset: names)
     } else if !names.isEmpty {
       events.append(.reset) { $0.member("reset", names) }
@@ -58,6 +59,7 @@ extension ServerState {
   /// - Returns: The number of pushes removed.
   /// - Throws: `FilterError` if the scope exceeds the work limit; `CancellationError` if the task was cancelled.
   package func reset(_ scope: Selection, query: String) async throws -> Int {
+    inbox.archiveForRuns(scope, by: finalRulebook)
     let count = try await inbox.resetInSlices(scope)
     events.append(.reset) { writer in
       writer.member("reset", [ResetPart.inbox.rawValue])

@@ -112,6 +112,10 @@ extension ServerState {
       inbox.forEachDeliveryOfStorage(before: recent.first?.seq ?? .max) { restoreDelivery(of: $0) }
       for record in recent { restoreDelivery(of: record) }
     }
+    inbox.runs.restore(
+      rows.filter { $0.key.hasPrefix(RunList.rowPrefix) }.sorted { $0.key < $1.key }.map(\.value), now: clock.now,
+      lastSeq: inbox.snapshot().lastSeq
+    ) { for row in $0 { writer.serverState.didChange(row) } }
     clock.whenChanged { writer.serverState.didChange(StateRow.clock) }
     devices.reportChanges { change in
       switch change {
@@ -166,6 +170,7 @@ extension ServerState {
         ).rowText
       }
     }
+    if name.hasPrefix(RunList.rowPrefix) { return inbox.runs.storedRow(name) }
     return faults.storedRow(name)
   }
 

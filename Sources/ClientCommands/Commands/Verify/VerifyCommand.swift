@@ -1,5 +1,5 @@
 import ArgumentParser
-import APNSMockInbox
+package import APNSMockInbox
 import MockAPNS
 import NIOHTTP1
 import APNSMockNotation
@@ -143,47 +143,76 @@ struct VerificationResult: Decodable {
   }
 }
 
-/// The result of a verification in JUnit's XML format (https://github.com/testmoapp/junitxml).
-struct JUnitReport {
-  let result: VerificationResult
-  /// The name of the file with the expectations.
-  let file: String
-  /// The duration of the verification.
-  let time: Duration
+/// The result of a verification, or of a run, in JUnit's XML format (https://github.com/testmoapp/junitxml).
+package struct JUnitReport {
+  /// A test case with its problem; `kind` is `failure`, `error` or `skipped`.
+  private struct Case {
+    let name: String
+    var problem: (kind: String, text: String)?
+    var time = Duration.zero
+  }
 
-  /// The XML document: one test case per expectation, and the properties `seed` and `profile`.
-  var xml: String {
-    let parts = result.parts
-    let failures = parts.count { !$0.passed }
-    let errors = result.inconclusive ? 1 : 0
+  private let name: String
+  /// The file with the expectations, or the run.
+  private let suite: String
+  /// The type of failures.
+  private let type: String
+  private let properties: [(name: String, value: String)]
+  private var cases: [Case]
+  private let time: Duration
+
+  /// Creates the report of a verification: one test case per expectation, and the properties `seed` and `profile`.
+  init(result: VerificationResult, file: String, time: Duration) {
+    (name, suite, type, self.time) = ("apns-mock verify", file, "verify", time)
+    properties = [("seed", result.seed.map { String($0) } ?? "unknown"), ("profile", result.profile ?? "unknown")]
+    cases = result.parts.map { Case(name: $0.name, problem: $0.passed ? nil : ("failure", $0.text)) }
+    guard result.inconclusive else { return }
+    let text = "\(result.evicted) pushes were evicted before they were checked\n\(result.text)"
+    cases.append(Case(name: "window complete", problem: ("error", text)))
+  }
+
+  /// Creates the report of a run: one test case per test, and per check after it.
+  package init(of report: RunReport, checks: [(name: String, problem: String?)]) {
+    let run = report.runs.first
+    (name, suite, type) = ("apns-mock", run?.name ?? "no run", "test")
+    properties = [
+      ("seed", run?.seed.map { String($0) } ?? "unknown"), ("profile", run?.profile ?? "unknown"),
+    ]
+    cases = report.runs.flatMap(\.tests).map { test in
+      let kinds: [RunOutcome: String] = [.failed: "failure", .interrupted: "error", .skipped: "skipped"]
+      return Case(
+        name: test.name, problem: test.outcome.flatMap { kinds[$0] }.map { (kind: $0, text: test.message ?? $0) },
+        time: .milliseconds(test.endedAt.map { $0 - test.startedAt } ?? 0))
+    }
+    cases += checks.map { check in Case(name: check.name, problem: check.problem.map { (kind: "failure", text: $0) }) }
+    time = cases.reduce(.zero) { $0 + $1.time }
+  }
+
+  /// The XML document.
+  package var xml: String {
+    func count(_ kind: String) -> Int { cases.count { $0.problem?.kind == kind } }
     let seconds = Self.seconds(time)
-    let counts = "tests=\"\(parts.count + errors)\" failures=\"\(failures)\" errors=\"\(errors)\""
+    let counts = "tests=\"\(cases.count)\" failures=\"\(count("failure"))\" errors=\"\(count("error"))\""
     var lines = [
       #"<?xml version="1.0" encoding="UTF-8"?>"#,
-      "<testsuites name=\"apns-mock verify\" \(counts) time=\"\(seconds)\">",
-      "  <testsuite name=\(attribute(file)) \(counts) skipped=\"0\" time=\"\(seconds)\">",
+      "<testsuites name=\"\(name)\" \(counts) time=\"\(seconds)\">",
+      "  <testsuite name=\(attribute(suite)) \(counts) skipped=\"\(count("skipped"))\" time=\"\(seconds)\">",
       "    <properties>",
-      "      <property name=\"seed\" value=\(attribute(result.seed.map { String($0) } ?? "unknown"))/>",
-      "      <property name=\"profile\" value=\(attribute(result.profile ?? "unknown"))/>",
-      "    </properties>",
     ]
-    for part in parts {
-      lines += testCase(part.name, part.passed ? nil : ("failure", part.text))
-    }
-    if result.inconclusive {
-      let text = "\(result.evicted) pushes were evicted before they were checked\n\(result.text)"
-      lines += testCase("window complete", ("error", text))
-    }
+    lines += properties.map { "      <property name=\"\($0.name)\" value=\(attribute($0.value))/>" }
+    lines.append("    </properties>")
+    lines += cases.flatMap(lines(of:))
     return (lines + ["  </testsuite>", "</testsuites>", ""]).joined(separator: "\n")
   }
 
-  private func testCase(_ name: String, _ problem: (kind: String, text: String)?) -> [String] {
-    let start = "    <testcase classname=\(attribute(file)) name=\(attribute(name)) time=\"0\""
-    guard let problem else { return [start + "/>"] }
+  private func lines(of test: Case) -> [String] {
+    let time = test.time == .zero ? "0" : Self.seconds(test.time)
+    let start = "    <testcase classname=\(attribute(suite)) name=\(attribute(test.name)) time=\"\(time)\""
+    guard let problem = test.problem else { return [start + "/>"] }
     let message = problem.text.split(separator: "\n").first.map(String.init) ?? ""
     return [
       start + ">",
-      "      <\(problem.kind) message=\(attribute(message)) type=\"verify\">"
+      "      <\(problem.kind) message=\(attribute(message)) type=\"\(type)\">"
         + "\(Self.escaped(problem.text))</\(problem.kind)>",
       "    </testcase>",
     ]

@@ -30,13 +30,15 @@ package enum EnvironmentVariables {
   static let key = prefix + "KEY"
   static let keyID = prefix + "KEY_ID"
   static let teamID = prefix + "TEAM_ID"
+  /// The run that `exec` has started, in which the client libraries record the tests of its program.
+  package static let run = prefix + "RUN"
   /// The path of the program, with which the client libraries of this project start it.
   static let binary = prefix + "BINARY"
 
   /// The names of all variables that any command uses.
   package static let known =
     Setting.allCases.map(\.variable) + [
-      config, adminTokenFile, profileInline, ca, key, keyID, teamID, binary,
+      config, adminTokenFile, profileInline, ca, key, keyID, teamID, run, binary,
     ]
 
   /// Returns the known name most similar to `name`, compared without the prefix.

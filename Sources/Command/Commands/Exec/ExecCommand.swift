@@ -21,7 +21,8 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       The server listens on free ports. The program gets its addresses and credentials as environment variables: \
       APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_APNS_PLAIN, APNS_MOCK_PROXY, APNS_MOCK_MANAGE, APNS_MOCK_ADMIN, \
       APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and \
-      APNS_MOCK_ADMIN_TOKEN if a token is required. Of several listeners, the variables name those with the environment \
+      APNS_MOCK_ADMIN_TOKEN if a token is required, and APNS_MOCK_RUN, the run in which the client libraries record the \
+      tests for --report. Of several listeners, the variables name those with the environment \
       of the first one. Unless --certs is given, \
       certificates and keys are created in a temporary folder (APNS_MOCK_CERTS). The program uses standard input and \
       output; apns-mock writes diagnostics to standard error.
@@ -58,6 +59,13 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
   @Flag(help: "Succeed with --fail-on-findings or --fail-on-rejected even if no push arrived.")
   var allowNoPushes = false
 
+  @Option(
+    help: .value("file", "Write the report of the run to this file: one HTML file that opens from disk."),
+    completion: .file())
+  var report: String?
+
+  @OptionGroup var reportFlags: ReportFlags
+
   @Argument(parsing: .postTerminator, help: "The program, searched in PATH, and its arguments.")
   var program: [String] = []
 
@@ -70,6 +78,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     }
     guard !allowNoPushes || failOnFindings != nil || failOnRejected else {
       throw ValidationError("--allow-no-pushes requires --fail-on-findings or --fail-on-rejected")
+    }
+    guard reportFlags.baseline == nil || report != nil || reportFlags.summary != nil else {
+      throw ValidationError("--baseline requires --report or --summary")
     }
     guard verify != "-" else {
       throw ValidationError("--verify: standard input belongs to the program; write the expectations to a file")
@@ -85,6 +96,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),
+      files: try ReportFiles(report: report, reportFlags),
       exportFlag: export == nil ? Setting.exportOnExit.flag : "--export"
     ).run()
     guard code == ExitStatus.done.rawValue else { throw ExitCode(code) }

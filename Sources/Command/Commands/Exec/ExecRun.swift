@@ -1,5 +1,6 @@
 import APNSMockClientCommands
 import APNSMockInbox
+import APNSMockNotation
 import APNSMockPlatformLibc
 import Logging
 import MockAPNS
@@ -12,6 +13,8 @@ struct ExecRun: Sendable {
   let program: [String]
   /// The checks after the run.
   let checks: ExecChecks
+  /// The files that describe the run.
+  let files: ReportFiles
   /// The flag that requested the export, for messages.
   let exportFlag: String
 
@@ -20,7 +23,7 @@ struct ExecRun: Sendable {
   /// - Returns: The exit code.
   /// - Throws: `CommandFailure` if the server or the program cannot be started.
   func run() async throws -> Int32 {
-    let files = InheritedFiles()
+    let inherited = InheritedFiles()
     // A child gets the default action of these.
     let inheritable = [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE].filter { !SignalWatch.isIgnored($0) }
     let signals = try SignalWatch(inheritable.filter { $0 != SIGPIPE } + [SIGCHLD])
@@ -41,12 +44,13 @@ struct ExecRun: Sendable {
       if let export { FileReplacement.abandon(export.path) }
       folder?.remove()
     }
+    let run = startRun(server.state)
     let result: Supervision.Result
     do {
       try await withTaskExecutorPreference(executor) { try checks.validate(server.state) }
-      files.hideOthers()
+      inherited.hideOthers()
       let child = try ChildProcess(
-        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
+        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates, run: run),
         defaults: inheritable)
       let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
       result = await supervision.result()
@@ -66,8 +70,12 @@ struct ExecRun: Sendable {
     }
     await server.stop()
     outcomes += try await withTaskExecutorPreference(executor) {
-      [try checks.final(server.state)] + (export.map { [write($0, server.state)] } ?? [])
+      end(run, result.exit, in: server.state)
+      return [try checks.final(server.state)] + (export.map { [write($0, server.state)] } ?? [])
     }
+    let names = (result.requestedBy == nil ? ["verify"] : []) + ["findings and rejected pushes", "export"]
+    let results = Array(zip(names, outcomes))
+    outcomes.append(await withTaskExecutorPreference(executor) { describe(server.state, results) })
     for line in outcomes.flatMap(\.lines) { printLine(line) }
     await withTaskExecutorPreference(executor) { summarize(server.state) }
     try server.closeStore()
@@ -75,6 +83,78 @@ struct ExecRun: Sendable {
     // A failure takes precedence over an inconclusive result.
     let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
     return result.exit.code == 0 ? found.rawValue : result.exit.code
+  }
+
+  // MARK: - The run
+
+  /// Starts the run of the program and returns its id.
+  private func startRun(_ state: ServerState) -> String {
+    var changes = RunList.RunChanges()
+    changes.name = program.joined(separator: " ")
+    changes.labels = CILabels.labels(Environment.variables)
+    let selection = state.faults.selection
+    changes.command = Self.command(seed: selection.seed)
+    return state.inbox.runs.start(
+      changes, seed: selection.seed, profile: selection.selectedProfile.reference, now: state.clock.now,
+      lastSeq: state.inbox.snapshot().lastSeq
+    ).id
+  }
+
+  /// Ends the run. What the program did not end is interrupted: nothing else can end it.
+  private func end(_ run: String, _ exit: ChildProcess.Exit, in state: ServerState) {
+    var changes = RunList.RunChanges()
+    changes.isEnded = true
+    changes.outcome =
+      switch exit {
+      case .killed: .interrupted
+      case .exited(let code): code == 0 ? .passed : .failed
+      }
+    let lastSeq = state.inbox.snapshot().lastSeq
+    _ = state.inbox.runs.update(run, changes, now: state.clock.now, lastSeq: lastSeq)
+    state.inbox.runs.interruptAll(now: state.clock.now, lastSeq: lastSeq)
+  }
+
+  /// Returns the command line with the seed, which repeats the run. It does not contain the admin token.
+  private static func command(seed: UInt64) -> String {
+    var words: [String] = ["apns-mock"]
+    var isSecret = false
+    let arguments = CommandLine.arguments.dropFirst()
+    let flags = arguments.prefix { $0 != "--" }
+    for argument in arguments {
+      words.append(
+        isSecret ? "…" : argument.hasPrefix("--admin-token=") ? "--admin-token=…" : argument.shellQuoted)
+      isSecret = argument == "--admin-token"
+      if argument == "exec", words.count == 2, !flags.contains(where: { $0 == "--seed" || $0.hasPrefix("--seed=") }) {
+        words.append("--seed \(seed)")
+      }
+    }
+    return words.joined(separator: " ")
+  }
+
+  /// Writes the report, the summary and the test cases.
+  private func describe(
+    _ state: ServerState, _ outcomes: [(String, ExecChecks.Outcome)]
+  ) -> ExecChecks.Outcome {
+    guard !files.isEmpty else { return ExecChecks.Outcome() }
+    do {
+      let rulebook = state.finalRulebook
+      let records: RunRecords
+      do throws(StoreUnavailable) {
+        records = try state.inbox.recordsOfRuns(by: rulebook)
+      } catch {
+        throw CommandFailure(.failed, "--report: the store of the inbox cannot be read: \(error.problem)")
+      }
+      let checks = outcomes.map { name, outcome in
+        (name: name, problem: outcome.status == .done ? nil : outcome.lines.joined(separator: "\n"))
+      }
+      let report = try files.write(records, by: rulebook, checks: checks)
+      var lines = files.reportPath.map { ["report: \($0)"] } ?? []
+      if let worst = report.worstFinding { lines.append("worst finding: \(worst)") }
+      if let command = report.command { lines.append("to repeat the run: \(command)") }
+      return ExecChecks.Outcome(lines: lines.map(\.onOneLine))
+    } catch {
+      return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
+    }
   }
 
   private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
@@ -96,10 +176,11 @@ struct ExecRun: Sendable {
 
   /// Returns the changes to the program's environment: the server's addresses and credentials.
   private func environment(
-    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
+    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool, run: String
   ) -> [String: String?] {
     var changes: [String: String?] = [:]
     for (name, value) in PortFile(of: state).variables { changes.updateValue(value, forKey: name) }
+    changes[EnvironmentVariables.run] = run
     changes[Setting.portFile.variable] = settings.portFile.map(Files.absolute)
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
     if state.configuration.adminToken != nil { changes[EnvironmentVariables.adminTokenFile] = .some(nil) }

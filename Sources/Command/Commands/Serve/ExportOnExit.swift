@@ -34,6 +34,20 @@ struct ExportOnExit: Sendable {
     }
   }
 
+  /// Writes other contents atomically.
+  ///
+  /// - Parameter isPrivate: Whether only the current user can read the file.
+  /// - Throws: `CommandFailure`.
+  func write(_ bytes: [UInt8], isPrivate: Bool) throws {
+    do {
+      let file = try FileReplacement(of: path, isPrivate: isPrivate)
+      try file.append(bytes)
+      try file.commit()
+    } catch {
+      throw CommandFailure(.failed, "\(flag): \(error)")
+    }
+  }
+
   /// Writes the export atomically. Only the current user can read it, because it contains payloads and device tokens.
   ///
   /// - Returns: The number of pushes.

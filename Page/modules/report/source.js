@@ -1,0 +1,156 @@
+// Answers the requests of the page from the records that are embedded in a report, instead of a server.
+import { ApiError } from "../api.js";
+import { matcher } from "./query.js";
+
+const WIDTHS = [1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 30000, 60000, 300000, 600000, 1800000, 3600000, 21600000, 43200000, 86400000, 604800000];
+const SORTS = {
+  seq: (one) => one.seq, outcome: (one) => one.outcome, status: (one) => one.served?.status, reason: (one) => one.served?.reason, topic: (one) => one.apns?.topic,
+  push_type: (one) => one.apns?.push_type, priority: (one) => one.apns?.priority, device_token: (one) => one.request?.device_token, attempt: (one) => one.attempt,
+  size: (one) => one.request?.size?.bytes, latency: (one) => one.served?.latency_ms, connection: (one) => Number(one.connection?.id?.replace(/\D/g, "")), collapse_id: (one) => one.apns?.collapse_id,
+};
+
+/** Returns the records in the script element `records`: compressed lines of JSON in Base64. */
+export async function readRecords() {
+  const bytes = Uint8Array.from(atob(document.getElementById("records").textContent), (one) => one.charCodeAt(0));
+  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+  const records = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  records.sort((one, other) => one.seq - other.seq);
+  const accepted = new Set();
+  for (const record of records) {
+    if (!record.accepted) continue;
+    const key = JSON.stringify([record.push_key, record.run, record.test]);
+    record.isDuplicate = accepted.has(key);
+    accepted.add(key);
+  }
+  return records;
+}
+
+/** Answers requests. `records` is a promise of the records, `summary` the report. */
+export class Source {
+  constructor(records, summary) {
+    this.loaded = records;
+    this.summary = summary;
+  }
+
+  /** Returns the JSON, or the text, of a response. */
+  async answer(path, query = {}) {
+    const records = await this.loaded;
+    const [, kind, id, part] = path.split("/");
+    switch (kind) {
+      case "status": return { inbox: { records: records.length, last_seq: records.at(-1)?.seq ?? 0 } };
+      case "stats": return this.stats(this.found(records, query), query);
+      case "findings": return this.findings(records, query);
+      case "connections": if (!id) return connections(records); break;
+      case "pushes":
+        if (!id) return this.page(records, query);
+        if (id === "seqs") return this.seqs(records, query);
+        return this.push(records, decodeURIComponent(id), part);
+    }
+    throw new ApiError(404, { detail: "the report does not contain this", hint: "" });
+  }
+
+  found(records, query) {
+    const matches = matcher(query);
+    const { after = 0, before = Infinity } = query;
+    return records.filter((record) => record.seq > after && record.seq < before && matches(record));
+  }
+
+  page(records, query) {
+    const found = this.found(records, query);
+    if (query.order === "desc") found.reverse();
+    const items = found.slice(0, query.limit ?? 50);
+    return { items, next: items.length && items.length < found.length ? items.at(-1).seq : null, matched: found.length, total: records.length, evicted: 0, complete: true, first_seq: records[0]?.seq ?? 1, last_seq: records.at(-1)?.seq ?? 0 };
+  }
+
+  seqs(records, query) {
+    const found = this.found(records, query);
+    const key = SORTS[query.sort ?? "seq"];
+    if (!key) throw new ApiError(400, { detail: `sort cannot be "${query.sort}"` });
+    const sign = query.order === "desc" ? -1 : 1;
+    const isMissing = (value) => value === null || value === undefined;
+    const compare = (one, other) => {
+      const [first, second] = [key(one), key(other)];
+      if (isMissing(first) || isMissing(second)) return isMissing(first) - isMissing(second) || other.seq - one.seq;
+      return (first < second ? -1 : first > second ? 1 : 0) * sign || (query.sort === "seq" || !query.sort ? 0 : other.seq - one.seq);
+    };
+    return { seqs: found.sort(compare).map((one) => one.seq), matched: found.length, total: records.length, evicted: 0 };
+  }
+
+  push(records, id, part) {
+    const attempts = /^\d+$/.test(id) ? records.filter((one) => one.seq === Number(id)) : records.filter((one) => one.apns?.id?.toLowerCase() === id.toLowerCase());
+    const record = attempts.at(-1);
+    if (!record) throw new ApiError(404, { detail: `the report does not contain push ${id}`, hint: "" });
+    if (part === "payload") return record.request.payload === null ? decoded(record.request.body_base64) : JSON.stringify(record.request.payload);
+    if (part === "explain") throw new ApiError(404, { detail: "the report does not contain this" });
+    return /^\d+$/.test(id) ? record : { ...record, attempts: attempts.map((one) => one.seq) };
+  }
+
+  stats(found, query) {
+    const by = (of) => {
+      const counts = {};
+      let none = 0;
+      for (const record of found) {
+        const value = of(record);
+        if (value === null || value === undefined) none += 1; else counts[value] = (counts[value] ?? 0) + 1;
+      }
+      return { counts: Object.fromEntries(Object.entries(counts).sort((one, other) => other[1] - one[1]).slice(0, 50)), none, other: 0 };
+    };
+    const latencies = found.map((one) => one.served?.latency_ms).filter((one) => typeof one === "number").sort((one, other) => one - other);
+    const at = (share) => latencies[Math.max(0, Math.ceil((latencies.length * share) / 100) - 1)] ?? null;
+    const number = (of) => new Set(found.map(of).filter(Boolean)).size;
+    return {
+      matched: found.length, total: found.length, evicted: 0, complete: true, accepted: found.filter((one) => one.accepted).length, retries: found.filter((one) => one.attempt > 1).length,
+      device_tokens: number((one) => one.request?.device_token?.toLowerCase()), connections: number((one) => one.connection?.id),
+      latency: { answered: latencies.length, median_ms: at(50), p90_ms: at(90), p99_ms: at(99), max_ms: latencies.at(-1) ?? null },
+      outcome: by((one) => one.outcome), status: by((one) => one.served?.status), reason: by((one) => one.served?.reason), topic: by((one) => one.apns?.topic),
+      push_type: by((one) => one.apns?.push_type), rule: by((one) => one.fault?.rule), timeline: timeline(found, query.buckets ?? 60, (one) => [one.outcome]),
+    };
+  }
+
+  findings(records, query) {
+    const found = this.found(records, { kind: "*", ...query });
+    const known = new Map(this.summary.findings.map((one) => [one.finding, one]));
+    const items = [...new Set(found.flatMap((one) => one.findings))].sort().map((finding) => {
+      const these = found.filter((one) => one.findings.includes(finding));
+      const { summary = "", advice = "", records: examples = [] } = known.get(finding) ?? {};
+      const explained = new Map(examples.map((one) => [one.seq, one.explanation]));
+      return { finding, count: these.length, summary, advice, more: 0,
+        records: (examples.length ? examples.map((one) => one.seq) : these.slice(-20).map((one) => one.seq)).map((seq) => ({ seq, evidence: [seq], explanation: explained.get(seq) ?? summary })) };
+    });
+    return { items, total: items.reduce((sum, one) => sum + one.count, 0), evicted: 0, complete: true, timeline: timeline(found.filter((one) => one.findings.length), query.buckets ?? 40, (one) => one.findings) };
+  }
+}
+
+/** The connections of the records, without their events, which records do not contain. */
+function connections(records) {
+  const known = new Map();
+  for (const { connection, received_at: at, finished_at: end } of records) {
+    if (!known.has(connection.id)) known.set(connection.id, { ...connection, number: known.size + 1, state: "closed", pushes: 0, events: [{ event: "first push", at }] });
+    const one = known.get(connection.id);
+    one.pushes += 1;
+    one.events[1] = { event: "last push", at: end ?? at };
+  }
+  return { items: [...known.values()], open: 0 };
+}
+
+function decoded(base64) {
+  return base64 ? new TextDecoder().decode(Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))) : "";
+}
+
+/** The counts of records over time, in at most `buckets` parts of equal width. */
+function timeline(records, buckets, seriesOf) {
+  const times = records.map((one) => Date.parse(one.received_at));
+  if (!times.length) return { start: null, bucket_ms: 1, counts: {} };
+  const [first, last] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
+  const width = WIDTHS.find((one) => Math.floor(last / one) - Math.floor(first / one) < buckets) ?? Math.ceil((last - first + 1) / buckets);
+  const start = Math.floor(first / width);
+  const length = Math.floor(last / width) - start + 1;
+  const counts = {};
+  for (const [index, record] of records.entries()) {
+    for (const series of seriesOf(record)) {
+      counts[series] ??= new Array(length).fill(0);
+      counts[series][Math.floor(times[index] / width) - start] += 1;
+    }
+  }
+  return { start: new Date(start * width).toISOString(), bucket_ms: width, counts };
+}

@@ -1,0 +1,214 @@
+internal import Hummingbird
+internal import APNSMockInbox
+internal import APNSMockRules
+internal import MockAPNS
+internal import NIOConcurrencyHelpers
+internal import NIOCore
+internal import APNSMockNotation
+
+/// Routes of the runs of test suites, their tests and their reports.
+struct RunRoutes: Sendable {
+  let source: any InboxSource
+  /// The running server; nil for an imported inbox, whose runs can only be read.
+  var state: ServerState?
+  let version: String
+
+  var routes: [Route] {
+    let reading: [Route] = [
+      .get("/runs", list), .get("/runs/:id", show), Route.get("/runs/:id/report", report).onQueryExecutor,
+    ]
+    guard state != nil else { return reading }
+    return reading + [
+      .post("/runs", start), .patch("/runs/:id", change), .post("/runs/:id/tests", startTest),
+      .patch("/runs/:id/tests/:number", endTest),
+    ]
+  }
+
+  private var runs: RunList { source.inbox.runs }
+
+  // MARK: - Reading
+
+  private func list(_ request: Request, _ context: AdminContext) throws -> Response {
+    let runs = runs.all
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for run in runs.reversed() {
+          writer.object { writer in
+            run.writeMembers(to: &writer)
+            run.writeTestCounts(to: &writer)
+          }
+        }
+      }
+      writer.member("total", runs.count)
+    }
+  }
+
+  private func show(_ request: Request, _ context: AdminContext) throws -> Response {
+    Self.response(to: try find(context))
+  }
+
+  private static func response(to run: TestRun, status: HTTPResponse.Status = .ok) -> Response {
+    .json(status: status) { writer in
+      run.writeMembers(to: &writer)
+      run.writeTestCounts(to: &writer)
+      writer.arrayMember("tests") { writer in
+        for test in run.tests { writer.object { test.writeMembers(to: &$0, of: run.id) } }
+      }
+    }
+  }
+
+  private enum Format: String, CaseIterable {
+    case html, json, markdown, ndjson
+  }
+
+  private func report(_ request: Request, _ context: AdminContext) throws -> Response {
+    let run = try find(context)
+    var parameters = try QueryParameters(request)
+    let format = try parameters.remove("format").map { text throws(Problem) in
+      guard let format = Format(rawValue: text) else {
+        throw .badRequest("format cannot be \"\(text.prefix(80))\"", hint: "Expected html, json, markdown or ndjson.")
+      }
+      return format
+    }
+    let older = try parameters.remove("baseline").map { id throws(Problem) in
+      guard let run = runs.run(id) else { throw unknown(id) }
+      return run
+    }
+    if let other = parameters.all.first?.name {
+      throw Problem.badRequest(
+        "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "The parameters are format and baseline.")
+    }
+    let rulebook = source.rulebook.atEnd
+    let records = try source.inbox.recordsOfRuns(by: rulebook)
+    if format == .ndjson {
+      return .bytes(try records.export(of: [run.id], by: rulebook), type: "application/x-ndjson")
+    }
+    var report = try RunReport(records, of: [run.id], program: version)
+    if let older {
+      let facts = try RunReport(records, of: [older.id], program: version).facts
+      report.compare(with: facts, named: older.id)
+    }
+    switch format {
+    case .json: return .json { report.writeMembers(to: &$0) }
+    case .markdown: return .text(report.markdown, type: "text/markdown; charset=utf-8")
+    default:
+      var response = Response.bytes(
+        try ReportDocument.html(report, of: records, [run.id], by: rulebook), type: "text/html; charset=utf-8")
+      // A page of this origin could call the API: its own policy allows that to no script of others.
+      response.headers[.contentDisposition] = "attachment; filename=\"\(run.id).html\""
+      return response
+    }
+  }
+
+  private func find(_ context: AdminContext) throws(Problem) -> TestRun {
+    let id = context.parameters.get("id") ?? ""
+    guard let run = runs.run(id) else { throw unknown(id) }
+    return run
+  }
+
+  private func unknown(_ id: String) -> Problem {
+    .notFound(
+      "there is no run \(id.prefix(80))",
+      hint: "List them with GET /api/v1/runs. At most \(RunList.maxRuns) are kept.")
+  }
+
+  // MARK: - Changing
+
+  private static let members = ["name", "labels", "scope", "command", "outcome", "ended"]
+
+  /// The server's time and the newest push, with which a run or a test begins or ends.
+  private var now: (time: Int64, lastSeq: Int) {
+    (state?.clock.now ?? 0, source.inbox.snapshot().lastSeq)
+  }
+
+  private func start(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let changes = try await changes(request)
+    let selection = state?.faults.selection
+    let (time, lastSeq) = now
+    let run = runs.start(
+      changes, seed: selection?.seed, profile: selection?.selectedProfile.reference, now: time, lastSeq: lastSeq)
+    return Self.response(to: run, status: .created)
+  }
+
+  private func change(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let changes = try await changes(request)
+    let (time, lastSeq) = now
+    let id = context.parameters.get("id") ?? ""
+    guard let run = runs.update(id, changes, now: time, lastSeq: lastSeq) else { throw unknown(id) }
+    return Self.response(to: run)
+  }
+
+  private func changes(_ request: Request) async throws -> RunList.RunChanges {
+    let body = try await JSONBody(request, allowing: Self.members)
+    var changes = RunList.RunChanges()
+    changes.name = try body.text("name")
+    changes.scope = try scope(body)
+    changes.command = try body.text("command")
+    changes.outcome = try body.choice("outcome", RunOutcome.self)
+    changes.isEnded = try body.flag("ended") ?? false
+    changes.labels = try body.scalars("labels").compactMapValues(\.self)
+    return changes
+  }
+
+  private func startTest(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["name", "scope"])
+    let name = try body.required("name", hint: "It must be the name of the test, as the test framework prints it.")
+    let scope = try scope(body)
+    let (time, lastSeq) = now
+    let id = context.parameters.get("id") ?? ""
+    guard let test = runs.startTest(in: id, name: name, scope: scope, now: time, lastSeq: lastSeq) else {
+      throw unknown(id)
+    }
+    return .json(status: .created) { test.writeMembers(to: &$0, of: id) }
+  }
+
+  private func endTest(_ request: Request, _ context: AdminContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["outcome", "message"])
+    guard let outcome = try body.choice("outcome", RunOutcome.self) else {
+      throw Problem.badRequest("the body lacks outcome", hint: "Use passed, failed, skipped or interrupted.")
+    }
+    let message = try body.text("message")
+    let (time, lastSeq) = now
+    let id = context.parameters.get("id") ?? ""
+    let number = context.parameters.get("number") ?? ""
+    guard
+      let test = Int(number).flatMap({
+        runs.endTest(in: id, $0, outcome, message: message, now: time, lastSeq: lastSeq)
+      })
+    else {
+      throw Problem.notFound(
+        "run \(id.prefix(80)) has no test \(number.prefix(80))",
+        hint: "Use the number that POST /api/v1/runs/\(id.prefix(80))/tests returned.")
+    }
+    return .json { test.writeMembers(to: &$0, of: id) }
+  }
+
+  /// Returns the scope, which must be a query on the push alone: it is evaluated whenever one is read.
+  private func scope(_ body: JSONBody) throws -> String? {
+    guard let query = try body.text("scope") else { return nil }
+    _ = try Filter(scope: query)
+    return query
+  }
+}
+
+/// The report of a viewed export, made when it is first requested.
+final class ViewedReport: Sendable {
+  private let viewer: InboxViewer
+  private let version: String
+  private let made = NIOLockedValueBox<[UInt8]?>(nil)
+
+  init(_ viewer: InboxViewer, version: String) { (self.viewer, self.version) = (viewer, version) }
+
+  /// Returns the report as a page.
+  func page() throws -> Response {
+    let html = try made.withLockedValue { made -> [UInt8] in
+      if let made { return made }
+      let records = try viewer.inbox.recordsOfRuns(by: viewer.rulebook)
+      let report = try RunReport(records, program: version)
+      let html = try ReportDocument.html(report, of: records, by: viewer.rulebook)
+      made = html
+      return html
+    }
+    return .bytes(html, type: "text/html; charset=utf-8")
+  }
+}

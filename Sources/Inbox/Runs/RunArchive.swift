@@ -1,0 +1,128 @@
+package import APNSMockRules
+internal import APNSMockNotation
+internal import NIOConcurrencyHelpers
+
+/// The pushes of runs that resets of the inbox have removed, for the reports.
+struct RunArchive: Sendable {
+  private(set) var records = RecordStorage()
+  /// The findings and the lost pushes among them, as they were known before the reset.
+  private(set) var findings: [Finding] = []
+  private(set) var lost: [Int] = []
+  /// The number of pushes that were dropped because there were too many.
+  private(set) var dropped = 0
+
+  /// Adds pushes, and drops the oldest beyond the limits of the inbox.
+  mutating func add(_ removed: [Record], findings: [Finding], lost: [Int], maxRecords: Int, maxBytes: Int) {
+    for record in removed where record.seq > records.last ?? 0 {
+      var copy = record
+      // Otherwise a few records would keep the memory of all their neighbors.
+      copy.move(to: .ofOne())
+      records.append(copy)
+    }
+    self.findings += findings
+    self.lost += lost
+    while records.count > maxRecords || records.bytes > maxBytes, records.removeFirst() != nil { dropped += 1 }
+    guard let first = records.first, dropped > 0 else { return }
+    self.findings.removeAll { $0.seq < first }
+    self.lost.removeAll { $0 < first }
+  }
+}
+
+/// The pushes of runs, of resets and of the inbox, with what was found about them.
+package struct RunRecords: Sendable {
+  /// The pushes in ascending order: those that resets removed, and those in the inbox.
+  package let parts: [InboxSnapshot]
+  /// The findings by the `seq` of their push.
+  package let findings: [Int: [Finding]]
+  /// The `seq` of the last attempts of the pushes that were neither accepted nor rejected for good.
+  package let lost: [Int]
+  /// The number of pushes that were dropped because the memory is limited.
+  package let dropped: Int
+  /// The runs and the attribution of the pushes.
+  package let runs: [TestRun]
+  package let attribution: RunAttribution
+}
+
+extension RunRecords {
+  /// Returns the runs, their tests and their pushes as an export, one object per line.
+  ///
+  /// - Parameter ids: The runs.
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func export(of ids: Set<String>, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
+    var text: [UInt8] = []
+    func append(_ write: (inout JSONWriter) -> Void) {
+      var writer = JSONWriter()
+      writer.object(write)
+      text += writer.bytes
+      text.append(UInt8(ascii: "\n"))
+    }
+    for run in runs where ids.contains(run.id) { run.writeLines(append) }
+    for part in parts {
+      var iterator = InboxIterator(part, .allKinds)
+      while let records = try iterator.next() {
+        for record in records {
+          guard let owner = attribution.owner(of: record), ids.contains(owner.run) else { continue }
+          append { writer in
+            let findings = self.findings[record.seq]?.map(\.kind.rawValue) ?? []
+            record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
+            writer.member("format", ImportedRecord.newestFormat)
+          }
+        }
+      }
+    }
+    return text
+  }
+}
+
+extension TestRun {
+  /// Writes the run and each of its tests as an object.
+  func writeLines(_ append: ((inout JSONWriter) -> Void) -> Void) {
+    append { self.writeMembers(to: &$0) }
+    for test in tests { append { test.writeMembers(to: &$0, of: id) } }
+  }
+}
+
+extension Inbox {
+  /// Keeps the pushes of runs, which a reset is about to remove, for the reports.
+  ///
+  /// - Parameters:
+  ///   - selection: The pushes to remove.
+  ///   - rulebook: The rules that determine the findings.
+  package func archiveForRuns(_ selection: Selection, by rulebook: Rulebook) {
+    let attribution = runs.attribution
+    guard !attribution.isEmpty else { return }
+    // A store that cannot be read loses them for the report.
+    let findings = (try? self.findings(by: rulebook, in: selection).findings) ?? []
+    var removed: [Record] = []
+    snapshot().records.recent.forEach(in: selection) { record in
+      if attribution.owner(of: record) != nil { removed.append(copy record) }
+      return true
+    }
+    let seqs = Set(removed.map(\.seq))
+    let lost = analyzer.unresolved(after: 0).filter(seqs.contains)
+    runs.state.withLockedValue { state in
+      state.archive.add(
+        removed, findings: findings.filter { seqs.contains($0.seq) }, lost: lost, maxRecords: maxRecords,
+        maxBytes: maxBytes)
+    }
+  }
+
+  /// Returns the pushes for the report of all runs. Waits for the store.
+  ///
+  /// - Parameter rulebook: The rules that determine the findings.
+  /// - Throws: `StoreUnavailable` if the store cannot be read.
+  package func recordsOfRuns(by rulebook: Rulebook) throws(StoreUnavailable) -> RunRecords {
+    let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
+    let snapshot = snapshot().leavingOutDamage
+    let report = try findings(by: rulebook, in: .allKinds)
+    let former = InboxSnapshot(
+      records: SnapshotRecords(recent: archive.records, stored: nil), lastSeq: archive.records.last ?? 0, evicted: 0,
+      lastEvicted: 0)
+    return RunRecords(
+      parts: [former, snapshot].filter { $0.count > 0 },
+      findings: Dictionary(grouping: archive.findings + report.findings, by: \.seq),
+      // In an export, the same push may have been accepted in another test, or for another worker.
+      lost: archive.lost + analyzer.unresolved(after: 0) + report.findings.filter { $0.kind == .abandoned }.map(\.seq),
+      dropped: archive.dropped + snapshot.evicted, runs: runs, attribution: self.runs.attribution)
+  }
+}

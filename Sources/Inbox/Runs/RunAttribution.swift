@@ -1,0 +1,113 @@
+internal import APNSMockRules
+
+/// Which run and test each push belongs to, computed when a record is read, so that no push waits for it.
+///
+/// A push belongs to the open test whose `scope` matches it, the newest of several; else to the test without a scope that is the
+/// only open one; else to none. Its run is that of its test, or the run that is found in the same way among the open runs.
+package struct RunAttribution: Sendable {
+  /// The run and the test of a push.
+  package struct Owner: Sendable, Hashable {
+    /// The `id` of the run.
+    package let run: String
+    /// The name of the test; nil for a push outside of the tests.
+    package let test: String?
+  }
+
+  /// A run or a test while it was open.
+  private struct Span: Sendable {
+    let owner: Owner
+    /// The conditions of its scope and of its run's; empty for none.
+    let scopes: [Filter]
+  }
+
+  /// The number of open runs and tests that are compared with a push. Only an import can have more.
+  private static let maxOpen = 512
+
+  private var spans: [Span] = []
+  /// The first `seq` of each part of the numbering in which the same runs and tests are open, and the indices of these in `spans`
+  /// in the order of their beginning.
+  private var starts: [Int] = []
+  private var open: [[Int32]] = []
+  /// The pushes of imported runs and tests, ascending.
+  private var imported: [(seqs: ClosedRange<Int>, owner: Owner)] = []
+
+  /// Whether no push belongs to a run.
+  package var isEmpty: Bool { spans.isEmpty && imported.isEmpty }
+
+  init(_ runs: [TestRun]) {
+    var changes: [(seq: Int, isEnd: Bool, span: Int32)] = []
+    func add(_ owner: Owner, _ scopes: [Filter], after: Int, through: Int?, _ seqs: SeqRanges?) {
+      if let seqs { return imported += seqs.ranges.map { (seqs: $0, owner: owner) } }
+      guard after < through ?? .max else { return }
+      changes.append((after + 1, false, Int32(truncatingIfNeeded: spans.count)))
+      if let through { changes.append((through + 1, true, Int32(truncatingIfNeeded: spans.count))) }
+      spans.append(Span(owner: owner, scopes: scopes))
+    }
+    for run in runs {
+      let scopes = Self.scopes(run.scope)
+      add(Owner(run: run.id, test: nil), scopes, after: run.after, through: run.through, run.seqs)
+      for test in run.tests {
+        add(
+          Owner(run: run.id, test: test.name), scopes + Self.scopes(test.scope), after: test.after,
+          through: test.through ?? run.through, test.seqs)
+      }
+    }
+    imported.sort { $0.seqs.lowerBound < $1.seqs.lowerBound }
+    changes.sort { ($0.seq, $0.isEnd ? 0 : 1, $0.span) < ($1.seq, $1.isEnd ? 0 : 1, $1.span) }
+    var now: [Int32] = []
+    for (index, change) in changes.enumerated() {
+      if change.isEnd {
+        now.removeAll { $0 == change.span }
+      } else if now.count < Self.maxOpen {
+        now.append(change.span)
+      }
+      if index + 1 == changes.count || changes[index + 1].seq != change.seq {
+        starts.append(change.seq)
+        open.append(now)
+      }
+    }
+  }
+
+  private static func scopes(_ query: String?) -> [Filter] {
+    query.flatMap { try? Filter(scope: $0) }.map { [$0] } ?? []
+  }
+
+  /// Returns the run and the test of a push; nil if it belongs to none.
+  package func owner(of record: borrowing Record) -> Owner? {
+    guard !isEmpty else { return nil }
+    let seq = record.seq
+    if record.isImported {
+      let index = imported.partitioningIndex { $0.seqs.upperBound >= seq }
+      return index < imported.count && imported[index].seqs.contains(seq) ? imported[index].owner : nil
+    }
+    let part = starts.partitioningIndex { $0 > seq }
+    guard part > 0 else { return nil }
+    var (run, test) = (Candidates(), Candidates())
+    for index in open[part - 1].reversed() {
+      let span = spans[Int(index)]
+      if span.owner.test == nil { run.add(span, for: record) } else { test.add(span, for: record) }
+    }
+    return test.scoped ?? test.alone ?? run.scoped ?? run.alone
+  }
+
+  /// The open runs, or the open tests, of which one is the owner of a push.
+  private struct Candidates {
+    /// The newest whose scope matches.
+    private(set) var scoped: Owner?
+    private var unscoped: Owner?
+    private var count = 0
+
+    /// The only one without a scope.
+    var alone: Owner? { count == 1 ? unscoped : nil }
+
+    mutating func add(_ span: Span, for record: borrowing Record) {
+      if span.scopes.isEmpty {
+        unscoped = span.owner
+        count += 1
+      } else if scoped == nil {
+        for scope in span.scopes where !scope.matches(record) { return }
+        scoped = span.owner
+      }
+    }
+  }
+}

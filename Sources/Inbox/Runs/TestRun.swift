@@ -1,0 +1,210 @@
+package import APNSMockNotation
+
+/// How a run or a test ended.
+package enum RunOutcome: String, CaseIterable, Sendable {
+  case passed, failed, skipped
+  /// It was never ended: its process was killed, or ended without a report.
+  case interrupted
+}
+
+/// A test of a run: usually one test function.
+package struct RunTest: Sendable {
+  /// The position in its run, from 1.
+  package let number: Int
+  /// The name as the test framework prints it.
+  package let name: String
+  /// The query that selects the pushes of the test; nil for all pushes while it is the only open test.
+  package let scope: String?
+  /// Milliseconds since 1970 by the server's clock.
+  package let startedAt: Int64
+  package internal(set) var endedAt: Int64?
+  package internal(set) var outcome: RunOutcome?
+  /// Why it failed: what was expected and what was found.
+  package internal(set) var message: String?
+  /// Only pushes with a larger `seq` arrived while it was open, up to `through`; nil while it is open.
+  var after = 0
+  var through: Int?
+  /// The pushes of a test that was imported; nil for others.
+  var seqs: SeqRanges?
+}
+
+/// A run of a test suite, with its tests.
+package struct TestRun: Sendable {
+  /// `r` and a number.
+  package internal(set) var id: String
+  package internal(set) var name: String
+  package internal(set) var labels: [String: String] = [:]
+  /// The query that selects the pushes of the run; nil for all pushes while it is the only open run.
+  package internal(set) var scope: String?
+  /// The seed and the reference of the fault profile at its beginning.
+  package internal(set) var seed: UInt64?
+  package internal(set) var profile: String?
+  /// The command that repeats the run.
+  package internal(set) var command: String?
+  package internal(set) var startedAt: Int64
+  package internal(set) var endedAt: Int64?
+  package internal(set) var outcome: RunOutcome?
+  /// What has changed for all pushes of the run, such as the server's clock.
+  package internal(set) var notes: [String] = []
+  /// The tests in the order of their beginning, without those that were dropped.
+  package internal(set) var tests: [RunTest] = []
+  /// The number of tests that were dropped because there were too many.
+  package internal(set) var droppedTests = 0
+  var nextTest = 1
+  var after = 0
+  var through: Int?
+  var seqs: SeqRanges?
+
+  /// The maximum length of names and labels, of a failure's message, and the maximum number of labels and notes. Longer texts are
+  /// cut, so that no test suite fails because of its report.
+  static let maxName = 1_000, maxMessage = 4_000, maxLabels = 50
+
+  init(id: String, name: String, startedAt: Int64) {
+    (self.id, self.name, self.startedAt) = (id, name, startedAt)
+  }
+
+  /// The outcome to show: a run without one has failed if a test has.
+  package var result: RunOutcome? {
+    endedAt == nil ? outcome : outcome ?? (tests.contains { $0.outcome == .failed } ? .failed : .passed)
+  }
+
+  /// Returns a text of at most `limit` bytes, which ends in `…` if it was cut.
+  static func cut(_ text: String, _ limit: Int) -> String {
+    guard text.utf8.count > limit else { return text }
+    var end = text.utf8.index(text.startIndex, offsetBy: limit - 3)
+    while end > text.startIndex, end.samePosition(in: text.unicodeScalars) == nil { end = text.utf8.index(before: end) }
+    return text[..<end] + "…"
+  }
+}
+
+// MARK: - JSON
+
+extension TestRun {
+  /// The run and its tests without their pushes, which are named anew when they are imported.
+  var lines: [RunLine] {
+    var run = self
+    (run.tests, run.seqs) = ([], nil)
+    return [.run(run)]
+      + tests.map { test in
+        var test = test
+        test.seqs = nil
+        return .test(test, of: id)
+      }
+  }
+
+  /// Writes the members of a run, without its tests.
+  package func writeMembers(to writer: inout JSONWriter) {
+    writer.member("kind", "run")
+    writer.member("id", id)
+    writer.member("name", name)
+    writer.objectMember("labels") { writer in
+      for (name, value) in labels.sorted(by: { $0.key < $1.key }) { writer.member(name, value) }
+    }
+    writer.member("state", endedAt == nil ? "running" : outcome == .interrupted ? "interrupted" : "ended")
+    writer.member("outcome", result?.rawValue)
+    writer.member("started_at", TimestampFormat.text(startedAt))
+    writer.member("ended_at", endedAt.flatMap(TimestampFormat.text))
+    writer.member("scope", scope)
+    writer.member("seed", seed)
+    writer.member("profile", profile)
+    writer.member("command", command)
+    writer.member("notes", notes)
+    writer.member("dropped_tests", droppedTests)
+    writer.member("after_seq", after)
+    writer.member("last_seq", through)
+    if let seqs { writer.member("seqs", seqs.text) }
+  }
+
+  /// Writes the number of tests by outcome.
+  package func writeTestCounts(to writer: inout JSONWriter) {
+    writer.objectMember("test_counts") { writer in
+      writer.member("total", tests.count + droppedTests)
+      for outcome in RunOutcome.allCases { writer.member(outcome.rawValue, tests.count { $0.outcome == outcome }) }
+      writer.member("running", tests.count { $0.endedAt == nil })
+    }
+  }
+}
+
+extension RunTest {
+  /// Writes the members of a test.
+  ///
+  /// - Parameter run: The `id` of its run.
+  package func writeMembers(to writer: inout JSONWriter, of run: String) {
+    writer.member("kind", "test")
+    writer.member("run", run)
+    writer.member("number", number)
+    writer.member("name", name)
+    writer.member("outcome", outcome?.rawValue)
+    writer.member("started_at", TimestampFormat.text(startedAt))
+    writer.member("ended_at", endedAt.flatMap(TimestampFormat.text))
+    writer.member("scope", scope)
+    writer.member("message", message)
+    writer.member("after_seq", after)
+    writer.member("last_seq", through)
+    if let seqs { writer.member("seqs", seqs.text) }
+  }
+}
+
+/// A line of an export, or a row of a store, that is a run or a test.
+enum RunLine {
+  case run(TestRun)
+  case test(RunTest, of: String)
+
+  /// Whether a JSON object is such a line: its first member is `kind`, which records of pushes have further behind.
+  static func isOne(_ text: UnsafeRawBufferPointer) -> Bool {
+    text.prefix(16).filter { $0 > 0x20 }.starts(with: "{\"kind\":".utf8)
+  }
+
+  init(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) {
+    if let problem = JSONText.problem(in: text) { throw problem }
+    var json = JSONReader(text)
+    var (texts, numbers, labels, notes) = ([String: String](), [String: Int](), [String: String](), [String]())
+    var seed: UInt64?
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "labels":
+        try json.object { name, json throws(JSONText.Problem) in
+          let value = try json.string()
+          if labels.count < TestRun.maxLabels {
+            labels[TestRun.cut(name, TestRun.maxName)] = TestRun.cut(value, TestRun.maxName)
+          }
+        }
+      case "notes": notes = try json.strings()
+      case "seed": seed = try json.wholeOrNull()
+      case "number", "dropped_tests", "after_seq", "last_seq": numbers[name] = try json.wholeOrNull()
+      case "kind", "id", "run", "name", "outcome", "started_at", "ended_at", "scope", "message", "profile", "command",
+        "seqs":
+        texts[name] = try json.text()
+      default: break
+      }
+    }
+    func time(_ name: String) -> Int64? { texts[name].flatMap { TimestampFormat.milliseconds($0) } }
+    guard let name = texts["name"], let startedAt = time("started_at") else {
+      throw json.problem("no run and no test: name or started_at is missing")
+    }
+    let outcome = texts["outcome"].flatMap(RunOutcome.init)
+    let seqs = texts["seqs"].flatMap { SeqRanges($0, maxCount: .max) }
+    switch (texts["kind"], texts["id"], texts["run"]) {
+    case ("run", let id?, _):
+      var run = TestRun(
+        id: TestRun.cut(id, TestRun.maxName), name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
+      (run.labels, run.scope, run.seed, run.endedAt) = (labels, texts["scope"], seed, time("ended_at"))
+      run.profile = texts["profile"].map { TestRun.cut($0, TestRun.maxName) }
+      run.command = texts["command"].map { TestRun.cut($0, TestRun.maxMessage) }
+      run.outcome = outcome
+      run.notes = notes.prefix(TestRun.maxLabels).map { TestRun.cut($0, TestRun.maxName) }
+      run.droppedTests = max(0, min(numbers["dropped_tests"] ?? 0, 1 << 40))
+      (run.after, run.through, run.seqs) = (numbers["after_seq"] ?? 0, numbers["last_seq"], seqs)
+      self = .run(run)
+    case ("test", _, let run?):
+      self = .test(
+        RunTest(
+          number: numbers["number"] ?? 0, name: TestRun.cut(name, TestRun.maxName), scope: texts["scope"],
+          startedAt: startedAt, endedAt: time("ended_at"), outcome: outcome,
+          message: texts["message"].map { TestRun.cut($0, TestRun.maxMessage) },
+          after: numbers["after_seq"] ?? 0, through: numbers["last_seq"], seqs: seqs),
+        of: TestRun.cut(run, TestRun.maxName))
+    default: throw json.problem("kind must be run, with an id, or test, with a run")
+    }
+  }
+}

@@ -1,0 +1,130 @@
+"""The report of a run: `exec --report`, `apns-mock report`, baselines, summaries and JUnit files."""
+
+import json
+import re
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+from support.server import run
+
+SUITE = """
+import json, os, subprocess, urllib.request
+
+def api(method, path, body):
+    request = urllib.request.Request(f"http://{os.environ['APNS_MOCK_ADMIN']}/api/v1{path}", json.dumps(body).encode(),
+                                     {"content-type": "application/json"}, method=method)
+    return json.load(urllib.request.urlopen(request))
+
+def push(device):
+    subprocess.run([os.environ["MOCK"], "send", device * 32, "--topic", "com.example.app"], capture_output=True)
+
+RUN = f"/runs/{os.environ['APNS_MOCK_RUN']}"
+
+def test(name, device, outcome="passed", message=None):
+    number = api("POST", RUN + "/tests", {"name": name})["number"]
+    push(device)
+    api("PATCH", f"{RUN}/tests/{number}", {"outcome": outcome, "message": message})
+"""
+
+
+@pytest.fixture
+def suite(binary, certs, tmp_path):
+    """`suite(*flags, program=TEXT)` runs a program in Python under `exec`."""
+    def runner(*flags, program, code=0):
+        result = run(binary, "exec", "--certs", certs, *flags, "--", sys.executable, "-c", SUITE + program, cwd=tmp_path,
+                     environment={"MOCK": str(binary), "GITHUB_SHA": "ab12"}, timeout=60)
+        assert result.returncode == code, result.stderr
+        return result
+    return runner
+
+
+def summary(path):
+    text = path.read_text()
+    return json.loads(re.search(r'id="summary">(.*?)</script>', text)[1])
+
+
+FAILING = """
+test("test_good", "ab")
+test("test_bad", "cd", "failed", "expected 200\\nfound 503")
+raise SystemExit(1)
+"""
+
+
+def test_exec_writes_report_summary_and_junit(suite, tmp_path):
+    result = suite("--report", "r.html", "--summary", "s.md", "--junit", "j.xml", "--seed", "7",
+                   "--profile", "flaky-503?rate=1", program=FAILING, code=1)
+    report = summary(tmp_path / "r.html")
+    assert report["verdict"].startswith("1 of 2 tests failed; 2 pushes lost")
+    assert report["runs"][0]["labels"] == {"commit": "ab12"} and report["runs"][0]["seed"] == 7
+    assert [(one["name"], one["message"], one["nearest"][0]["rule"]) for one in report["failures"]] == [
+        ("test_bad", "expected 200\nfound 503", "flaky")]
+    assert "exec" in report["command"] and report["embedded"] == report["pushes"] == 2
+    assert (tmp_path / "r.html").stat().st_mode & 0o077 == 0
+    lines = result.stderr.splitlines()
+    assert any(line.endswith("r.html") and "report: " in line for line in lines)
+    assert any("to repeat the run: " in line and "exec" in line for line in lines)
+    text = (tmp_path / "s.md").read_text()
+    assert "**test\\_bad**" in text and "503 ServiceUnavailable" in text
+    cases = xml.etree.ElementTree.parse(tmp_path / "j.xml").getroot().findall(".//testcase")
+    assert [case.get("name") for case in cases][:2] == ["test_good", "test_bad"]
+    assert cases[1].find("failure").text == "expected 200\nfound 503"
+
+
+def test_the_command_that_repeats_the_run_has_the_seed_but_no_token(suite, tmp_path):
+    suite("--report", "r.html", "--admin-token", "secret", program="")
+    report = summary(tmp_path / "r.html")
+    assert re.search(r"exec --seed \d+ ", report["command"]) and "secret" not in (tmp_path / "r.html").read_text()
+
+
+def test_a_killed_suite_is_marked(suite, tmp_path):
+    suite("--report", "r.html", program='api("POST", RUN + "/tests", {"name": "t"}); os.kill(os.getpid(), 9)', code=137)
+    report = summary(tmp_path / "r.html")
+    assert (report["outcome"], report["failures"][0]["outcome"]) == ("interrupted", "interrupted")
+    assert report["verdict"].startswith("The run was interrupted")
+
+
+def test_a_report_without_pushes_says_so(suite, tmp_path):
+    suite("--report", "r.html", program="")
+    report = summary(tmp_path / "r.html")
+    assert report["pushes"] == 0 and "no push arrived" in report["verdict"]
+
+
+def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
+    suite("--report", "old.html", "--export", "old.ndjson", program='test("test_a", "ab"); test("test_b", "cd")')
+    for baseline in ("old.html", "old.ndjson"):
+        suite("--report", "new.html", "--baseline", baseline, "--profile", "flaky-503?rate=1",
+              program='test("test_a", "ab", "failed"); test("test_b", "cd")')
+        found = summary(tmp_path / "new.html")["baseline"]
+        assert found["tests"]["new"] == ["test_a"] and len(found["lost"]["new"]) == 2 and not found["another_suite"]
+    suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
+    assert summary(tmp_path / "other.html")["baseline"]["another_suite"]
+
+
+def test_report_of_exports(suite, binary, tmp_path):
+    def report(*arguments, code=0):
+        result = run(binary, "report", *arguments, cwd=tmp_path, timeout=60)
+        assert result.returncode == code, result.stderr
+        return result
+
+    suite("--export", "one.ndjson", program='test("test_a", "ab", "failed", "why")', code=0)
+    suite("--export", "two.ndjson", program='test("test_b", "cd")')
+    assert report("one.ndjson", "-o", "r.html").stdout.startswith("1 of 1 test failed")
+    assert summary(tmp_path / "r.html")["failures"][0]["message"] == "why"
+    report("one.ndjson", "two.ndjson", "-o", "r.html")
+    both = summary(tmp_path / "r.html")
+    assert [one["id"] for one in both["runs"]] == ["1-r1", "2-r1"] and both["pushes"] == 2
+    assert [(one["name"], one["pushes"]) for one in both["tests"]] == [("test_a", 1), ("test_b", 1)]
+
+    lines = (tmp_path / "one.ndjson").read_text()
+    (tmp_path / "cut.ndjson").write_text(lines[:-200])
+    assert "cut.ndjson:3: " in report("cut.ndjson", "-o", "x.html", code=2).stderr
+    (tmp_path / "newer.ndjson").write_text(lines.replace('"format":2', '"format":99'))
+    assert "format" in report("newer.ndjson", "-o", "x.html", code=2).stderr
+    assert not (tmp_path / "x.html").exists()
+    (tmp_path / "empty.ndjson").write_text("")
+    assert "no push arrived" in report("empty.ndjson", "-o", "r.html").stdout
+    (tmp_path / "other.html").write_text("<!doctype html><title>x</title>")
+    assert "is no report" in report("one.ndjson", "-o", "x.html", "--baseline", "other.html", code=2).stderr
+    assert "is not writable" in report("one.ndjson", "-o", "/nowhere/r.html", code=2).stderr

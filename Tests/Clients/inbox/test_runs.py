@@ -1,0 +1,284 @@
+"""Runs of test suites: which pushes belong to which run and test, in queries, exports, imports and reports."""
+
+import json
+
+import pytest
+
+from support.faults import new_device
+from support.server import Server, run, stop_cleanly
+from support.wire import connect, push_headers
+
+MINE, OTHERS = "com.example.app", "com.example.app.voip"
+BODY = b'{"aps":{"alert":"in a run"}}'
+DOWN = {"name": "down", "do": {"respond": {"status": 503}}}
+
+
+@pytest.fixture(scope="module")
+def server(binary, certs):
+    running = Server(binary, certs)
+    yield running
+    stop_cleanly(running)
+
+
+@pytest.fixture
+def quiet(server):
+    """A server without pushes and without open runs."""
+    for one in server.api("GET", "/runs")["items"]:
+        if one["state"] == "running":
+            server.api("PATCH", f"/runs/{one['id']}", {"ended": True})
+    server.api("POST", "/reset")
+    return server
+
+
+def start(server, **members):
+    return server.request("POST", "/api/v1/runs", members).json["id"]
+
+
+def start_test(server, run_id, name, **members):
+    return server.request("POST", f"/api/v1/runs/{run_id}/tests", {"name": name, **members}).json["number"]
+
+
+def end_test(server, run_id, number, outcome="passed", **members):
+    return server.api("PATCH", f"/runs/{run_id}/tests/{number}", {"outcome": outcome, **members})
+
+
+def end(server, run_id, **members):
+    return server.api("PATCH", f"/runs/{run_id}", {"ended": True, **members})
+
+
+def send(server, topic=MINE, device=None):
+    """Sends a push; returns its status."""
+    kind = "voip" if topic == OTHERS else "alert"
+    with connect(server) as wire:
+        headers = push_headers(server, device or new_device(), apns_topic=topic, apns_push_type=kind)
+        return wire.response(wire.open(headers, BODY)).status
+
+
+def owners(server, **query):
+    return [(one["run"], one["test"]) for one in server.api("GET", "/pushes", **query)["items"]]
+
+
+def report(server, run_id, **query):
+    return server.api("GET", f"/runs/{run_id}/report", format="json", **query)
+
+
+def test_pushes_belong_to_the_test_that_is_open(quiet):
+    send(quiet)
+    one = start(quiet, name="suite")
+    send(quiet)
+    first = start_test(quiet, one, "test_first")
+    send(quiet)
+    end_test(quiet, one, first)
+    second = start_test(quiet, one, "test_second")
+    send(quiet)
+    end_test(quiet, one, second, "failed", message="expected 2 pushes")
+    ended = end(quiet, one)
+    send(quiet)
+    assert owners(quiet) == [(None, None), (one, None), (one, "test_first"), (one, "test_second"), (None, None)]
+    assert (ended["state"], ended["outcome"]) == ("ended", "failed")
+    assert ended["test_counts"] == {"total": 2, "passed": 1, "failed": 1, "skipped": 0, "interrupted": 0, "running": 0}
+
+
+def test_runs_and_tests_are_fields_of_queries(quiet):
+    one = start(quiet, name="suite")
+    number = start_test(quiet, one, "tests/test_retry.py::test_503[a b]")
+    send(quiet)
+    end_test(quiet, one, number)
+    send(quiet)
+    end(quiet, one)
+    send(quiet)
+    assert quiet.api("GET", "/pushes", q=f"run:{one}")["matched"] == 2
+    assert quiet.api("GET", "/pushes", q="test:*retry*")["matched"] == 1
+    assert quiet.api("GET", "/pushes", q="!test:*")["matched"] == 2
+    assert quiet.api("GET", "/pushes", test="tests/test_retry.py::test_503[a b]")["matched"] == 1
+    assert quiet.api("GET", "/stats", q="test:*retry*")["matched"] == 1
+    assert quiet.api("GET", "/pushes", q="!run:*", fields="seq,run,test")["items"] == [
+        {"seq": quiet.api("GET", "/status")["inbox"]["last_seq"], "run": None, "test": None}]
+    verified = quiet.api("POST", "/verify", {
+        "scope": f"run:{one}", "expect": [{"match": f"topic:{MINE}", "count": {"exactly": 2}}]})
+    assert verified["passed"]
+
+
+def test_rules_cannot_use_runs(quiet):
+    answer = quiet.request("POST", "/api/v1/rules", {"when": {"q": "run:r1"}, "do": {"respond": {"status": 503}}})
+    assert answer.status == 422 and "run is not available to rules" in answer.body.decode()
+
+
+def test_parallel_tests_with_scopes_keep_their_pushes(quiet):
+    one = start(quiet, name="parallel")
+    mine = start_test(quiet, one, "mine", scope=f"topic:{MINE}")
+    others = start_test(quiet, one, "others", scope=f"topic:{OTHERS}")
+    send(quiet, MINE)
+    send(quiet, OTHERS)
+    end_test(quiet, one, mine)
+    send(quiet, MINE)
+    end_test(quiet, one, others)
+    assert owners(quiet) == [(one, "mine"), (one, "others"), (one, None)]
+
+
+def test_parallel_tests_without_scopes_share_the_run(quiet):
+    one = start(quiet, name="parallel")
+    first, second = start_test(quiet, one, "first"), start_test(quiet, one, "second")
+    send(quiet)
+    end_test(quiet, one, first)
+    send(quiet)
+    end_test(quiet, one, second)
+    assert owners(quiet) == [(one, None), (one, "second")]
+
+
+def test_two_runs_at_the_same_time(quiet):
+    one, other = start(quiet, name="one", scope=f"topic:{MINE}"), start(quiet, name="other", scope=f"topic:{OTHERS}")
+    start_test(quiet, one, "a")
+    start_test(quiet, other, "b")
+    send(quiet, MINE)
+    send(quiet, OTHERS)
+    assert owners(quiet) == [(one, "a"), (other, "b")]
+    third, fourth = start(quiet, name="third"), start(quiet, name="fourth")
+    end(quiet, one), end(quiet, other)
+    send(quiet)
+    end(quiet, third)
+    send(quiet)
+    assert owners(quiet)[2:] == [(None, None), (fourth, None)]
+
+
+def test_a_reset_keeps_the_pushes_of_the_report(quiet):
+    one = start(quiet, name="suite")
+    for name in ("test_a", "test_b"):
+        number = start_test(quiet, one, name)
+        quiet.api("POST", "/reset")
+        quiet.api("POST", "/rules", DOWN)
+        assert send(quiet) == 503
+        end_test(quiet, one, number, "failed", message="expected an accepted push")
+    end(quiet, one)
+    assert quiet.api("GET", "/pushes")["matched"] == 1
+    result = report(quiet, one)
+    assert result["pushes"] == 2 and result["lost"]["count"] == 2
+    assert [(failure["name"], failure["pushes"]) for failure in result["failures"]] == [("test_a", 1), ("test_b", 1)]
+    assert [failure["nearest"][0]["response"] for failure in result["failures"]] == ["503 ServiceUnavailable"] * 2
+    assert {finding["finding"] for finding in result["findings"]} >= {"abandoned"}
+    assert result["outcome"] == "failed" and result["verdict"].startswith("2 of 2 tests failed; 2 pushes lost")
+
+
+def test_a_comparison_says_what_is_new_and_fixed(quiet):
+    device = new_device()
+    runs = []
+    for is_down in (False, True, False):
+        one = start(quiet, name="suite")
+        number = start_test(quiet, one, "test_delivery")
+        quiet.api("POST", "/reset")
+        if is_down:
+            quiet.api("POST", "/rules", DOWN)
+        send(quiet, device=device)
+        end_test(quiet, one, number, "failed" if is_down else "passed")
+        end(quiet, one)
+        runs.append(one)
+    worse = report(quiet, runs[1], baseline=runs[0])["baseline"]
+    assert worse["tests"]["new"] == ["test_delivery"] and "abandoned" in worse["findings"]["new"]
+    assert len(worse["lost"]["new"]) == 1 and worse["reasons"] == {"503 ServiceUnavailable": {"old": 0, "new": 1}}
+    better = report(quiet, runs[2], baseline=runs[1])["baseline"]
+    assert better["tests"]["fixed"] == ["test_delivery"] and len(better["lost"]["fixed"]) == 1
+    text = quiet.request("GET", f"/api/v1/runs/{runs[1]}/report", format="markdown", baseline=runs[0]).body.decode()
+    assert f"### Since {runs[0]}" in text and "failed tests: new 1: test\\_delivery" in text
+
+
+def test_exports_and_imports_keep_runs(quiet, tmp_path):
+    one = start(quiet, name="suite", labels={"commit": "ab12"})
+    number = start_test(quiet, one, "test_a")
+    send(quiet)
+    end_test(quiet, one, number, "failed", message="why")
+    send(quiet)
+    end(quiet, one)
+    export = quiet.request("GET", "/api/v1/export", q=f"run:{one}").body
+    lines = [json.loads(line) for line in export.splitlines()]
+    assert [line.get("test") for line in lines if "seq" in line] == ["test_a", None]
+    quiet.api("POST", "/reset")
+    send(quiet)
+    quiet.request("POST", "/api/v1/import", export, headers={"content-type": "application/x-ndjson"})
+    imported = quiet.api("GET", "/runs")["items"][0]
+    shown = quiet.api("GET", f"/runs/{imported['id']}")
+    assert shown["labels"] == {"commit": "ab12"} and shown["tests"][0]["message"] == "why"
+    found = owners(quiet, q="run:*")
+    assert found[-2:] == [(imported["id"], "test_a"), (imported["id"], None)]
+
+
+def test_a_run_survives_a_restart_with_a_store(binary, certs, tmp_path):
+    server = Server(binary, certs, "--store", f"sqlite:{tmp_path / 'inbox.db'}")
+    one = start(server, name="suite")
+    number = start_test(server, one, "test_a")
+    send(server)
+    end_test(server, one, number)
+    start_test(server, one, "test_killed")
+    send(server)
+    stop_cleanly(server)
+    server = Server(binary, certs, "--store", f"sqlite:{tmp_path / 'inbox.db'}")
+    shown = server.api("GET", f"/runs/{one}")
+    assert (shown["state"], shown["outcome"]) == ("interrupted", "interrupted")
+    assert [test["outcome"] for test in shown["tests"]] == ["passed", "interrupted"]
+    send(server)
+    assert owners(server) == [(one, "test_a"), (one, "test_killed"), (None, None)]
+    assert start(server, name="next") != one
+    stop_cleanly(server)
+
+
+def test_a_changed_clock_is_noted_in_open_runs(quiet):
+    one = start(quiet, name="suite")
+    quiet.api("POST", "/clock/advance", {"by": "61m"})
+    quiet.api("PUT", "/clock", {"mode": "real"})
+    assert "advanced by 1h1m" in quiet.api("GET", f"/runs/{one}")["notes"][0]
+
+
+def test_long_and_hostile_names_are_cut_and_kept_as_text(quiet):
+    one = start(quiet, name="é" * 10_000, labels={f"l{number}": "v" * 5000 for number in range(80)})
+    start_test(quiet, one, "<script>alert(1)</script>" + "x" * 10_000)
+    shown = end(quiet, one)
+    assert len(shown["name"].encode()) <= 1000 and shown["name"].endswith("…") and len(shown["labels"]) == 50
+    assert shown["tests"][0]["name"].startswith("<script>") and len(shown["tests"][0]["name"].encode()) <= 1000
+    text = quiet.request("GET", f"/api/v1/runs/{one}/report", format="markdown").body.decode()
+    assert "<script>" not in text
+
+
+def test_too_many_open_tests_are_interrupted(quiet):
+    one = start(quiet, name="suite")
+    for number in range(258):
+        start_test(quiet, one, f"test_{number}")
+    outcomes = [test["outcome"] for test in quiet.api("GET", f"/runs/{one}")["tests"]]
+    assert outcomes[:3] == ["interrupted", "interrupted", None] and outcomes[3:] == [None] * 255
+
+
+@pytest.mark.parametrize("method, path, body, words", [
+    ("POST", "/runs", {"scope": "tpic:x"}, "unknown field"),
+    ("POST", "/runs", {"scope": "finding:*"}, "not available"),
+    ("POST", "/runs", {"scope": "run:r1"}, "not available"),
+    ("POST", "/runs", {"nmae": "x"}, "Did you mean name"),
+    ("POST", "/runs", {"outcome": "green"}, "passed, failed, skipped"),
+    ("POST", "/runs", {"labels": {"a": [1]}}, "scalar"),
+    ("POST", "/runs/r1/tests", {}, "lacks name"),
+    ("PATCH", "/runs/r1/tests/1", {}, "lacks outcome"),
+    ("GET", "/runs/{run}/report?format=pdf", None, "markdown"),
+    ("GET", "/runs/{run}/report?bseline=r1", None, "unknown parameter"),
+])
+def test_invalid_requests(quiet, method, path, body, words):
+    answer = quiet.request(method, "/api/v1" + path.replace("{run}", start(quiet)), body)
+    assert answer.status == 400 and words in answer.body.decode()
+
+
+@pytest.mark.parametrize("method, path, body", [
+    ("GET", "/runs/r999", None), ("PATCH", "/runs/nothing", {}), ("POST", "/runs/r999/tests", {"name": "x"}),
+    ("PATCH", "/runs/r999/tests/1", {"outcome": "passed"}), ("GET", "/runs/r999/report", None),
+])
+def test_unknown_runs(quiet, method, path, body):
+    assert quiet.request(method, "/api/v1" + path, body).status == 404
+
+
+def test_commands(quiet, binary, tmp_path):
+    def command(*arguments):
+        result = run(binary, "run", *arguments, "--admin", f"127.0.0.1:{quiet.admin_port}", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    one = command("start", "ci 4711", "--label", "suite=billing")
+    send(quiet)
+    assert command("end", one) == f"{one} passed"
+    assert command("ls").splitlines()[0].split("\t")[0::4] == [one, "ci 4711"]
+    assert "suite billing" in command("show", one)
+    assert f"Since {one}" in command("compare", one, one)

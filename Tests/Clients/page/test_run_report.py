@@ -1,0 +1,123 @@
+"""The report of a run in Chromium, opened from disk without a network."""
+
+import json
+import re
+
+import pytest
+
+from support.faults import new_device
+from support.wire import connect, push_headers
+
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+
+
+@pytest.fixture
+def opened(browser):
+    """`opened(path, expected=[…])` opens a report; afterwards nothing was requested and nothing complained."""
+    contexts = []
+
+    def opener(path):
+        context = browser.browser.new_context(offline=True)
+        page = context.new_page()
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.set_default_timeout(20_000)
+        requests, complaints = [], []
+        page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or requests.append(request.url))
+        page.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        contexts.append((context, requests, complaints))
+        page.goto(path.as_uri())
+        page.locator("body[data-state=ready]").wait_for()
+        return page
+
+    yield opener
+    for context, requests, complaints in contexts:
+        context.close()
+        assert not requests and not complaints, (requests, complaints)
+
+
+def push(server, device, body=b'{"aps":{"alert":"Order 4711 shipped"}}', **headers):
+    with connect(server) as wire:
+        return wire.response(wire.open(push_headers(server, device, **headers), body)).status
+
+
+@pytest.fixture
+def report(server, tmp_path):
+    """A run with two failed tests, a lost push and hostile texts; returns the path of its report."""
+    server.api("POST", "/reset")
+    run = server.request("POST", "/api/v1/runs", {"name": HOSTILE, "labels": {HOSTILE: HOSTILE}}).json["id"]
+    for name, is_down in (("test_good", False), ("tests/test_retry.py::test_503", True), (HOSTILE, False)):
+        number = server.request("POST", f"/api/v1/runs/{run}/tests", {"name": name}).json["number"]
+        server.api("POST", "/reset")
+        if is_down:
+            server.api("POST", "/rules", {"name": "down", "do": {"respond": {"status": 503}}})
+        body = json.dumps({"aps": {"alert": HOSTILE}}).encode() if name == HOSTILE else b'{"aps":{"alert":"Order 4711"}}'
+        push(server, new_device(), body)
+        outcome = "passed" if name == "test_good" else "failed"
+        message = None if name == "test_good" else f"AssertionError: expected 1 accepted push, found 0\n{name}:12"
+        server.api("PATCH", f"/runs/{run}/tests/{number}", {"outcome": outcome, "message": message})
+    server.api("PATCH", f"/runs/{run}", {"ended": True})
+    path = tmp_path / "report.html"
+    path.write_bytes(server.request("GET", f"/api/v1/runs/{run}/report").body)
+    return path
+
+
+def test_the_first_screen_names_tests_push_and_cause(opened, report):
+    page = opened(report)
+    text = page.locator(".report").inner_text().replace("\u00a0", " ")
+    assert "2 of 3 tests failed; 1 push lost" in text
+    for expected in ("tests/test_retry.py::test_503", "expected 1 accepted push, found 0", "503 ServiceUnavailable", "rule down", "abandoned"):
+        place = page.locator(".report").get_by_text(expected.removeprefix("rule ")).first.bounding_box()
+        assert expected in text and place["y"] < 900, expected
+    assert "owned" not in page.title()
+
+
+def test_the_views_work_without_a_server(opened, report):
+    page = opened(report)
+    page.get_by_role("button", name="Open push").first.click()
+    page.locator(".detail-title").wait_for()
+    assert "Order 4711" in page.locator(".detail").inner_text()
+    assert page.get_by_role("button", name="Edit and send again").count() == 0
+    for tab in ("Payload", "Headers", "Auth", "Verdict", "Timeline"):
+        page.get_by_role("tab", name=tab).click()
+    page.locator("#search").fill("status:503")
+    page.wait_for_function("() => document.querySelectorAll('.row').length === 1")
+    page.locator("#search").fill("test:*retry* !status:200 4711")
+    page.wait_for_function("() => document.querySelectorAll('.row').length === 1")
+    page.locator("#search").fill("topic:nothing")
+    page.get_by_text("No pushes match.").wait_for()
+    page.locator("#search").fill("nothing:1")
+    page.get_by_text("unknown field").wait_for()
+    for view in ("Overview", "Findings", "Connections", "Report"):
+        page.locator(f"[data-group='view {view.lower()}']").click()
+    assert page.locator("[data-group^='view faults'], [data-group^='view devices']").count() == 0
+    page.go_back()
+    page.reload()
+    page.locator("body[data-state=ready]").wait_for()
+
+
+def test_the_policy_forbids_everything_but_the_file(report):
+    text = report.read_text()
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy
+    assert text.count("</script>") == 3 and HOSTILE not in text
+    assert not re.search(r'(src|href)="(?!#)', text.split("<script")[0])
+
+
+@pytest.mark.parametrize("search", [
+    "status:503", "status:5*", "status:>=400", "!status:503", "outcome:accepted", "reason:ServiceUnavailable", "is:faulted", "is:retry",
+    "finding:*", "type:alert", "topic:com.example.*", "payload./aps/alert:*4711*", "header.apns-priority:10", "larger:20",
+    "smaller:1K", "attempt:1", "kind:*", "since:-1h", "rule:down", "order 4711", "!4711", "text:\"Order 4711\"", "size:10..40",
+    "connection:c*", "environment:sandbox", "status:503 status:200", "accepted:false", "delivery:*", "run:*", "test:\"test_good\"",
+])
+def test_searches_find_what_the_server_finds(server, opened, report, search):
+    page = opened(report)
+    run = json.loads(re.search(r'id="summary">(.*?)</script>', report.read_text())[1])["runs"][0]["id"]
+    export = server.request("GET", f"/api/v1/runs/{run}/report", format="ndjson").body
+    server.api("POST", "/reset")
+    server.request("POST", "/api/v1/import", export, headers={"content-type": "application/x-ndjson"})
+    expected = server.api("GET", "/pushes", search=search)["matched"]
+    page.locator("[data-group='view inbox']").click()
+    page.locator("#search").fill(search)
+    page.wait_for_function("([wanted, number]) => document.querySelector('#search').value === wanted && new URLSearchParams(location.hash.slice(1)).get('q') === wanted", arg=[search, expected])
+    page.wait_for_function("(number) => document.querySelectorAll('.row').length === number", arg=expected)

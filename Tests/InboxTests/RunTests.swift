@@ -1,0 +1,70 @@
+import APNSMockNotation
+import Testing
+
+@testable import APNSMockInbox
+
+@Suite("Runs")
+struct RunTests {
+  private func changes(_ name: String) -> RunList.RunChanges {
+    var changes = RunList.RunChanges()
+    changes.name = name
+    return changes
+  }
+
+  @Test("A text is cut at a character, whatever its bytes")
+  func cut() {
+    for text in [
+      "", "short", String(repeating: "é", count: 9), String(repeating: "🙂", count: 6),
+      "a" + String(repeating: "é", count: 9),
+    ] {
+      for limit in 4...30 {
+        let cut = TestRun.cut(text, limit)
+        #expect(cut.utf8.count <= max(limit, text.utf8.count <= limit ? limit : 0))
+        #expect(cut == text || cut.hasSuffix("…") && text.hasPrefix(cut.dropLast()))
+      }
+    }
+  }
+
+  @Test("At most 1,000 runs and 10,000 tests are kept, the open ones longest")
+  func bounds() {
+    let runs = RunList()
+    let open = runs.start(changes("open"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    var ended = changes("ended")
+    ended.isEnded = true
+    for _ in 0..<RunList.maxRuns { _ = runs.start(ended, seed: nil, profile: nil, now: 0, lastSeq: 0) }
+    #expect(runs.all.count == RunList.maxRuns && runs.run(open.id) != nil && runs.run("r2") == nil)
+    for number in 0..<RunList.maxTests + 5 {
+      let test = runs.startTest(in: open.id, name: "t\(number)", scope: nil, now: 0, lastSeq: 0)
+      _ = runs.endTest(in: open.id, test?.number ?? 0, .passed, message: nil, now: 0, lastSeq: 0)
+    }
+    let tests = runs.run(open.id)?.tests ?? []
+    #expect(tests.count == RunList.maxTests && tests.first?.name == "t5" && runs.run(open.id)?.droppedTests == 5)
+  }
+
+  @Test("A line of a run or a test is read as it was written, and invalid ones are errors")
+  func lines() throws {
+    let runs = RunList()
+    var labeled = changes("suite")
+    labeled.labels = ["a": "b"]
+    let run = runs.start(labeled, seed: 7, profile: "flaky", now: 1_000, lastSeq: 4)
+    let test = runs.startTest(in: run.id, name: "t", scope: "topic:x", now: 1_000, lastSeq: 5)
+    _ = runs.endTest(in: run.id, test?.number ?? 0, .failed, message: "why", now: 2_000, lastSeq: 9)
+    var rows: [String] = []
+    for name in ["run/\(run.id)", "run/\(run.id)/1"] { rows.append(try #require(runs.storedRow(name))) }
+    let other = RunList()
+    other.restore(rows, now: 3_000, lastSeq: 12) { _ in }
+    let restored = try #require(other.run(run.id))
+    #expect(
+      (restored.name, restored.labels, restored.seed, restored.outcome, restored.after, restored.through).0 == "suite")
+    #expect(restored.labels == ["a": "b"] && restored.seed == 7 && restored.outcome == .interrupted)
+    #expect(restored.after == 4 && restored.through == 12 && restored.tests.first?.through == 9)
+    #expect(restored.tests.first?.message == "why" && restored.tests.first?.scope == "topic:x")
+    for text in [
+      "{}", #"{"kind":"run"}"#, #"{"kind":"run","id":"r1"}"#,
+      #"{"kind":"test","name":"x","started_at":"2026-01-01T00:00:00Z"}"#, #"{"kind":"run""#,
+    ] {
+      var text = text
+      #expect(throws: JSONText.Problem.self) { try text.withUTF8 { try RunLine(UnsafeRawBufferPointer($0)) } }
+    }
+  }
+}
