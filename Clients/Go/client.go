@@ -54,6 +54,8 @@ type Client struct {
 	http     *http.Client
 	// process is nil if the server was not started by this client.
 	process *process
+	// run records the tests; nil for a client that no test uses.
+	run *run
 }
 
 // Launch starts a server with free ports and certificates in a temporary folder, and waits until it is ready. The
@@ -174,6 +176,9 @@ func compatibleSeries(version string) string {
 
 // Stop ends a server that [Launch] started and removes its folder. Further calls do nothing.
 func (c *Client) Stop() {
+	if c.run != nil {
+		c.run.end()
+	}
 	c.http.CloseIdleConnections()
 	if c.process != nil {
 		c.process.terminate()

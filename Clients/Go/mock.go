@@ -64,6 +64,7 @@ func Start(t testing.TB, settings ...Option) *Mock {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client.run = startRun(client)
 	t.Cleanup(client.Stop)
 	return prepare(t, client, chosen)
 }
@@ -84,7 +85,8 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 		client = client.Scoped(chosen.scope)
 	}
 	mock := &Mock{client: client, t: t}
-	t.Cleanup(func() { mock.finish(chosen.checks) })
+	test := client.run.startTest(t.Name(), chosen.scope)
+	t.Cleanup(func() { mock.finish(chosen.checks, test) })
 	if chosen.profile == "" && chosen.hasSeed {
 		chosen.profile = "healthy"
 	}
@@ -100,16 +102,24 @@ func prepare(t testing.TB, client *Client, chosen options) *Mock {
 }
 
 // finish checks a test that has not failed, and logs the report of a failed one.
-func (m *Mock) finish(checks Checks) {
+func (m *Mock) finish(checks Checks, test int) {
 	m.t.Helper()
+	message := ""
 	if !m.t.Failed() {
 		if err := m.client.Check(context.Background(), checks); err != nil {
+			message = err.Error()
 			m.t.Errorf("%v", err)
 		}
 	}
 	if !m.t.Failed() {
+		outcome := "passed"
+		if m.t.Skipped() {
+			outcome = "skipped"
+		}
+		m.client.run.endTest(test, outcome, "")
 		return
 	}
+	m.client.run.endTest(test, "failed", message)
 	report, err := m.client.Report(context.Background())
 	if err != nil {
 		report = "apns-mock: " + err.Error()
@@ -167,6 +177,7 @@ func acquireShared(t testing.TB, chosen options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		client.run = startRun(client)
 		shared.client = client
 	}
 	shared.users = append(shared.users, sharedUser{t.Name(), chosen.scope})

@@ -148,6 +148,7 @@ type fakeTest struct {
 func (f *fakeTest) Helper()          {}
 func (f *fakeTest) Name() string     { return f.name }
 func (f *fakeTest) Failed() bool     { return f.failed }
+func (f *fakeTest) Skipped() bool    { return false }
 func (f *fakeTest) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
 func (f *fakeTest) Log(a ...any)     { fmt.Fprintln(&f.output, a...) }
 func (f *fakeTest) Errorf(format string, a ...any) {
@@ -267,5 +268,25 @@ func TestStopRemovesFolder(t *testing.T) {
 	_, err = client.ActiveProfile(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "exited with status 0") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheTestIsInTheReport(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("APNS_MOCK_REPORTS", folder)
+	t.Run("inner", func(t *testing.T) {
+		mock := Start(t)
+		send(t, mock, DeviceToken(), Topic, "One")
+	})
+	files, err := filepath.Glob(filepath.Join(folder, "go-*.html"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v %v", files, err)
+	}
+	report, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(report), `"name":"TestTheTestIsInTheReport/inner","outcome":"passed"`) {
+		t.Error("the report does not have the test")
 	}
 }

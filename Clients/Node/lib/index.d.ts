@@ -86,6 +86,9 @@ export interface Served {
 export interface PushRecord {
   /** The key of the record, in the order of arrival. */
   seq: number;
+  /** The run of a test suite and the name of the test to which the push belongs. */
+  run: string | null;
+  test: string | null;
   /** Whether APNs accepted the push, regardless of the response. */
   accepted: boolean;
   outcome:

@@ -1,6 +1,6 @@
 'use strict';
 
-const { afterAll, afterEach, beforeAll, beforeEach } = require('@jest/globals');
+const { afterAll, afterEach, beforeAll, beforeEach, expect } = require('@jest/globals');
 
 const { TestSession } = require('./test-session.js');
 
@@ -16,21 +16,23 @@ function useApnsMock(options) {
   // Not console.error, to which Jest adds a stack trace.
   const print = (text) => process.stderr.write(`${text}\n`);
   beforeAll(() => session.start());
-  beforeEach(() => session.prepare());
-  afterEach(() => session.finish(hasTestFailed(), print));
+  beforeEach(() => session.prepare(expect.getState().currentTestName));
+  afterEach(() => {
+    const errors = runningTest()?.errors ?? [];
+    return session.finish(errors.length > 0, print, [errors[0]].flat()[0]);
+  });
   afterAll(() => session.stop());
   return session.apns;
 }
 
 /**
- * Returns whether the running test has failed.
+ * Returns the running test, whose errors say whether it has failed.
  *
  * Jest does not offer this to hooks. Its runner, jest-circus, keeps its state in a global with this symbol.
  */
-function hasTestFailed() {
+function runningTest() {
   const symbol = Object.getOwnPropertySymbols(globalThis).find((key) => key.description === 'JEST_STATE_SYMBOL');
-  const test = symbol === undefined ? undefined : globalThis[symbol].currentlyRunningTest;
-  return (test?.errors.length ?? 0) > 0;
+  return symbol === undefined ? undefined : globalThis[symbol].currentlyRunningTest;
 }
 
 module.exports = { useApnsMock };

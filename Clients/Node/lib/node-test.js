@@ -15,8 +15,8 @@ const { TestSession } = require('./test-session.js');
 function useApnsMock(options) {
   const session = new TestSession(options);
   before(() => session.start());
-  beforeEach(() => session.prepare());
-  afterEach((context) => session.finish(context.passed === false, console.error));
+  beforeEach((context) => session.prepare(context.fullName ?? context.name));
+  afterEach((context) => session.finish(context.passed === false, console.error, context.error?.cause ?? context.error));
   after(() => session.stop());
   return session.apns;
 }

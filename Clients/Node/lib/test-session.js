@@ -2,6 +2,7 @@
 
 const { ApnsMock } = require('./apns-mock.js');
 const { ApnsMockError } = require('./errors.js');
+const { Run } = require('./run.js');
 const { connectToServer, startServer } = require('./start.js');
 
 const optionNames = ['profile', 'seed', 'failOnFindings', 'failOnRejected', 'connect', 'args', 'scope'];
@@ -13,6 +14,8 @@ const sharedServers = new Map();
 class TestSession {
   #options;
   #server;
+  #run;
+  #test; // the number of the test that runs
 
   /** @param {import('./test-session.js').TestOptions} [options] */
   constructor(options = {}) {
@@ -29,6 +32,7 @@ class TestSession {
     const { connect, args } = this.#options;
     if (connect) {
       this.#server = await connectToServer(connect === true ? {} : connect);
+      this.#run = await Run.start(this.#server.api, true);
       return;
     }
     const key = JSON.stringify(args);
@@ -36,11 +40,14 @@ class TestSession {
     sharedServers.set(key, shared);
     shared.users += 1;
     this.#server = await shared.started;
+    shared.run ??= Run.start(this.#server.api, false);
+    this.#run = await shared.run;
   }
 
-  /** Resets the server and activates the profile before a test. */
-  async prepare() {
-    const { profile = 'healthy', seed } = this.#options;
+  /** Records the beginning of a test, resets the server and activates the profile. */
+  async prepare(name) {
+    const { profile = 'healthy', seed, scope } = this.#options;
+    this.#test = await this.#run.startTest(name || 'test', scope);
     await this.apns.reset();
     if (this.#options.profile !== undefined || seed !== undefined) await this.apns.profile(profile, { seed });
   }
@@ -49,6 +56,13 @@ class TestSession {
   async check() {
     const { failOnFindings, failOnRejected } = this.#options;
     await this.apns.check({ failOnFindings, failOnRejected });
+  }
+
+  /** Records the end of a test. */
+  async endTest(hasFailed, error) {
+    const number = this.#test;
+    this.#test = undefined;
+    await this.#run?.endTest(number, hasFailed ? 'failed' : 'passed', error === undefined ? undefined : text(error));
   }
 
   /** Prints the report of a failed test. It never throws, so that it cannot hide the failure. */
@@ -62,17 +76,20 @@ class TestSession {
   }
 
   /** Checks a test that has passed so far, and prints the report if it fails or has failed already. */
-  async finish(hasFailed, print) {
+  async finish(hasFailed, print, failure) {
     if (hasFailed) {
       await this.printReport(print);
+      await this.endTest(true, failure);
       return;
     }
     try {
       await this.check();
     } catch (error) {
       await this.printReport(print);
+      await this.endTest(true, error);
       throw error;
     }
+    await this.endTest(false);
   }
 
   /** Stops the server after the last test of its last user. */
@@ -80,12 +97,16 @@ class TestSession {
     const { connect, args } = this.#options;
     const server = this.#server;
     this.#server = undefined;
-    if (connect) return;
+    if (connect) {
+      await this.#run?.end();
+      return;
+    }
     const key = JSON.stringify(args);
     const shared = sharedServers.get(key);
     shared.users -= 1;
     if (shared.users > 0) return;
     sharedServers.delete(key);
+    await this.#run?.end();
     await server?.stop();
   }
 
@@ -108,6 +129,12 @@ class TestSession {
       },
     };
   }
+}
+
+/** Returns the text of an error, without colors. */
+function text(error) {
+  const message = typeof error === 'string' ? error : error?.message ?? String(error);
+  return message.replace(/\u001b\[[0-9;]*m/g, '');
 }
 
 module.exports = { TestSession };

@@ -16,9 +16,18 @@ export function useApnsMock(options) {
   beforeAll(() => session.start());
   beforeEach(async (context) => {
     context.onTestFailed(() => session.printReport(console.error));
-    await session.prepare();
+    context.onTestFinished(() => {
+      const { state, errors } = context.task.result;
+      return session.endTest(state === 'fail', errors?.[0]);
+    });
+    await session.prepare(nameOf(context.task));
   });
   afterEach(() => session.check());
   afterAll(() => session.stop());
   return session.apns;
+}
+
+/** The name of a test with those of the suites around it. */
+function nameOf(task) {
+  return task === undefined ? undefined : [nameOf(task.suite), task.name].filter(Boolean).join(' > ');
 }

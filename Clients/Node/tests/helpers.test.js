@@ -59,6 +59,34 @@ test('node:test: each test starts with a reset server, and a failed test prints 
   checkOutput(output.replace(/^ *#? ?/gm, ' '), folder, { reportsFailure: hooksKnowResult });
 });
 
+/** Returns the report that a test process has written to a folder. */
+function reportIn(folder) {
+  const [name] = fs.readdirSync(folder);
+  return JSON.parse(/id="summary">(.*?)<\/script>/s.exec(fs.readFileSync(path.join(folder, name), 'utf8'))[1]);
+}
+
+/** Checks the tests of `fixtures/suite.js` in a report. */
+function checkReport(report, { knowsResult = true } = {}) {
+  const outcomes = Object.fromEntries(report.tests.map(({ name, outcome }) => [name.split(' > ').at(-1), outcome]));
+  assert.deepEqual(outcomes, {
+    'the profile is active': 'passed',
+    'the inbox is empty again': 'passed',
+    'this test fails': knowsResult ? 'failed' : 'passed',
+    'this test causes a finding': 'failed',
+  });
+  const failure = report.failures.find(({ name }) => name.includes('causes a finding'));
+  assert.match(failure.message, /hot-retry/);
+  assert.equal(failure.nearest[0].response, '503 ServiceUnavailable');
+}
+
+test('node:test: the tests are in the report of the process', async (context) => {
+  const folder = project(context);
+  const reports = path.join(folder, 'reports');
+  const suite = path.join(folder, 'tests', 'node-test.suite.js');
+  await run(process.execPath, ['--test', suite], { env: { ...environment(folder), APNS_MOCK_REPORTS: reports } });
+  checkReport(reportIn(reports), { knowsResult: hooksKnowResult });
+});
+
 test('node:test: sessions with equal arguments share a server', async (context) => {
   const suite = path.join(project(context), 'tests', 'nested.suite.js');
   const { code, stdout, stderr } = await run(process.execPath, ['--test', suite]);
@@ -97,8 +125,9 @@ test('Vitest: each test starts with a reset server, and a failed test prints the
     fs.cpSync(path.join(packageFolder, part), path.join(installed, part), { recursive: true });
   }
   fs.cpSync(fixture('vitest-stub'), path.join(folder, 'node_modules', 'vitest'), { recursive: true });
+  const reports = path.join(folder, 'reports');
   const { code, stdout, stderr } = await run(process.execPath, [path.join(folder, 'tests', 'vitest.suite.mjs')], {
-    env: environment(folder),
+    env: { ...environment(folder), APNS_MOCK_REPORTS: reports },
   });
   assert.equal(code, 0, stderr);
   assert.deepEqual(stdout.match(/^(pass|fail): .*$/gm), [
@@ -108,6 +137,7 @@ test('Vitest: each test starts with a reset server, and a failed test prints the
     'fail: this test causes a finding',
   ]);
   checkOutput(stderr + stdout, folder);
+  checkReport(reportIn(reports));
 });
 
 const jest = findCommand('jest');

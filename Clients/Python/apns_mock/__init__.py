@@ -14,9 +14,10 @@ from .client import Client, Clock, Device, Duration, FilterValue, Settings, conn
 from .errors import (
     APNsMockError, ProgramError, RequestError, ServerExitedError, StartError, VerificationError, WaitError)
 from .records import Finding, Push
+from .runs import Run, write_report
 
 __all__ = [
     "APNsMockError", "Client", "Clock", "Device", "Duration", "FilterValue", "Finding", "ProgramError", "Push",
-    "RequestError", "ServerExitedError", "Settings", "StartError", "VerificationError", "WaitError", "__version__",
-    "connect", "device_token", "start",
+    "RequestError", "Run", "ServerExitedError", "Settings", "StartError", "VerificationError", "WaitError", "__version__",
+    "connect", "device_token", "start", "write_report",
 ]

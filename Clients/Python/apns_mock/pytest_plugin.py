@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
+import shutil
+import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +20,15 @@ import pytest
 from . import client as clients
 from .client import Client
 from .errors import APNsMockError, VerificationError
+from .runs import Run, write_report
 
 MARKER = "apns(profile=None, seed=None, fail_on_findings=False, fail_on_rejected=False)"
 _client_key = pytest.StashKey[Client]()
+_run_key = pytest.StashKey[Run]()
+_folder_key = pytest.StashKey[Path]()
+_outcome_key = pytest.StashKey["tuple[str, Optional[str]]"]()
+_item_key = pytest.StashKey[pytest.Item]()
+_finished_key = pytest.StashKey[bool]()
 
 
 class MarkerError(APNsMockError):
@@ -80,6 +90,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--apns-mock-export", metavar="DIR",
         help="write the pushes of each failed test to a file in this folder, which `apns-mock view` opens")
+    group.addoption(
+        "--apns-mock-report", metavar="FILE",
+        help="write the report of the session to this file: one HTML file with the failed tests and all pushes")
+    group.addoption(
+        "--apns-mock-baseline", metavar="FILE",
+        help="compare the report with this older report or export: what is new, fixed, unchanged")
     parser.addini("apns_mock_arguments", "further flags of `apns-mock serve`, such as --rules strict", type="args")
 
 
@@ -88,6 +104,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{MARKER}: use the fixture `apns`; activate the fault profile with the seed; fail if the server has findings "
         "about the provider (True for any, or a list of names), or if APNs' rules rejected a push")
+    if config.getoption("--apns-mock-report") and not hasattr(config, "workerinput"):
+        config.stash[_folder_key] = Path(tempfile.mkdtemp(prefix="apns-mock-"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells a worker of pytest-xdist where to export its run."""
+    folder = node.config.stash.get(_folder_key, None)
+    node.workerinput["apns_mock_folder"] = None if folder is None else str(folder)
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +120,11 @@ def apns_server(request: pytest.FixtureRequest) -> Iterator[Client]:
     """The server of this session or xdist worker, which the fixture `apns` resets before each test."""
     with _errors_without_traceback():
         server = _connect(request.config) if os.environ.get("APNS_MOCK_ADMIN") else _start(request.config)
+    if _run_key not in request.config.stash:
+        request.config.stash[_run_key] = _start_run(request.config, server)
+        request.config.stash[_run_key].start_test(request.config.stash[_item_key].nodeid)
     yield server
+    _finish_run(request.config)
     with _errors_without_traceback():
         server.stop()
 
@@ -121,6 +150,45 @@ def _apns_of_marker(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    item.config.stash[_item_key] = item
+    run = item.config.stash.get(_run_key, None)
+    if run is None and os.environ.get("APNS_MOCK_ADMIN") and os.environ.get("APNS_MOCK_RUN"):
+        try:
+            run = item.config.stash[_run_key] = _start_run(item.config, clients.connect())
+        except APNsMockError:
+            pass  # The fixture reports it, if a test uses it.
+    if run is not None:
+        run.start_test(item.nodeid)
+    result = yield
+    _end_test(item.config, item.stash)
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    _finish_run(session.config)
+    folder = session.config.stash.get(_folder_key, None)
+    if folder is None:
+        return
+    output = session.config.getoption("--apns-mock-report")
+    try:
+        exports = sorted(folder.glob("*.ndjson"))
+        message = "no test used the server, so there is no report"
+        if exports:
+            verdict = write_report(
+                exports, output, baseline=session.config.getoption("--apns-mock-baseline"),
+                binary=session.config.getoption("--apns-mock-binary"))
+            message = f"report {output}: {verdict}"
+    except APNsMockError as error:
+        message = str(error)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(f"\napns-mock: {message}")
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     client = item.stash.get(_client_key, None)
@@ -136,12 +204,60 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    _note_outcome(item, call, report)
     client = item.stash.get(_client_key, None)
     if client is not None and report.failed:
         folder = item.config.getoption("--apns-mock-export")
         exported = _export(client, Path(folder), item.nodeid) if folder and report.when == "call" else ""
         report.sections.append(("apns-mock", _describe(client) + exported))
     return report
+
+
+def _note_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Notes how the test has ended so far: a failure of any phase is a failure of the test."""
+    known = item.stash.get(_outcome_key, (None, None))[0]
+    if known == "failed" or (known is not None and report.passed):
+        return
+    message = None
+    if report.failed and call.excinfo is not None:
+        path, line, _ = report.location
+        message = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
+    if report.when == "call" or not report.passed:
+        item.stash[_outcome_key] = (report.outcome, message)
+
+
+def _start_run(config: pytest.Config, client: Client) -> Run:
+    arguments = list(getattr(config, "workerinput", {}).get("mainargv", [])[1:] or config.invocation_params.args)
+    words = ["pytest", *map(str, arguments)]
+    if os.environ.get("APNS_MOCK_ADMIN") is None and not any(word.startswith("--apns-mock-seed") for word in words):
+        words += ["--apns-mock-seed", str(client.status()["seed"])]
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    return Run(client, shlex.join(words[:1 + len(arguments)]), command=shlex.join(words),
+               labels={"worker": worker} if worker else None)
+
+
+def _end_test(config: pytest.Config, stash: pytest.Stash) -> None:
+    run = config.stash.get(_run_key, None)
+    if run is not None:
+        run.end_test(*stash.get(_outcome_key, ("passed", None)))
+
+
+def _finish_run(config: pytest.Config) -> None:
+    """Ends the run, and exports it for the report."""
+    run = config.stash.get(_run_key, None)
+    if run is None or _finished_key in config.stash:
+        return
+    config.stash[_finished_key] = True
+    item = config.stash.get(_item_key, None)
+    if item is not None:
+        _end_test(config, item.stash)
+    run.end()
+    folder = config.stash.get(_folder_key, None) or getattr(config, "workerinput", {}).get("apns_mock_folder")
+    if folder and run.id:
+        try:
+            run.export(Path(folder) / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.ndjson")
+        except (APNsMockError, OSError) as error:
+            print(f"apns-mock: the pushes for the report could not be exported: {error}", file=sys.stderr)
 
 
 def _describe(client: Client) -> str:

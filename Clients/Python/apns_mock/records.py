@@ -72,6 +72,8 @@ class Push(TypedDict):
     """The record of one push attempt."""
 
     seq: int
+    run: Optional[str]
+    test: Optional[str]
     accepted: bool
     outcome: str
     listener: int

@@ -25,7 +25,7 @@ Send = Callable[..., httpx.Response]
 @pytest.fixture(autouse=True)
 def no_running_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the variables of a server that the tests may have been started with."""
-    for name in ("ADMIN", "APNS", "PORT_FILE", "CA", "KEY", "KEY_ID", "TEAM_ID", "ADMIN_TOKEN"):
+    for name in ("ADMIN", "APNS", "PORT_FILE", "CA", "KEY", "KEY_ID", "TEAM_ID", "ADMIN_TOKEN", "RUN"):
         monkeypatch.delenv(f"APNS_MOCK_{name}", raising=False)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from apns_mock import Client
+from apns_mock.server import find_program
 from test_process import environment
 
 PROVIDER = """
@@ -159,7 +160,8 @@ def test_failed_test_shows_the_inbox(pytester: pytest.Pytester) -> None:
         "To inspect the pushes: apns-mock view exported/test_failed_test_shows_the_inbox.py_test_gives_up.ndjson",
     ], consecutive=False)
     (exported,) = (pytester.path / "exported").iterdir()
-    assert [json.loads(line)["attempt"] for line in exported.read_text().splitlines()] == [1, 2, 1, 2]
+    records = [json.loads(line) for line in exported.read_text().splitlines()]
+    assert [record["attempt"] for record in records if "seq" in record] == [1, 2, 1, 2]
 
 
 def test_long_inbox_is_shortened(pytester: pytest.Pytester) -> None:
@@ -381,3 +383,66 @@ def test_unittest_class_with_the_marker(pytester: pytest.Pytester) -> None:
                 assert self.apns.status()["profile"].startswith("flaky-503")
         """)
     result.assert_outcomes(passed=1)
+
+
+LOST = """
+    import pytest
+
+    @pytest.mark.apns(profile="flaky-503?rate=1", seed=7)
+    def test_lost(apns, provider):
+        provider.send(apns.settings, tokens=1, retries=0)
+        apns.assert_nothing_lost()
+
+    def test_wrong_count(apns, provider):
+        provider.send(apns.settings, tokens=1, retries=0)
+        assert len(apns.pushes()) == 2, "expected two pushes"
+
+    @pytest.mark.skip
+    def test_skipped(apns):
+        pass
+
+    def test_good(apns, provider):
+        provider.send(apns.settings, tokens=3)
+    """
+
+
+def summary(path: Path) -> dict[str, object]:
+    return json.loads(path.read_text().split('id="summary">', 1)[1].split("</script>", 1)[0])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_report(pytester: pytest.Pytester, workers: list[str]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    result = run(pytester, LOST, "--apns-mock-report=report.html", *workers)
+    result.assert_outcomes(passed=1, failed=2, skipped=1)
+    report = summary(pytester.path / "report.html")
+    name = "test_report.py"
+    # A worker that has not started its server does not record a test that uses none.
+    assert {(test["name"], test["outcome"], test["pushes"]) for test in report["tests"]} - {(f"{name}::test_skipped", "skipped", 0)} == {
+        (f"{name}::test_lost", "failed", 1), (f"{name}::test_wrong_count", "failed", 1), (f"{name}::test_good", "passed", 3)}
+    failures = {failure["name"].split("::")[1]: failure for failure in report["failures"]}
+    assert "none lost" in failures["test_lost"]["message"] or "nothing_lost" in failures["test_lost"]["message"]
+    assert failures["test_lost"]["nearest"][0]["response"] == "503 ServiceUnavailable"
+    assert "expected two pushes" in failures["test_wrong_count"]["message"]
+    assert report["lost"]["count"] == 1 and report["pushes"] == 5
+    assert "--apns-mock-seed" in report["command"]
+    result.stdout.fnmatch_lines(["*apns-mock: report report.html: 2 of * tests failed; 1 push lost*"])
+
+
+def test_report_with_a_baseline(pytester: pytest.Pytester) -> None:
+    run(pytester, LOST, "--apns-mock-report=old.html", "-k", "good")
+    run(pytester, LOST, "--apns-mock-report=new.html", "--apns-mock-baseline=old.html")
+    found = summary(pytester.path / "new.html")["baseline"]
+    assert sorted(name.split("::")[1] for name in found["tests"]["new"]) == ["test_lost", "test_wrong_count"]
+
+
+def test_report_under_exec(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(LOST)
+    command = [find_program(), "exec", "--report", "report.html", "--", sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1, done.stderr
+    report = summary(pytester.path / "report.html")
+    assert [test["outcome"] for test in report["tests"]] == ["failed", "failed", "skipped", "passed"]
+    assert report["pushes"] == 5 and len(report["runs"]) == 1
+    assert "worst finding: abandoned (1 push): " in done.stderr and "to repeat the run: " in done.stderr

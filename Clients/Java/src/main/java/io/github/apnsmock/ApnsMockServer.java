@@ -135,6 +135,11 @@ public final class ApnsMockServer implements AutoCloseable {
     return process;
   }
 
+  /** Starts a run, in which the tests that push to this server are recorded, or joins that of {@code apns-mock exec}. */
+  public TestRun startRun(String name) {
+    return TestRun.start(api, process == null, name);
+  }
+
   /** Returns the values that a provider needs to send pushes to this server. */
   public Settings settings() {
     return settings;

@@ -2,6 +2,7 @@ package io.github.apnsmock.junit;
 
 import io.github.apnsmock.ApnsMockException;
 import io.github.apnsmock.ApnsMockServer;
+import io.github.apnsmock.TestRun;
 import java.util.List;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -22,7 +23,10 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
 
   @Override
   public void beforeEach(ExtensionContext context) {
-    ApnsMockServer server = holder(context).running();
+    ServerHolder holder = holder(context);
+    ApnsMockServer server = holder.running();
+    String name = context.getRequiredTestClass().getSimpleName() + "." + context.getDisplayName();
+    context.getStore(NAMESPACE).put("test", holder.run.startTest(name));
     server.reset();
     ApnsMock options = options(context);
     String profile = options.profile().isEmpty() ? "healthy" : options.profile();
@@ -35,22 +39,31 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
 
   @Override
   public void afterEach(ExtensionContext context) {
-    ApnsMockServer server = holder(context).server;
+    ServerHolder holder = holder(context);
+    ApnsMockServer server = holder.server;
     boolean hasFailed = context.getExecutionException().isPresent();
     if (server == null) {
       return; // It could not be started, which has failed the test.
     }
     if (hasFailed) {
       printReport(context, server);
+      endTest(context, holder.run, "failed", context.getExecutionException().map(Throwable::toString).orElse(null));
       return;
     }
     ApnsMock options = options(context);
     try {
       server.check(List.of(options.failOnFindings()), options.failOnRejected());
+      endTest(context, holder.run, "passed", null);
     } catch (AssertionError | ApnsMockException error) {
       printReport(context, server);
+      endTest(context, holder.run, "failed", error.getMessage());
       throw error;
     }
+  }
+
+  private static void endTest(ExtensionContext context, TestRun run, String outcome, String message) {
+    Long number = context.getStore(NAMESPACE).get("test", Long.class);
+    run.endTest(number == null ? 0 : number, outcome, message);
   }
 
   private static void printReport(ExtensionContext context, ApnsMockServer server) {
@@ -97,6 +110,7 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
   private static final class ServerHolder implements CloseableResource {
     private final List<String> arguments;
     private ApnsMockServer server;
+    private TestRun run;
 
     ServerHolder(List<String> arguments) {
       this.arguments = arguments;
@@ -107,6 +121,7 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
       if (server == null || !server.isRunning()) {
         close();
         server = ApnsMockServer.start(arguments.toArray(String[]::new));
+        run = server.startRun("junit");
       }
       return server;
     }
@@ -114,6 +129,7 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
     @Override
     public synchronized void close() {
       if (server != null) {
+        run.end();
         server.close();
       }
     }
