@@ -1,5 +1,5 @@
-internal import Hummingbird
 internal import APNSMockInbox
+internal import Hummingbird
 internal import MockAPNS
 internal import APNSMockNotation
 
@@ -48,7 +48,7 @@ struct ClockRoutes: Sendable {
 
   var routes: [Route] { [.get("/clock", show), .put("/clock", set), .post("/clock/advance", advance)] }
 
-  private func show(_ request: Request, _ context: AdminContext) -> Response { shown }
+  private func show(_ request: Request, _ context: AdminContext) -> Response { .json(write) }
 
   private func set(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request).parse(ClockRequest.schema.parse)
@@ -61,28 +61,29 @@ struct ClockRoutes: Sendable {
         hint: "Send mode frozen, omit now, or change the clock with /clock/advance.")
     }
     state.inbox.runs.note("the clock was set: \(clock.mode.rawValue), \(TimestampFormat.text(clock.now) ?? "")")
-    await state.deliveryControl.advance()
-    return shown
+    return await changed()
   }
 
   private func advance(_ request: Request, _ context: AdminContext) async throws -> Response {
     let duration = try await JSONBody(request).parse(AdvanceRequest.schema.parse).duration
     clock.advance(by: duration)
     state.inbox.runs.note("the clock was advanced by \(DurationFormat.text(duration))")
-    await state.deliveryControl.advance()
-    return shown
+    return await changed()
   }
 
   private var clock: ServerClock { state.clock }
 
-  private var shown: Response {
-    let (mode, now) = (clock.mode, clock.now)
-    let (offset, rejectsNewTokens) = (clock.machineOffset, state.rejectsNewTokens)
-    return .json { writer in
-      writer.member("mode", mode.rawValue)
-      writer.member("now", TimestampFormat.text(now))
-      writer.member("offset_ms", offset)
-      writer.member("rejects_new_tokens", rejectsNewTokens)
-    }
+  /// Delivers what is due by the changed clock, and reports the change.
+  private func changed() async -> Response {
+    await state.deliveryControl.advance()
+    state.events.append(.clock, write)
+    return .json(write)
+  }
+
+  private func write(_ writer: inout JSONWriter) {
+    writer.member("mode", clock.mode.rawValue)
+    writer.member("now", TimestampFormat.text(clock.now))
+    writer.member("offset_ms", clock.machineOffset)
+    writer.member("rejects_new_tokens", state.rejectsNewTokens)
   }
 }

@@ -19,9 +19,10 @@ struct ImportRoutes: Sendable {
 
   private func importExport(_ request: Request, _ context: AdminContext) async throws -> Response {
     try RequestBody.type(of: request, among: ["application/x-ndjson", JSONBody.type])
+    let keepsConnections = try Self.keepsConnections(request)
     try limit.enter()
     defer { limit.leave() }
-    let imported = try await read(request)
+    let imported = try await read(request, keepsConnections: keepsConnections)
     let snapshot = imported.snapshot()
     guard snapshot.count <= state.configuration.maxRecords else {
       throw Problem(
@@ -47,12 +48,30 @@ struct ImportRoutes: Sendable {
     }
   }
 
+  /// Returns whether the export is of this server, so that its connections are those of the inbox.
+  private static func keepsConnections(_ request: Request) throws(Problem) -> Bool {
+    var parameters = try QueryParameters(request)
+    let connections = try parameters.remove("connections")
+    guard connections == nil || connections == "own" else {
+      throw .badRequest(
+        "connections cannot be \"\((connections ?? "").prefix(80))\"",
+        hint: "Use own for an export of this server, or omit it.")
+    }
+    if let other = parameters.all.first?.name {
+      throw .badRequest(
+        "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "The only parameter is connections.")
+    }
+    return connections == "own"
+  }
+
   /// Reads the whole export, so that nothing is added if any record is invalid.
   ///
   /// - Throws: `Problem` (400) with the line of an invalid record, or if the body is incomplete.
-  private func read(_ request: Request) async throws -> Inbox {
+  private func read(_ request: Request, keepsConnections: Bool) async throws -> Inbox {
     var export = InboxImport(
-      maxBytes: min(state.configuration.maxBytes, Self.maxBytes), now: state.clock.now)
+      maxBytes: min(state.configuration.maxBytes, Self.maxBytes), now: state.clock.now,
+      // The number of its first push, which no other import has.
+      connectionPrefix: keepsConnections ? "" : "import \(state.inbox.snapshot().lastSeq + 1): ")
     do {
       for try await piece in request.body {
         try await QueryExecutor.step { try piece.withUnsafeReadableBytes { try export.read($0) } }

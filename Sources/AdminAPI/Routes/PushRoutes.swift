@@ -25,7 +25,13 @@ struct PushRoutes: Sendable {
 
   /// Returns the route that deletes pushes of a running server.
   static func deletion(in state: ServerState) -> Route {
-    Route.delete("/pushes", PushRoutes(source: state).delete).onQueryExecutor
+    let routes = PushRoutes(source: state)
+    return Route.delete("/pushes") { request, context in
+      let (deleted, hasEmptied) = try await routes.delete(request)
+      // An inbox that is emptied reports that itself.
+      if !hasEmptied, deleted > 0 { state.events.append(.deleted) { $0.member("deleted", deleted) } }
+      return .json { $0.member("deleted", deleted) }
+    }.onQueryExecutor
   }
 
   private func list(_ request: Request, _ context: AdminContext) async throws -> Response {
@@ -106,7 +112,10 @@ struct PushRoutes: Sendable {
     }
   }
 
-  private func delete(_ request: Request, _ context: AdminContext) async throws -> Response {
+  /// Deletes what a request selects.
+  ///
+  /// - Returns: The number of deleted records, and whether all were.
+  private func delete(_ request: Request) async throws -> (deleted: Int, hasEmptied: Bool) {
     var parameters = try QueryParameters(request)
     let all = try parameters.remove("all")
     guard all == nil || all == "true" else {
@@ -125,10 +134,8 @@ struct PushRoutes: Sendable {
     case (true, true):
       let deleted = source.inbox.removeAll()
       try source.inbox.checkIsEmptied()
-      return .json { $0.member("deleted", deleted) }
-    case (false, false):
-      let deleted = try await source.inbox.removeInSlices(selection)
-      return .json { $0.member("deleted", deleted) }
+      return (deleted, true)
+    case (false, false): return (try await source.inbox.removeInSlices(selection), false)
     }
   }
 

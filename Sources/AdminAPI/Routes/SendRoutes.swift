@@ -144,6 +144,19 @@ struct SendRoutes: Sendable {
         writer.member("bytes", request.bodySize)
         writer.member("limit", verdict.facts.payloadLimit)
       }
+      writer.arrayMember("rules") { writer in
+        for (profile, rule) in state.firingRules(for: request, verdict) {
+          writer.object { writer in
+            writer.member("rule", rule.name)
+            writer.member("profile", profile)
+            writer.member("action", rule.action.name.rawValue)
+            if case .respond(let response) = rule.action {
+              writer.member("status", response.status)
+              writer.member("reason", response.reason)
+            }
+          }
+        }
+      }
       let problem = push.payload.withUnsafeBytes { JSONText.problem(in: $0) }
       writer.member("payload_error", problem.map { "\($0)" })
     }

@@ -10,34 +10,51 @@ struct WebUIBundle {
   /// The name of the style sheet.
   static let styleName = "app.css"
 
+  /// A file that a browser loads.
+  struct File {
+    let bytes: [UInt8]
+    /// The bytes in the gzip format.
+    let compressed: [UInt8]
+    /// The checksum of the bytes, in hexadecimal.
+    let version: String
+
+    fileprivate init(_ text: String) {
+      bytes = Array(text.utf8)
+      compressed = Gzip.compressed(bytes)
+      version = String(Gzip.checksum(bytes), radix: 16)
+    }
+  }
+
   /// The page that loads the script and the style sheet.
   let page: String
-  /// All modules that the page's script imports, in the order of their dependencies.
-  let script: String
-  /// All style sheets that the page links, in the order of the links.
-  let style: String
+  /// The script, which has all modules that the page's script imports in the order of their dependencies, and the style
+  /// sheet, which has all that the page links in the order of the links; by their names.
+  let files: [String: File]
 
   /// Creates the bundle of these files, of which `index.html` is the page.
   init(_ files: [String: EmbeddedFile]) {
     var lines: [Substring] = []
     var styles: [String] = []
     var modules = ModuleBundler(files: files)
+    func tag(_ name: String) -> String { "\(WebUIRoutes.folder)\(name)?v=" }
     for line in (files["index.html"]?.text ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
       if line.contains("rel=\"stylesheet\"") {
         if styles.isEmpty {
-          lines.append("  <link rel=\"stylesheet\" href=\"\(WebUIRoutes.folder)\(Self.styleName)\">")
+          lines.append("  <link rel=\"stylesheet\" href=\"\(tag(Self.styleName))\">")
         }
         styles.append(files[Self.file(in: line)]?.text ?? "")
       } else if line.contains("type=\"module\"") {
         modules.add(Self.file(in: line))
-        lines.append("  <script type=\"module\" src=\"\(WebUIRoutes.folder)\(Self.scriptName)\"></script>")
+        lines.append("  <script type=\"module\" src=\"\(tag(Self.scriptName))\"></script>")
       } else {
         lines.append(line)
       }
     }
-    page = lines.joined(separator: "\n")
-    script = modules.script
-    style = styles.joined(separator: "\n")
+    let bundled = [Self.scriptName: File(modules.script), Self.styleName: File(styles.joined(separator: "\n"))]
+    page = bundled.reduce(lines.joined(separator: "\n")) { page, file in
+      page.replacing(tag(file.key), with: tag(file.key) + file.value.version)
+    }
+    self.files = bundled
   }
 
   /// Returns the modules that another one imports, with it, as one script.
@@ -69,7 +86,12 @@ private struct ModuleBundler {
     guard added.insert(path).inserted, let text = files[path]?.text else { return }
     var body = ""
     var exports: [Substring] = []
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+    // Comments and indentation are a fifth of the modules. Between two lines with an odd number of backticks is a text.
+    var isInText = false
+    for whole in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      let line = isInText ? whole : whole.drop { $0 == " " }
+      if !isInText, line.isEmpty || ["//", "/**", "* ", "*/"].contains(where: line.hasPrefix) { continue }
+      if line.utf8.count(where: { $0 == UInt8(ascii: "`") }) % 2 == 1 { isInText.toggle() }
       if line.hasPrefix("import ") {
         let parts = line.split(separator: "\"", omittingEmptySubsequences: false)
         let source = parts.count > 1 ? Self.resolve(parts[1], from: path) : ""

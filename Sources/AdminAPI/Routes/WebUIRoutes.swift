@@ -37,15 +37,18 @@ enum WebUIRoutes {
   static let bundle = WebUIBundle(files)
 
   private static func file(_ request: Request, _ context: AdminContext) throws -> Response {
-    try response(String(request.uri.path.dropFirst(folder.count)))
+    let path = String(request.uri.path.dropFirst(folder.count))
+    if let file = bundle.files[path] {
+      // The page names the version, so that what it loads never changes.
+      let isNamed = request.uri.query == "v=\(file.version)"
+      return response(
+        path, file, isCompressed: request.headers[.acceptEncoding]?.contains("gzip") == true,
+        caching: isNamed ? "public, max-age=31536000, immutable" : "no-cache")
+    }
+    return try response(path)
   }
 
   private static func response(_ path: String) throws -> Response {
-    switch path {
-    case WebUIBundle.scriptName: return response(path, bundle.script)
-    case WebUIBundle.styleName: return response(path, bundle.style)
-    default: break
-    }
     guard let file = files[path] else {
       let guess = Spelling.nearest(to: String(path.prefix(80)), among: files.keys.sorted())
       throw Problem.notFound(
@@ -53,6 +56,18 @@ enum WebUIRoutes {
         hint: guess.map { "Did you mean \(folder)\($0)?" } ?? "Open / in a browser.")
     }
     return response(path, file.text)
+  }
+
+  private static func response(
+    _ path: String, _ file: WebUIBundle.File, isCompressed: Bool, caching: String
+  ) -> Response {
+    var headers: HTTPFields = [
+      .contentType: type(of: path), .contentSecurityPolicy: policy, .cacheControl: caching, .vary: "accept-encoding",
+    ]
+    if isCompressed { headers[.contentEncoding] = "gzip" }
+    return Response(
+      status: .ok, headers: headers,
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: isCompressed ? file.compressed : file.bytes)))
   }
 
   private static func response(_ path: String, _ text: String) -> Response {

@@ -257,6 +257,10 @@ package struct ServerEvent: Sendable {
     case profile
     /// Something was reset.
     case reset
+    /// Pushes were deleted by a request.
+    case deleted
+    /// The clock was frozen, advanced or set to the real time.
+    case clock
   }
 
   /// The kind of the event.

@@ -53,10 +53,13 @@ package struct InboxImport {
   ///   - maxBytes: The maximum memory of the records, in bytes.
   ///   - now: The present in milliseconds since 1970, if the records will be added to an inbox that receives pushes:
   ///     the times between these and the imported ones are then correct.
-  package init(maxBytes: Int, now: Int64? = nil) {
+  ///   - connectionPrefix: Precedes the `id` of each connection, so that the connections of the inbox are not mistaken for
+  ///     those of the server that made the export.
+  package init(maxBytes: Int, now: Int64? = nil, connectionPrefix: String = "") {
     content = Content(
       maxBytes: maxBytes,
-      reader: RecordReader(arrivalOffset: now.map { MachineTime.nanoseconds &- $0 &* 1_000_000 } ?? 0))
+      reader: RecordReader(
+        arrivalOffset: now.map { MachineTime.nanoseconds &- $0 &* 1_000_000 } ?? 0, connectionPrefix: connectionPrefix))
   }
 
   /// Reads the next chunk of the file.

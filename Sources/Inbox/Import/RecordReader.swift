@@ -27,11 +27,16 @@ struct RecordReader {
   private(set) var owner: RunAttribution.Owner?
   /// The nanoseconds from the time of an export to machine time.
   let arrivalOffset: Int64
+  /// What precedes the `id` of each connection.
+  let connectionPrefix: String
   private let arena = RecordArena()
   private var connections: [String: ConnectionFacts] = [:]
   private var tokens: [Token: ProviderToken] = [:]
 
-  init(arrivalOffset: Int64) { self.arrivalOffset = arrivalOffset }
+  init(arrivalOffset: Int64, connectionPrefix: String = "") {
+    self.arrivalOffset = arrivalOffset
+    self.connectionPrefix = connectionPrefix
+  }
 
   /// Parses the record in `text`.
   ///
@@ -155,7 +160,8 @@ struct RecordReader {
     }
     if connections.count == Self.capacity { connections.removeAll() }
     let facts = ConnectionFacts(
-      id: members.id, listener: listener, environment: environment, client: members.client, sni: members.sni,
+      id: connectionPrefix + members.id, listener: listener, environment: environment, client: members.client,
+      sni: members.sni,
       tls: members.tls, http: members.http, certificate: certificate)
     connections[members.id] = facts
     return facts

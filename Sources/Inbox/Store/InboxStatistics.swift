@@ -13,6 +13,12 @@ package struct InboxStatistics: Sendable {
   private var connections = DistinctCount()
   /// The latencies of the records with a response.
   private var latencies = Latencies()
+  /// The times from the arrival of the first attempt to the response that accepted the push, of pushes with several attempts.
+  private var timesToAcceptance = Latencies()
+  /// The times between the arrivals of an attempt and the one before it.
+  private var retryDelays = Latencies()
+  /// The arrivals of the first and the newest attempt of pushes that were not accepted so far.
+  private var unaccepted: [PushKey: (first: Int64, newest: Int64)] = [:]
   private var outcomes = ValueCounts()
   private var statuses = ValueCounts()
   private var reasons = ValueCounts()
@@ -21,6 +27,9 @@ package struct InboxStatistics: Sendable {
   private var rules = ValueCounts()
   /// The records of each outcome over time; nil if it was not requested.
   private var timeline: Timeline?
+
+  /// The maximum number of pushes without an accepted attempt that are remembered.
+  private static let maxUnaccepted = 100_000
 
   /// Creates statistics without records.
   ///
@@ -36,6 +45,7 @@ package struct InboxStatistics: Sendable {
     connections.insert(hash: record.connection.id.hashValue)
     if let token = record.hashOfDeviceToken { deviceTokens.insert(hash: token) }
     if let latency = record.sentResponse.latencyNanoseconds { latencies.add(latency) }
+    addAttempt(record)
     outcomes.add(record.outcome.rawValue)
     timeline?.add(record.receivedAt, to: record.outcome.rawValue)
     statuses.add(record.sentResponse.status.map { String($0) })
@@ -47,6 +57,23 @@ package struct InboxStatistics: Sendable {
     for (index, injection) in injections.enumerated()
     where !injections[..<index].contains(where: { $0.rule == injection.rule }) {
       rules.add(injection.rule)
+    }
+  }
+
+  /// Adds the time since the earlier attempts of a push. Unknown if these were not added.
+  private mutating func addAttempt(_ record: borrowing Record) {
+    let isAccepted = record.outcome == .accepted
+    if isAccepted, record.attempt == 1 { return }
+    let (key, arrival) = (record.pushKey, record.arrivedAt)
+    let earlier = record.attempt > 1 ? unaccepted[key] : nil
+    if let earlier { retryDelays.add(arrival - earlier.newest) }
+    if isAccepted {
+      if let earlier {
+        timesToAcceptance.add(arrival - earlier.first + (record.sentResponse.latencyNanoseconds ?? 0))
+        unaccepted[key] = nil
+      }
+    } else if earlier != nil || record.attempt == 1 && unaccepted.count < Self.maxUnaccepted {
+      unaccepted[key] = (earlier?.first ?? arrival, arrival)
     }
   }
 
@@ -65,7 +92,9 @@ package struct InboxStatistics: Sendable {
     writer.member("device_tokens", deviceTokens.count)
     writer.member("connections", connections.count)
     writer.member("payload_bytes", payloadBytes)
-    writer.objectMember("latency", latencies.write)
+    writer.objectMember("latency") { latencies.write(to: &$0, count: "answered") }
+    writer.objectMember("time_to_acceptance") { timesToAcceptance.write(to: &$0, count: "pushes") }
+    writer.objectMember("retry_delay") { retryDelays.write(to: &$0, count: "retries") }
     writer.objectMember("outcome", outcomes.write)
     writer.objectMember("status", statuses.write)
     writer.objectMember("reason", reasons.write)
@@ -92,7 +121,8 @@ private struct Latencies: Sendable {
     maximum = max(maximum, nanoseconds)
   }
 
-  func write(to writer: inout JSONWriter) {
+  /// - Parameter name: The name of the member with the number of latencies.
+  func write(to writer: inout JSONWriter, count name: String) {
     let sorted = counts.sorted { $0.key < $1.key }
     /// Returns the smallest latency that at least `share` percent of the latencies do not exceed.
     func percentile(_ share: Int) -> Double? {
@@ -103,7 +133,7 @@ private struct Latencies: Sendable {
       }
       return found.map { Double($0.key) / 1e6 }
     }
-    writer.member("answered", count)
+    writer.member(name, count)
     writer.member("median_ms", percentile(50))
     writer.member("p90_ms", percentile(90))
     writer.member("p99_ms", percentile(99))

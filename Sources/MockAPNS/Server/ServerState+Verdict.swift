@@ -1,7 +1,10 @@
 package import APNSMockRules
 internal import APNSMockDevices
+package import APNSMockFaultModel
+internal import APNSMockFaults
 internal import APNSMockHTTP2Session
 package import APNSMockHTTPMessage
+internal import APNSMockInbox
 
 extension ServerState {
   /// Whether the clock was moved so far that provider tokens signed now, by the machine's clock, are expired.
@@ -41,5 +44,27 @@ extension ServerState {
     }
     rulebook.checkDevice(device?.token, of: request, certificate: nil, now: now, verdict: &verdict)
     return verdict
+  }
+
+  /// Returns the active rules that would fire for a push that is not processed, as the first attempt on a new connection:
+  /// first those of the injection point `request`, then those of `response`. Their counters do not change.
+  package func firingRules(for request: HTTPRequest, _ verdict: Verdict) -> [(profile: String?, rule: Rule)] {
+    let selection = faults.selection
+    let environment = listeners.first(where: \.kind.isAPNs)?.environment ?? configuration.environment
+    let plan = activePolicy.load().plan
+    var traffic = Traffic(
+      connection: Traffic.Connection(number: 0, client: "127.0.0.1", environment: environment, streamsOpened: 1),
+      push: Traffic.Push(
+        request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil),
+        receivedAt: clock.now))
+    let now = MachineTime.nanoseconds
+    let atRequest = plan.evaluateWithoutCounting(traffic, at: .request, now: now)
+    traffic.response = Traffic.Response(status: verdict.status, reason: verdict.reason?.text)
+    let all = selection.selectedProfile.profile.rules + selection.added.map(\.rule)
+    return (atRequest + plan.evaluateWithoutCounting(traffic, at: .response, now: now)).compactMap {
+      report -> (profile: String?, rule: Rule)? in
+      guard case .mayFire = report.outcome, let rule = all.first(where: { $0.name == report.rule }) else { return nil }
+      return (report.profile, rule)
+    }
   }
 }

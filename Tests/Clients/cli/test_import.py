@@ -83,7 +83,11 @@ def test_an_export_becomes_part_of_the_inbox(live, exported, tmp_path, device, f
     page = live.api("GET", "/pushes")
     assert [record["seq"] for record in page["items"]] == list(range(1, count + 3)), "the numbering continues"
     assert (page["matched"], page["total"], page["evicted"]) == (count + 2, count + 2, 0)
+    # The connections are none of this server's.
+    for record in page["items"][2:]:
+        record["connection"]["id"] = record["connection"]["id"].removeprefix("import 3: ")
     assert without_seq(page["items"][2:]) == without_seq(records)
+    assert live.pushes(connection="import 3: " + records[0]["connection"]["id"])
     assert live.api("GET", "/pushes/3")["request"] == records[0]["request"]
     with connect(live) as wire:
         assert wire.push(push_headers(live, device)).status == 200
