@@ -26,12 +26,17 @@ export function answerFrom(source) {
 /** Whether there is a server, which can change something. */
 export const hasServer = () => answer === null;
 
-/** Removes `#token=…` from the URL, so that it is neither visible nor in the history. */
+/** Uses `#token=…` of the URL, now and when it is appended in an open page, and removes it: it is neither visible nor in the history. */
 export function takeToken() {
+  readToken();
+  addEventListener("hashchange", readToken);
+}
+
+function readToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given === null) return;
   token = given;
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(history.state, "", location.pathname + location.search);
 }
 
 /** Registers `ask(wasWrong)`, which returns a promise of the token when the API requires one. */
@@ -54,6 +59,8 @@ export async function request(method, path, { query, body, signal, headers } = {
     const response = await fetch(url, {
       method, signal, headers: sent, cache: "no-store",
       body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
+    }).catch((error) => {
+      throw error.name === "AbortError" ? error : new Error("The server does not respond. Check that it runs, then try again.", { cause: error });
     });
     if (response.ok) return response;
     if (response.status === 401 && askForToken) {

@@ -1,18 +1,19 @@
 // The top bar: the active profile, the connection state, theme and keyboard shortcuts; and the banner about active faults.
-import { post } from "./api.js";
-import { tokenWarning } from "./clock.js";
+import { post, put } from "./api.js";
+import { offsetText, tokenWarning } from "./clock.js";
 import { showMessage, showError } from "./copy.js";
 import { countdown } from "./countdown.js";
 import { button, h, replace } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { go } from "./route.js";
+import { roving } from "./roving.js";
 import { visible } from "./visible.js";
 
 const STATES = { live: "live", lost: "connecting …", paused: "paused" };
 
 export class Bar {
-  /** `actions`: `pause()`, `theme()`, `keys()`, `reload()`. */
+  /** `actions`: `pause()`, `theme()`, `keys()`, `compose()`, `reload()`. */
   constructor(element, banner, actions) {
     this.banner = banner;
     this.actions = actions;
@@ -22,9 +23,13 @@ export class Bar {
     this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => actions.pause() }, title: "Pause or resume (.)" });
     replace(element,
       h("h1", { class: "brand" }, h("a", { href: "/", on: { click: (event) => { event.preventDefault(); go({ view: "inbox", q: "", push: null }); } } }, icon("bell"), "apns-mock")),
-      this.profile, this.clock, this.pauseButton, h("span", { class: "bar-space" }), this.live,
-      h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: actions.theme } }, icon("theme")),
-      h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: actions.keys } }, "?"));
+      this.profile, this.clock, this.pauseButton, h("span", { class: "bar-space" }),
+      roving(h("div", { class: "bar-tools", role: "group", "aria-label": "Page" },
+        button([icon("plus"), h("span", { class: "bar-word" }, "New push")], actions.compose, { class: "small", title: "Write a push and send it (n)", "aria-label": "New push" }), this.live,
+        h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: actions.theme } }, icon("theme")),
+        h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: actions.keys } }, "?"))));
+    this.tokens = h("div", { class: "banner", role: "status", hidden: true });
+    banner.after(this.tokens);
     this.setLive("lost", 0);
   }
 
@@ -50,11 +55,20 @@ export class Bar {
   }
 
   setClock(clock) {
-    // A clock that runs is within a second of the machine's unless it was moved.
-    const isMoved = clock.mode === "frozen" || Math.abs(clock.offset_ms) >= 1000;
-    this.clock.hidden = !isMoved;
-    this.clock.textContent = !isMoved ? "" : `clock ${clock.mode === "frozen" ? "frozen" : "moved"}: ${clock.now}${clock.rejects_new_tokens ? ", new provider tokens get 403" : ""}`;
-    this.clock.title = tokenWarning(clock);
+    const offset = offsetText(clock);
+    this.clock.hidden = offset === "";
+    replace(this.clock, offset && [h("span", {}, `clock ${clock.mode === "frozen" ? "frozen, " : ""}${offset}`),
+      button("Real time", () => this.resetClock(), { class: "small", title: "Set the clock to the real time" })]);
+    this.clock.title = offset && `It is ${clock.now} by the server's clock`;
+    this.tokens.hidden = !clock.rejects_new_tokens;
+    replace(this.tokens, clock.rejects_new_tokens && [icon("warning"), h("span", {}, tokenWarning(clock))]);
+  }
+
+  resetClock() {
+    put("/clock", { mode: "real" }).then((clock) => {
+      this.setClock(clock);
+      showMessage("The clock shows the real time");
+    }, showError);
   }
 
   pauseFaults() {

@@ -9,6 +9,15 @@ export function serverNow() {
   return frozenAt ?? Date.now() + offset;
 }
 
+/** How far the clock is from the machine's: `+26 h`, `−3 d`; empty for the real time. */
+export function offsetText({ mode, offset_ms: ms }) {
+  // A clock that runs is within a second of the machine's unless it was moved.
+  if (Math.abs(ms) < 1000 && mode !== "frozen") return "";
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  const [unit, length] = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]].find(([name, long]) => seconds >= (name === "d" ? 3 : 2) * long || name === "s");
+  return `${ms < 0 ? "−" : "+"}${Math.round(seconds / length)} ${unit}`;
+}
+
 /** What a clock that was moved too far does to provider tokens; empty for another one. */
 export function tokenWarning(clock) {
   return clock.rejects_new_tokens

@@ -1,30 +1,38 @@
 // The columns of the list: which are shown, how wide they are, and by which the list is sorted.
 import { button, h, replace } from "./dom.js";
+import { icon } from "./icons.js";
 import { menuButton } from "./menu.js";
+import { roving } from "./roving.js";
 import { go, shown } from "./route.js";
 import { store, stored } from "./settings.js";
 
-/** `sort` is the field of the API; a column without it cannot be sorted. `grows` takes the remaining width. */
+/**
+ * `sort` is the field of the API; a column without it cannot be sorted. A column whose width was not changed shrinks to `least`
+ * in a narrow list, and has at most `share` percent of it; `grows` takes the remaining width.
+ */
 export const COLUMNS = [
-  { id: "response", name: "Status", sort: "status", width: 68 },
-  { id: "title", name: "Content", sort: null, width: 120, grows: true },
-  { id: "attempt", name: "Attempt", sort: "attempt", width: 64 },
-  { id: "flags", name: "Findings", sort: null, width: 68 },
-  { id: "reason", name: "Reason", sort: "reason", width: 150 },
-  { id: "topic", name: "Topic", sort: "topic", width: 128 },
-  { id: "type", name: "Type", sort: "push_type", width: 96 },
-  { id: "token", name: "Token", sort: "device_token", width: 80 },
-  { id: "priority", name: "Priority", sort: "priority", width: 72 },
-  { id: "size", name: "Size", sort: "size", width: 80 },
-  { id: "latency", name: "Latency", sort: "latency", width: 84 },
-  { id: "connection", name: "Connection", sort: "connection", width: 96 },
-  { id: "collapse", name: "Collapse id", sort: "collapse_id", width: 110 },
-  { id: "outcome", name: "Outcome", sort: "outcome", width: 90 },
-  { id: "seq", name: "Number", sort: "seq", width: 74 },
-  { id: "time", name: "Time", sort: "seq", width: 54 },
+  { id: "response", name: "Status", sort: "status", width: 62, least: 58 },
+  { id: "reason", name: "Reason", sort: "reason", width: 128, least: 76, share: 13 },
+  { id: "title", name: "Content", sort: null, width: 120, least: 100, grows: true },
+  { id: "topic", name: "Topic", sort: "topic", width: 128, least: 72, share: 13 },
+  { id: "type", name: "Type", sort: "push_type", width: 96, least: 60 },
+  { id: "token", name: "Token", sort: "device_token", width: 76, least: 72 },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 58, least: 54 },
+  { id: "flags", name: "Findings", sort: null, width: 30, least: 30, head: "flag" },
+  { id: "priority", name: "Priority", sort: "priority", width: 72, least: 48 },
+  { id: "size", name: "Size", sort: "size", width: 80, least: 56 },
+  { id: "latency", name: "Latency", sort: "latency", width: 84, least: 56 },
+  { id: "connection", name: "Connection", sort: "connection", width: 96, least: 60 },
+  { id: "collapse", name: "Collapse id", sort: "collapse_id", width: 110, least: 60 },
+  { id: "outcome", name: "Outcome", sort: "outcome", width: 90, least: 70 },
+  { id: "seq", name: "Number", sort: "seq", width: 74, least: 52 },
+  { id: "clock", name: "Clock time", sort: "seq", width: 92, least: 92 },
+  { id: "since", name: "Since start", sort: "seq", width: 84, least: 72 },
+  { id: "time", name: "Time", sort: "seq", width: 54, least: 48 },
 ];
-const DEFAULT = ["response", "title", "topic", "token", "attempt", "flags", "time"];
-const MIN_WIDTH = 48;
+const DEFAULT = ["response", "reason", "title", "topic", "token", "attempt", "flags", "time"];
+const MIN_WIDTH = 30;
+const GAP = 8; // as in list.css
 const STEP = 16; // pixels for an arrow key
 
 export class Columns {
@@ -34,9 +42,12 @@ export class Columns {
     const kept = stored("columns", {});
     const names = Array.isArray(kept.shown) ? COLUMNS.filter((one) => kept.shown.includes(one.id)).map((one) => one.id) : [];
     this.ids = names.length ? names : DEFAULT;
-    this.widths = Object.fromEntries(COLUMNS.map((one) => [one.id, Number.isFinite(kept.widths?.[one.id]) ? Math.max(MIN_WIDTH, kept.widths[one.id]) : one.width]));
+    // The widths that were changed.
+    this.widths = Object.fromEntries(COLUMNS.filter((one) => Number.isFinite(kept.widths?.[one.id])).map((one) => [one.id, Math.max(MIN_WIDTH, kept.widths[one.id])]));
     this.head = h("div", { class: "column-heads", role: "group", "aria-label": "Columns" });
-    const chooser = menuButton("Columns", { title: "Choose the columns of the list", name: "Columns to show", onOpen: () => this.drawMenu() });
+    const chooser = menuButton(icon("columns"), { label: "Columns", title: "Choose the columns of the list", name: "Columns to show", onOpen: () => this.drawMenu() });
+    // ← and → change the width of a column.
+    roving(this.head, [["ArrowUp"], ["ArrowDown"]]);
     this.menu = chooser.menu;
     this.chooser = chooser.element;
     this.draw();
@@ -48,12 +59,12 @@ export class Columns {
 
   /** The columns as a CSS grid. */
   get template() {
-    return this.shown.map((one) => (one.grows ? `minmax(${this.widths[one.id]}px, 1fr)` : `${this.widths[one.id]}px`)).join(" ");
+    return this.shown.map(({ id, least, width, grows, share }) => (grows ? `minmax(${this.widths[id] ?? least}px, 1fr)` : this.widths[id] ? `${this.widths[id]}px` : `minmax(${least}px, ${share ? `min(${width}px, ${share}%)` : `${width}px`})`)).join(" ");
   }
 
-  /** The width of all columns in pixels. */
+  /** The least width of all columns in pixels. */
   get width() {
-    return this.shown.reduce((sum, one) => sum + this.widths[one.id], 0) + (this.shown.length - 1) * 8 + 24;
+    return this.shown.reduce((sum, one) => sum + (this.widths[one.id] ?? one.least), 0) + (this.shown.length - 1) * GAP + 24;
   }
 
   drawMenu() {
@@ -71,9 +82,14 @@ export class Columns {
 
   reset() {
     this.ids = DEFAULT;
-    this.widths = Object.fromEntries(COLUMNS.map((one) => [one.id, one.width]));
+    this.widths = {};
     this.drawMenu();
     this.changed();
+  }
+
+  /** The width of a shown column now. */
+  widthOf(id) {
+    return this.head.querySelector(`[data-column="${id}"]`).parentElement.getBoundingClientRect().width;
   }
 
   setWidth(id, width) {
@@ -96,7 +112,7 @@ export class Columns {
   }
 
   cell(column) {
-    const isSorted = column.sort && (shown.sort.replace(/^-/, "") || "seq") === column.sort && (shown.sort || column.id === "time" || !this.ids.includes("time"));
+    const isSorted = column.sort && (shown.sort.replace(/^-/, "") || "seq") === column.sort && (shown.sort || column.id === "time" || !this.ids.includes("time")) && !(column.sort === "seq" && column.id !== "time" && this.ids.includes("time"));
     const isDescending = shown.sort ? shown.sort.startsWith("-") : true;
     const arrow = isSorted ? (isDescending ? " ↓" : " ↑") : "";
     const state = isSorted ? (isDescending ? ", sorted descending" : ", sorted ascending") : "";
@@ -105,7 +121,7 @@ export class Columns {
       title: column.sort ? `Sort by ${column.name}; ← → change the width` : `The list cannot be sorted by ${column.name}; ← → change the width`,
       "aria-label": column.sort ? `Sort by ${column.name}${state}` : `${column.name}, not sortable`,
       on: { click: () => column.sort && this.sort(column), keydown: (event) => this.onKey(event, column) },
-    }, column.name, arrow);
+    }, column.head ? icon(column.head) : column.name, arrow);
     return h("div", { class: "column-head" }, label, this.handle(column));
   }
 
@@ -121,14 +137,14 @@ export class Columns {
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    this.setWidth(column.id, this.widths[column.id] + step);
+    this.setWidth(column.id, this.widthOf(column.id) + step);
   }
 
   handle(column) {
     const handle = h("span", { class: "column-handle", title: "Drag to change the width" });
     handle.addEventListener("pointerdown", (event) => {
       event.preventDefault();
-      const [start, width] = [event.clientX, this.widths[column.id]];
+      const [start, width] = [event.clientX, this.widthOf(column.id)];
       const move = (to) => this.setWidth(column.id, width + to.clientX - start);
       addEventListener("pointermove", move);
       addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });

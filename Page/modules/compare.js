@@ -2,10 +2,11 @@
 import { get, text } from "./api.js";
 import { showError } from "./copy.js";
 import { openDialog } from "./dialog.js";
-import { h } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { clockTime, count, latency, size } from "./format.js";
 import { differences, isExact } from "./jsondiff.js";
 import { headline, responseText } from "./summary.js";
+import { filterOf } from "./terms.js";
 import { visible } from "./visible.js";
 
 const MAX_ATTEMPTS = 20;
@@ -59,14 +60,58 @@ export async function compareAttempts(seqs) {
 }
 
 function sideBySide(pushes, titles) {
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Side by side" }, h("table", { class: "table comparison" },
+  return comparison("Side by side", titles, ROWS.map(([name, of]) => [name, pushes.map((push) => String(of(push)))]));
+}
+
+/** A table with a column for each title, and a field that hides the rows whose values are equal. */
+function comparison(label, titles, rows) {
+  const table = h("table", { class: "table comparison only-different" },
     h("thead", {}, h("tr", {}, h("td", {}), titles.map((title) => h("th", { scope: "col" }, visible(title, { limit: 80 }))))),
-    h("tbody", {}, ROWS.map(([name, of]) => {
-      const values = pushes.map((push) => String(of(push)));
+    h("tbody", {}, rows.map(([name, values]) => {
       const isDifferent = values.some((value) => value !== values[0]);
       return h("tr", { class: isDifferent ? "is-different" : "" }, h("th", { scope: "row" }, name, isDifferent && h("span", { class: "visually-hidden" }, " (different)")),
         values.map((value) => h("td", { class: "wrap" }, visible(value, { limit: 300 }))));
-    }))));
+    })));
+  const only = h("input", { type: "checkbox", checked: true, on: { change: () => table.classList.toggle("only-different", only.checked) } });
+  return h("div", {}, h("label", { class: "choice-line" }, only, h("span", {}, "Only differences")),
+    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, table));
+}
+
+/** Compares the pushes of two searches: how many there are, their responses and what a provider waited for. */
+export function compareSearches(q) {
+  const field = (id, value) => {
+    const input = h("input", { id, type: "search", class: "mono", autocomplete: "off", spellcheck: "false" });
+    input.value = value;
+    return input;
+  };
+  const fields = [field("compare-first", q), field("compare-second", "")];
+  const result = h("div", { role: "status" });
+  const load = async () => {
+    try {
+      const both = await Promise.all(fields.map((one) => get("/stats", filterOf(one.value.trim()))));
+      replace(result, comparison("Searches side by side", fields.map((one) => one.value.trim() || "all pushes"), statisticRows(both)));
+    } catch (error) {
+      replace(result, h("p", { class: "notice is-error" }, visible([error.message, error.hint].filter(Boolean).join(" — "), { limit: 300 })));
+    }
+  };
+  openDialog("Compare searches", { isWide: true }, h("div", { class: "dialog-body" },
+    h("form", { class: "fields", on: { submit: (event) => { event.preventDefault(); load(); } } }, fields.map((one, index) => h("div", { class: "field" }, h("label", { for: one.id }, index ? "Second search" : "First search"), one)),
+      h("div", { class: "field-row" }, h("button", { type: "submit", class: "primary" }, "Compare"))),
+    h("p", { class: "quiet" }, "A search can also be a connection, as in connection:c1."), result));
+  fields[1].focus();
+  load();
+}
+
+/** The rows of a comparison of statistics. */
+function statisticRows(both) {
+  const row = (name, of) => [name, both.map((stats) => String(of(stats)))];
+  const values = (member, title) => [...new Set(both.flatMap((stats) => Object.keys(stats[member].counts)))].map((value) => row(`${title} ${value}`, (stats) => count(stats[member].counts[value] ?? 0)));
+  return [
+    row("Pushes", (stats) => count(stats.matched)), row("Accepted", (stats) => (stats.matched ? `${Math.round((stats.accepted / stats.matched) * 1000) / 10} %` : "–")),
+    row("Retries", (stats) => count(stats.retries)), row("Device tokens", (stats) => count(stats.device_tokens)), row("Connections", (stats) => count(stats.connections)),
+    row("Time to success, median", (stats) => latency(stats.time_to_acceptance.median_ms) || "–"), row("Wait before a retry, median", (stats) => latency(stats.retry_delay.median_ms) || "–"),
+    ...values("status", "Response"), ...values("reason", "Reason"), ...values("outcome", "Outcome"), ...values("rule", "Rule"),
+  ];
 }
 
 /** The request headers as a JSON object; repeated ones as an array. The token's signature is not stored. */
@@ -105,9 +150,19 @@ function differenceTable(label, found, place, nameOf, equal) {
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, place), h("th", { scope: "col" }, "Change"), h("th", { scope: "col" }, "First"), h("th", { scope: "col" }, "Second"))),
     h("tbody", {}, found.map(({ pointer, kind, before, after }) => h("tr", { class: `is-${kind}` },
       h("th", { scope: "row", class: "mono wrap" }, visible(nameOf(pointer), { limit: 400 })), h("td", {}, KINDS[kind]),
-      h("td", { class: "mono wrap" }, kind === "added" ? "" : value(before)), h("td", { class: "mono wrap" }, kind === "removed" ? "" : value(after)))))));
+      h("td", { class: "mono wrap" }, kind === "added" ? "" : value(before, kind === "changed" ? after : null)), h("td", { class: "mono wrap" }, kind === "removed" ? "" : value(after, kind === "changed" ? before : null)))))));
 }
 
-function value(of) {
-  return visible(JSON.stringify(of), { limit: 2000 });
+/** A value; of two texts the part in which they differ is marked. */
+function value(of, other = null) {
+  const text = JSON.stringify(of);
+  if (typeof of !== "string" || typeof other !== "string") return visible(text, { limit: 2000 });
+  const [one, two] = [[...text], [...JSON.stringify(other)]];
+  const shortest = Math.min(one.length, two.length);
+  let start = 0;
+  while (start < shortest && one[start] === two[start]) start += 1;
+  let end = 0;
+  while (end < shortest - start && one[one.length - 1 - end] === two[two.length - 1 - end]) end += 1;
+  const part = (from, until) => visible(one.slice(from, until).join(""), { limit: 2000 });
+  return [part(0, start), h("mark", {}, part(start, one.length - end)), part(one.length - end, one.length)];
 }

@@ -32,7 +32,14 @@ const WORDS = {
 };
 // The fields whose values are in the statistics.
 const COUNTED = { topic: "topic", status: "status", reason: "reason", type: "push_type", push_type: "push_type", rule: "rule" };
-const SHOWN = 10;
+// The fields whose values are suggested for a word: the heading, and the member of the statistics; findings have their own endpoint.
+const VALUE_GROUPS = {
+  status: ["Responses", "status"], reason: ["Reasons", "reason"], outcome: ["Outcomes", "outcome"], topic: ["Topics", "topic"], type: ["Push types", "push_type"],
+  rule: ["Fault rules", "rule"], finding: ["Findings", null],
+};
+const FIELD_GROUP = "Fields";
+const MAX_OF_FIELD = 4;
+const SHOWN = 12;
 const STATISTICS_AGE = 5000; // milliseconds
 
 export class Completion {
@@ -60,7 +67,7 @@ export class Completion {
     // From the beginning, because only there it is known which quotation mark opens a text.
     const last = [...before.matchAll(/(?:[^\s"]|"(?:[^"\\]|\\.)*(?:"|$))+/g)].at(-1);
     const start = last && last.index + last[0].length === before.length ? last.index : before.length;
-    const parts = /^(!?)(?:(payload\.\/|header\.)|([a-z_]+)[:=])?(.*)$/s.exec(before.slice(start));
+    const parts = /^([!-]?)(?:(payload\.\/|header\.)|([a-z_]+)[:=])?(.*)$/s.exec(before.slice(start));
     return { start, end: before.length, sign: parts[1], field: parts[2] ?? parts[3] ?? null, value: parts[4].replace(/^"/, "") };
   }
 
@@ -69,15 +76,35 @@ export class Completion {
     const word = this.word;
     const request = (this.request = {});
     if (word.field === null && word.value === "" && !isAsked) return this.close();
-    const found = word.field === null ? fieldsFor(word) : await this.valuesOf(word).catch(() => []);
+    const fields = word.field === null ? fieldsFor(word) : [];
+    if (fields.length) this.show(fields.slice(0, SHOWN), word); // The counted values follow.
+    const values = await (word.field === null ? this.anyValues(word, fields) : this.valuesOf(word)).catch(() => []);
     if (this.request !== request || document.activeElement !== this.field) return;
-    this.show(found.slice(0, SHOWN), word);
+    const { active } = this;
+    this.show([...fields.slice(0, values.length ? SHOWN / 2 : SHOWN), ...values].slice(0, SHOWN), word);
+    if (active >= 0 && active < Math.min(fields.length, this.options.length)) this.move(active + 1);
+  }
+
+  /** Values of any field that a word is part of, grouped by field, with their numbers. */
+  async anyValues({ value }) {
+    const wanted = value.toLowerCase();
+    if (wanted.length < 2) return [];
+    const number = /^#?([0-9]{1,15})$/.exec(value);
+    const found = number ? [{ text: `#${number[1]}`, value: `#${number[1]}`, note: "the push with this number", group: "Number" }] : [];
+    const [statistics, findings] = await Promise.all([this.statistics(), this.known("finding")]);
+    const values = { ...Object.fromEntries(Object.entries(VALUE_GROUPS).map(([field, [, member]]) => [field, member ? Object.entries(statistics[member].counts) : []])), finding: findings.map(([name, note]) => [name, note]) };
+    for (const [field, [group]] of Object.entries(VALUE_GROUPS)) {
+      for (const [name, number] of values[field].filter(([name]) => name.length > 1 && name.toLowerCase().includes(wanted)).slice(0, MAX_OF_FIELD)) {
+        found.push({ text: `${field}:${quoted(name)}`, value: name, note: typeof number === "number" ? count(number) : number, group });
+      }
+    }
+    return found;
   }
 
   async valuesOf(word) {
     const wanted = word.value.toLowerCase();
     const values = WORDS[word.field]?.map((value) => [value, ""]) ?? await this.known(word.field);
-    return values.filter(([value]) => value.toLowerCase().includes(wanted) && value !== word.value);
+    return values.filter(([value]) => value.toLowerCase().includes(wanted) && value !== word.value).map(([value, note]) => ({ value, note }));
   }
 
   /** The values of a field that the inbox has, with their numbers. */
@@ -105,11 +132,11 @@ export class Completion {
     this.element.hidden = !found.length;
     this.field.setAttribute("aria-expanded", String(found.length > 0));
     this.field.removeAttribute("aria-activedescendant");
-    replace(this.element, found.map(([value, meaning], index) => h("div", {
+    replace(this.element, found.map(({ value, note, group }, index) => [group && group !== found[index - 1]?.group && h("div", { class: "completion-group quiet", role: "presentation" }, group), h("div", {
       class: "completion-option", role: "option", id: `search-option-${index}`, "aria-selected": "false",
       // The field keeps the focus.
       on: { pointerdown: (event) => event.preventDefault(), click: () => this.accept(index) },
-    }, h("span", { class: "completion-value" }, word.field === null ? value : visible(value.length > 80 ? tail(value) : value)), h("span", { class: "quiet" }, meaning))));
+    }, h("span", { class: "completion-value" }, group === FIELD_GROUP ? value : visible(value.length > 80 ? tail(value) : value)), h("span", { class: "quiet" }, note))]));
   }
 
   close() {
@@ -120,17 +147,18 @@ export class Completion {
   move(step) {
     const number = this.options.length;
     this.active = this.active < 0 ? (step > 0 ? 0 : number - 1) : (this.active + step + number) % number;
-    for (const [index, element] of [...this.element.children].entries()) element.setAttribute("aria-selected", String(index === this.active));
+    const elements = [...this.element.querySelectorAll("[role=option]")];
+    for (const [index, element] of elements.entries()) element.setAttribute("aria-selected", String(index === this.active));
     this.field.setAttribute("aria-activedescendant", `search-option-${this.active}`);
-    this.element.children[this.active].scrollIntoView({ block: "nearest" });
+    elements[this.active].scrollIntoView({ block: "nearest" });
   }
 
   /** Inserts a suggestion. After a field its values are suggested. */
   accept(index) {
     const { start, end, sign, field } = this.target;
-    const value = this.options[index][0];
-    const isField = field === null;
-    const text = isField ? `${sign}${value}${/[./]$/.test(value) ? "" : ":"}`
+    const { value, text: term } = this.options[index];
+    const isField = field === null && term === undefined;
+    const text = term ? `${sign}${term}` : isField ? `${sign}${value}${/[./]$/.test(value) ? "" : ":"}`
       : /[./]$/.test(field) ? `${sign}${field}${value}:` : `${sign}${field}:${/^[-*\w.>=<]+$/.test(value) ? value : quoted(value)}`;
     const isWhole = !text.endsWith(":") && !isField;
     const rest = this.field.value.slice(end).replace(/^[^\s]*/, "");
@@ -159,5 +187,6 @@ export class Completion {
 
 function fieldsFor(word) {
   const wanted = word.value.toLowerCase();
-  return FIELDS.filter(([name, meaning]) => name.startsWith(wanted) || (wanted.length > 2 && meaning.includes(wanted)));
+  return FIELDS.filter(([name, meaning]) => name.startsWith(wanted) || (wanted.length > 2 && meaning.includes(wanted)))
+    .map(([value, note]) => ({ value, note, group: FIELD_GROUP }));
 }

@@ -1,64 +1,179 @@
 // A form with every header and the payload of a push, which the server checks while it is edited.
-import { ApiError, post } from "./api.js";
-import { showError } from "./copy.js";
+import { ApiError, get, post } from "./api.js";
+import { showError, showMessage } from "./copy.js";
 import { CHECK_NAMES } from "./explain.js";
 import { openDialog } from "./dialog.js";
 import { button, h, replace, settled } from "./dom.js";
+import { count } from "./format.js";
 import { gauge } from "./gauge.js";
 import { isExact } from "./jsondiff.js";
+import { SAMPLES } from "./panels/samples.js";
+import { previewOf } from "./preview/preview.js";
 import { draftOf, resultOf } from "./resend.js";
-import { isSuccess } from "./summary.js";
+import { isSuccess, object } from "./summary.js";
 import { visible } from "./visible.js";
 
 const TYPES = ["alert", "background", "voip", "liveactivity", "widgets", "controls", "pushtotalk", "complication", "fileprovider", "location", "mdm"];
 const HEADERS = [
-  ["apns-topic", "the bundle id of the app, with the suffix of the push type"], ["apns-push-type", "alert, background, …"], ["apns-priority", "10, 5 or 1"],
+  ["apns-topic", "bundle id, with the type's suffix"], ["apns-push-type", "alert, background, …"], ["apns-priority", "10, 5 or 1"],
   ["apns-expiration", "UNIX seconds; 0 for one attempt"], ["apns-collapse-id", "at most 64 bytes"], ["apns-id", "a UUID; empty for a new one"],
 ];
+// Members of aps that can be added, with a value to start from.
+const MEMBERS = {
+  alert: { title: "Title", body: "Text" }, badge: 1, sound: "default", "thread-id": "thread", category: "CATEGORY", "mutable-content": 1, "content-available": 1,
+  "interruption-level": "time-sensitive", "relevance-score": 0.5, "filter-criteria": "focus", "target-content-id": "content", event: "update", "content-state": {}, "content-changed": true,
+};
+const MAX_TIMES = 100;
+const MAX_DEVICES = 200;
 
-/** Opens the form with a copy of a push. `onSent(apnsID)` is called after it was sent. */
-export async function editAndSend(seq, onSent) {
+// The draft that was closed without being sent: `{seq, draft}`.
+let kept = null;
+
+/**
+ * Opens the form with a copy of the push `seq`, or with a new push if it is null. `onSent(apnsID, result)` is called after a
+ * push was sent.
+ */
+export async function openComposer(seq, onSent) {
   try {
-    new Composer(await draftOf(seq), onSent).open();
+    const isKept = kept?.seq === seq;
+    const draft = isKept ? kept.draft : seq === null ? await newDraft() : await draftOf(seq);
+    new Composer(seq, draft, onSent).open();
+    if (isKept) showMessage("The draft is as you left it; Cancel discards it");
   } catch (error) {
     showError(error);
   }
 }
 
+/** A sample alert to the device of the newest push; of an empty inbox, to any. */
+async function newDraft() {
+  const page = await get("/pushes", { order: "desc", limit: 1, fields: "request.device_token,apns.topic" });
+  const topic = page.items[0]?.apns?.topic ?? "com.example.app";
+  const draft = sample(SAMPLES[0], topic.replace(SUFFIX, ""));
+  return { ...draft, token: page.items[0]?.request?.device_token ?? "ab12".repeat(16) };
+}
+
+const SUFFIX = /\.(voip-ptt|voip|complication|location-query|pushkit\.fileprovider|push-type\.\w+)$/;
+
+function sample(one, topic) {
+  return { headers: one.headers(topic), payload: JSON.stringify(one.payload(), null, 2) };
+}
+
 class Composer {
-  constructor(draft, onSent) {
+  constructor(seq, draft, onSent) {
+    this.seq = seq;
     this.onSent = onSent;
-    const named = new Set(HEADERS.map(([name]) => name));
+    this.devices = new Map(); // registered device tokens
     this.token = field("composer-token", draft.token);
-    this.fields = HEADERS.map(([name, hint]) => ({ name, hint, input: field(`composer-${name}`, draft.headers[name] ?? "") }));
+    this.fields = HEADERS.map(([name, hint]) => ({ name, hint, input: field(`composer-${name}`, "") }));
     this.fields[1].input.setAttribute("list", "composer-types");
     this.others = h("textarea", { id: "composer-others", rows: "2", spellcheck: "false", class: "mono", placeholder: "name: value, one a line" });
-    this.others.value = Object.entries(draft.headers).filter(([name]) => !named.has(name)).map(([name, value]) => `${name}: ${value}`).join("\n");
     this.payload = h("textarea", { id: "composer-payload", rows: "12", spellcheck: "false", class: "mono", "aria-describedby": "composer-json" });
-    this.payload.value = draft.payload;
     this.json = h("p", { id: "composer-json", class: "composer-problem", role: "status" });
     this.size = h("div", {});
+    this.device = h("p", { class: "quiet composer-device", role: "status" });
+    this.picker = h("select", { id: "composer-device", on: { change: () => this.pick(this.picker.value) } });
+    this.pickerLine = line("composer-device", "Registered device", this.picker);
+    this.pickerLine.hidden = true;
+    this.template = h("select", { id: "composer-template", on: { change: () => this.useSample(SAMPLES[this.template.value]) } }, SAMPLES.map((one, index) => h("option", { value: index }, one.name)));
+    this.member = h("select", { "aria-label": "Add a member to aps", on: { change: () => this.addMember() } }, h("option", { value: "" }, "Add to aps …"), Object.keys(MEMBERS).map((name) => h("option", { value: name }, name)));
+    this.times = h("input", { id: "composer-times", type: "number", min: 1, max: MAX_TIMES, value: 1 });
+    this.preview = h("div", { class: "composer-preview", "aria-label": "Preview", role: "group" });
     this.verdict = h("div", { class: "composer-verdict", role: "status" });
     this.send = button("Send", () => this.sendNow(), { class: "primary" });
     this.check = settled(() => this.checkNow(), 250);
+    this.fill(draft);
+    this.original = JSON.stringify(this.draft);
+  }
+
+  fill({ headers, payload }) {
+    const named = new Set(HEADERS.map(([name]) => name));
+    for (const { name, input } of this.fields) input.value = headers[name] ?? "";
+    this.others.value = Object.entries(headers).filter(([name]) => !named.has(name)).map(([name, value]) => `${name}: ${value}`).join("\n");
+    this.payload.value = payload;
   }
 
   open() {
-    this.dialog = openDialog("Edit and send again", { isWide: true },
+    this.dialog = openDialog(this.seq === null ? "New push" : "Edit and send again", { isWide: true },
       h("div", { class: "dialog-body composer" },
         h("div", { class: "composer-fields" },
-          line("composer-token", "Device token", this.token),
+          this.seq === null && line("composer-template", "Template", this.template), this.pickerLine,
+          line("composer-token", "Device token", this.token), this.device,
           this.fields.map(({ name, hint, input }) => line(input.id, name, input, hint)),
           h("datalist", { id: "composer-types" }, TYPES.map((type) => h("option", { value: type }))),
-          line("composer-others", "Other headers", this.others, "authorization is a new provider token unless you set it")),
-        h("div", { class: "composer-payload" }, h("label", { for: "composer-payload" }, "Payload"), this.payload, this.json, this.size)),
-      this.verdict,
-      h("p", { class: "dialog-buttons" }, button("Format the payload", () => this.format(), { class: "small" }), h("span", { class: "bar-space" }), button("Cancel", () => this.dialog.close()), this.send));
+          line("composer-others", "Other headers", this.others, "without authorization: a new token")),
+        h("div", { class: "composer-payload" }, h("div", { class: "field-row" }, h("label", { for: "composer-payload" }, "Payload"), this.member, button("Format the payload", () => this.format(), { class: "small" })), this.payload, this.json, this.size),
+        h("div", { class: "composer-result" }, this.verdict, this.preview)),
+      h("p", { class: "dialog-buttons" }, h("span", { class: "quiet" }, "Esc keeps the draft."), h("span", { class: "bar-space" }), h("label", { for: "composer-times" }, "Times"), this.times,
+        button("Cancel", () => this.discard()), this.send));
     this.dialog.addEventListener("input", () => this.check());
+    this.dialog.addEventListener("close", () => this.keep());
     // On a narrow screen the payload is below the fields.
     if (this.payload.getBoundingClientRect().top < innerHeight / 2) this.payload.focus();
     this.payload.setSelectionRange(0, 0);
     this.checkNow();
+    this.loadDevices();
+  }
+
+  /** Keeps the draft of a form that is closed without being sent. */
+  keep() {
+    if (this.isDone || JSON.stringify(this.draft) === this.original) return;
+    kept = { seq: this.seq, draft: this.draft };
+    showMessage(this.seq === null ? "The draft is kept: New push opens it again" : `The draft is kept until you edit #${this.seq} again`);
+  }
+
+  discard() {
+    kept = null;
+    this.isDone = true;
+    this.dialog.close();
+  }
+
+  async loadDevices() {
+    const page = await get("/devices", { limit: MAX_DEVICES }).catch(() => null);
+    if (!page?.items.length) return;
+    this.devices = new Map(page.items.map((item) => [item.token, item]));
+    this.pickerLine.hidden = false;
+    replace(this.picker, h("option", { value: "" }, page.total > MAX_DEVICES ? `the first ${count(MAX_DEVICES)} of ${count(page.total)} device tokens` : "choose one"),
+      page.items.map((item) => h("option", { value: item.token }, [item.device ?? item.token.slice(0, 12), item.bundle_id ?? item.topic, item.kind].filter(Boolean).join(" · "))));
+    this.picker.value = this.devices.has(this.token.value.trim()) ? this.token.value.trim() : "";
+    this.showDevice();
+  }
+
+  /** Uses a registered device token, and the topic of its app. */
+  pick(token) {
+    const item = this.devices.get(token);
+    if (!item) return;
+    this.token.value = token;
+    const app = item.bundle_id ?? item.topic;
+    const topic = this.fields[0].input;
+    if (app) topic.value = app + (item.bundle_id ? SUFFIX.exec(topic.value)?.[0] ?? "" : "");
+    this.checkNow();
+  }
+
+  /** Says what becomes of a push to the registered device. */
+  showDevice() {
+    const item = this.devices.get(this.token.value.trim().toLowerCase());
+    const state = item && [item.state, item.app_state, item.device_state].filter((one) => one && !["online", "enabled"].includes(one)).map((one) => one.replaceAll("_", " "));
+    replace(this.device, item && [visible(item.device ?? "A registered device token"), state.length ? `: ${state.join(", ")}. The device does not show an accepted push now.` : ": online."]);
+  }
+
+  useSample(one) {
+    this.fill(sample(one, this.fields[0].input.value.replace(SUFFIX, "") || "com.example.app"));
+    this.checkNow();
+  }
+
+  /** Adds a member to aps. A payload that cannot be written without a change stays as it is. */
+  addMember() {
+    const name = this.member.value;
+    this.member.value = "";
+    try {
+      const payload = JSON.parse(this.payload.value);
+      if (!object(payload) || !isExact(this.payload.value)) throw new SyntaxError("not exact");
+      payload.aps = { ...object(payload.aps), [name]: object(payload.aps)?.[name] ?? MEMBERS[name] };
+      this.payload.value = JSON.stringify(payload, null, 2);
+      this.checkNow();
+    } catch {
+      showMessage("Members can be added only to a JSON object without repeated names", true);
+    }
   }
 
   get draft() {
@@ -73,9 +188,11 @@ class Composer {
   /** Asks the server for its verdict, without sending. */
   async checkNow() {
     const request = (this.request = {});
+    const { draft } = this;
+    this.showDevice();
     let verdict;
     try {
-      verdict = await post("/send", { ...this.draft, dry_run: true });
+      verdict = await post("/send", { ...draft, dry_run: true });
     } catch (error) {
       if (this.request === request) this.showInvalid(error);
       return;
@@ -85,12 +202,26 @@ class Composer {
     replace(this.json, problem && ["Not JSON: ", visible(problem), position(this.payload.value, problem)]);
     this.payload.setAttribute("aria-invalid", String(Boolean(problem)));
     replace(this.size, gauge(verdict.size));
-    const failed = verdict.checks.find((one) => !one.ok);
-    const isGood = isSuccess(verdict.status);
-    replace(this.verdict, h("p", { class: `notice ${isGood ? "is-good" : "is-error"}` },
-      h("strong", {}, `APNs would respond ${verdict.status} ${verdict.reason ?? ""}`.trim()), failed ? [": ", visible(failed.detail ?? CHECK_NAMES[failed.check] ?? failed.check)] : ".",
-      isGood && problem ? " A device drops it, because the payload is not JSON." : ""));
+    replace(this.verdict, this.prediction(verdict));
+    replace(this.preview, previewOf({
+      accepted: isSuccess(verdict.status), outcome: isSuccess(verdict.status) ? "accepted" : "rejected", verdict, received_at: new Date().toISOString(),
+      apns: { topic: draft.headers["apns-topic"], push_type: draft.headers["apns-push-type"], priority: Number(draft.headers["apns-priority"] ?? 10) },
+      request: { payload: problem ? null : JSON.parse(draft.payload || "null"), payload_error: problem, size: verdict.size },
+    }));
     this.send.disabled = false;
+  }
+
+  /** What the response would be: by APNs' checks, and by the active rules that would fire. */
+  prediction(verdict) {
+    const isGood = isSuccess(verdict.status);
+    const failed = verdict.checks.find((one) => !one.ok);
+    const rule = verdict.rules?.[0];
+    const own = [h("strong", {}, `APNs would respond ${verdict.status} ${verdict.reason ?? ""}`.trim()), failed ? [": ", visible(failed.detail ?? CHECK_NAMES[failed.check] ?? failed.check)] : "."];
+    const dropped = isGood && verdict.payload_error ? " A device drops it, because the payload is not JSON." : "";
+    if (!rule) return h("p", { class: `notice ${isGood ? "is-good" : "is-error"}` }, own, dropped);
+    const effect = rule.status ? [rule.status, rule.reason].filter(Boolean).join(" ") : rule.action.replaceAll("_", " ");
+    return h("p", { class: `notice ${rule.status && isSuccess(rule.status) ? "is-good" : "is-error"}` },
+      h("strong", {}, `The response would be ${effect}`), ": the rule ", h("code", {}, visible(rule.rule)), rule.profile ? [" of ", visible(rule.profile)] : "", " would fire. ", "Without it, ", own, dropped);
   }
 
   showInvalid(error) {
@@ -99,15 +230,23 @@ class Composer {
   }
 
   async sendNow() {
+    const times = Math.min(MAX_TIMES, Math.max(1, Math.floor(Number(this.times.value)) || 1));
+    const results = new Map();
+    let result = null;
     this.send.disabled = true;
     try {
-      const result = await post("/send", this.draft);
+      for (let sent = 0; sent < times && this.dialog.open; sent += 1) {
+        if (times > 1) replace(this.verdict, h("p", { class: "notice" }, `Sending ${sent + 1} of ${times}. Esc stops.`));
+        result = await post("/send", this.draft);
+        results.set(resultOf(result), (results.get(resultOf(result)) ?? 0) + 1);
+      }
+      const text = [...results].map(([name, number]) => (times > 1 ? `${number} × ${name}` : name)).join(", ");
       if (result.apns_id) {
-        this.dialog.close();
-        this.onSent(result.apns_id, resultOf(result));
+        this.discard();
+        this.onSent(times > 1 ? null : result.apns_id, text);
         return;
       }
-      replace(this.verdict, h("p", { class: "notice" }, `Sent: ${resultOf(result)}`));
+      replace(this.verdict, h("p", { class: "notice" }, `Sent: ${text}`));
     } catch (error) {
       this.showInvalid(error);
     }

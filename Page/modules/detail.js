@@ -2,12 +2,15 @@
 import { download, get, hasServer, text } from "./api.js";
 import { attemptsStrip } from "./attempts.js";
 import { compareAttempts } from "./compare.js";
-import { editAndSend } from "./composer.js";
+import { openComposer } from "./composer.js";
 import { copy, showError, showMessage } from "./copy.js";
+import { deliveryLine } from "./delivery.js";
 import { button, h, replace, throttled } from "./dom.js";
-import { clockTime, fullTime, numberOf, tail } from "./format.js";
+import { fullTime, numberOf, tail } from "./format.js";
 import { icon } from "./icons.js";
-import { linkToPush, TABS } from "./route.js";
+import { linkOf, linkToPush, partsOf, TABS } from "./route.js";
+import { outcomeText } from "./outcomes.js";
+import { roving } from "./roving.js";
 import { nameOf } from "./row.js";
 import { isSeq } from "./seq.js";
 import { responseText, headline } from "./summary.js";
@@ -15,7 +18,7 @@ import { quoted } from "./terms.js";
 import { authTab } from "./tabs/auth.js";
 import { headersTab } from "./tabs/headers.js";
 import { payloadTab } from "./tabs/payload.js";
-import { timelineTab } from "./tabs/timeline.js";
+import { seriesOf, timelineTab } from "./tabs/timeline.js";
 import { verdictTab } from "./tabs/verdict.js";
 import { previewTab } from "./preview/preview.js";
 import { visible } from "./visible.js";
@@ -78,11 +81,16 @@ export class Detail {
     this.loadAttempts(record);
   }
 
-  /** Loads a push by its seq, or by a link: an apns-id, optionally with the number of the attempt. */
+  /** Loads a push by its seq, or by a link. A link to a push that another inbox had finds the one with its apns-id. */
   async load(push) {
     if (isSeq(push)) return get(`/pushes/${push}`);
-    const [id, attempt] = push.split(" ");
-    if (!attempt) return get(`/pushes/${encodeURIComponent(id)}`);
+    const { id, attempt, seq } = partsOf(push);
+    if (seq !== null) {
+      const named = await get(`/pushes/${seq}`).catch(() => null);
+      if (named?.apns?.id?.toLowerCase() === id.toLowerCase()) return named;
+      showMessage(`#${seq} is not the push of this link here; this is ${attempt ? `attempt ${attempt}` : "the newest push"} with its apns-id`, true);
+    }
+    if (attempt === null) return get(`/pushes/${encodeURIComponent(id)}`);
     const page = await get("/pushes", { q: `id:${quoted(id)} attempt:${attempt} kind:*`, order: "desc", limit: 1 });
     return page.items[0] ?? get(`/pushes/${encodeURIComponent(id)}`);
   }
@@ -93,15 +101,10 @@ export class Detail {
       fields: "seq,attempt,outcome,accepted,received_at,served,fault.rule,fault.draw,fault.p" };
     const page = await get("/pushes", query).catch(() => null);
     if (!page || this.record?.seq !== record.seq) return;
-    const here = page.items.findIndex((item) => item.seq === record.seq);
-    if (here < 0) return;
-    let first = here;
-    while (first > 0 && page.items[first].attempt > 1) first -= 1;
-    let end = here + 1;
-    while (end < page.items.length && page.items[end].attempt > 1) end += 1;
-    this.attempts = page.items.slice(first, end);
+    this.attempts = seriesOf(record, page.items);
+    if (!this.attempts.length) return;
     const { id } = record.apns ?? {};
-    if (id) this.actions.found(record.seq, this.attempts.length > 1 ? `${id} ${record.attempt}` : id);
+    if (id) this.actions.found(record.seq, linkOf({ id, attempt: this.attempts.length > 1 ? record.attempt : null, seq: record.seq }));
     this.drawAttempts();
   }
 
@@ -158,43 +161,46 @@ export class Detail {
     const response = responseText(record);
     return h("header", { class: "detail-head" },
       h("div", { class: "detail-line" },
-        h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? record.outcome}`),
-        record.attempt > 1 && h("span", { class: "chip" }, `attempt ${record.attempt}`),
-        record.delivery && h("span", { class: "chip", title: "Delivery" }, record.delivery),
-        h("span", { class: "quiet" }, numberOf(record)),
-        h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
-        (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),
+        h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? outcomeText(record.outcome)}`),
+        h("h2", { class: "detail-title" }, title.isOurs ? title.text : visible(title.text, { limit: 300 })),
         this.closer()),
-      h("h2", { class: "detail-title" }, title.isOurs ? title.text : visible(title.text, { limit: 300 })),
-      this.terms(),
-      h("div", { class: "detail-actions" },
-        hasServer() && button("Edit and send again", () => this.edit(), { class: "small", title: "Change headers and payload, then send (e)" }),
-        button("Copy link", () => copy(linkToPush(), "the link"), { class: "small", title: "Copy a link to this push" }),
-        button("Copy id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)" }),
+      deliveryLine(record), this.facts(),
+      roving(h("div", { class: "detail-actions", role: "group", "aria-label": "Actions on this push" },
+        hasServer() && button("Edit and send", () => this.edit(), { class: "small", title: "Change headers and payload, then send (e)", "aria-label": "Edit and send again" }),
+        h("span", { class: "quiet" }, "Copy"),
+        button("link", () => copy(linkToPush(), "the link"), { class: "small", title: "Copy a link to this push", "aria-label": "Copy link" }),
+        button("id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)", "aria-label": "Copy id" }),
         hasServer() && button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
-        hasServer() && button(".apns", () => this.saveForSimulator(), { class: "small", title: "Save a file for xcrun simctl push" }),
-        button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the record" })));
+        button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the record" }),
+        hasServer() && h("span", { class: "quiet" }, "Save"),
+        hasServer() && button(".apns", () => this.saveForSimulator(), { class: "small", title: "Save a file for xcrun simctl push" }))));
   }
 
-  /** Buttons that add a condition to the search. */
-  terms() {
+  /** The number, the findings, and buttons that add a condition to the search. */
+  facts() {
     const { record } = this;
     const all = [
       ["topic", record.apns?.topic], ["token", record.request?.device_token, tail(record.request?.device_token)], ["reason", record.served?.reason],
       ["type", record.apns?.push_type], ["connection", record.connection?.id], ["attempt", record.attempt > 1 ? record.attempt : null], ["rule", record.fault?.rule],
     ];
-    return h("div", { class: "detail-terms", role: "group", "aria-label": "Add to the search" }, all.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([field, value, shown]) =>
+    return h("div", { class: "detail-line is-facts" }, h("span", { class: "quiet", title: fullTime(record.received_at) }, numberOf(record)), record.attempt > 1 && h("span", { class: "chip" }, `attempt ${record.attempt}`),
+      (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))), roving(h("div", { class: "detail-terms", role: "group", "aria-label": "Add to the search" }, all.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([field, value, shown]) =>
       button([h("span", { class: "quiet" }, `${field} `), visible(String(shown ?? value), { limit: 80 })], () => this.actions.addCondition(`${field}:${quoted(value)}`),
-        { class: "term", title: `Search ${field}:${value}` })));
+        { class: "term", title: `Search ${field}:${value}` })))));
   }
 
   /** Opens the form that edits a copy of a push: the one shown, or another if there is none. */
   edit(other = null) {
     const seq = this.record?.seq ?? other;
     if (seq === null) return;
-    editAndSend(seq, (id, result) => {
+    this.compose(seq);
+  }
+
+  /** Opens the form for a new push, or for a copy of one. */
+  compose(seq = null) {
+    openComposer(seq, (id, result) => {
       showMessage(`Sent: ${result}`);
-      this.actions.openLink(id);
+      if (id !== null) this.actions.openLink(id);
     });
   }
 

@@ -1,5 +1,5 @@
 // Modal dialogs.
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { icon } from "./icons.js";
 
 let opened = 0;
@@ -26,4 +26,17 @@ export function choices(legend, name, options, initial) {
   const element = h("fieldset", { class: "choices" }, h("legend", {}, legend), options.map(([value, label]) =>
     h("label", { class: "choice-line" }, h("input", { type: "radio", name, value, checked: value === initial }), h("span", {}, label))));
   return { element, value: () => element.querySelector("input:checked").value };
+}
+
+/** Asks before an action. `label` is the text of its button; returns a promise of the answer. */
+export function confirmed({ title, question, label }) {
+  return new Promise((resolve) => {
+    const answer = (isConfirmed) => {
+      resolve(isConfirmed);
+      dialog.close();
+    };
+    const dialog = openDialog(title, {}, h("p", { class: "dialog-question" }, question),
+      h("p", { class: "dialog-buttons" }, button("Cancel", () => answer(false), { autofocus: true }), button(label, () => answer(true), { class: "danger" })));
+    dialog.addEventListener("close", () => resolve(false));
+  });
 }

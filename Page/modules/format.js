@@ -14,6 +14,11 @@ export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
+/** A number of pushes: `1 push`, `1 204 pushes`. */
+export function pushes(number) {
+  return `${count(number)} ${number === 1 ? "push" : "pushes"}`;
+}
+
 /** The number of a push: in a view of several servers that of its server, such as `#load_1:4711`. */
 export function numberOf(push) {
   return `#${push.seq}`;
@@ -44,6 +49,25 @@ export function ago(text, now = serverNow()) {
   if (seconds < -2) return clockTime(text).slice(0, 8);
   if (seconds < 3) return "now";
   return seconds < 86400 ? span(seconds) : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+let start = NaN;
+
+/** Sets the time of the first push, from which `sinceStart` counts. */
+export function setStart(text) {
+  start = Date.parse(text ?? "");
+}
+
+/** The time since the first push: `+1.204 s`, `+3:07.2`. */
+export function sinceStart(text) {
+  const ms = Date.parse(text) - start;
+  if (Number.isNaN(ms)) return "";
+  const sign = ms < 0 ? "−" : "+";
+  const seconds = Math.abs(ms) / 1000;
+  if (seconds < 60) return `${sign}${seconds.toFixed(3)} s`;
+  const minutes = Math.floor(seconds / 60);
+  const rest = (seconds % 60).toFixed(1).padStart(4, "0");
+  return minutes < 60 ? `${sign}${minutes}:${rest}` : `${sign}${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${rest.slice(0, 2)}`;
 }
 
 /** The relative time: `12 s ago`, `in 5 min`. */

@@ -5,6 +5,7 @@ import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { counted, newest } from "./newest.js";
 import { OUTCOMES, outcomeText } from "./outcomes.js";
+import { roving } from "./roving.js";
 import { go, onChange, shown } from "./route.js";
 import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
@@ -18,14 +19,19 @@ const FACETS = [
 const MAX_FACETS = 12;
 
 export class Groups {
-  constructor(element, views = VIEWS) {
+  /** `onFind(field)` is called to search other values of a field than those listed; `views` are those that can be shown. */
+  constructor(element, onFind, views = VIEWS) {
     this.element = element;
+    this.onFind = onFind;
     this.views = views;
+    this.whole = new Set(); // the fields of which all values are listed
+    this.others = {}; // the number of pushes with values that the statistics do not list
     this.counts = {};
     this.facets = {};
     this.open = new Set(["topic", "type"]);
     this.load = oneAtATime(() => this.read());
     this.refresh = settled(this.load, 400);
+    roving(element);
     this.draw();
     onChange(() => this.draw());
   }
@@ -55,6 +61,7 @@ export class Groups {
     for (const { field, of } of FACETS) {
       this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
         : Object.entries(stats[of].counts).sort((a, b) => b[1] - a[1]);
+      this.others[field] = of === null ? 0 : stats[of].other;
     }
   }
 
@@ -91,10 +98,22 @@ export class Groups {
     if (!values.length) return null;
     const chosen = term(shown.q, field);
     const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),
-      h("ul", { class: "group-list" }, values.slice(0, MAX_FACETS).map(([value, number]) =>
-        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value)))));
+      h("ul", { class: "group-list" }, (this.whole.has(field) ? values : values.slice(0, MAX_FACETS)).map(([value, number]) =>
+        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value))), this.more(field, values)));
     details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](field));
     return details;
+  }
+
+  /** Leads to the values that are not listed. */
+  more(field, values) {
+    const rest = values.length - MAX_FACETS;
+    const other = this.others[field] ?? 0;
+    const isWhole = this.whole.has(field) || rest <= 0;
+    const act = (key, name, number, action) => h("li", {}, h("button", { type: "button", class: "group is-more", data: { group: `${key} ${field}` }, on: { click: action } }, h("span", { class: "group-name" }, name),
+      number > 0 && h("span", { class: "group-count" }, count(number))));
+    return [!isWhole && act("more", `${count(rest)} more ${rest === 1 ? "value" : "values"}`, 0, () => { this.whole.add(field); this.draw(); }),
+      this.whole.has(field) && rest > 0 && act("fewer", "Fewer values", 0, () => { this.whole.delete(field); this.draw(); }),
+      isWhole && other > 0 && act("other", "Find another value", other, () => this.onFind(field))];
   }
 
   toggle(field, value) {

@@ -4,16 +4,21 @@ import { serverNow } from "./clock.js";
 import { Columns } from "./columns.js";
 import { showMessage } from "./copy.js";
 import { button, h, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, pushes, setStart } from "./format.js";
 import { List } from "./list.js";
 import { Records } from "./records.js";
-import { go, shown } from "./route.js";
+import { go, linkOf, shown } from "./route.js";
+import { roving } from "./roving.js";
 import { Search } from "./search.js";
 import { isSeq } from "./seq.js";
+import { searchedTexts } from "./terms.js";
 import { splitter } from "./splitter.js";
 import { Toolbar } from "./toolbar.js";
+import { visible } from "./visible.js";
 
+const SORTS = [["", "Newest"], ["seq", "Oldest"], ["status", "Status"], ["reason", "Reason"], ["topic", "Topic"], ["device_token", "Token"], ["-attempt", "Attempts"], ["-size", "Size"], ["-latency", "Latency"]];
 const BATCH = 80; // milliseconds in which events are collected
+const PENDING = 200; // milliseconds after which a list that loads looks so
 const MAX_QUEUED = 2000;
 const PRESENCE_INTERVAL = 3000; // milliseconds between checks whether the open push was deleted
 
@@ -34,21 +39,36 @@ export class Inbox {
     this.batch = [];
     this.retried = new Set(); // the keys of pushes whose loaded attempts are out of date
     this.records = new Records(() => this.changedRecords());
-    const columns = new Columns(() => this.list.drawAgain());
+    const columns = new Columns(() => { this.list.drawAgain(); this.loadStart(); });
     this.list = new List(this.records, columns, {
-      open: (seq) => this.open(seq), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
+      open: (seq) => this.open(seq), isSearch: () => this.shownSearch !== "", searchedTexts: () => searchedTexts(this.shownSearch), search: actions.addCondition, onDrawn: () => this.loadAttempts(),
       onSelect: () => this.toolbar?.update(), onReload: () => this.reload(),
     });
     this.search = new Search(() => this.records.rows.values());
     this.count = h("span", {});
     this.searched = null;
+    this.shownSearch = ""; // the search of the list, which differs from that of the address while that is invalid or loads
     this.selectedCount = h("span", {});
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
     this.toolbar = new Toolbar(this.list, this.records, { query: () => this.records.q, onChange: () => this.refresh({ isForced: true }), onSize: (number) => this.showSize(number) });
-    const pane = h("div", { class: "list-pane" }, this.search.element,
-      h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount), this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, h("span", { class: "column-chooser" }, columns.chooser))), this.list.element);
+    this.old = h("p", { class: "old-results", role: "status", hidden: true });
+    const pane = h("div", { class: "list-pane" }, this.search.element, this.old,
+      h("div", { class: "list-head" }, h("p", { class: "list-count", role: "status" }, this.count, this.selectedCount),
+        roving(h("div", { class: "list-tools" }, this.toolbar.element, h("span", { class: "list-options" }, this.toolbar.selectAll, this.fold, this.narrowTools(), h("span", { class: "column-chooser" }, columns.chooser))))), this.list.element);
     this.element = h("div", { class: "inbox" }, pane, splitter(pane), detail.element);
     setInterval(() => document.hidden || this.checkPresence(), PRESENCE_INTERVAL);
+  }
+
+  /** What a list without columns has in place of their heads: the order, and a mode in which a tap selects. */
+  narrowTools() {
+    this.order = h("select", { "aria-label": "Sort by", class: "sort-picker", on: { change: () => go({ sort: this.order.value }) } },
+      SORTS.map(([value, name]) => h("option", { value }, name)));
+    this.marking = button("Select", () => {
+      this.list.isTapSelecting = !this.list.isTapSelecting;
+      this.marking.setAttribute("aria-pressed", String(this.list.isTapSelecting));
+      if (!this.list.isTapSelecting) this.list.selection.set(null);
+    }, { class: "small choice", "aria-pressed": "false", title: "Select pushes by a tap" });
+    return h("span", { class: "narrow-tools" }, this.order, this.marking);
   }
 
   /** The number of new pushes that are not shown while the page is paused. */
@@ -66,13 +86,17 @@ export class Inbox {
     return [shown.q, shown.fold ? "is:first" : ""].filter(Boolean).join(" ");
   }
 
+  /** Loads the list; returns a promise of its end. */
   start() {
-    this.reload();
+    this.setPending(true);
+    const loaded = this.reload();
     if (shown.push !== null) this.showPush();
+    return loaded;
   }
 
   changed(now, before) {
     this.fold.setAttribute("aria-pressed", String(now.fold));
+    this.order.value = SORTS.some(([value]) => value === now.sort) ? now.sort : "";
     this.list.columns.draw();
     if (now.q !== before.q || now.fold !== before.fold || now.sort !== before.sort) this.reload();
     const isBack = now.view === "inbox" && before.view !== "inbox";
@@ -80,8 +104,8 @@ export class Inbox {
   }
 
   open(seq) {
-    const row = this.records.row(seq);
-    this.actions.open(seq, row?.apns?.id ?? null);
+    const id = this.records.row(seq)?.apns?.id;
+    this.actions.open(seq, id ? linkOf({ id, seq }) : null);
   }
 
   showPush() {
@@ -116,6 +140,8 @@ export class Inbox {
     this.processBatch(); // These match the previous search.
     this.fold.setAttribute("aria-pressed", String(shown.fold));
     return this.load(() => {
+      // What is not in this list is not acted on.
+      this.list.selection.prune();
       this.list.toTop();
       if (shown.push !== null) this.list.revealWhenKnown(shown.push);
       else if (shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
@@ -135,17 +161,35 @@ export class Inbox {
   }
 
   async load(onLoaded) {
+    const load = (this.newestLoad = {});
+    const pending = setTimeout(() => this.newestLoad === load && this.setPending(true), PENDING);
+    try {
+      await this.loadNow(onLoaded);
+    } finally {
+      clearTimeout(pending);
+      if (this.newestLoad === load) this.setPending(false);
+    }
+  }
+
+  /** Shows that the list is loaded, if that takes a while. */
+  setPending(isPending) {
+    this.list.element.classList.toggle("is-pending", isPending);
+    this.list.box.setAttribute("aria-busy", String(isPending));
+  }
+
+  async loadNow(onLoaded) {
     this.queued = new Map();
     this.dropped = 0;
     this.search.showError(null);
     try {
       await this.loadRecords();
+      this.markOld(false);
+      this.loadStart();
       onLoaded();
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (!(error instanceof ApiError)) this.list.showNotice(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
-      else if (error.status === 400 && shown.sort && error.message.startsWith("sort ")) go({ sort: "" }, { quietly: true });
-      else if (error.status === 400) this.search.showError(error);
+      if (error.status === 400 && shown.sort && error.message.startsWith("sort ")) go({ sort: "" }, { quietly: true });
+      else if (error.status === 400) this.showInvalid(error);
       else this.list.showNotice(h("p", { class: "notice is-error" }, error.message));
     }
     this.callbacks.onPause();
@@ -159,7 +203,9 @@ export class Inbox {
     // because they change the row of the first attempt.
     this.followQuery(shown.q);
     try {
+      const search = shown.q;
       await this.records.load(query, shown.sort, (share) => this.showProgress(share));
+      this.shownSearch = search;
     } catch (error) {
       if (error instanceof ApiError && error.status === 400) {
         this.followQuery(followed ?? "");
@@ -167,6 +213,30 @@ export class Inbox {
       }
       throw error;
     }
+  }
+
+  /** Loads the time of the first push, if a column counts from it. */
+  async loadStart() {
+    if (!this.list.columns.ids.includes("since")) return;
+    const page = await get("/pushes", { limit: 1, fields: "received_at" }).catch(() => null);
+    if (!page?.items.length) return;
+    setStart(page.items[0].received_at);
+    this.list.drawAgain();
+  }
+
+  /** Explains an invalid search. The list keeps the results of the search before, and says so. */
+  showInvalid(error) {
+    this.search.showError(error);
+    this.markOld(true);
+    if (shown.push === null && shown.view === "inbox") this.detail.showNothing();
+  }
+
+  markOld(isOld) {
+    const q = this.shownSearch;
+    this.element.classList.toggle("has-old-results", isOld);
+    this.old.hidden = !isOld;
+    replace(this.old, isOld && [h("span", {}, "The list has the results of ", q ? ["the search ", h("code", {}, visible(q, { limit: 200 }))] : "no search", ", because this one is invalid. "),
+      button(q ? "Back to that search" : "Show all", () => go({ q }), { class: "small" })]);
   }
 
   followQuery(query) {
@@ -184,14 +254,22 @@ export class Inbox {
 
   changedRecords() {
     this.list.selection.addLoaded();
-    const { length, total, evicted, q } = this.records;
-    if (this.searched !== null) replace(this.count, `Searched ${Math.floor(100 * this.searched)} % of the pushes`);
-    else replace(this.count, length === total || !q ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
-      evicted > 0 && `, ${count(evicted)} older ones were evicted`);
+    const { length, evicted } = this.records;
+    replace(this.count, this.searched !== null ? `Searched ${Math.floor(100 * this.searched)} % of the pushes` : this.countText(),
+      this.searched === null && evicted > 0 && `, ${count(evicted)} older ones were evicted`);
     this.list.box.setAttribute("aria-label", this.records.sort ? "Pushes, sorted" : "Pushes, newest first");
     this.list.showNotice(length ? null : this.emptyNotice());
     this.toolbar.update();
     this.list.draw();
+  }
+
+  /** How many pushes the list has, of how many. Of a list that is not read completely it is at least the number of those read. */
+  countText() {
+    const { matched, total, q, loaded, newer } = this.records;
+    const all = matched === null ? Math.max(total, loaded.length + newer.length) : Math.max(total, matched);
+    const of = q && matched !== all ? ` of ${count(all)}` : "";
+    if (matched === null) return `at least ${count(loaded.length + newer.length)}${of} pushes`;
+    return of ? `${count(matched)}${of} pushes` : pushes(matched);
   }
 
   showSize(number) {
@@ -312,12 +390,12 @@ export class Inbox {
 
   /** Adds the row under the cursor to the selection, or removes it. */
   toggleSelected() {
-    if (this.list.selected !== null) this.list.selection.toggle(this.list.selected);
+    this.list.selection.mark();
   }
 
   /** Reduces the selection to the row under the cursor; returns whether there was more. */
   reduceSelection() {
-    if (this.list.selection.size < 2) return false;
+    if (this.list.selection.size < 2 && !this.list.selection.isMarking) return false;
     this.list.selection.set(this.list.selected);
     return true;
   }

@@ -4,7 +4,7 @@ import { button, h } from "./dom.js";
 export const KEYS = [
   ["j", "next push"], ["k", "previous push"], ["Enter", "open"], ["Esc", "back"], ["/", "search"], ["1 … 6", "tabs of the push"],
   ["Shift+↑ Shift+↓", "select more"], ["x", "select or unselect"], ["Ctrl+A", "select all of the list"], ["PageUp PageDown Home End", "move further"],
-  ["← →", "on a column header: its width; on the border of the list: that of the list"], ["c", "compare two selected pushes"], ["e", "edit and send again"], ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
+  ["← →", "on a column header: its width; on the border of the list: that of the list"], ["c", "compare two selected pushes"], ["n", "write a new push"], ["e", "edit and send again"], ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
 ];
 
 /** `actions` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command are left to the browser. */
@@ -12,12 +12,14 @@ export function start(actions) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const isTyping = event.target.closest("input, textarea, select") !== null;
+    // Escape closes a dialog and does nothing else.
+    if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
       if (isTyping) event.target.blur();
       else actions.escape();
       return;
     }
-    if (isTyping || document.querySelector("dialog[open]")) return;
+    if (isTyping) return;
     // Enter on a button clicks it.
     if (event.key === "Enter" && event.target.closest("button, a, summary")) return;
     const action = actions[event.key];
@@ -35,7 +37,7 @@ export function showSheet() {
   open(sheet);
 }
 
-/** Asks for the admin token; returns a promise of it. */
+/** Asks for the admin token; returns a promise of it, and of null if it was appended to the address in the meantime. */
 export function askForToken(wasWrong) {
   return new Promise((resolve) => {
     const field = h("input", { id: "admin-token", type: "password", autocomplete: "off" });
@@ -47,7 +49,15 @@ export function askForToken(wasWrong) {
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") sheet.close();
     });
-    sheet.addEventListener("close", () => resolve(field.value));
+    const inAddress = () => {
+      resolve(null);
+      sheet.close();
+    };
+    addEventListener("hashchange", inAddress, { once: true });
+    sheet.addEventListener("close", () => {
+      removeEventListener("hashchange", inAddress);
+      resolve(field.value);
+    });
     open(sheet);
     field.focus();
   });

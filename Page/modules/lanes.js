@@ -11,6 +11,8 @@ export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connect
 const FOLD = 34; // the width of a collapsed time in pixels
 const EDGE = 16;
 const LABEL = 96; // the width of a label on the axis in pixels
+const LONGEST = 24_000; // of all parts in pixels
+const BAR = 8; // the least distance of two bars in pixels
 const MAX_ROWS = 8;
 const BARS_TOP = 28; // the marks are above the bars
 const MARKS = {
@@ -18,10 +20,10 @@ const MARKS = {
 };
 
 /**
- * A scale from times to pixels. `width` is the available width; gaps longer than `quiet` milliseconds and than a
- * tenth of the rest are collapsed.
+ * A scale from times to pixels, the same for all parts. `width` is the available width, `density` the least pixels of a
+ * millisecond; gaps longer than `quiet` milliseconds are collapsed.
  */
-export function timeScale(times, width, quiet = 400) {
+export function timeScale(times, width, { density = 0, quiet = 400 } = {}) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   if (!sorted.length) return { at: () => EDGE, folds: [], parts: [], width };
   const parts = [{ start: sorted[0], end: sorted[0] }];
@@ -31,7 +33,7 @@ export function timeScale(times, width, quiet = 400) {
     else last.end = time;
   }
   const busy = parts.reduce((sum, part) => sum + Math.max(1, part.end - part.start), 0);
-  const length = Math.max(parts.length * 40, width - 2 * EDGE - (parts.length - 1) * FOLD);
+  const length = Math.max(parts.length * 40, width - 2 * EDGE - (parts.length - 1) * FOLD, Math.min(LONGEST, busy * density));
   const folds = [];
   let offset = EDGE;
   for (const [index, part] of parts.entries()) {
@@ -57,7 +59,9 @@ export function lanes(connections, pushes, { width, chosen = null, open, now = s
   const times = [];
   for (const connection of connections) for (const event of connection.events ?? []) times.push(Date.parse(event.at));
   for (const push of pushes) times.push(Date.parse(push.received_at), push.finished_at ? Date.parse(push.finished_at) : now);
-  const scale = timeScale(times.filter(Number.isFinite), width);
+  // As many pixels as the pushes of one millisecond need, so that bars are at their times and not on each other.
+  const together = Math.max(1, ...[...Map.groupBy(pushes, (push) => `${push.connection?.id} ${push.received_at}`).values()].map((group) => group.length));
+  const scale = timeScale(times.filter(Number.isFinite), width, { density: pushes.length > 1 ? BAR * together : 0 });
   return h("div", { class: "lanes", style: { width: `${scale.width}px` } },
     axis(scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
 }
@@ -158,7 +162,7 @@ function marks(events, scale) {
   for (const event of events) {
     const left = scale.at(Date.parse(event.at));
     const last = placed.at(-1);
-    if (last && left - last.left < 58) {
+    if (last && left - last.left < 104) {
       last.events.push(event);
       continue;
     }
@@ -170,7 +174,7 @@ function marks(events, scale) {
     // At the right edge, the label is on the left side.
     const isLast = left > scale.width - 70;
     return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: lines.join("\n") },
-      visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
+      visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` and ${here.length - 1} more`);
   });
 }
 

@@ -1,6 +1,7 @@
 // The list of pushes. Only visible rows exist in the document, because there can be a hundred thousand.
 import { button, h, replace, throttled } from "./dom.js";
 import { ago, count } from "./format.js";
+import { highlight } from "./highlight.js";
 import { rowCells, rowLabel, rowLines } from "./row.js";
 import { Selection } from "./selection.js";
 import { isSeq, seqOf } from "./seq.js";
@@ -13,7 +14,7 @@ const OVERSCAN = 8;
 
 export class List {
   /**
-   * `callbacks`: `open(seq)` shows a push, `search(condition)` adds a condition, `onDrawn()` is called after rows were drawn,
+   * `callbacks`: `isSearch()` whether the list has the results of a search, `searchedTexts()` the texts to mark; `open(seq)` shows a push, `search(condition)` adds a condition, `onDrawn()` is called after rows were drawn,
    * `onSelect()` when the selection changed, `onReload()` sorts again.
    */
   constructor(records, columns, callbacks) {
@@ -32,6 +33,7 @@ export class List {
     this.isOver = false;
     this.isScrolledByUser = false;
     this.isNarrow = false;
+    this.isTapSelecting = false; // a click selects, as on a phone, which has no Control key
     this.unseen = 0;
     this.fetch = throttled((first, last) => this.records.want(first, last), 80);
     this.space = h("div", { class: "list-space", role: "presentation" });
@@ -97,6 +99,7 @@ export class List {
     this.drawn = visible;
     this.markSelected();
     if (length) this.fetch(Math.max(0, first - 20), Math.min(length - 1, last + 20));
+    highlight([...this.space.querySelectorAll(".row-title")], this.callbacks.searchedTexts());
     this.callbacks.onDrawn();
   }
 
@@ -114,8 +117,9 @@ export class List {
     element.setAttribute("aria-posinset", index + 1);
     element.setAttribute("aria-setsize", length);
     const attempts = this.attempts?.get(row?.push_key) ?? null;
-    if (drawn.isFilled && drawn.row === row && drawn.attempts === attempts) return;
-    Object.assign(drawn, { row, attempts, isFilled: true });
+    const isSearch = this.callbacks.isSearch();
+    if (drawn.isFilled && drawn.row === row && drawn.attempts === attempts && drawn.isSearch === isSearch) return;
+    Object.assign(drawn, { row, attempts, isSearch, isFilled: true });
     if (!row) {
       const isMissing = seq !== null && this.records.missing.has(seq);
       element.setAttribute("aria-label", isMissing ? "evicted from the inbox" : "loading");
@@ -125,7 +129,7 @@ export class List {
     element.id = `push-${seq}`;
     element.dataset.seq = seq;
     element.setAttribute("aria-label", rowLabel(row));
-    replace(element, this.isNarrow ? rowLines(row, attempts) : rowCells(row, this.columns.shown, attempts));
+    replace(element, this.isNarrow ? rowLines(row, attempts, isSearch) : rowCells(row, this.columns.shown, attempts, isSearch));
   }
 
   /** Draws all rows anew, because the columns or the width changed. */
@@ -193,6 +197,8 @@ export class List {
     if (this.wanted === null || this.records.indexOf(this.wanted) < 0) return;
     const seq = this.wanted;
     this.wanted = null;
+    // It was not selected while its place was not known.
+    if (seq === this.opened) this.select(seq);
     this.reveal(seq);
   }
 
@@ -246,9 +252,12 @@ export class List {
     this.box.focus({ preventScroll: true });
     if (!seq) return;
     if (event.shiftKey) this.selection.extend(seq);
-    else if (event.ctrlKey || event.metaKey) this.selection.toggle(seq);
+    else if (event.ctrlKey || event.metaKey || this.isTapSelecting) this.selection.toggle(seq);
     else if (condition) this.callbacks.search(condition);
-    else this.callbacks.open(seq);
+    else {
+      this.selection.set(seq);
+      this.callbacks.open(seq);
+    }
   }
 
   onKey(event) {
@@ -268,14 +277,14 @@ export class List {
       event.preventDefault();
       const seq = this.adjacent(step);
       if (seq === null) return;
-      if (event.shiftKey) this.selection.extend(seq); else this.selection.set(seq);
+      if (event.shiftKey) this.selection.extend(seq); else this.selection.move(seq);
       this.reveal(seq);
     }
   }
 
-  /** Selects a push without opening it. */
+  /** Makes a push the current one without opening it. */
   select(seq) {
-    if (seq !== this.selection.current || this.selection.size > 1) this.selection.set(seq);
+    if (seq !== this.selection.current || (this.selection.size > 1 && !this.selection.isMarking)) this.selection.move(seq);
   }
 
   /** Marks the push that is open. */

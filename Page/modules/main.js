@@ -28,7 +28,7 @@ startRoute();
 let tokenRequest = null;
 api.onTokenNeeded((wasWrong) => {
   tokenRequest ??= keys.askForToken(wasWrong).then((token) => {
-    api.setToken(token);
+    if (token !== null) api.setToken(token);
     tokenRequest = null;
   });
   return tokenRequest;
@@ -54,9 +54,12 @@ const panels = {
   faults, connect,
 };
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
-  pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, reload: () => faults.load(),
+  pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, compose: () => detail.compose(), reload: () => faults.load(),
 });
-const groups = new Groups(document.getElementById("groups"));
+const groups = new Groups(document.getElementById("groups"), (field) => {
+  go({ view: "inbox" });
+  inbox.search.begin(field);
+});
 const main = document.getElementById("main");
 
 // Views
@@ -80,7 +83,7 @@ onChange((now, before) => {
 });
 
 function changeTheme() {
-  showMessage(`Theme: ${theme.next()}`);
+  showMessage(`Theme: ${theme.next().replace("auto", "system")}`);
 }
 
 // Events
@@ -103,8 +106,11 @@ const handlers = {
   "rule": () => faults.load(),
   "reset": ({ reset }) => {
     if (reset.includes("inbox")) refreshInbox();
+    if (reset.includes("clock")) readClock();
     faults.load();
   },
+  "deleted": () => refreshInbox(),
+  "clock": () => readClock(),
   "gap": () => refreshInbox(),
 };
 const live = new Live((event, data) => {
@@ -135,16 +141,18 @@ setInterval(() => !document.hidden && readClock(), 10000);
 keys.start({
   "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
   "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
-  "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
+  "n": () => detail.compose(), "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
   "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "x": () => inbox.toggleSelected(), "c": () => inbox.toolbar.compareSelected(), "e": () => detail.edit(inbox.list.selected),
   "escape": () => inbox.reduceSelection() || (shown.push !== null ? actions.close() : go({ view: "inbox" })),
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 
 showView();
-inbox.start();
-groups.load();
-faults.load();
-readClock();
-connect.load();
-new StoreState().start().catch(() => {});
+// The rows come first: on a slow network everything else would delay them.
+inbox.start().then(() => {
+  groups.load();
+  faults.load();
+  readClock();
+  connect.load();
+  new StoreState().start().catch(() => {});
+});

@@ -2,7 +2,7 @@
 import { button, h } from "./dom.js";
 
 /** Returns `{element, toggle, menu, show(isOpen)}`. `onOpen()` is called before the menu is shown. */
-export function menuButton(label, { title, name, onOpen }, ...children) {
+export function menuButton(content, { title, name, label = null, onOpen }, ...children) {
   const menu = h("div", { class: "menu", hidden: true, role: "group", "aria-label": name }, ...children);
   const show = (isOpen) => {
     if (isOpen === !menu.hidden) return;
@@ -10,7 +10,7 @@ export function menuButton(label, { title, name, onOpen }, ...children) {
     menu.hidden = !isOpen;
     toggle.setAttribute("aria-expanded", String(isOpen));
   };
-  const toggle = button(label, () => show(menu.hidden), { class: "small", "aria-expanded": "false", title });
+  const toggle = button(content, () => show(menu.hidden), { class: "small", "aria-expanded": "false", "aria-label": label, title });
   const element = h("div", { class: "menu-anchor" }, toggle, menu);
   element.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || menu.hidden) return;

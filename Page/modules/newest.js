@@ -4,10 +4,11 @@ import { count } from "./format.js";
 
 const NEWEST = 100_000;
 
-/** The parameters of a request that counts pushes: empty if there are so few that all are counted. */
+/** The parameters of requests that count the same pushes: up to the newest of now, of a large inbox only the newest. */
 export async function newest(options) {
   const { inbox } = await get("/status", {}, options);
-  return inbox.records > NEWEST ? { after: Math.max(0, inbox.last_seq - NEWEST) } : {};
+  const before = inbox.last_seq + 1;
+  return inbox.records > NEWEST ? { before, after: Math.max(0, inbox.last_seq - NEWEST) } : { before };
 }
 
 /** What such a request counts, for people; null for everything. */

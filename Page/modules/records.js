@@ -11,8 +11,10 @@ export const ROW_FIELDS = [
 ].join(",");
 /** The number of pushes that are loaded at once in a list of unknown length. */
 const PART = 1000;
-const FIRST_PAGE = 100;
+const FIRST_PAGE = 60; // more than a screen has
 const KEPT_ROWS = 3000;
+/** The largest inbox whose matches are counted although they are not loaded. */
+const MAX_COUNTED = 1_000_000;
 /** The time of a request for a part of a long search, after which the page shows how far it is. */
 const WITHIN = "2s";
 
@@ -50,6 +52,7 @@ export class Records {
     // Whether more pushes follow the loaded ones, of which the number is not known; they are before the cursor `next`.
     this.isPartial = false;
     this.next = null;
+    this.counted = null; // the number of those that match, without newer ones, once they are counted
     // The pushes that arrived while the list is sorted by a field, and are not in it.
     this.unlisted = 0;
     this.rows = new Map();
@@ -61,6 +64,12 @@ export class Records {
   /** The number of pushes, including those whose seq is not known yet. */
   get length() {
     return this.newer.length + Math.max(this.expected, this.loaded.length);
+  }
+
+  /** The number of pushes that match; null if it is not known. */
+  get matched() {
+    if (!this.isPartial) return this.length;
+    return this.counted === null ? null : this.counted + this.newer.length;
   }
 
   /** The largest seq of the list; 0 if it is empty. */
@@ -144,7 +153,19 @@ export class Records {
     this.evicted = page.evicted;
     for (const record of arrived) this.add(record);
     this.onChange();
-    if (!this.isPartial) this.loadRest();
+    if (this.isPartial) this.countAll(filter, page, signal);
+    else this.loadRest();
+  }
+
+  /** Counts all pushes of a list that is loaded in parts. */
+  async countAll(filter, { total, items }, signal) {
+    if (total > MAX_COUNTED) return;
+    const newest = items[0]?.seq ?? 0;
+    const before = isNamed(newest) ? {} : { before: newest + 1 };
+    const page = await get("/pushes", { ...filter, ...before, limit: 0, count: "exact" }, { signal }).catch(() => null);
+    if (!page || signal.aborted) return;
+    this.counted = page.matched;
+    this.onChange();
   }
 
   /** Loads the first pushes of a search, in several requests if it takes long. */

@@ -33,19 +33,27 @@ export function resultOf(result) {
   return result.status ? `${result.status} ${result.reason ?? ""}`.trim() : `${result.outcome}: ${result.message}`;
 }
 
-/** Sends pushes again, in the order of their arrival, and reports the results. */
-export async function resend(seqs) {
+/**
+ * Sends pushes again, in the order of their arrival, and reports the results. `onProgress(number)` is called before each with
+ * the number of those sent; it ends early when `signal` is aborted.
+ */
+export async function resend(seqs, { signal, onProgress }) {
   if (seqs.length > MAX) return showMessage(`${count(seqs.length)} pushes are selected; at most ${MAX} are sent again at once`, true);
   const results = new Map();
+  let sent = 0;
   try {
     for (const seq of seqs) {
+      if (signal.aborted) break;
+      onProgress(sent);
       const result = resultOf(await post("/send", await draftOf(seq)));
       results.set(result, (results.get(result) ?? 0) + 1);
+      sent += 1;
     }
   } catch (error) {
     showError(error);
   }
   const list = [...results].map(([result, number]) => (seqs.length > 1 ? `${number} × ${result}` : result)).join(", ");
-  if (list) showMessage(`Sent again: ${list}`);
+  if (sent < seqs.length) showMessage(`Sent ${sent} of ${seqs.length} again${list && `: ${list}`}`, !signal.aborted);
+  else showMessage(`Sent again: ${list}`);
   return null;
 }

@@ -6,7 +6,7 @@ export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeli
 
 /**
  * The current state. `push` is a seq, null, or the text of a link until its push is loaded; `link` is what the address
- * shows for it. `sort` is a field of the API, with `-` in front for descending order; empty for the newest first.
+ * shows for it, see `linkOf`. `sort` is a field of the API, with `-` in front for descending order; empty for the newest first.
  */
 export const shown = { view: "inbox", q: "", push: null, link: null, tab: "preview", fold: false, sort: "" };
 
@@ -54,11 +54,23 @@ function address() {
   return text ? `/?${text}` : "/";
 }
 
-/** A link is an apns-id, with the number of the attempt after a space if the id has several; or a seq. */
+/** The link to a push: its apns-id, the number of the attempt if there are several, and its seq: `9d32… 2 #4711`. */
+export function linkOf({ id, attempt = null, seq }) {
+  return [id, attempt, `#${seq}`].filter((part) => part !== null).join(" ");
+}
+
+/** The parts of a link; of one that is only a seq, the seq is its `id`. */
+export function partsOf(link) {
+  const [id, ...others] = link.split(" ");
+  const seq = others.find((part) => part.startsWith("#"))?.slice(1);
+  return { id, attempt: others.find((part) => !part.startsWith("#")) ?? null, seq: seqOf(seq) };
+}
+
 function setLink(query, link) {
-  const [id, attempt] = link.split(" ");
+  const { id, attempt, seq } = partsOf(link);
   query.set("push", id);
-  if (attempt) query.set("attempt", attempt);
+  if (attempt !== null) query.set("attempt", attempt);
+  if (seq !== null) query.set("seq", seq);
 }
 
 /** The absolute URL of the push that is shown. */
@@ -74,8 +86,9 @@ function read() {
   const one = (name, of, otherwise) => (of.includes(query.get(name)) ? query.get(name) : otherwise);
   const id = query.get("push")?.trim() || null;
   const seq = seqOf(id);
-  const attempt = query.get("attempt");
-  const link = id === null || seq !== null ? null : /^[0-9]{1,9}$/.test(attempt ?? "") ? `${id} ${attempt}` : id;
+  const attempt = /^[0-9]{1,15}$/.test(query.get("attempt") ?? "") ? query.get("attempt") : null;
+  const ofLink = seqOf(query.get("seq"));
+  const link = id === null || seq !== null ? null : [id, attempt, ofLink && `#${ofLink}`].filter(Boolean).join(" ");
   Object.assign(shown, {
     view: one("view", views, views[0]), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
     fold: query.get("fold") === "1", sort: /^-?[a-z_]{2,20}$/.test(query.get("sort") ?? "") ? query.get("sort") : "",

@@ -1,6 +1,6 @@
 // One row of the list: cells in columns, or two lines if the list is narrow.
 import { h } from "./dom.js";
-import { ago, fullTime, latency, numberOf, size, tail } from "./format.js";
+import { ago, clockTime, fullTime, latency, numberOf, sinceStart, size, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { outcomeText } from "./outcomes.js";
 import { responseText, headline } from "./summary.js";
@@ -8,9 +8,17 @@ import { quoted } from "./terms.js";
 import { visible } from "./visible.js";
 
 /** The cells of a row; `attempts` are all attempts of the push if retries are grouped. */
-export function rowCells(row, columns, attempts = null) {
-  const last = attempts?.at(-1) ?? row;
-  return columns.map((column) => h("span", { class: `cell is-cell-${column.id}` }, CELLS[column.id](row, last, attempts)));
+export function rowCells(row, columns, attempts = null, isSearch = false) {
+  const last = lastAttempt(row, attempts, isSearch);
+  return columns.map((column) => h("span", { class: `cell is-cell-${column.id}` }, CELLS[column.id](row, last, attempts, isSearch)));
+}
+
+/**
+ * The attempt whose response a row shows: the last of grouped attempts. In a search it is the one that was found, because
+ * another one need not match.
+ */
+export function lastAttempt(row, attempts, isSearch) {
+  return isSearch ? row : attempts?.at(-1) ?? row;
 }
 
 const CELLS = {
@@ -20,7 +28,7 @@ const CELLS = {
   topic: (row) => topic(row),
   type: (row) => row.apns?.push_type && term("type", row.apns.push_type, visible(row.apns.push_type, { limit: 40 })),
   token: (row) => token(row),
-  attempt: (row, last, attempts) => attemptChip(row, attempts, { isShort: true }),
+  attempt: (row, last, attempts, isSearch) => attemptChip(row, attempts, { isShort: true, isSearch }),
   flags: (row) => flags(row),
   priority: (row) => row.apns?.priority ?? "",
   size: (row) => (row.request?.size ? h("span", { class: isNearLimit(row) ? "is-warning" : "" }, size(row.request.size.bytes)) : ""),
@@ -29,13 +37,15 @@ const CELLS = {
   collapse: (row) => row.apns?.collapse_id && term("collapse", row.apns.collapse_id, visible(row.apns.collapse_id, { limit: 64 })),
   outcome: (row, last) => h("span", { class: `word is-${last.outcome}` }, outcomeText(last.outcome)),
   seq: (row) => numberOf(row),
+  clock: (row) => h("time", { class: "row-clock", datetime: row.received_at, title: fullTime(row.received_at) }, clockTime(row.received_at)),
+  since: (row) => h("span", { class: "row-clock", title: "Since the first push of the inbox" }, sinceStart(row.received_at)),
   time: (row) => time(row),
 };
 
 /** The two lines of a row in a narrow list. */
-export function rowLines(row, attempts = null) {
-  const last = attempts?.at(-1) ?? row;
-  const chip = attemptChip(row, attempts);
+export function rowLines(row, attempts = null, isSearch = false) {
+  const last = lastAttempt(row, attempts, isSearch);
+  const chip = attemptChip(row, attempts, { isSearch });
   return [
     outcome(last), title(row), time(row),
     h("span", { class: "row-facts" },
@@ -80,9 +90,9 @@ function token(row) {
 }
 
 /** The number of the attempt, or of grouped attempts; `isShort` hides the word that the column's name says. */
-function attemptChip(row, attempts, { isShort = false } = {}) {
+function attemptChip(row, attempts, { isShort = false, isSearch = false } = {}) {
   const word = (text) => (isShort ? h("span", { class: "visually-hidden" }, text) : text);
-  if (attempts?.length > 1) return h("span", { class: "chip" }, attempts.length, word(" attempts"));
+  if (attempts?.length > 1) return h("span", { class: "chip", title: attempts.map(responseText).join(" → ") }, attempts.length, word(" attempts"), isSearch && responseText(attempts.at(-1)) !== responseText(row) && ` → ${responseText(attempts.at(-1))}`);
   if (attempts || !(row.attempt > 1)) return null;
   return h("span", { class: "chip" }, term("attempt", row.attempt, h("span", {}, word("attempt "), row.attempt)));
 }
@@ -104,5 +114,6 @@ export function nameOf(finding) {
 
 /** The label of a row for screen readers. */
 export function rowLabel(row) {
-  return `${row.outcome}, ${responseText(row)}, ${headline(row).text.slice(0, 120)}, ${row.apns?.topic ?? "no topic"}`;
+  return [`${outcomeText(row.outcome)}, ${responseText(row)}`, row.served?.reason, headline(row).text.slice(0, 120), row.apns?.topic || "no topic",
+    row.attempt > 1 && `attempt ${row.attempt}`, row.findings?.length > 0 && `findings: ${row.findings.map(nameOf).join(", ")}`, clockTime(row.received_at)].filter(Boolean).join(", ");
 }

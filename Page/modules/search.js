@@ -2,6 +2,7 @@
 import { Completion } from "./complete.js";
 import { button, h, replace, settled } from "./dom.js";
 import { icon } from "./icons.js";
+import { roving } from "./roving.js";
 import { go, onChange, shown } from "./route.js";
 import { conditions, withoutTerm } from "./terms.js";
 import { TimeRange } from "./timerange.js";
@@ -14,6 +15,7 @@ const SYNTAX = [
   ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
   ["is:retry", "first, pending, duplicate"], ["finding:*", "any finding"], ["rule:flaky*", "and profile:, the fault"],
   ["delivery:stored*", "the delivery to a registered device"], ["kind:broadcast", "and channel, which are not listed otherwise"],
+  ["-word", "also ! before a condition: not"], ["#4711", "the push with this number; an apns-id and a reason are found as they are"],
   ["connection:c17", "and listener:, environment:, key_id:, team_id:"], ["since:-5m", "and until:, a time or an age"], ["!type:alert", "! negates a condition"],
 ];
 
@@ -35,7 +37,8 @@ export class Search {
     this.chips = h("ul", { class: "conditions", "aria-label": "Conditions", hidden: true });
     this.element = h("div", { class: "search" },
       h("div", { class: "search-line" },
-        h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle, this.completion.element), this.range.element),
+        h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.completion.element),
+        roving(h("div", { class: "search-tools" }, this.toggle, this.range.element))),
       this.problem, this.chips, this.sheet);
     this.changed = settled(() => {
       // A field without a value, which a completion may have inserted, is not a condition yet.
@@ -72,6 +75,13 @@ export class Search {
   showSheet(isOpen) {
     this.sheet.hidden = !isOpen;
     this.toggle.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  /** Begins a condition on a field, whose values are then suggested. */
+  begin(field) {
+    this.field.value = `${this.field.value.trim()} ${field}:`.trim();
+    this.field.focus();
+    this.completion.update();
   }
 
   add(example) {

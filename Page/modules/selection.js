@@ -9,6 +9,8 @@ export class Selection {
     this.current = null;
     this.anchor = null;
     this.seqs = new Set();
+    // Whether several rows are marked one by one: then moving changes only the current row.
+    this.isMarking = false;
     // While the rest of a list is loaded of which all are selected: the newest selected push, and the list; else null.
     this.allThrough = null;
     this.allOf = null;
@@ -27,13 +29,32 @@ export class Selection {
     this.current = seq;
     this.anchor = seq;
     this.allThrough = null;
+    this.isMarking = false;
     this.seqs = new Set(seq === null ? [] : [seq]);
     this.onChange();
+  }
+
+  /** Makes a row the current one; what is marked stays selected. */
+  move(seq) {
+    if (!this.isMarking) return this.set(seq);
+    this.current = seq;
+    this.anchor = seq;
+    return this.onChange();
+  }
+
+  /** Marks the current row, or removes its mark. The first mark is that of the row that is selected already. */
+  mark() {
+    if (this.current === null) return;
+    const isFirst = !this.isMarking && this.seqs.size === 1;
+    this.isMarking = true;
+    if (isFirst) this.onChange();
+    else this.toggle(this.current);
   }
 
   /** Adds a push to the selection, or removes it. */
   toggle(seq) {
     this.allThrough = null;
+    this.isMarking = true;
     if (!this.seqs.delete(seq)) this.seqs.add(seq);
     this.current = seq;
     this.anchor = seq;
@@ -74,6 +95,8 @@ export class Selection {
   prune() {
     const kept = [...this.seqs].filter((seq) => this.records.indexOf(seq) >= 0);
     if (kept.length === this.seqs.size) return;
+    if (this.current !== null && this.records.indexOf(this.current) < 0) this.current = null;
+    if (!kept.length) this.isMarking = false;
     this.seqs = new Set(kept);
     this.onChange();
   }

@@ -1,24 +1,63 @@
 // Conditions in a search: `status:503 topic:"com.acme.app" order shipped`.
 
 const TERM = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
-const PARTS = /^(!?)((?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+)(?:[:=]|(?=[<>]))(!?)(.*)$/s;
+const PARTS = /^((?:[^\s":=<>]|"(?:[^"\\]|\\.)*")+)(?:[:=]|(?=[<>]))(!?)(.*)$/s;
 
-/** The parameter of the API for a search, in which words without a field occur anywhere in a push. */
+// Words that have one meaning, whatever their field: APNs' reasons, an apns-id, and the number of a push.
+const REASONS = new Set(["BadCertificate", "BadCertificateEnvironment", "BadChannelId", "BadCollapseId", "BadDeviceToken", "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadExpirationDate", "BadMessageId", "BadPath", "BadPriority",
+  "BadRequestParams", "BadRequestPayload", "BadTopic", "CannotCreateChannelConfig", "ChannelNotRegistered", "DeviceTokenNotForTopic", "DuplicateHeaders", "ExpiredProviderToken", "ExpiredToken", "FeatureNotEnabled", "Forbidden", "IdleTimeout",
+  "InternalServerError", "InvalidProviderToken", "InvalidPushType", "MethodNotAllowed", "MissingChannelId", "MissingChannelQueueSize", "MissingDeviceToken", "MissingProviderToken", "MissingPushType", "MissingTopic", "PayloadEmpty",
+  "PayloadTooLarge", "ServiceUnavailable", "Shutdown", "TooManyProviderTokenUpdates", "TooManyRequests", "TopicDisallowed", "TopicMismatch", "Unregistered", "UnrelatedKeyIdInToken"]);
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The field that a word without one belongs to; null for a word that can occur anywhere in a push. */
+function fieldOf(word) {
+  if (UUID.test(word)) return "id";
+  if (/^#[0-9]{1,15}$/.test(word)) return "number";
+  return REASONS.has(word) ? "reason" : null;
+}
+
+/** The sign of a term, `!` or before a letter `-`, and the term without it. */
+function signed(text) {
+  const parts = /^(?:!|-(?=[\p{L}"]))/u.exec(text);
+  return { isNegated: parts !== null, rest: parts ? text.slice(1) : text };
+}
+
+/**
+ * The parameters of the API for a search: words without a field occur anywhere in a push, except those of `fieldOf`.
+ * `-` negates as `!` does.
+ */
 export function filterOf(q) {
-  return q ? { search: q } : {};
+  const numbers = new Set();
+  const search = terms(q).map((text) => {
+    const { isNegated, rest } = signed(text);
+    const field = fieldOf(rest);
+    if (field === "number" && !isNegated) {
+      numbers.add(Number(rest.slice(1)));
+      return "";
+    }
+    return `${isNegated ? "!" : ""}${field === null || field === "number" ? rest : `${field}:${rest}`}`;
+  }).filter(Boolean).join(" ");
+  return { ...(search ? { search } : {}), ...(numbers.size ? { seqs: [...numbers].sort((one, other) => one - other).join(",") } : {}) };
 }
 
 function terms(q) {
   return q.match(TERM) ?? [];
 }
 
-/** The conditions of a search: `{text, field, value, isNegated}`; the field of a word is null. */
+/** The conditions of a search: `{text, field, value, isNegated}`; the field of a word that can occur anywhere is null. */
 export function conditions(q) {
   return terms(q).map((text) => {
-    const parts = PARTS.exec(text);
-    if (!parts) return { text, field: null, value: unquoted(text.replace(/^!/, "")), isNegated: text.startsWith("!") };
-    return { text, field: parts[2], value: unquoted(parts[4]), isNegated: (parts[1] === "!") !== (parts[3] === "!") };
+    const { isNegated, rest } = signed(text);
+    const parts = PARTS.exec(rest);
+    if (parts) return { text, field: parts[1], value: unquoted(parts[3]), isNegated: isNegated !== (parts[2] === "!") };
+    return { text, field: fieldOf(rest), value: unquoted(rest), isNegated };
   });
+}
+
+/** The texts that a search looks for anywhere in a push. */
+export function searchedTexts(q) {
+  return conditions(q).filter((one) => !one.isNegated && (one.field === null || one.field === "text") && one.value).map((one) => one.value);
 }
 
 function unquoted(value) {

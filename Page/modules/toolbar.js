@@ -18,10 +18,26 @@ export class Toolbar {
     this.clear = button("Clear", () => clearPushes(this.scope(), this.callbacks.onChange), { class: "small", title: "Delete pushes" });
     this.export = button("Export", () => exportPushes(this.scope()), { class: "small", title: "Save pushes as a file" });
     this.import = button("Import", () => this.file.click(), { class: "small", title: "Add the pushes of an exported file" });
-    this.resend = button("Resend", () => resend(this.selected()), { class: "small", title: "Send the selected pushes again" });
+    this.resend = button("Resend", () => this.sendAgain(), { class: "small", title: "Send the selected pushes again" });
+    this.progress = h("span", { class: "toolbar-progress", role: "status" });
+    this.cancel = button("Cancel", () => this.sending?.abort(), { class: "small", hidden: true, title: "Send no further pushes" });
     this.compare = button("Compare", () => comparePushes(this.selected()), { class: "small", title: "Compare two selected pushes" });
     this.selectAll = button("Select all", () => this.toggleAll(), { class: "small", title: "Select all pushes of the list (Ctrl+A)" });
-    this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, hasServer() && [this.clear, this.export, this.import, this.resend], this.compare, this.file);
+    this.element = h("div", { class: "toolbar", role: "group", "aria-label": "Actions" }, hasServer() && [this.clear, this.export, this.import, this.resend, this.progress, this.cancel], this.compare, this.file);
+  }
+
+  /** Sends the selected pushes again; once at a time, and it can be canceled. */
+  async sendAgain() {
+    if (this.sending) return;
+    const seqs = this.selected();
+    this.sending = new AbortController();
+    this.cancel.hidden = seqs.length < 2;
+    this.update();
+    await resend(seqs, { signal: this.sending.signal, onProgress: (sent) => { this.progress.textContent = seqs.length > 1 ? `Sending ${sent + 1} of ${seqs.length}` : "Sending"; } });
+    this.sending = null;
+    this.cancel.hidden = true;
+    this.progress.textContent = "";
+    this.update();
   }
 
   /** The selected pushes in the order of arrival. */
@@ -31,7 +47,7 @@ export class Toolbar {
 
   /** What an action can apply to. */
   scope() {
-    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.length, total: this.records.total, newest: this.records.newest };
+    return { selected: this.selected(), query: this.callbacks.query(), matched: this.records.matched, total: this.records.total };
   }
 
   toggleAll() {
@@ -49,7 +65,7 @@ export class Toolbar {
     const isEmpty = this.records.total === 0 && this.records.length === 0;
     this.clear.disabled = isEmpty;
     this.export.disabled = isEmpty;
-    this.resend.disabled = size === 0;
+    this.resend.disabled = size === 0 || Boolean(this.sending);
     this.compare.disabled = size !== 2;
     this.selectAll.disabled = this.records.length === 0;
     this.selectAll.textContent = this.areAllSelected ? "Select none" : "Select all";

@@ -3,31 +3,35 @@ import { download, get, request } from "./api.js";
 import { showError, showMessage } from "./copy.js";
 import { choices, openDialog } from "./dialog.js";
 import { button, h, replace } from "./dom.js";
-import { count } from "./format.js";
+import { count, pushes } from "./format.js";
 import { seqRanges } from "./records.js";
 import { filterOf } from "./terms.js";
 
+/** The largest number of pushes that are kept in the page so that their deletion can be undone. */
+const MAX_UNDO = 20_000;
 const FORMATS = [
   ["ndjson", "NDJSON: one push per line, for Import"], ["json", "JSON: an array, for Import"], ["har", "HAR: for browsers and HTTP debuggers"],
   ["csv", "CSV: for spreadsheets"],
 ];
 
-function pushes(number) {
-  return `${count(number)} ${number === 1 ? "push" : "pushes"}`;
-}
-
-/** What an action can apply to, as options: the selected pushes, those of the search, all. */
+/** What an action can apply to, as options: the selected pushes, those of the search, all. A number may be null: not counted. */
 function scopes({ selected, query, matched, total }) {
   const options = [];
-  if (selected.length) options.push(["selected", `The ${selected.length === 1 ? "selected push" : `${count(selected.length)} selected pushes`}`, selected.length]);
-  if (query) options.push(["search", `The ${pushes(matched)} that match the search`, matched]);
-  options.push(["all", `All ${pushes(Math.max(total, matched))}`, Math.max(total, matched)]);
+  if (selected.length) options.push(["selected", selected.length === 1 ? "The selected push" : `The ${count(selected.length)} selected pushes`, selected.length]);
+  if (query) options.push(["search", matched === null ? `The pushes that match ${query}` : matched === 1 ? `The push that matches ${query}` : `The ${pushes(matched)} that match ${query}`, matched]);
+  options.push(["all", `All ${pushes(Math.max(total, matched ?? 0))}`, Math.max(total, matched ?? 0)]);
   return options;
 }
 
 /** The option that is selected at first: several selected pushes, else the search. */
 function initial({ selected, query }) {
   return selected.length > 1 ? "selected" : query ? "search" : "all";
+}
+
+/** The parameters that select what an option names, up to the push `newest`; several if they are too long for one request. */
+function filtersOf(what, { selected, query }, newest) {
+  if (what === "selected") return seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
+  return [what === "search" ? { ...filterOf(query), before: newest + 1 } : { kind: "*", before: newest + 1 }];
 }
 
 /** Deletes pushes after a confirmation that names their number. */
@@ -39,17 +43,31 @@ export function clearPushes(scope, onDone) {
   const what = choices("Delete", "clear-scope", options.map(([value, label]) => [value, label]), initial(scope));
   const confirm = button("", () => run(), { class: "danger" });
   const question = h("p", { class: "dialog-question", role: "status" });
-  const number = () => options.find(([value]) => value === what.value())[2];
+  const note = h("p", { class: "quiet" });
+  const option = () => options.find(([value]) => value === what.value());
   const label = () => {
-    replace(question, `Delete ${pushes(number())}? This cannot be undone.`);
-    confirm.textContent = `Delete ${pushes(number())}`;
+    const number = option()[2];
+    replace(question, number === null ? "Counting …" : `Delete ${pushes(number)}?`);
+    replace(note, number === null ? "" : number > MAX_UNDO ? "This cannot be undone: these are too many." : "You can undo this for a minute. The pushes then have new numbers.");
+    confirm.textContent = number === null ? "Delete" : `Delete ${pushes(number)}`;
+    confirm.disabled = number === null;
+  };
+  const counted = async () => {
+    const open = option();
+    if (open[2] !== null) return;
+    const [filter] = filtersOf(open[0], scope, await newest);
+    open[2] = (await get("/pushes", { ...filter, limit: 0, count: "exact" })).matched;
+    label();
   };
   const run = async () => {
     confirm.disabled = true;
     try {
-      const deleted = await remove(what.value(), scope, await newest);
+      const filters = filtersOf(what.value(), scope, await newest);
+      const kept = option()[2] > MAX_UNDO ? null : await exported(filters);
+      let deleted = 0;
+      for (const filter of filters) deleted += (await (await request("DELETE", "/pushes", { query: filter })).json()).deleted;
       dialog.close();
-      showMessage(`Deleted ${pushes(deleted)}`);
+      showMessage(`Deleted ${pushes(deleted)}`, false, kept && (() => restore(kept, onDone)));
       onDone();
     } catch (error) {
       confirm.disabled = false;
@@ -57,17 +75,29 @@ export function clearPushes(scope, onDone) {
       onDone(); // A part may be deleted.
     }
   };
-  const dialog = openDialog("Clear", {}, options.length > 1 && what.element, question,
+  const dialog = openDialog("Clear", {}, options.length > 1 && what.element, question, note,
     h("p", { class: "dialog-buttons" }, button("Cancel", () => dialog.close(), { autofocus: true }), confirm));
-  what.element.addEventListener("change", label);
+  what.element.addEventListener("change", () => { label(); counted().catch(showError); });
   label();
+  counted().catch(showError);
 }
 
-async function remove(what, { selected, query }, newest) {
-  const queries = what === "all" ? [{ kind: "*", before: newest + 1 }] : what === "search" ? [{ ...filterOf(query), before: newest + 1 }] : seqRanges(selected).map((seqs) => ({ seqs, kind: "*" }));
-  let deleted = 0;
-  for (const one of queries) deleted += (await (await request("DELETE", "/pushes", { query: one })).json()).deleted;
-  return deleted;
+/** The pushes that filters select, as an export. */
+async function exported(filters) {
+  const parts = [];
+  for (const filter of filters) parts.push(await (await request("GET", "/export", { query: { format: "ndjson", ...filter } })).blob());
+  return new Blob(parts);
+}
+
+/** Adds deleted pushes again. They keep their connections, because they are this server's. */
+async function restore(blob, onDone) {
+  try {
+    const response = await request("POST", "/import", { query: { connections: "own" }, body: blob, headers: { "content-type": "application/x-ndjson" } });
+    showMessage(`Restored ${pushes((await response.json()).imported)}`);
+  } catch (error) {
+    showError(error);
+  }
+  onDone();
 }
 
 /** Saves pushes as a file. */

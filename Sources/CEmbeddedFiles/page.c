@@ -103,6 +103,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/countdown.js", (const char[]) {
 #embed "../../Page/modules/countdown.js" suffix(, 0)
   }},
+  {"modules/delivery.js", (const char[]) {
+#embed "../../Page/modules/delivery.js" suffix(, 0)
+  }},
   {"modules/detail.js", (const char[]) {
 #embed "../../Page/modules/detail.js" suffix(, 0)
   }},
@@ -141,6 +144,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/groups.js", (const char[]) {
 #embed "../../Page/modules/groups.js" suffix(, 0)
+  }},
+  {"modules/highlight.js", (const char[]) {
+#embed "../../Page/modules/highlight.js" suffix(, 0)
   }},
   {"modules/icons.js", (const char[]) {
 #embed "../../Page/modules/icons.js" suffix(, 0)
@@ -262,6 +268,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/route.js", (const char[]) {
 #embed "../../Page/modules/route.js" suffix(, 0)
   }},
+  {"modules/roving.js", (const char[]) {
+#embed "../../Page/modules/roving.js" suffix(, 0)
+  }},
   {"modules/row.js", (const char[]) {
 #embed "../../Page/modules/row.js" suffix(, 0)
   }},
@@ -318,6 +327,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/visible.js", (const char[]) {
 #embed "../../Page/modules/visible.js" suffix(, 0)
+  }},
+  {"modules/waterfall.js", (const char[]) {
+#embed "../../Page/modules/waterfall.js" suffix(, 0)
   }},
   {0, 0},
 };

@@ -57,8 +57,8 @@ export class TimeChart {
     });
     const [first, last] = this.range ?? [0, -1];
     replace(this.canvas, this.range && svg("rect", { class: "chart-range", x: first * 10, y: 0, width: (last - first + 1) * 10, height: HEIGHT }), paths);
-    replace(this.axis, this.buckets.length > 0 && [h("span", {}, clockTime(this.start).slice(0, -4)), h("span", {}, `highest: ${count(highest)} in ${span(this.width)}`),
-      h("span", {}, clockTime(this.timeOf(this.buckets.length)).slice(0, -4))]);
+    replace(this.axis, this.buckets.length > 0 && [h("span", {}, this.time(this.start)), h("span", {}, `highest: ${count(highest)} in ${span(this.width)}`),
+      h("span", {}, this.time(this.timeOf(this.buckets.length)))]);
     this.area.setAttribute("aria-valuemin", "0");
     this.area.setAttribute("aria-valuemax", String(number - 1));
     this.area.setAttribute("aria-valuenow", String(this.range?.[1] ?? 0));
@@ -67,6 +67,12 @@ export class TimeChart {
 
   timeOf(index) { return this.start + index * this.width; }
 
+  /** A time of day, in milliseconds if the chart covers less than a minute. */
+  time(at) {
+    const text = clockTime(at);
+    return this.buckets.length * this.width < 60000 ? text : text.slice(0, -4);
+  }
+
   /** Shows the counts of a range of buckets; of all without one. */
   describe(range) {
     const [first, last] = range ?? [0, this.buckets.length - 1];
@@ -74,8 +80,8 @@ export class TimeChart {
       const sum = this.buckets.slice(first, last + 1).reduce((total, values) => total + values[series], 0);
       return sum ? [h("span", { class: `is-${name} word` }, `${count(sum)} ${name}`), " "] : null;
     }) ?? [];
-    const hint = range ? "Enter shows these pushes." : "Drag to select a time, or use the arrow keys.";
-    replace(this.caption, range && h("span", {}, `${clockTime(this.timeOf(first)).slice(0, -4)}, ${span((last - first + 1) * this.width)}: `), parts, h("span", {}, hint));
+    const hint = !range ? "Drag to select a time, or use the arrow keys." : document.activeElement === this.area && this.range ? "Enter shows these pushes." : "Click to show these pushes.";
+    replace(this.caption, range && h("span", {}, `${this.time(this.timeOf(first))}, ${span((last - first + 1) * this.width)}: `), parts, h("span", {}, hint));
     this.area.setAttribute("aria-valuetext", this.caption.textContent || "no pushes");
   }
 

@@ -4,7 +4,7 @@ import { clockTime } from "../format.js";
 
 const NAMES = { accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed" };
 const IMPORTANT = ["goaway", "reset", "fault"];
-const LABEL = 66; // the width of a label in pixels
+const LABEL = 104; // the width of a label in pixels
 
 /** The name of an event. */
 export function eventName(event) { return NAMES[event] ?? event; }
@@ -26,6 +26,6 @@ export function marks(events, window, width) {
     return h("span", {
       class: `lane-mark event-${main.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${Math.max(0, width - left)}px` } : { left: `${left}px` },
       title: here.map((event) => `${clockTime(event.at)} ${eventName(event.event)} ${event.detail ?? ""}`.trim()).join("\n"),
-    }, eventName(main.event), here.length > 1 && ` +${here.length - 1}`);
+    }, eventName(main.event), here.length > 1 && ` and ${here.length - 1} more`);
   });
 }

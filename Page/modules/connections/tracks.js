@@ -32,7 +32,7 @@ export class Tracks {
     this.rangeText = h("span", { class: "quiet tracks-range", role: "status" });
     return h("div", { class: "tracks-controls", role: "group", "aria-label": "Time line" },
       act("Earlier", "←", () => this.window.move(-0.5)), act("Later", "→", () => this.window.move(0.5)),
-      act("Zoom in", "+", () => this.window.zoom(2)), act("Zoom out", "−", () => this.window.zoom(0.5)),
+      act("Zoom in", "+", () => this.zoom(2)), act("Zoom out", "−", () => this.zoom(0.5)),
       button("All", () => this.window.showAll(), { class: "small" }),
       button("Last minute", () => this.window.show(this.window.all[1] - 60000, this.window.all[1]), { class: "small" }), this.rangeText);
   }
@@ -148,10 +148,16 @@ export class Tracks {
 
   // Zooming
 
+  /** Zooms; the active bar keeps its place, without one the middle. */
+  zoom(factor) {
+    const bar = this.space.querySelector(".lane-bar[aria-selected=true]");
+    this.window.zoom(factor, bar ? Math.min(1, Math.max(0, (bar.offsetLeft + bar.offsetWidth / 2) / this.width)) : 0.5);
+  }
+
   onKey(event) {
     if (event.target !== this.box || event.ctrlKey || event.metaKey || event.altKey) return;
-    const actions = { ArrowLeft: () => this.window.move(-0.25), ArrowRight: () => this.window.move(0.25), "+": () => this.window.zoom(2), "=": () => this.window.zoom(2),
-      "-": () => this.window.zoom(0.5), "0": () => this.window.showAll() };
+    const actions = { ArrowLeft: () => this.window.move(-0.25), ArrowRight: () => this.window.move(0.25), "+": () => this.zoom(2), "=": () => this.zoom(2),
+      "-": () => this.zoom(0.5), "0": () => this.window.showAll() };
     if (!actions[event.key]) return;
     event.preventDefault();
     event.stopPropagation();

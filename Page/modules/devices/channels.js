@@ -49,7 +49,9 @@ export class ChannelList {
       h("tbody", {}, items.map((channel) => h("tr", {}, h("td", {}, h("code", {}, visible(channel.id))), h("td", {}, visible(channel.bundle_id, { limit: 120 })), h("td", {}, channel.environment),
         h("td", {}, channel.message_storage_policy === 1 ? "most recent message" : "no message"), h("td", { class: "cell-number" }, count(channel.subscribers)),
         h("td", {}, h("div", { class: "panel-actions" }, button("Copy id", () => copy(channel.id, "the channel id"), { class: "small", data: { key: `copy-${channel.id}` }, "aria-label": `Copy the id ${channel.id}` }),
-          button("Remove", () => this.actions.change(remove("/channels", { bundle_id: channel.bundle_id, environment: channel.environment, id: channel.id }), "Channel removed"), { class: "small", data: { key: `remove-${channel.id}` }, "aria-label": `Remove the channel ${channel.id}` })))))))),
+          button("Remove", () => this.actions.lose({ title: "Remove", label: "Remove the channel", message: "Channel removed",
+            question: `Remove the channel with ${count(channel.subscribers)} ${channel.subscribers === 1 ? "subscriber" : "subscribers"}? This cannot be undone.`,
+            act: () => remove("/channels", { bundle_id: channel.bundle_id, environment: channel.environment, id: channel.id }) }), { class: "small", data: { key: `remove-${channel.id}` }, "aria-label": `Remove the channel ${channel.id}` })))))))),
     h("div", { class: "pager" }, h("span", { class: "quiet" }, `${count((this.starts.length - 1) * PAGE + 1)} to ${count((this.starts.length - 1) * PAGE + items.length)} of ${count(total)} channels`),
       this.starts.length > 1 && button("Previous", () => turn(null), { class: "small" }), next && button("Next", () => turn(next), { class: "small" }))];
   }

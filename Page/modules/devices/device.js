@@ -93,7 +93,10 @@ export class DeviceDetail {
         perform("Online", "online", "The device is online"), perform("Offline", "offline", "The device is offline: pushes are stored"),
         perform("Low power", "restrict-power", "Low power: pushes with priority 5 or 1 are stored")],
       tokens.length > 0 && button("Show its pushes", () => this.actions.search(searchOf(tokens)), { class: "small", data: { key: "pushes" } }),
-      button("Remove", () => this.actions.change(remove(`/devices/${encodeURIComponent(this.id)}`), "Removed"), { class: "small danger", data: { key: "remove" }, "aria-label": "Remove the device" })));
+      button("Remove", () => this.actions.lose({ title: "Remove", label: this.isToken ? "Remove the registration" : "Remove the device", id: this.id, message: "Removed",
+        question: this.isToken ? "Remove the registration of this device token? A token that is not registered is online for all topics."
+          : `Remove the device with ${device.apps.length} ${device.apps.length === 1 ? "app" : "apps"} and ${tokens.length} device ${tokens.length === 1 ? "token" : "tokens"}? What it shows and what is stored for it is lost.`,
+        act: () => remove(`/devices/${encodeURIComponent(this.id)}`) }), { class: "small danger", data: { key: "remove" }, "aria-label": "Remove the device" })));
   }
 
   tokenActions(device) {
@@ -127,7 +130,9 @@ export class DeviceDetail {
         app.state === "force_quit" ? act("Launch", "launch", "Launched: the background push that was held is delivered")
           : !isRemoved && act("Force-quit", "force-quit", "Force-quit: the newest background push is held"),
         !isRemoved && app.state !== "force_quit" && (app.state === "enabled" ? act("Disable notifications", "disable", "Notifications are disabled") : act("Enable notifications", "enable", "Notifications are enabled")),
-        !isRemoved && act("Uninstall", "uninstall", "Uninstalled: a later push gets 410 Unregistered"),
+        !isRemoved && button("Uninstall", () => this.actions.lose({ title: "Uninstall", label: "Uninstall the app", id: this.id, message: "Uninstalled: a later push gets 410 Unregistered",
+          question: `Uninstall ${app.bundle_id}? Pushes to its ${tokens.length} device ${tokens.length === 1 ? "token" : "tokens"} get 410 Unregistered.`,
+          act: () => post(`/devices/${encodeURIComponent(this.id)}/uninstall`, body) }), { class: "small", data: { key: `uninstall ${key}` } }),
         act("Reinstall", "reinstall", "Reinstalled with new device tokens", { title: "Install again with new device tokens" }),
         !isRemoved && act("Start Live Activity", "start-activity", "A Live Activity has a device token")));
   }

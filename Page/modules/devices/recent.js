@@ -67,9 +67,12 @@ export class RecentTokens {
       shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
       h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.actions.search(`token:${token}`), { class: "small", data: { key: "pushes" } }),
         state === "online"
-          ? button("Uninstall", () => set("unregistered", "Uninstalled: further pushes get 410 Unregistered"), { class: "small", title: "Further pushes get 410 Unregistered", data: { key: "state" } })
+          ? button("Uninstall", () => this.actions.lose({ title: "Uninstall", label: "Uninstall the app", id: device ? token : null, message: "Uninstalled: further pushes get 410 Unregistered",
+            question: `Uninstall the app of ${tail(token)}? Further pushes get 410 Unregistered${device ? "" : "; Register again reverses it"}.`,
+            act: () => put(`/devices/${token}`, { ...registration(device), state: "unregistered" }) }), { class: "small", title: "Further pushes get 410 Unregistered", data: { key: "state" } })
           : button("Register again", () => set("online", "Registered again"), { class: "small", data: { key: "state" } }),
-        device && button("Remove", () => this.actions.change(remove(`/devices/${token}`), "Registration removed"), { class: "small", title: "Remove the registration: online for all topics", data: { key: "remove" } })));
+        device && button("Remove", () => this.actions.lose({ title: "Remove", label: "Remove the registration", id: token, message: "Registration removed",
+          question: `Remove the registration of ${tail(token)}? It is then online for all topics.`, act: () => remove(`/devices/${token}`) }), { class: "small", title: "Remove the registration: online for all topics", data: { key: "remove" } })));
     if (focused !== null) (element.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? element.querySelector("[data-key=state]"))?.focus();
   }
 }

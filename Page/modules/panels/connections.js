@@ -3,9 +3,20 @@ import { get, hasServer, post } from "../api.js";
 import { Frames } from "../connections/frames.js";
 import { Tracks } from "../connections/tracks.js";
 import { showError, showMessage } from "../copy.js";
+import { confirmed } from "../dialog.js";
 import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
+import { eventName } from "../connections/marks.js";
 import { OUTCOMES, outcomeText } from "../outcomes.js";
+import { shown } from "../route.js";
+import { filterOf } from "../terms.js";
+import { visible } from "../visible.js";
+
+// The orders of connections: name, and comparison.
+const ORDERS = {
+  newest: ["Newest first", (a, b) => b.number - a.number], oldest: ["Oldest first", (a, b) => a.number - b.number],
+  pushes: ["Most pushes first", (a, b) => b.pushes - a.pushes || b.number - a.number], open: ["Open first", (a, b) => (a.state === "open" ? 0 : 1) - (b.state === "open" ? 0 : 1) || b.number - a.number],
+};
 
 export class ConnectionsPanel {
   constructor(actions) {
@@ -13,13 +24,18 @@ export class ConnectionsPanel {
       list: (id, from, until) => actions.search(`connection:${id} since:"${new Date(from).toISOString()}" until:"${new Date(until).toISOString()}"`) };
     this.tracks = new Tracks(this.actions);
     this.frames = new Frames(this.actions);
+    this.field = h("input", { id: "connection-search", type: "search", placeholder: "id, client, state or event", autocomplete: "off", spellcheck: "false", on: { input: () => this.draw() } });
+    this.order = h("select", { id: "connection-order", on: { change: () => this.draw() } }, Object.entries(ORDERS).map(([value, [name]]) => h("option", { value }, name)));
+    this.onlySearch = h("input", { type: "checkbox", on: { change: () => this.load() } });
+    this.searchLine = h("label", { class: "choice-line", hidden: true }, this.onlySearch, h("span", {}));
     this.summary = h("p", { class: "quiet" });
     this.notice = h("p", { class: "notice" }, "No connections yet.");
     this.element = h("section", { class: "panel is-wide", "aria-label": "Connections" },
       h("header", { class: "panel-head" }, h("h2", {}, "Connections"),
         hasServer() && h("div", { class: "panel-actions" },
-          button("GOAWAY to all", () => this.send("/connections/goaway", "GOAWAY sent"), { class: "small" }),
-          button("Close all", () => this.send("/connections/close", "Closed"), { class: "small" }))),
+          button("GOAWAY to all", () => this.send("/connections/goaway", "GOAWAY sent", "Send GOAWAY to"), { class: "small" }),
+          button("Close all", () => this.send("/connections/close", "Closed", "Close"), { class: "small" }))),
+      h("div", { class: "field-row" }, h("label", { for: "connection-search" }, "Search"), this.field, h("label", { for: "connection-order" }, "Order"), this.order, this.searchLine),
       this.summary, this.legend(), this.notice, this.tracks.element, this.frames.element);
     this.load = oneAtATime(() => this.read());
     this.refresh = throttled(this.load, 1000);
@@ -31,14 +47,19 @@ export class ConnectionsPanel {
     h("li", {}, h("span", { class: "legend-line is-accepted" }), "delivered"), h("li", {}, h("span", { class: "legend-line is-pending" }), "stored"), h("li", {}, h("span", { class: "legend-line is-rejected" }), "discarded"));
   }
 
-  send(path, message) {
-    post(path, { all: true }).then((result) => showMessage(`${message}: ${result.connections?.length ?? 0} connections`), showError).then(() => this.load());
+  async send(path, message, act) {
+    const { open } = await get("/connections").catch(() => ({ open: 0 }));
+    if (!open) return showMessage("No connections are open");
+    const connections = `${count(open)} open ${open === 1 ? "connection" : "connections"}`;
+    if (!await confirmed({ title: act === "Close" ? "Close all" : "GOAWAY to all", question: `${act} ${connections}? This cannot be undone.`, label: `${act} ${connections}` })) return null;
+    return post(path, { all: true }).then((result) => showMessage(`${message}: ${result.connections?.length ?? 0} connections`), showError).then(() => this.load());
   }
 
   async read() {
     try {
       const { items, open } = await get("/connections");
-      this.connections = [...items].sort((a, b) => b.number - a.number);
+      this.all = items;
+      await this.readSearch();
       const times = items.flatMap((one) => (one.events ?? []).map((event) => Date.parse(event.at))).filter(Number.isFinite);
       const isEmpty = items.length === 0;
       this.notice.hidden = !isEmpty;
@@ -50,11 +71,36 @@ export class ConnectionsPanel {
       for (const push of newest.items) times.push(Date.parse(push.finished_at ?? push.received_at));
       const [from, until] = times.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
       const margin = Math.max(5, (until - from) * 0.01);
-      this.tracks.show(this.connections, Math.floor(from - margin), Math.ceil(until + margin));
+      this.limits = [Math.floor(from - margin), Math.ceil(until + margin)];
+      this.draw();
     } catch (error) {
       this.notice.hidden = false;
       replace(this.notice, error.message);
     }
+  }
+
+  /** Reads which connections have pushes that match the search of the list. */
+  async readSearch() {
+    const { q } = shown;
+    this.searchLine.hidden = !q;
+    replace(this.searchLine.lastChild, "Only those of the search ", h("code", {}, visible(q, { limit: 80 })));
+    this.ofSearch = null;
+    if (!q || !this.onlySearch.checked) return;
+    const page = await get("/pushes", { ...filterOf(q), order: "desc", limit: 1000, fields: "connection.id" });
+    this.ofSearch = new Set(page.items.map((item) => item.connection.id));
+  }
+
+  /** Shows the connections that the fields select. */
+  draw() {
+    if (!this.limits) return;
+    const words = this.field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const textOf = (one) => [one.id, one.state, one.client, one.tls, ...(one.events ?? []).map((event) => `${eventName(event.event)} ${event.detail ?? ""}`)].join(" ").toLowerCase();
+    this.connections = this.all.filter((one) => (!this.ofSearch || this.ofSearch.has(one.id)) && words.every((word) => textOf(one).includes(word))).sort(ORDERS[this.order.value][1]);
+    const isNone = this.connections.length === 0;
+    this.notice.hidden = !isNone;
+    this.tracks.element.hidden = isNone;
+    replace(this.notice, "No connection matches.");
+    this.tracks.show(this.connections, ...this.limits);
   }
 
   select(id) {

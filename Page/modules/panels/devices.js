@@ -1,5 +1,7 @@
 // Registered devices with what they show, device tokens of recent pushes, and broadcast channels.
+import { get, put } from "../api.js";
 import { showMessage, showError } from "../copy.js";
+import { confirmed } from "../dialog.js";
 import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { ChannelList } from "../devices/channels.js";
@@ -11,7 +13,7 @@ const PARTS = [["registered", "Registered"], ["recent", "Recent device tokens"],
 
 export class DevicesPanel {
   constructor(actions) {
-    const all = { ...actions, change: (done, message) => this.change(done, message), close: () => this.close() };
+    const all = { ...actions, change: (done, message) => this.change(done, message), lose: (question) => this.lose(question), close: () => this.close() };
     this.totals = {};
     this.part = null; // chosen at the first load
     this.detail = new DeviceDetail(all);
@@ -77,7 +79,24 @@ export class DevicesPanel {
     this.list.rows.get(selected?.token)?.element.querySelector("button")?.focus();
   }
 
-  change(done, message) {
-    done.then(() => showMessage(message), showError).then(() => this.load());
+  change(done, message, undo = null) {
+    done.then(() => showMessage(message, false, undo), showError).then(() => this.load());
   }
+
+  /**
+   * Asks before an action on a device or a token, and offers to undo it. `act()` returns its promise; `id` is the device or
+   * token whose registration is restored, without an id it cannot be undone.
+   */
+  async lose({ title, question, label, act, message, id = null }) {
+    if (!await confirmed({ title, question, label })) return;
+    const before = id === null ? null : await get(`/devices/${encodeURIComponent(id)}`).catch(() => null);
+    this.change(act(), message, before && (() => this.change(restore(before), "The registration is restored")));
+  }
+}
+
+/** Registers a device or a token as it was. */
+function restore(before) {
+  if (before.apps) return put("/fixtures", { devices: [{ id: before.id, state: before.state, apps: before.apps }] });
+  const { token, topic, environment, state, since } = before;
+  return put(`/devices/${token}`, Object.fromEntries(Object.entries({ topic, environment, state, since }).filter(([, value]) => value !== null && value !== undefined)));
 }

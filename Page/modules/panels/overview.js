@@ -1,6 +1,7 @@
 // The overview of the pushes that match the search: counts over time, latencies, and the most common values.
 import { get } from "../api.js";
 import { ranking } from "../charts/ranking.js";
+import { compareSearches } from "../compare.js";
 import { TimeChart } from "../charts/timechart.js";
 import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count, latency } from "../format.js";
@@ -10,6 +11,8 @@ import { filterOf, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
 
 const BUCKETS = 90;
+/** The milliseconds from which a response is shown as slow. */
+const SLOW = 50;
 // The members of the statistics that are listed, their search field and title.
 const LISTS = [
   ["reason", "reason", "Reasons"], ["topic", "topic", "Topics"], ["rule", "rule", "Fault rules"],
@@ -27,7 +30,7 @@ export class OverviewPanel {
     this.content = h("div", { class: "overview-content" },
       h("section", { class: "card" }, h("h3", {}, "Pushes over time"), this.chart.element), this.tiles, this.lists);
     this.element = h("section", { class: "panel overview", "aria-label": "Overview" },
-      h("header", { class: "panel-head" }, h("h2", {}, "Overview")), this.scope, this.notice, this.content);
+      h("header", { class: "panel-head" }, h("h2", {}, "Overview"), button("Two searches", () => compareSearches(shown.q), { class: "small", title: "Compare the numbers of two searches" })), this.scope, this.notice, this.content);
     this.refresh = throttled(oneAtATime(() => this.element.isConnected && !document.hidden && this.load()), 2000);
   }
 
@@ -60,12 +63,16 @@ export class OverviewPanel {
     replace(this.scope, part && h("span", {}, `Only ${part}.`),
       q && h("span", {}, "Only pushes that match ", h("code", {}, visible(q, { limit: 200 }))), q && button("Show all", () => go({ q: "" }), { class: "small" }));
     this.chart.draw(stats.timeline);
-    const { median_ms: median, p90_ms: p90, p99_ms: p99, max_ms: max } = stats.latency;
+    const { time_to_acceptance: acceptance, retry_delay: delay, latency: response } = stats;
     const share = stats.matched ? `${Math.round((stats.accepted / stats.matched) * 1000) / 10} %` : "–";
     const tile = (name, value, note = "") => h("div", { class: "tile" }, h("dt", {}, name), h("dd", {}, value, note && h("span", { class: "quiet" }, ` ${note}`)));
     replace(this.tiles, tile("Pushes", count(stats.matched)), tile("Accepted", share, count(stats.accepted)), tile("Retries", count(stats.retries)),
       tile("Device tokens", count(stats.device_tokens)), tile("Connections", count(stats.connections)),
-      tile("Latency p50", latency(median) || "–"), tile("p90", latency(p90) || "–"), tile("p99", latency(p99) || "–"), tile("Maximum", latency(max) || "–"),
+      tile("Success after a retry", count(acceptance.pushes)),
+      // What a provider waits for, from its first attempt. The time of one response is the mock's own, unless a rule delays it.
+      acceptance.pushes > 0 && [tile("Time to success, median", latency(acceptance.median_ms)), tile("Time to success, longest", latency(acceptance.max_ms))],
+      delay.retries > 0 && [tile("Wait before a retry, median", latency(delay.median_ms)), tile("Wait before a retry, longest", latency(delay.max_ms))],
+      response.max_ms >= SLOW && tile("Slowest response", latency(response.max_ms)),
       stats.evicted > 0 && tile("Evicted", count(stats.evicted)));
     replace(this.lists, LISTS.map(([member, field, title]) => ranking(title,
       Object.entries(stats[member].counts).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)), (value) => this.filter(withTerm(q, field, value)), member === "status" ? tone : null)));

@@ -3,6 +3,7 @@ import { post, request } from "../api.js";
 import { showMessage } from "../copy.js";
 import { button, h, replace, settled } from "../dom.js";
 import { count } from "../format.js";
+import { object } from "../summary.js";
 import { visible } from "../visible.js";
 
 // The actions that the form offers: key, label, and the fields of each with their default.
@@ -16,13 +17,15 @@ const ACTIONS = [
   ["reset_connection", "Reset the connection", []],
 ];
 const MAX_PROBLEMS = 5;
+// The members of a condition that a rule compares literally.
+const LITERAL = new Set(["topic", "device_token", "collapse_id", "apns_id"]);
 
 export class RuleForm {
   /** `actions`: `open(seq)`, `reload()`. */
   constructor(actions) {
     this.actions = actions;
     const input = (id, value, props = {}) => {
-      const field = h("input", { id: `rule-${id}`, autocomplete: "off", spellcheck: "false", ...props, on: { input: () => this.write() } });
+      const field = h("input", { id: `rule-${id}`, autocomplete: "off", spellcheck: "false", ...props, on: { input: () => this.write(id) } });
       field.value = value;
       return field;
     };
@@ -30,7 +33,7 @@ export class RuleForm {
       name: input("name", "outage", { class: "mono" }), q: input("q", "", { class: "mono", placeholder: "topic:com.example.* type:alert" }),
       probability: input("probability", "1", { type: "number", min: 0, max: 1, step: "0.05" }), times: input("times", "", { type: "number", min: 1, placeholder: "no limit" }), ttl: input("ttl", "5m", { placeholder: "no limit" }),
     };
-    this.action = h("select", { id: "rule-action", on: { change: () => this.changeAction() } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)));
+    this.action = h("select", { id: "rule-action", on: { change: () => this.changeAction("action") } }, ACTIONS.map(([key, label]) => h("option", { value: key }, label)));
     this.parameters = h("div", { class: "fields" });
     this.text = h("textarea", { id: "rule-text", rows: "13", spellcheck: "false", class: "mono", on: { input: () => this.check() } });
     this.result = h("div", { role: "status", class: "rule-result" });
@@ -45,29 +48,53 @@ export class RuleForm {
     this.changeAction();
   }
 
-  changeAction() {
+  changeAction(changed = null) {
     const [, , parameters] = ACTIONS.find(([key]) => key === this.action.value);
     this.values = parameters.map(([key, label, value]) => {
-      const field = h("input", { id: `rule-action-${key}`, class: "mono", autocomplete: "off", spellcheck: "false", on: { input: () => this.write() } });
+      const field = h("input", { id: `rule-action-${key}`, class: "mono", autocomplete: "off", spellcheck: "false", on: { input: () => this.write("action") } });
       field.value = value;
       return { key, label, field };
     });
     this.parameters.hidden = !this.values.length;
     replace(this.parameters, this.values.map(({ label, field }) => h("div", { class: "field" }, h("label", { for: field.id }, label), field)));
-    this.write();
+    this.write(changed);
   }
 
-  /** Writes the rule of the fields as JSON. */
-  write() {
+  /**
+   * Writes the fields as JSON: all of them, or into an existing rule what the changed one determines. Everything else that
+   * was written by hand stays.
+   */
+  write(changed) {
+    let rule = {};
+    if (changed !== null) {
+      try {
+        rule = JSON.parse(this.text.value);
+      } catch {
+        rule = null;
+      }
+      if (object(rule) === null) return replace(this.result, h("p", { class: "notice is-error" }, "The fields cannot change the rule, because its JSON is not valid. Correct it, or ",
+        button("write it anew from the fields", () => this.write(null), { class: "small" })));
+    }
     const { name, q, probability, times, ttl } = this.fields;
-    const parameters = Object.fromEntries(this.values.filter(({ field }) => field.value.trim()).map(({ key, field }) => [key, key === "status" ? Number(field.value) || field.value : field.value.trim()]));
-    const trigger = { ...(probability.value !== "" && Number(probability.value) !== 1 ? { probability: Number(probability.value) } : {}), ...(times.value ? { times: Number(times.value) } : {}) };
-    const rule = {
-      ...(name.value.trim() ? { name: name.value.trim() } : {}), ...(q.value.trim() ? { when: { q: q.value.trim() } } : {}),
-      ...(Object.keys(trigger).length ? { trigger } : {}), do: { [this.action.value]: parameters }, ...(ttl.value.trim() ? { ttl: ttl.value.trim() } : {}),
+    const set = (of, key, value) => { if (value === "" || value === null) delete of[key]; else of[key] = value; };
+    const part = (key, members) => {
+      const value = { ...object(rule[key]) };
+      for (const [member, content] of Object.entries(members)) set(value, member, content);
+      set(rule, key, Object.keys(value).length ? value : null);
     };
+    const writers = {
+      name: () => set(rule, "name", name.value.trim()), q: () => part("when", { q: q.value.trim() }),
+      probability: () => part("trigger", { probability: probability.value === "" || Number(probability.value) === 1 ? null : Number(probability.value) }),
+      times: () => part("trigger", { times: times.value ? Number(times.value) : null }),
+      action: () => {
+        rule.do = { [this.action.value]: Object.fromEntries(this.values.filter(({ field }) => field.value.trim())
+          .map(({ key, field }) => [key, key === "status" ? Number(field.value) || field.value : field.value.trim()])) };
+      },
+      ttl: () => set(rule, "ttl", ttl.value.trim()),
+    };
+    for (const write of changed === null ? Object.values(writers) : [writers[changed]]) write();
     this.text.value = JSON.stringify(rule, null, 2);
-    this.check();
+    return this.check();
   }
 
   async preview() {
@@ -81,7 +108,9 @@ export class RuleForm {
     }
     const found = await post("/faults/preview", rule).catch((error) => ({ valid: false, problems: [{ message: error.message, hint: error.hint }] }));
     if (text !== this.text.value) return;
-    replace(this.result, found.problems.length > 0 && problemList(found.problems, !found.valid), found.valid && this.matches(found));
+    replace(this.result, found.problems.length > 0 && problemList(found.problems, !found.valid), patterns(rule.when).map(([name, value]) => h("p", { class: "notice is-error" },
+      h("code", {}, visible(`${name}: ${value}`, { limit: 120 })), " is compared literally, with the asterisk. Use ", h("code", {}, visible(`"q": "${name}:${value}"`, { limit: 120 })), " for a pattern.")),
+    found.valid && this.matches(found));
   }
 
   matches(found) {
@@ -109,4 +138,9 @@ export class RuleForm {
 function problemList(problems, isError) {
   return h("ul", { class: `notice${isError ? " is-error" : ""}` }, problems.slice(0, MAX_PROBLEMS).map((one) =>
     h("li", {}, visible([one.path, one.message, one.hint].filter(Boolean).join(" — "), { limit: 500 }))));
+}
+
+/** The members of a condition that look like patterns but are not. */
+function patterns(when) {
+  return Object.entries(object(when) ?? {}).filter(([name, value]) => LITERAL.has(name) && typeof value === "string" && value.includes("*"));
 }

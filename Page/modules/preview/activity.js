@@ -21,6 +21,12 @@ export function activityCard(record) {
     state && h("dl", { class: "activity-state" }, members(state)));
 }
 
+/** The Live Activity in the Dynamic Island: its first values beside the camera. */
+export function island(record) {
+  const state = Object.values(object(apsOf(record)?.["content-state"]) ?? {}).filter((value) => ["string", "number"].includes(typeof value));
+  return h("article", { class: "island" }, h("span", {}, visible(String(state[0] ?? appName(record)), { limit: 14 })), h("span", { class: "island-camera", "aria-hidden": "true" }), h("span", {}, visible(String(state[1] ?? ""), { limit: 14 })));
+}
+
 function members(value) {
   const entries = Object.entries(value);
   const rows = entries.slice(0, MAX_ENTRIES).map(([name, one]) => h("div", {}, h("dt", {}, visible(name, { limit: 60 })),

@@ -1,5 +1,6 @@
 // The preview of an alert.
 import { h } from "../dom.js";
+import { ago } from "../format.js";
 import { icon } from "../icons.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, hasHidden, visible } from "../visible.js";
@@ -27,9 +28,36 @@ export function banner(record) {
     h("div", { class: "note-text" },
       (level === "time-sensitive" || level === "critical") && h("span", { class: "note-level" }, level === "critical" ? "Critical" : "Time sensitive"),
       h("div", { class: "note-line" }, h("span", { class: "note-title" }, shown(parts.title) ?? asShown(appName(record))),
-        h("span", { class: "note-when" }, "now")),
+        h("span", { class: "note-when" }, when(record))),
       parts.subtitle && h("div", { class: "note-subtitle" }, shown(parts.subtitle)),
       parts.body && h("div", { class: "note-body" }, shown(parts.body))));
+}
+
+/** The notification opened: its whole text, a place for the attachment, and the buttons of its category. */
+export function longLook(record) {
+  const aps = apsOf(record) ?? {};
+  const parts = alertParts(aps.alert);
+  return h("div", { class: "long-look" },
+    h("article", { class: "note-card is-long" }, h("div", { class: "note-text" },
+      h("div", { class: "note-line" }, h("span", { class: "note-when" }, asShown(appName(record))), h("span", { class: "note-when" }, when(record))),
+      aps["mutable-content"] === 1 && h("div", { class: "note-attachment" }, "attachment, if the app's extension adds one"),
+      parts.title && h("div", { class: "note-title" }, shown(parts.title)), parts.subtitle && h("div", { class: "note-subtitle" }, shown(parts.subtitle)),
+      parts.body && h("div", { class: "note-body" }, shown(parts.body)))),
+    typeof aps.category === "string" && aps.category && h("ul", { class: "note-actions" }, h("li", {}, "actions of the category ", visible(aps.category, { limit: 60 }))));
+}
+
+/** The app's icon on the Home Screen, with its badge. */
+export function homeIcon(record) {
+  const badge = apsOf(record)?.badge;
+  return h("div", { class: "home-icons" }, Array.from({ length: 8 }, (_, index) => (index === 1
+    ? h("span", { class: "home-app" }, h("span", { class: "app-icon", "aria-hidden": "true" }, appName(record)[0]?.toUpperCase() ?? "?", Number.isInteger(badge) && badge > 0 && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+      h("span", { class: "home-name" }, asShown(appName(record), 12)), h("span", { class: "visually-hidden" }, Number.isInteger(badge) && badge > 0 ? `, badge ${badge}` : ", no badge"))
+    : h("span", { class: "home-app is-other", "aria-hidden": "true" }, h("span", { class: "app-icon" })))));
+}
+
+/** When a notification arrived, as the device says it. */
+function when(record) {
+  return record.received_at ? ago(record.received_at) : "now";
 }
 
 /** A part's text, or its localization key with arguments. */

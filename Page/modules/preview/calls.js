@@ -15,7 +15,16 @@ function find(payload, keys) {
   return null;
 }
 
+/** The call on the whole screen, as on a locked device. */
 export function callScreen(record) {
+  const caller = find(object(record.request.payload) ?? {}, CALLER_KEYS);
+  return h("article", { class: "call-screen" },
+    h("div", { class: "call-who" }, h("span", {}, asShown(`${appName(record)} audio…`)), h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120))),
+    h("div", { class: "call-buttons", "aria-hidden": "true" }, h("span", { class: "call-button is-no" }, icon("close")), h("span", { class: "call-button is-yes" }, icon("bell"))));
+}
+
+/** The call as a banner, as on a device in use. */
+export function callBanner(record) {
   const caller = find(object(record.request.payload) ?? {}, CALLER_KEYS);
   return h("article", { class: "call-card" },
     h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120)), h("span", {}, asShown(`${appName(record)} audio…`))),

@@ -16,13 +16,27 @@ export function display(record) {
   }
   const judged = byKind(kind, record, notes);
   const arrival = notArriving(record);
-  return { kind, ...judged, shows: judged.shows && !arrival, why: arrival ?? judged.why, wouldShow: judged.shows, notes };
+  return { kind, ...judged, shows: judged.shows && !arrival, why: arrival ?? judged.why, wouldShow: judged.shows, arrives: !arrival, isRegistered: Boolean(record.delivery), notes };
 }
+
+/** Why a registered device does not show an accepted push, by the beginning of its delivery. */
+const UNDELIVERED = [
+  ["Received", "APNs has received the push; it is not delivered yet."],
+  ["Stored - Device Offline", "The device is offline: the push is stored and shown when the device is online, unless it expires or is replaced."],
+  ["Stored - Power", "The device saves power: the push is stored and shown later, unless it expires or is replaced."],
+  ["Discarded - Token Unregistered", "The device token is not registered any more: the push is discarded."],
+  ["Discarded - Expired", "The push expired before the device was online: it is discarded."],
+  ["Discarded - Disabled", "Notifications are disabled for the app: the push is discarded."],
+];
 
 /** The reason why the push does not reach a device; null if it does. */
 function notArriving(record) {
   if (record.outcome === "pending" && !record.accepted) return "The push is still delayed.";
-  if (record.accepted) return null;
+  if (record.accepted) {
+    const { delivery } = record;
+    if (!delivery || delivery.startsWith("Delivered")) return null;
+    return UNDELIVERED.find(([beginning]) => delivery.startsWith(beginning))?.[1] ?? `${delivery}.`;
+  }
   const reason = record.verdict?.reason ?? record.served?.reason;
   return `APNs did not accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
 }

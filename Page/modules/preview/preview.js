@@ -1,14 +1,16 @@
 // The preview tab: a push as a phone displays it, or the reason why nothing is displayed.
+import { get } from "../api.js";
 import { button, h, replace } from "../dom.js";
 import { gauge } from "../gauge.js";
 import { icon } from "../icons.js";
 import { apsOf, KIND_NAMES, object } from "../summary.js";
+import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 import { outcomeLine } from "./outcome.js";
-import { activityCard, activityFacts } from "./activity.js";
-import { alertFacts, banner } from "./alert.js";
+import { activityCard, activityFacts, island } from "./activity.js";
+import { alertFacts, banner, homeIcon, longLook } from "./alert.js";
 import { display } from "./display.js";
-import { callScreen, talkPill } from "./calls.js";
+import { callBanner, callScreen, talkPill } from "./calls.js";
 import { phone } from "./phone.js";
 import { plainFacts } from "./plain.js";
 
@@ -26,38 +28,71 @@ export function previewTab(record, actions) {
   ];
 }
 
+/** The screen of a device and the statement, without further facts. */
+export function previewOf(record) {
+  const preview = display(record);
+  return [h("div", { class: "preview" }, stage(record, preview)), statement(preview)];
+}
+
 /** States whether something is displayed, or why nothing is. */
 function statement(preview) {
   if (preview.shows) {
-    return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, preview.kind === "liveactivity"
-      ? "A device displays this in its Live Activity." : "A device displays this."));
+    return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, preview.isRegistered ? "The device displays this" : "A device displays this",
+      preview.kind === "liveactivity" ? " in its Live Activity." : "."));
   }
   return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, "Nothing is displayed. "),
     visible(preview.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
 }
 
-// Where alerts are displayed; applies to all pushes until changed.
-let surface = "lock screen";
+// Where each kind is displayed, and for each place its card.
+const SURFACES = {
+  alert: [["lock screen", banner], ["banner", banner], ["long look", longLook], ["Home Screen", homeIcon]],
+  liveactivity: [["lock screen", activityCard], ["Dynamic Island", island]],
+  voip: [["full screen", callScreen], ["banner", callBanner]],
+};
+// The chosen place of each kind; applies to all pushes until changed.
+const chosen = {};
 
-/** The phone, and for alerts a field to select where they are displayed. */
+/** The phone, and a field to select where it is displayed if there are several places. */
 function stage(record, preview) {
-  if (preview.kind !== "alert" || !preview.wouldShow) return screen(record, preview);
+  const { kind } = preview;
+  const surfaces = SURFACES[kind];
+  const has = kind === "voip" ? object(record.request?.payload) : preview.wouldShow && apsOf(record);
+  if (!surfaces || !has) return screen(record, preview);
   const container = h("div", { class: "stage" });
-  const picker = h("select", { "aria-label": "Where it is displayed", class: "surface-picker", on: { change: () => { surface = picker.value; draw(); } } },
-    ["lock screen", "banner"].map((name) => h("option", { selected: name === surface }, name)));
-  const draw = () => replace(container, phone(banner(record), { isDimmed: !preview.shows, surface }), picker);
+  const picker = h("select", { "aria-label": "Where it is displayed", class: "surface-picker", on: { change: () => { chosen[kind] = picker.value; draw(); } } },
+    surfaces.map(([name]) => h("option", { selected: name === chosen[kind] }, name)));
+  const draw = () => {
+    const [surface, card] = surfaces.find(([name]) => name === chosen[kind]) ?? surfaces[0];
+    replace(container, phone(card(record), { isDimmed: kind === "voip" ? !preview.arrives : !preview.shows, surface, at: record.received_at, label: kind === "voip" ? "if the app reports a call" : null }), picker);
+    if (surface === "lock screen" && kind === "alert") addStack(record, container);
+  };
   draw();
   return container;
+}
+
+/** Shows below a notification how many others of its thread the device may have. */
+async function addStack(record, container) {
+  const thread = apsOf(record)?.["thread-id"];
+  const { device_token: token } = record.request;
+  const topic = record.apns?.topic ?? "";
+  // A search cannot have every text.
+  if (!record.seq || ![token, topic, thread].every((text) => typeof text === "string" && text.length < 300 && !/[\p{Cc}\p{Cs}]/u.test(text))) return;
+  const q = `token:${quoted(token)} topic:${quoted(topic)} payload./aps/thread-id:${quoted(thread)} accepted:true`;
+  const page = await get("/pushes", { q, before: record.seq, limit: 0 }).catch(() => null);
+  const card = container.querySelector(".note-card");
+  if (!page?.matched || !card) return;
+  card.classList.add("is-stacked");
+  card.after(h("div", { class: "phone-label" }, `${page.matched} earlier in this thread`));
 }
 
 function screen(record, preview) {
   const { kind } = preview;
   // Undelivered pushes are displayed as if they had been delivered.
-  const isDimmed = !record.accepted;
-  if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed: !preview.shows });
-  if (kind === "voip" && record.request?.payload) return phone(callScreen(record), { isDimmed, label: "if the app reports a call" });
-  if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, label: "if the app joins the talk" });
-  return phone(null, { badge: kind === "alert" ? apsOf(record)?.badge : undefined });
+  const isDimmed = !preview.arrives;
+  const at = record.received_at;
+  if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, at, label: "if the app joins the talk" });
+  return phone(null, { at, badge: kind === "alert" ? apsOf(record)?.badge : undefined });
 }
 
 function facts(record, kind) {

@@ -39,7 +39,10 @@ const inbox = new Inbox(detail, actions, { onPause: () => {}, onNew: () => {}, o
 inbox.follow = () => {};
 const report = new ReportPanel(summary, actions);
 const panels = { report, overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions) };
-const groups = new Groups(document.getElementById("groups"), VIEWS);
+const groups = new Groups(document.getElementById("groups"), (field) => {
+  go({ view: "inbox" });
+  inbox.search.begin(field);
+}, VIEWS);
 
 replace(document.getElementById("bar"), h("h1", { class: "brand" }, button([icon("bell"), "apns-mock report"], () => go({ view: "report", q: "", push: null }), { class: "plain" })),
   h("span", { class: "bar-space" }),

@@ -107,7 +107,7 @@ def test_clear_deletes_the_pushes_of_a_search(view):
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_label("All 4 pushes").check()
     dialog.get_by_role("button", name="Delete 4 pushes").wait_for()
-    dialog.get_by_label("The 1 push that match").check()
+    dialog.get_by_label("The push that matches status:400").check()
     dialog.get_by_role("button", name="Delete 1 push", exact=True).click()
     view.page.get_by_text("No pushes match.").wait_for()
     assert [push["seq"] for push in view.server.pushes()] == [1, 2, 3]
@@ -146,7 +146,7 @@ def test_selected_and_filtered_pushes_are_exported(view):
     assert [json.loads(line)["seq"] for line in text.splitlines()] == [1, 3]
     view.page.get_by_label("Search pushes").fill(f"push token:{view.device}")
     rows(view, 3)
-    _, text = export(view, "NDJSON", "The 3 pushes that match")
+    _, text = export(view, "NDJSON", f"The 3 pushes that match push token:{view.device}")
     assert [json.loads(line)["seq"] for line in text.splitlines()] == [1, 2, 3]
 
 

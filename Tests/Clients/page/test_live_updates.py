@@ -247,6 +247,7 @@ def test_devices_show_their_screens_and_can_be_unregistered(start, open_page, pr
     screen.get_by_text("In its place").wait_for()
     assert "On the screen" not in screen.inner_text() and "4" in screen.inner_text()
     view.page.get_by_role("button", name="Uninstall").click()
+    view.page.get_by_role("dialog").get_by_role("button", name="Uninstall the app").click()
     view.page.locator(".device .chip", has_text="unregistered").wait_for()
     assert one.alert(device, "Gone") == 410
     view.page.get_by_role("button", name="Register again").click()
@@ -275,6 +276,7 @@ def test_connections_have_lanes(start, open_page, provider, device):
     one.alert(device, "Another")
     view.until("() => document.querySelectorAll('.lane-bar').length === 2")
     view.page.get_by_role("button", name="GOAWAY to all").click()
+    view.page.get_by_role("dialog").get_by_role("button", name="Send GOAWAY to 1 open connection").click()
     view.page.locator(".lane-mark", has_text="GOAWAY").wait_for()
     view.page.locator(".lane-bar").first.click()
     view.page.locator(".detail-title", has_text="On the lane").wait_for()

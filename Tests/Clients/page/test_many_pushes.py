@@ -164,7 +164,7 @@ def test_a_larger_inbox_counts_the_newest_pushes(start, open_page, tmp_path):
         assert script.count(limit) == 1
         route.fulfill(body=script.replace(limit, f"const NEWEST = {newest};"), content_type="text/javascript")
 
-    view.page.route("**/page/app.js", lower_limit)
+    view.page.route("**/page/app.js?*", lower_limit)
     view.page.goto(view.base)
     view.page.get_by_text("Below “All”: only pushes from #501 on.").wait_for(timeout=60_000)
 

@@ -339,6 +339,7 @@ def test_a_device_changes_its_state(start, open_page, provider):
     detail.get_by_role("button", name="Enable notifications").click()
     detail.get_by_role("button", name="Disable notifications").wait_for()
     detail.get_by_role("button", name="Uninstall").click()
+    view.page.get_by_role("dialog").get_by_role("button", name="Uninstall the app").click()
     detail.locator(".chip.is-removed").wait_for()
     one.alert(token, "Notices that it was removed")
     assert one.alert(token, "Gone") == 410
@@ -383,6 +384,7 @@ def test_channels_are_created_and_removed(start, open_page):
     channels = server.api("GET", "/channels")["items"]
     assert len(channels) == 1 and channels[0]["bundle_id"] == "com.example.app"
     view.page.get_by_role("button", name="Remove the channel").click()
+    view.page.get_by_role("dialog").get_by_role("button", name="Remove the channel").click()
     view.page.get_by_text("No broadcast channels.").wait_for()
 
 
@@ -437,14 +439,16 @@ def test_the_clock_says_that_new_provider_tokens_are_expired(start, open_page):
     bar = view.page.locator(".bar-clock")
     assert not bar.is_visible() and not clock.get_by_text("ExpiredProviderToken").is_visible()
     clock.get_by_role("button", name="Advance the clock by 20m").click()
-    bar.get_by_text("clock moved: ").wait_for()
+    bar.get_by_text("clock +20 min").wait_for()
     assert "403" not in bar.text_content()
     clock.get_by_role("button", name="Advance the clock by 61m").click()
-    bar.get_by_text("new provider tokens get 403").wait_for()
-    assert "expired-jwt-403" in bar.get_attribute("title")
+    banner = view.page.locator(".banner", has_text="gets 403 ExpiredProviderToken")
+    banner.wait_for()
+    assert "expired-jwt-403" in banner.inner_text()
     clock.get_by_text("gets 403 ExpiredProviderToken until the clock shows the real time").wait_for()
     clock.get_by_role("button", name="Real time").click()
     bar.wait_for(state="hidden")
+    banner.wait_for(state="hidden")
     clock.get_by_text("gets 403 ExpiredProviderToken").wait_for(state="hidden")
 
 

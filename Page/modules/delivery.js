@@ -1,0 +1,24 @@
+// The way of a push in one line, with times: received, checked, rule, answered, and what became of it on the device.
+import { h } from "./dom.js";
+import { clockTime, latency } from "./format.js";
+import { isSuccess, responseText } from "./summary.js";
+import { visible } from "./visible.js";
+
+/** The steps: `{name, value, title, isGood}`, where `isGood` is null for a step without a judgment. */
+function steps(record) {
+  const { verdict, fault, served = {}, delivery } = record;
+  return [
+    { name: "received", value: clockTime(record.received_at), title: `on ${record.connection?.id ?? "an unknown connection"}`, isGood: null },
+    { name: "checked", value: verdict ? `${verdict.status} ${verdict.reason ?? ""}`.trim() : "not checked", isGood: verdict ? isSuccess(verdict.status) : null },
+    fault && { name: "rule", value: `${fault.rule}: ${fault.action}`, isGood: false },
+    { name: "answered", value: `${responseText(record)} ${served.reason && served.reason !== verdict?.reason ? served.reason : ""}`.trim(), isGood: record.outcome === "pending" ? null : isSuccess(served.status),
+      title: record.finished_at && `${clockTime(record.finished_at)}, after ${latency(served.latency_ms) || "an unknown time"}` },
+    delivery ? { name: "device", value: delivery, isGood: delivery.startsWith("Delivered") ? true : delivery.startsWith("Discarded") ? false : null }
+      : { name: "device", value: record.accepted ? "not registered" : "not reached", isGood: record.accepted ? null : false },
+  ].filter(Boolean);
+}
+
+export function deliveryLine(record) {
+  return h("ol", { class: "way", "aria-label": "Delivery", tabindex: "0" }, steps(record).map(({ name, value, title, isGood }) =>
+    h("li", { class: isGood === null ? "" : isGood ? "is-good" : "is-bad", title: title || null }, h("span", { class: "quiet" }, name), h("strong", {}, visible(value, { limit: 80 })))));
+}

@@ -1,0 +1,111 @@
+"""One box that finds anything: numbers, ids, reasons, negation, suggestions by kind, marks in the rows."""
+
+import urllib.parse
+
+import pytest
+
+FIELD = "Search pushes"
+
+
+def rows(view, number):
+    view.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
+
+
+def search(view, text, number):
+    view.page.get_by_label(FIELD).fill(text)
+    view.until("(text) => new URLSearchParams(location.search).get('q') === text", text)
+    rows(view, number)
+
+
+@pytest.fixture
+def furnished(start, provider, device):
+    server = start()
+    one = provider(server)
+    one.push(device, {"aps": {"alert": {"title": "Order shipped", "body": "Parcel 4711"}}})
+    one.push(device, {"aps": {"alert": "Order paid"}})
+    one.push(device, {"aps": {"alert": "No topic"}}, topic="")
+    return server
+
+
+def test_numbers_ids_and_reasons_are_found_as_they_are(furnished, open_page):
+    view = open_page(furnished).live()
+    rows(view, 3)
+    for record in furnished.pushes():
+        assert record["apns"]["id_origin"] == "server"
+        search(view, record["apns"]["id"], 1)
+        assert view.page.locator(".row").get_attribute("data-seq") == str(record["seq"])
+        search(view, f"#{record['seq']}", 1)
+        assert view.page.locator(".row").get_attribute("data-seq") == str(record["seq"])
+    search(view, "MissingTopic", 1)
+    search(view, "#1 #3", 2)
+    search(view, "#1 order", 1)
+    search(view, "#3 order", 0)
+
+
+def test_a_number_that_is_searched_stays_live(furnished, open_page, provider, device):
+    view = open_page(furnished, "/?q=" + urllib.parse.quote("#4")).live()
+    view.page.get_by_text("No pushes match.").wait_for()
+    provider(furnished).alert(device, "Number four")
+    rows(view, 1)
+    provider(furnished).alert(device, "Number five")
+    view.page.wait_for_timeout(300)
+    rows(view, 1)
+
+
+def test_a_hyphen_negates(furnished, open_page):
+    view = open_page(furnished).live()
+    search(view, "order -paid", 1)
+    search(view, "-status:400", 2)
+    search(view, "-MissingTopic", 2)
+    search(view, '-"no topic"', 2)
+    assert "not" in view.page.locator(".condition-text").inner_text()
+
+
+def test_suggestions_are_values_of_all_fields_with_their_numbers(furnished, open_page):
+    furnished.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 0}})
+    view = open_page(furnished).live()
+    rows(view, 3)
+    field = view.page.get_by_role("combobox", name=FIELD)
+    field.fill("miss")
+    option = view.page.locator(".completion-option", has_text="MissingTopic")
+    option.wait_for()
+    assert option.locator(".quiet").inner_text() == "1"
+    assert view.page.locator(".completion-group").all_inner_texts()[-1] == "Reasons"
+    option.click()
+    assert field.input_value() == "reason:MissingTopic "
+    rows(view, 1)
+    field.fill("2")
+    field.fill("20")
+    view.page.locator(".completion-option", has_text="200").click()
+    assert field.input_value() == "status:200 "
+    rows(view, 2)
+    field.fill("exam")
+    view.page.locator(".completion-option", has_text="com.example.app").click()
+    assert field.input_value() == "topic:com.example.app "
+
+
+def test_words_of_a_search_are_marked_in_the_rows(furnished, open_page):
+    view = open_page(furnished).live()
+    marked = "() => [...(CSS.highlights.get('search') ?? [])].map((range) => range.toString()).sort().join()"
+    search(view, "order", 2)
+    view.until(f"() => ({marked})() === 'Order,Order'")
+    search(view, "order shipped", 1)
+    view.until(f"() => ({marked})() === 'Order,shipped'")
+    search(view, "status:200", 2)
+    view.until(f"() => ({marked})() === ''")
+
+
+def test_facets_lead_to_the_values_that_are_not_listed(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    for number in range(14):
+        one.push(device, {"aps": {"alert": "x"}}, topic=f"com.example.app{number:02}")
+    view = open_page(server).live()
+    more = view.page.locator('[data-group="more topic"]')
+    more.wait_for()
+    assert more.inner_text() == "2 more values"
+    assert view.page.locator('[data-group^="topic "]').count() == 12
+    more.click()
+    assert view.page.locator('[data-group^="topic "]').count() == 14
+    view.page.locator('[data-group="fewer topic"]').click()
+    assert view.page.locator('[data-group^="topic "]').count() == 12

@@ -1,0 +1,234 @@
+"""Nothing is lost by accident: selections, Resend, Clear, devices, connections, the form of a rule, copying, drafts."""
+
+import json
+
+import pytest
+
+TOKEN = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
+
+
+def action(view, name):
+    return view.page.get_by_role("button", name=name, exact=True)
+
+
+def rows(view, number):
+    view.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
+
+
+@pytest.fixture
+def view(start, open_page, provider, device):
+    """A page with five pushes to `device`."""
+    server = start()
+    one = provider(server)
+    for number in range(5):
+        one.alert(device, f"Push {number}")
+    view = open_page(server).live()
+    rows(view, 5)
+    view.server = server
+    return view
+
+
+# The selection
+
+
+def test_an_action_applies_only_to_pushes_of_the_list(view, provider, device):
+    provider(view.server).alert(device, "A zebra")
+    rows(view, 6)
+    for number in range(5):
+        view.row(f"Push {number}").locator(".row-title").click(modifiers=["Control"])
+    assert "5 selected" in view.page.locator(".list-count").inner_text()
+    view.page.get_by_label("Search pushes").fill("zebra")
+    rows(view, 1)
+    view.until("() => !document.querySelector('.list-count').textContent.includes('selected')")
+    assert action(view, "Resend").is_disabled()
+    action(view, "Clear").click()
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Delete 1 push", exact=True).click()
+    view.page.get_by_text("No pushes match.").wait_for()
+    assert len(view.server.pushes()) == 5
+
+
+def test_separate_rows_are_selected_by_keyboard(view):
+    view.page.locator(".list").focus()
+    keys = view.page.keyboard
+    keys.press("j")
+    keys.press("x")
+    keys.press("j")
+    keys.press("j")
+    keys.press("x")
+    selected = view.page.locator(".row[aria-selected=true] .row-title")
+    assert sorted(selected.all_inner_texts()) == ["Push 2", "Push 4"]
+    keys.press("x")
+    assert selected.all_inner_texts() == ["Push 4"]
+    keys.press("x")
+    keys.press("Escape")
+    assert selected.all_inner_texts() == ["Push 2"]
+    keys.press("j")
+    assert selected.all_inner_texts() == ["Push 1"], "without marks, moving selects"
+
+
+# Resend
+
+
+def test_resend_runs_once_and_can_be_canceled(view):
+    view.page.evaluate("""() => {
+        const original = window.fetch;
+        let sent = 0;
+        window.fetch = (url, options) => (String(url).endsWith("/send") && (sent += 1) > 1
+          ? new Promise((done) => { window.release = () => done(original(url, options)); }) : original(url, options));
+    }""")
+    action(view, "Select all").click()
+    action(view, "Resend").dblclick()
+    view.page.get_by_text("Sending 2 of 5").wait_for()
+    assert action(view, "Resend").is_disabled()
+    action(view, "Cancel").click()
+    view.page.evaluate("() => window.release()")
+    view.page.locator(".toast", has_text="Sent 2 of 5 again: 2 × 200").wait_for()
+    assert len(view.server.pushes()) == 7
+    action(view, "Cancel").wait_for(state="hidden")
+    assert not action(view, "Resend").is_disabled()
+
+
+def test_a_double_click_sends_each_push_once(view):
+    action(view, "Select all").click()
+    action(view, "Resend").dblclick()
+    view.page.locator(".toast", has_text="5 × 200").wait_for()
+    view.page.wait_for_timeout(300)
+    assert len(view.server.pushes()) == 10
+
+
+# Undo
+
+
+def test_clear_can_be_undone(view):
+    before = view.server.pushes()
+    view.row("Push 1").locator(".row-title").click()
+    view.row("Push 3").locator(".row-title").click(modifiers=["Control"])
+    action(view, "Clear").click()
+    dialog = view.page.get_by_role("dialog")
+    assert "undo this for a minute" in dialog.inner_text()
+    dialog.get_by_role("button", name="Delete 2 pushes").click()
+    rows(view, 3)
+    action(view, "Undo").click()
+    rows(view, 5)
+    restored = view.server.pushes()[-2:]
+    for record, original in zip(restored, (before[1], before[3]), strict=True):
+        for member in ("request", "apns", "connection", "received_at", "attempt", "outcome"):
+            assert record[member] == original[member], member
+
+
+def test_uninstall_and_remove_ask_and_can_be_undone(start, open_page):
+    server = start()
+    fixtures = {"devices": [{"id": "anna", "apps": [{"bundle_id": "com.example.app", "tokens": {"alert": TOKEN}}]}]}
+    assert server.request("PUT", "/api/v1/fixtures", fixtures).status == 200
+    view = open_page(server, "/?view=devices").live()
+    view.page.get_by_role("button", name="anna").click()
+    action(view, "Uninstall").click()
+    dialog = view.page.get_by_role("dialog")
+    assert "1 device token get 410 Unregistered" in dialog.inner_text()
+    dialog.get_by_role("button", name="Cancel").click()
+    assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "enabled"
+    action(view, "Uninstall").click()
+    dialog.get_by_role("button", name="Uninstall the app").click()
+    view.page.locator(".toast", has_text="410").wait_for()
+    assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "removed"
+    action(view, "Undo").click()
+    view.page.locator(".toast", has_text="restored").wait_for()
+    assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "enabled"
+    assert server.api("GET", f"/devices/{TOKEN}")["state"] == "online"
+    view.page.get_by_role("button", name="Remove the device").click()
+    assert "1 app and 1 device token" in dialog.inner_text()
+    dialog.get_by_role("button", name="Remove the device").click()
+    view.page.get_by_text("No devices are registered.").wait_for()
+    action(view, "Undo").first.click()
+    view.page.get_by_role("button", name="anna").wait_for()
+    assert server.api("GET", f"/devices/{TOKEN}")["bundle_id"] == "com.example.app"
+    view.complaints.clear()  # The browser logs the 404 of the removed device.
+
+
+def test_goaway_to_all_names_the_number_and_asks(start, open_page, provider, device):
+    server = start()
+    one, other = provider(server), provider(server)
+    one.alert(device, "One")
+    other.alert(device, "Other")
+    view = open_page(server, "/?view=connections").live()
+    view.page.locator(".lane-bar").first.wait_for()
+    action(view, "GOAWAY to all").click()
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_text("Send GOAWAY to 2 open connections? This cannot be undone.").wait_for()
+    view.page.keyboard.press("Escape")
+    assert server.api("GET", "/connections")["open"] == 2
+    action(view, "Close all").click()
+    dialog.get_by_role("button", name="Close 2 open connections").click()
+    view.page.locator(".toast", has_text="Closed: 2 connections").wait_for()
+
+
+# The form of a rule
+
+
+def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, provider, device):
+    server = start()
+    provider(server).alert(device, "Recorded")
+    view = open_page(server, "/?view=faults").live()
+    view.page.get_by_text("Add a rule").click()
+    text = view.page.get_by_label("JSON with the syntax of a profile file")
+    rule = json.loads(text.input_value())
+    rule["when"] = {"topic": "com.acme.app", "priority": 5}
+    rule["trigger"] = {"every": 3}
+    text.fill(json.dumps(rule))
+    view.page.get_by_label("Name", exact=True).fill("mine")
+    view.page.get_by_label("Probability").fill("0.5")
+    view.page.get_by_label("Pushes", exact=True).fill("type:alert")
+    assert json.loads(text.input_value()) == rule | {
+        "name": "mine", "when": rule["when"] | {"q": "type:alert"}, "trigger": {"every": 3, "probability": 0.5}}
+    text.fill("{")
+    view.page.get_by_label("Name", exact=True).fill("other")
+    view.page.get_by_text("its JSON is not valid").wait_for()
+    assert text.input_value() == "{"
+    action(view, "write it anew from the fields").click()
+    assert json.loads(text.input_value())["name"] == "other"
+    view.complaints.clear()
+
+
+def test_a_pattern_that_is_compared_literally_has_a_hint(start, open_page, provider, device):
+    server = start()
+    provider(server).alert(device, "Recorded")
+    view = open_page(server, "/?view=faults").live()
+    view.page.get_by_text("Add a rule").click()
+    text = view.page.get_by_label("JSON with the syntax of a profile file")
+    text.fill(json.dumps({"name": "x", "when": {"topic": "com.acme.*"}, "do": {"respond": {"status": 503, "reason": "ServiceUnavailable"}}}))
+    hint = view.page.locator(".rule-result", has_text="is compared literally")
+    hint.wait_for()
+    assert '"q": "topic:com.acme.*"' in hint.inner_text()
+
+
+# Copying, and drafts
+
+
+def test_copying_works_without_a_secure_context(view):
+    view.page.evaluate("() => Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    view.row("Push 1").locator(".row-title").click()
+    action(view, "Copy id").click()
+    dialog = view.page.get_by_role("dialog")
+    field = dialog.get_by_role("textbox")
+    id = view.server.pushes()[1]["apns"]["id"]
+    assert field.input_value() == id
+    assert view.page.evaluate("() => getSelection().toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)") == id
+    view.page.keyboard.press("Control+c")
+    view.page.locator(".toast", has_text="Copied the apns-id").wait_for()
+    dialog.wait_for(state="detached")
+
+
+def test_escape_keeps_the_draft_of_a_push(view):
+    view.row("Push 1").locator(".row-title").click()
+    view.page.keyboard.press("e")
+    dialog = view.page.get_by_role("dialog")
+    dialog.get_by_label("apns-collapse-id").fill("kept")
+    view.page.keyboard.press("Escape")
+    view.page.locator(".toast", has_text="The draft is kept").wait_for()
+    view.page.keyboard.press("e")
+    assert dialog.get_by_label("apns-collapse-id").input_value() == "kept"
+    dialog.get_by_role("button", name="Cancel").click()
+    view.page.keyboard.press("e")
+    dialog.get_by_label("apns-collapse-id").wait_for()
+    assert dialog.get_by_label("apns-collapse-id").input_value() == ""
