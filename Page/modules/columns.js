@@ -17,7 +17,7 @@ export const COLUMNS = [
   { id: "topic", name: "Topic", sort: "topic", width: 128, least: 72, share: 13 },
   { id: "type", name: "Type", sort: "push_type", width: 96, least: 60 },
   { id: "token", name: "Token", sort: "device_token", width: 76, least: 72 },
-  { id: "attempt", name: "Attempt", sort: "attempt", width: 58, least: 54 },
+  { id: "attempt", name: "Attempt", sort: "attempt", width: 62, least: 60 },
   { id: "flags", name: "Findings", sort: null, width: 30, least: 30, head: "flag" },
   { id: "priority", name: "Priority", sort: "priority", width: 72, least: 48 },
   { id: "size", name: "Size", sort: "size", width: 80, least: 56 },

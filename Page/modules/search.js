@@ -4,7 +4,7 @@ import { button, h, replace, settled } from "./dom.js";
 import { icon } from "./icons.js";
 import { roving } from "./roving.js";
 import { go, onChange, shown } from "./route.js";
-import { conditions, withoutTerm } from "./terms.js";
+import { conditions, shortHint, withoutTerm } from "./terms.js";
 import { TimeRange } from "./timerange.js";
 import { visible } from "./visible.js";
 
@@ -117,8 +117,7 @@ export class Search {
   showError(error) {
     this.problem.hidden = error === null;
     this.field.setAttribute("aria-invalid", String(error !== null));
-    // The fields, which the hint lists after a suggestion, are in the syntax sheet.
-    const hint = error && (/^did you mean [^?]*\?/.exec(error.hint)?.[0] ?? error.hint);
+    const hint = error && shortHint(error);
     replace(this.problem, error === null ? null : [h("strong", {}, visible(error.message)), hint ? [" — ", visible(hint)] : ""]);
   }
 }

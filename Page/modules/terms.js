@@ -87,3 +87,8 @@ export function quoted(value) {
   if (text === "*" || /^[\w.-]+$/.test(text)) return text;
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("*", "\\*").replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`;
 }
+
+/** The hint of an invalid search, without the list of fields after a suggestion, which is in the syntax sheet. */
+export function shortHint({ hint }) {
+  return /^did you mean [^?]*\?/.exec(hint ?? "")?.[0] ?? hint ?? "";
+}

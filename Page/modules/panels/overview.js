@@ -7,7 +7,7 @@ import { button, h, oneAtATime, replace, throttled } from "../dom.js";
 import { count, latency } from "../format.js";
 import { counted, newest } from "../newest.js";
 import { go, shown } from "../route.js";
-import { filterOf, withTerm } from "../terms.js";
+import { filterOf, shortHint, withTerm } from "../terms.js";
 import { visible } from "../visible.js";
 
 const BUCKETS = 90;
@@ -48,7 +48,8 @@ export class OverviewPanel {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.content.hidden = true;
-      replace(this.notice, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""));
+      this.scope.hidden = true;
+      replace(this.notice, h("p", { class: "notice is-error" }, visible([error.message, shortHint(error)].filter(Boolean).join(" — "), { limit: 500 })));
     }
   }
 

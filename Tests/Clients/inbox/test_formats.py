@@ -147,7 +147,8 @@ def test_every_export_is_valid_whatever_a_provider_sent(start, device, tmp_path)
     json.dumps(lines, ensure_ascii=False).encode()
     json.dumps(json.loads(texts["har"]), ensure_ascii=False).encode()
     again = start()
-    done = again.request("POST", "/api/v1/import", bodies["ndjson"], headers={"content-type": "application/x-ndjson"})
+    done = again.request("POST", "/api/v1/import", bodies["ndjson"], headers={"content-type": "application/x-ndjson"},
+                         connections="own")
     assert done.status == 200, done.body
     assert again.request("GET", "/api/v1/export", kind="*").body == bodies["ndjson"]
 
