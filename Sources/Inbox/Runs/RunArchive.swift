@@ -99,7 +99,7 @@ extension Inbox {
       return true
     }
     let seqs = Set(removed.map(\.seq))
-    let lost = analyzer.unresolved(after: 0).filter(seqs.contains)
+    let lost = (try? self.seqs(analyzer.unresolved, after: 0))?.filter(seqs.contains) ?? []
     runs.state.withLockedValue { state in
       state.archive.add(
         removed, findings: findings.filter { seqs.contains($0.seq) }, lost: lost, maxRecords: maxRecords,
@@ -122,7 +122,8 @@ extension Inbox {
       parts: [former, snapshot].filter { $0.count > 0 },
       findings: Dictionary(grouping: archive.findings + report.findings, by: \.seq),
       // In an export, the same push may have been accepted in another test, or for another worker.
-      lost: archive.lost + analyzer.unresolved(after: 0) + report.findings.filter { $0.kind == .abandoned }.map(\.seq),
+      lost: try archive.lost + seqs(analyzer.unresolved, after: 0)
+        + report.findings.filter { $0.kind == .abandoned }.map(\.seq),
       dropped: archive.dropped + snapshot.evicted, runs: runs, attribution: self.runs.attribution)
   }
 }

@@ -22,6 +22,8 @@ package struct InboxExport: Sendable {
   private var hasBegun = false
   /// The number of records so far.
   private var count = 0
+  /// Whether a run, a test or a record has been written, which a comma separates from the next one in an array.
+  private var hasItem = false
   private var hasEnded = false
 
   /// Creates an export that begins with the first selected record.
@@ -55,7 +57,8 @@ package struct InboxExport: Sendable {
       return text + end
     }
     for record in records {
-      if format == .array || format == .httpArchive { text.append(contentsOf: (count > 0 ? ",\n" : "\n").utf8) }
+      if format == .array || format == .httpArchive { text.append(contentsOf: (hasItem ? ",\n" : "\n").utf8) }
+      hasItem = true
       count += 1
       append(record, to: &text)
     }
@@ -65,8 +68,8 @@ package struct InboxExport: Sendable {
   /// Appends the runs and their tests, each as an object of its own.
   private mutating func appendRuns(to text: inout [UInt8]) {
     func append(_ write: (inout JSONWriter) -> Void) {
-      if format == .array { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
-      hasRecord = true
+      if format == .array { text.append(contentsOf: (hasItem ? ",\n" : "\n").utf8) }
+      hasItem = true
       var writer = JSONWriter()
       writer.object(write)
       text += writer.bytes
