@@ -33,7 +33,8 @@ package struct APIDescription: Sendable {
     SimulationRequest.schema.description, ClockRequest.schema.description, AdvanceRequest.schema.description,
     KeyRequest.schema.description, TokenRequest.schema.description, SubscriptionRequest.schema.description,
     ChannelRequest.schema.description, ResetRequest.schema.description, RotationRequest.schema.description,
-    SendRequest.schema.description,
+    SendRequest.schema.description, RunRequest.schema.description, TestRequest.schema.description,
+    TestEndRequest.schema.description,
   ]
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]

@@ -41,7 +41,7 @@ package enum ReportDocument {
         <meta name="referrer" content="no-referrer">
         <meta name="color-scheme" content="light dark">
         <title>apns-mock report</title>
-        <style>\(WebUIRoutes.bundle.style)</style>
+        <style>\(style)</style>
       </head>
       <body class="is-report">
         <header id="bar" class="bar"></header>
@@ -64,11 +64,13 @@ package enum ReportDocument {
   }
 
   private static let summaryID = "summary"
+  private static let style = String(
+    decoding: WebUIRoutes.bundle.files[WebUIBundle.styleName]?.bytes ?? [], as: UTF8.self)
   private static let script = WebUIBundle.script(of: "modules/report/main.js", in: WebUIRoutes.files)
 
   /// The content security policy: nothing but the script and the style of this file.
   private static let policy = """
-    default-src 'none'; script-src '\(hash(script))'; style-src '\(hash(WebUIRoutes.bundle.style))'; img-src data:; \
+    default-src 'none'; script-src '\(hash(script))'; style-src '\(hash(style))'; img-src data:; \
     base-uri 'none'; form-action 'none'
     """
 

@@ -6,6 +6,49 @@ internal import NIOConcurrencyHelpers
 internal import NIOCore
 internal import APNSMockNotation
 
+/// A run that begins or changes.
+struct RunRequest {
+  var changes = RunList.RunChanges()
+  var labels: [String: String?] = [:]
+
+  static let schema = MapSchema(
+    "RunChanges", RunRequest(),
+    .optional("name", \.changes.name, .text, "The name, cut to 1,000 bytes."),
+    .defaulted("labels", \.labels, .scalars, default: "none", "Added to the labels of the run, at most 50."),
+    .optional(
+      "scope", \.changes.scope, .text, default: "all pushes while it is the only open run",
+      "A query on the push alone that selects the pushes of the run."),
+    .optional("command", \.changes.command, .text, "The command that repeats the run."),
+    .optional("outcome", \.changes.outcome, .word, "The outcome."),
+    .defaulted("ended", \.changes.isEnded, .flag, "Whether the run has ended."))
+}
+
+/// A test that begins.
+struct TestRequest {
+  var name = ""
+  var scope: String?
+
+  static let schema = MapSchema(
+    "RunTestStart", TestRequest(),
+    .required(
+      "name", \.name, .text, example: "tests/test_retry.py::test_503",
+      "The name as the test framework prints it, cut to 1,000 bytes."),
+    .optional(
+      "scope", \.scope, .text, default: "all pushes while it is the only open test",
+      "A query on the push alone that selects the pushes of the test."))
+}
+
+/// The end of a test.
+struct TestEndRequest {
+  var outcome = RunOutcome.passed
+  var message: String?
+
+  static let schema = MapSchema(
+    "RunTestEnd", TestEndRequest(),
+    .required("outcome", \.outcome, .word, example: "failed", "The outcome."),
+    .optional("message", \.message, .text, "Why it failed, cut to 4,000 bytes."))
+}
+
 /// Routes of the runs of test suites, their tests and their reports.
 struct RunRoutes: Sendable {
   let source: any InboxSource
@@ -114,8 +157,6 @@ struct RunRoutes: Sendable {
 
   // MARK: - Changing
 
-  private static let members = ["name", "labels", "scope", "command", "outcome", "ended"]
-
   /// The server's time and the newest push, with which a run or a test begins or ends.
   private var now: (time: Int64, lastSeq: Int) {
     (state?.clock.now ?? 0, source.inbox.snapshot().lastSeq)
@@ -139,41 +180,32 @@ struct RunRoutes: Sendable {
   }
 
   private func changes(_ request: Request) async throws -> RunList.RunChanges {
-    let body = try await JSONBody(request, allowing: Self.members)
-    var changes = RunList.RunChanges()
-    changes.name = try body.text("name")
-    changes.scope = try scope(body)
-    changes.command = try body.text("command")
-    changes.outcome = try body.choice("outcome", RunOutcome.self)
-    changes.isEnded = try body.flag("ended") ?? false
-    changes.labels = try body.scalars("labels").compactMapValues(\.self)
+    let body = try await JSONBody(request).parse(RunRequest.schema.parse)
+    var changes = body.changes
+    if let scope = changes.scope { _ = try Filter(scope: scope) }
+    changes.labels = body.labels.compactMapValues(\.self)
     return changes
   }
 
   private func startTest(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["name", "scope"])
-    let name = try body.required("name", hint: "It must be the name of the test, as the test framework prints it.")
-    let scope = try scope(body)
+    let body = try await JSONBody(request).parse(TestRequest.schema.parse)
+    if let scope = body.scope { _ = try Filter(scope: scope) }
     let (time, lastSeq) = now
     let id = context.parameters.get("id") ?? ""
-    guard let test = runs.startTest(in: id, name: name, scope: scope, now: time, lastSeq: lastSeq) else {
+    guard let test = runs.startTest(in: id, name: body.name, scope: body.scope, now: time, lastSeq: lastSeq) else {
       throw unknown(id)
     }
     return .json(status: .created) { test.writeMembers(to: &$0, of: id) }
   }
 
   private func endTest(_ request: Request, _ context: AdminContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: ["outcome", "message"])
-    guard let outcome = try body.choice("outcome", RunOutcome.self) else {
-      throw Problem.badRequest("the body lacks outcome", hint: "Use passed, failed, skipped or interrupted.")
-    }
-    let message = try body.text("message")
+    let body = try await JSONBody(request).parse(TestEndRequest.schema.parse)
     let (time, lastSeq) = now
     let id = context.parameters.get("id") ?? ""
     let number = context.parameters.get("number") ?? ""
     guard
       let test = Int(number).flatMap({
-        runs.endTest(in: id, $0, outcome, message: message, now: time, lastSeq: lastSeq)
+        runs.endTest(in: id, $0, body.outcome, message: body.message, now: time, lastSeq: lastSeq)
       })
     else {
       throw Problem.notFound(
@@ -181,13 +213,6 @@ struct RunRoutes: Sendable {
         hint: "Use the number that POST /api/v1/runs/\(id.prefix(80))/tests returned.")
     }
     return .json { test.writeMembers(to: &$0, of: id) }
-  }
-
-  /// Returns the scope, which must be a query on the push alone: it is evaluated whenever one is read.
-  private func scope(_ body: JSONBody) throws -> String? {
-    guard let query = try body.text("scope") else { return nil }
-    _ = try Filter(scope: query)
-    return query
   }
 }
 

@@ -1,5 +1,5 @@
 package import APNSMockFaultModel
-package import APNSMockFaults
+import APNSMockFaults
 import APNSMockInbox
 package import APNSMockNotation
 import APNSMockRules
