@@ -172,7 +172,7 @@ import Testing
     for push in waiting { #expect(counter.peek(push, now: 3) == 2) }
   }
 
-  /// Compares the table with a dictionary, while keys are added, counted and removed, many of them in the same slots.
+  /// Compares the table with a dictionary, while keys are added, counted and removed.
   @Test func tableKeepsActiveEntries() {
     var table = AttemptTable()
     var expected: [UInt64: Int32] = [:]

@@ -23,7 +23,6 @@ package struct AttemptKey: Sendable {
 package final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
-  private let slots: (AttemptSlots, AttemptSlots)
   private let hasEntries = Atomic<Bool>(false)
   /// The numbers and times of attempts whose body is not known.
   private let partial = NIOLockedValueBox(PartialAttempts<(number: Int32, at: MonotonicTime)>())
@@ -34,7 +33,6 @@ package final class Attempts: Sendable {
   package init() {
     let counter = AttemptCounter()
     marks = counter.marks
-    slots = (counter.young.slots, counter.old.slots)
     self.counter = NIOLockedValueBox(counter)
   }
 
@@ -46,12 +44,6 @@ package final class Attempts: Sendable {
   /// Prefetches the memory needed to look up a push.
   package func prefetch(_ push: PushKey) {
     if !isEmpty { marks.prefetch(push.number) }
-  }
-
-  /// Prefetches the memory needed to count an attempt that APNs' rules reject.
-  package func prefetchForRejected(_ push: PushKey) {
-    slots.0.prefetch(push.number)
-    slots.1.prefetch(push.number)
   }
 
   /// Returns the number that the push's next attempt will have, without counting it.
@@ -217,8 +209,8 @@ struct AttemptCounter {
   /// The nanoseconds of machine time without an attempt after which a push's count restarts.
   static let retryWindow: Int64 = 600_000_000_000
 
-  private(set) var young = AttemptTable()
-  private(set) var old = AttemptTable()
+  private var young = AttemptTable()
+  private var old = AttemptTable()
   /// Marks of all pushes in the tables, and of some that were removed from them.
   let marks = AttemptMarks()
   /// The set of the marks that belongs to `young`.
@@ -292,7 +284,7 @@ struct AttemptCounter {
     // Before the insertion: otherwise the next attempt would drop the new entry together with outdated ones.
     dropOutdated(now: now)
     remove(push)
-    // An imported record may have any number, but 0 marks a free slot.
+    // An imported record may have any number.
     insert(push.number, attempts: max(1, attempt), now: now)
   }
 
@@ -335,9 +327,7 @@ struct AttemptCounter {
 
   /// Returns the number that the next attempt will have.
   func peek(_ push: PushKey, now: MonotonicTime) -> Int32 {
-    // All entries are out of date, and older than the ticks of the tables can represent.
-    if now - generationStart >= 2 * Self.retryWindow { return 1 }
-    return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
+    young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 
   /// Ends the count of one push.

@@ -56,7 +56,6 @@ extension PushProcessor {
     if !faultScope.hasResponseRules {
       // Nearly all pushes return here.
       if decision.isEmpty { return false }
-      attempts.prefetchForRejected(identity.attemptKey.push)
       if let fault = decision.constantResponse {
         // An accepted provider token raises the stream limit before any response but a 403.
         if fault.response.status != 403 { announceStreamLimit(before: nil, on: stream, session) }
