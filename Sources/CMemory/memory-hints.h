@@ -2,17 +2,9 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-
-// Advises the system to back memory with 2 MB pages. Has no effect if the system does not support them or refuses.
-static inline void apns_prefer_huge_pages(void *memory, size_t count) {
-#ifdef MADV_HUGEPAGE
-  madvise(memory, count, MADV_HUGEPAGE);
-#endif
-}
 
 // Returns to the system the freed memory that the allocator still holds. Implemented only for glibc.
 static inline void apns_return_freed_memory(void) {

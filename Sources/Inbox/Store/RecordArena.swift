@@ -47,8 +47,6 @@ package final class RecordArena {
 /// A block of memory for the contents of records, written sequentially and freed when the last of its records is
 /// freed.
 final class RecordSlab: Sendable {
-  /// The size of a huge page. A record is written to memory that was not used for long; with small pages almost
-  /// every record would cause a TLB miss. Measured: 1 to 1.6 % of CPU per push (`make bench`).
   static let usualCapacity = 2 << 20
   /// Freed slabs kept for reuse. Measured: fresh memory from the system costs up to 10 % of CPU per push
   /// (`make bench`).
@@ -74,17 +72,8 @@ final class RecordSlab: Sendable {
 
   init(capacity: Int) {
     self.capacity = capacity
-    if capacity == Self.usualCapacity {
-      memory = Self.spare.withLockedValue { $0.popLast() } ?? Self.hugePage()
-    } else {
-      memory = .allocate(byteCount: capacity, alignment: RecordContent.alignment)
-    }
-  }
-
-  private static func hugePage() -> UnsafeMutableRawPointer {
-    let memory = UnsafeMutableRawPointer.allocate(byteCount: usualCapacity, alignment: usualCapacity)
-    apns_prefer_huge_pages(memory, usualCapacity)
-    return memory
+    let spare = capacity == Self.usualCapacity ? Self.spare.withLockedValue { $0.popLast() } : nil
+    memory = spare ?? .allocate(byteCount: capacity, alignment: RecordContent.alignment)
   }
 
   deinit {
