@@ -12,7 +12,7 @@ package final class RecordArena {
   /// as large.
   private static let firstSize = 16 << 10
 
-  // Retained once, until it is replaced or the arena is freed. Exclusivity is unchecked as in ConnectionHandler, which
+  // Retained once, until it is replaced or the arena is freed. Exclusivity is unchecked as in HTTP2ServerSession, which
   // states the gain.
   @exclusivity(unchecked) private var slab: Unmanaged<RecordSlab>?
   private var nextSize: Int

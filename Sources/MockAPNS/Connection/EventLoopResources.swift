@@ -10,7 +10,7 @@ final class EventLoopResources {
   let cipherText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Decrypted bytes for the HTTP/2 session.
   let plainText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  // Exclusivity is unchecked as in ConnectionHandler, which states the gain.
+  // Exclusivity is unchecked as in HTTP2ServerSession, which states the gain.
 
   /// Frames to be encrypted and written.
   @exclusivity(unchecked) var frames: [UInt8] = []
