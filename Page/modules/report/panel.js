@@ -42,7 +42,7 @@ export class ReportPanel {
       h("h2", {}, visible(verdict, { limit: 600 })),
       h("ul", { class: "report-runs" }, runs.map((run) => h("li", {},
         h("strong", {}, visible(run.name || run.id, { limit: 200 })), " ", h("span", { class: "quiet" }, fullTime(run.started_at)),
-        run.profile && [" ", h("span", { class: "chip" }, "profile\u00a0", visible(run.profile, { limit: 100 }))], run.seed !== null && [" ", h("span", { class: "chip" }, `seed ${run.seed}`)],
+        run.profile && [" ", h("span", { class: "chip" }, "profile", visible(run.profile, { limit: 100 }))], run.seed !== null && [" ", h("span", { class: "chip" }, `seed ${run.seed}`)],
         run.state === "interrupted" && [" ", h("span", { class: "chip is-finding" }, "interrupted: the run never ended")],
         Object.entries(run.labels).map(([name, value]) => [" ", h("span", { class: "chip" }, visible(`${name} ${value}`, { limit: 100 }))]),
         run.notes.map((note) => h("p", { class: "quiet" }, visible(note, { limit: 200 })))))),
@@ -74,7 +74,7 @@ export class ReportPanel {
       button(`#${one.seq}`, () => this.actions.open(one.seq), { class: "small", "aria-label": `Open push ${one.seq}` }),
       h("span", { class: `badge is-${one.outcome}` }, icon(one.outcome), visible(one.response, { limit: 100 })), h("time", { class: "quiet", datetime: one.received_at }, clockTime(one.received_at)),
       one.attempt > 1 && h("span", { class: "chip" }, `attempt ${one.attempt}`), visible(one.topic ?? "no topic", { limit: 100 }), h("span", { class: "mono quiet" }, visible(tail(one.device_token), { limit: 20 })),
-      one.rule && h("span", { class: "chip" }, "rule\u00a0", visible(one.rule, { limit: 80 })), one.test && one.test !== test && h("span", { class: "quiet" }, "in ", visible(one.test, { limit: 200 })),
+      one.rule && h("span", { class: "chip" }, "rule", visible(one.rule, { limit: 80 })), one.test && one.test !== test && h("span", { class: "quiet" }, "in ", visible(one.test, { limit: 200 })),
       one.detail && h("p", {}, visible(one.detail, { limit: 600 })))));
   }
 

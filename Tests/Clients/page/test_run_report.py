@@ -64,7 +64,7 @@ def report(server, tmp_path):
 
 def test_the_first_screen_names_tests_push_and_cause(opened, report):
     page = opened(report)
-    text = page.locator(".report").inner_text().replace("\u00a0", " ")
+    text = " ".join(page.locator(".report").inner_text().split())
     assert "2 of 3 tests failed; 1 push lost" in text
     for expected in ("tests/test_retry.py::test_503", "expected 1 accepted push, found 0", "503 ServiceUnavailable", "rule down", "abandoned"):
         place = page.locator(".report").get_by_text(expected.removeprefix("rule ")).first.bounding_box()
