@@ -25,7 +25,7 @@ import Testing
     #expect(
       PushFixture.json(record)
         == [
-          #"{"seq":1,"accepted":true,"decision":"accepted","ending":"response","outcome":"accepted","violation":null,"#,
+          #"{"seq":1,"run":null,"test":null,"accepted":true,"decision":"accepted","ending":"response","outcome":"accepted","violation":null,"#,
           #""delivery":null,"listener":0,"kind":"push","#,
           #""environment":"sandbox","received_at":"2026-01-31T12:12:03.000Z","#,
           #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey.text)","attempt":1,"#,
