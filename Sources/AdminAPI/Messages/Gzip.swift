@@ -5,7 +5,7 @@ enum Gzip {
   private static let maxMatch = 258
   private static let maxDistance = 32 * 1024
   /// The number of earlier places that are compared for each place: more take longer and gain little.
-  private static let maxProbes = 4
+  private static let maxProbes = 12
   private static let endOfBlock = 256
 
   /// A literal byte, or a reference to earlier bytes.

@@ -195,7 +195,7 @@ def test_something_is_drawn_while_the_list_loads(furnished, open_page):
         time.sleep(1)
         route.continue_()
 
-    view.page.route("**/api/v1/pushes?*limit=60*", hold)
+    view.page.route("**/api/v1/pushes?*limit=32*", hold)
     view.page.get_by_label("Search pushes").fill("order")
     view.page.locator(".list-frame.is-pending").wait_for(timeout=3000)
     view.page.locator(".list-frame:not(.is-pending)").wait_for()

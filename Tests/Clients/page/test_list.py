@@ -361,7 +361,7 @@ def test_all_pushes_of_a_search_are_selected(start, open_page, provider, device)
 
 @pytest.fixture
 def partly_loaded(start, open_page, provider, device):
-    """A list of 150 pushes of which 60 are loaded, and a function that has the others loaded."""
+    """A list of 150 pushes of which 32 are loaded, and a function that has the others loaded."""
     server = start()
     send(provider(server), device, 150)
     view = open_page(server, "/?view=connect")
@@ -370,7 +370,7 @@ def partly_loaded(start, open_page, provider, device):
     view.page.goto(view.base)
     view.page.locator(".list-count", has_text="150").wait_for()
     view.page.get_by_role("button", name="Select all").click()
-    view.page.locator(".list-count", has_text="60 selected").wait_for()
+    view.page.locator(".list-count", has_text="32 selected").wait_for()
 
     def load_rest():
         while rest:
