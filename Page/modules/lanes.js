@@ -53,15 +53,21 @@ export function timeScale(times, width, { density = 0, quiet = 400 } = {}) {
   return { at, folds, parts, width: offset + EDGE };
 }
 
+/** The least pixels of a millisecond with which the bars of a connection are at their times and not on each other. */
+function densityOf(pushes) {
+  const numbers = new Map();
+  for (const push of pushes) numbers.set(push.received_at, (numbers.get(push.received_at) ?? 0) + 1);
+  const starts = [...numbers].map(([at, number]) => ({ at: Date.parse(at), number })).sort((a, b) => a.at - b.at);
+  return starts.slice(1).reduce((density, one, index) => Math.max(density, (starts[index].number * BAR) / (one.at - starts[index].at)), 0);
+}
+
 /** Returns the lanes as an element. `open(seq)` is called for a click on a bar. */
 export function lanes(connections, pushes, { width, chosen = null, open, now = serverNow() }) {
   const byConnection = Map.groupBy(pushes, (push) => push.connection?.id);
   const times = [];
   for (const connection of connections) for (const event of connection.events ?? []) times.push(Date.parse(event.at));
   for (const push of pushes) times.push(Date.parse(push.received_at), push.finished_at ? Date.parse(push.finished_at) : now);
-  // As many pixels as the pushes of one millisecond need, so that bars are at their times and not on each other.
-  const together = Math.max(1, ...[...Map.groupBy(pushes, (push) => `${push.connection?.id} ${push.received_at}`).values()].map((group) => group.length));
-  const scale = timeScale(times.filter(Number.isFinite), width, { density: pushes.length > 1 ? BAR * together : 0 });
+  const scale = timeScale(times.filter(Number.isFinite), width, { density: Math.max(0, ...[...byConnection.values()].map(densityOf)) });
   return h("div", { class: "lanes", style: { width: `${scale.width}px` } },
     axis(scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
 }
