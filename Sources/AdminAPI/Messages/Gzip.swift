@@ -28,6 +28,7 @@ enum Gzip {
       distances[Self.distance(token.distance).symbol] += 1
     }
     // A code of one symbol is incomplete, which not every reader accepts.
+    literals[0] = max(1, literals[0])
     for symbol in 0..<2 { distances[symbol] = max(1, distances[symbol]) }
     let literalCode = HuffmanCode(frequencies: literals)
     let distanceCode = HuffmanCode(frequencies: distances)
