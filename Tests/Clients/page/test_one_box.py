@@ -33,9 +33,9 @@ def test_numbers_ids_and_reasons_are_found_as_they_are(furnished, open_page):
     for record in furnished.pushes():
         assert record["apns"]["id_origin"] == "server"
         search(view, record["apns"]["id"], 1)
-        assert view.page.locator(".row").get_attribute("data-seq") == str(record["seq"])
+        view.until("(seq) => document.querySelector('.row').dataset.seq === seq", str(record["seq"]))
         search(view, f"#{record['seq']}", 1)
-        assert view.page.locator(".row").get_attribute("data-seq") == str(record["seq"])
+        view.until("(seq) => document.querySelector('.row').dataset.seq === seq", str(record["seq"]))
     search(view, "MissingTopic", 1)
     search(view, "#1 #3", 2)
     search(view, "#1 order", 1)
