@@ -47,6 +47,20 @@ import Testing
   }
 
   /// The page loads one script with all modules, each after those that it imports, and one style sheet.
+  /// Returns the modules of a script, each of which is defined before it is imported.
+  private func modules(in script: String) -> Set<String> {
+    var defined: Set<String> = []
+    for line in script.split(separator: "\n") {
+      if let match = line.firstMatch(of: #/modules\["([^"]+)"\] = \(\(\) => \{/#) {
+        defined.insert(String(match.output.1))
+      }
+      if let match = line.firstMatch(of: #/^const .* = modules\["([^"]+)"\];$/#) {
+        #expect(defined.contains(String(match.output.1)), "imported before it is defined: \(line)")
+      }
+    }
+    return defined
+  }
+
   @Test func pageLoadsOneScriptAndOneStyleSheet() async throws {
     try await TestServer.run { server in
       let page = await server.client.request("GET", "/", [("accept", "text/html")]).text
@@ -62,15 +76,10 @@ import Testing
       let script = await server.client.get("/page/app.js")
       #expect(script.headers["content-type"]?.hasPrefix("text/javascript") == true)
       #expect(script.text.split(separator: "\n").allSatisfy { !$0.hasPrefix("import ") && !$0.hasPrefix("export ") })
-      var defined: Set<String> = []
-      for line in script.text.split(separator: "\n") {
-        if let match = line.prefixMatch(of: #/modules\["([^"]+)"\] = \(\(\) => \{/#) {
-          defined.insert(String(match.output.1))
-        }
-        if let match = line.firstMatch(of: #/^const .* = modules\["([^"]+)"\];$/#) {
-          #expect(defined.contains(String(match.output.1)), "imported before it is defined: \(line)")
-        }
-      }
+      _ = await server.client.send("POST", "/api/v1/runs", "{}")
+      let report = await server.client.get("/api/v1/runs/r1/report")
+      #expect(report.status == 200)
+      let defined = modules(in: script.text).union(modules(in: report.text))
       let modules = EmbeddedFile.page.map(\.name).filter { $0.hasSuffix(".js") }
       #expect(defined == Set(modules), "a module that no other one imports is dead")
       let style = await server.client.get("/page/app.css")

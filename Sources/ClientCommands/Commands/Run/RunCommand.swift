@@ -131,10 +131,10 @@ struct RunCompare: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compare", abstract: "Show what is new, fixed and unchanged in a run since an older one.")
 
-  @Argument(help: "The id of the older run.")
+  @Argument(help: ArgumentHelp("The id of the older run.", valueName: "id"))
   var old: String
 
-  @Argument(help: "The id of the newer run.")
+  @Argument(help: ArgumentHelp("The id of the newer run.", valueName: "id"))
   var new: String
 
   @OptionGroup var flags: AdminFlags
