@@ -272,7 +272,7 @@ export class Records {
     }
     if (isNew) {
       let index = this.newer.length;
-      while (index > 0 && this.newer[index - 1] > record.seq) index -= 1;
+      while (!isNamed(record.seq) && index > 0 && this.newer[index - 1] > record.seq) index -= 1;
       this.newer.splice(index, 0, record.seq);
     }
     if (isNew || this.rows.has(record.seq)) this.keep(record);

@@ -30,7 +30,8 @@ package enum ReportDocument {
       writer.member("embedded", count)
     }
     // Within a script element, an HTML parser looks only for its end.
-    let summary = String(decoding: writer.bytes, as: UTF8.self).replacing("<", with: "\\u003c")
+    let escaped = writer.bytes.flatMap { $0 == UInt8(ascii: "<") ? Array("\\u003c".utf8) : [$0] }
+    let summary = String(decoding: escaped, as: UTF8.self)
     let text = """
       <!doctype html>
       <html lang="en">

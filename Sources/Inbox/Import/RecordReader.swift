@@ -14,7 +14,7 @@ struct RecordReader {
   /// The maximum number of connections, and of tokens, remembered for sharing.
   private static let capacity = 4096
   /// The largest valid `seq`: JSON readers do not represent larger integers exactly.
-  private static let maxSeq = 1 << 53
+  static let maxSeq = 1 << 53
 
   private struct Token: Hashable {
     let teamID: String?

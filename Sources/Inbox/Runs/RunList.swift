@@ -222,7 +222,7 @@ package final class RunList: Sendable {
     for var row in rows {
       row.withUTF8 { text in
         // What is damaged is left out.
-        if let line = try? RunLine(UnsafeRawBufferPointer(text)) { collector.add(line) }
+        if let line = try? RunLine(UnsafeRawBufferPointer(text)), line.hasOwnID { collector.add(line) }
       }
     }
     let runs = collector.finished.sorted { Int($0.id.dropFirst()) ?? 0 < Int($1.id.dropFirst()) ?? 0 }

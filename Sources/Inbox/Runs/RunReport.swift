@@ -147,7 +147,8 @@ package struct RunReport: Sendable {
         ? nearest[index].filter { $0.test == failures[index].test.name } : nearest[index]
     }
     findings = kinds.values.sorted { $0.kind < $1.kind }
-    for push in known.values where !push.isAccepted && unaccepted.count < 20_000 {
+    let refused = known.values.filter { !$0.isAccepted }.sorted { $0.identity < $1.identity }
+    for push in refused.prefix(20_000) {
       unaccepted[Hexadecimal.text(push.identity, digits: 16)] = push.response
     }
     delays.sort()

@@ -155,6 +155,16 @@ enum RunLine {
     text.prefix(16).filter { $0 > 0x20 }.starts(with: "{\"kind\":".utf8)
   }
 
+  /// Whether the run has an id such as this server gives, with a number that can be incremented.
+  var hasOwnID: Bool {
+    let id =
+      switch self {
+      case .run(let run): run.id
+      case .test(_, of: let run): run
+      }
+    return id.utf8.first == UInt8(ascii: "r") && id.utf8.count <= 16 && Int(id.dropFirst()) ?? 0 > 0
+  }
+
   init(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) {
     if let problem = JSONText.problem(in: text) { throw problem }
     var json = JSONReader(text)
@@ -171,7 +181,10 @@ enum RunLine {
         }
       case "notes": notes = try json.strings()
       case "seed": seed = try json.wholeOrNull()
-      case "number", "dropped_tests", "after_seq", "last_seq": numbers[name] = try json.wholeOrNull()
+      case "number", "dropped_tests", "after_seq", "last_seq": 
+        let number: Int? = try json.wholeOrNull()
+        guard (0...RecordReader.maxSeq).contains(number ?? 0) else { throw json.problem("\(name) is out of range") }
+        numbers[name] = number
       case "kind", "id", "run", "name", "outcome", "started_at", "ended_at", "scope", "message", "profile", "command",
         "seqs":
         texts[name] = try json.text()

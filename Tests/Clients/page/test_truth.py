@@ -148,8 +148,10 @@ def test_a_deletion_and_a_change_of_the_clock_are_events(start, provider, device
 
     def read_until(event):
         while lines[-2:-1] != [f"event: {event}"]:
-            if line := stream.readline().decode().strip():
-                lines.append(line)
+            line = stream.readline()
+            assert line, f"the stream ended before {event}"
+            if line.strip():
+                lines.append(line.decode().strip())
         return json.loads(stream.readline().decode().removeprefix("data: "))
 
     stream.readline(), stream.readline()  # the comment and the id of the beginning

@@ -70,8 +70,9 @@ struct ExecRun: Sendable {
     }
     await server.stop()
     outcomes += try await withTaskExecutorPreference(executor) {
-      end(run, result.exit, in: server.state)
-      return [try checks.final(server.state)] + (export.map { [write($0, server.state)] } ?? [])
+      let final = try checks.final(server.state)
+      end(run, result.exit, after: outcomes + [final], in: server.state)
+      return [final] + (export.map { [write($0, server.state)] } ?? [])
     }
     let names = (result.requestedBy == nil ? ["verify"] : []) + ["findings and rejected pushes", "export"]
     let results = Array(zip(names, outcomes))
@@ -100,14 +101,20 @@ struct ExecRun: Sendable {
     ).id
   }
 
-  /// Ends the run. What the program did not end is interrupted: nothing else can end it.
-  private func end(_ run: String, _ exit: ChildProcess.Exit, in state: ServerState) {
+  /// Ends the run, which has passed if the program and all checks have, and no test has failed. What the program did not end is
+  /// interrupted: nothing else can end it.
+  private func end(
+    _ run: String, _ exit: ChildProcess.Exit, after checks: [ExecChecks.Outcome], in state: ServerState
+  ) {
+    let refused = checks.filter { $0.status != .done }
+    for line in refused.flatMap({ $0.lines.prefix(1) }) { state.inbox.runs.note("check not passed: \(line)") }
+    let hasFailedTest = state.inbox.runs.run(run)?.tests.contains { $0.outcome == .failed } ?? false
     var changes = RunList.RunChanges()
     changes.isEnded = true
     changes.outcome =
       switch exit {
       case .killed: .interrupted
-      case .exited(let code): code == 0 ? .passed : .failed
+      case .exited(let code): code == 0 && refused.isEmpty && !hasFailedTest ? .passed : .failed
       }
     let lastSeq = state.inbox.snapshot().lastSeq
     _ = state.inbox.runs.update(run, changes, now: state.clock.now, lastSeq: lastSeq)
