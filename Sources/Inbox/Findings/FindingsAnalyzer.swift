@@ -259,8 +259,10 @@ extension FindingsAnalyzer.State {
     var isDone = true
     isBehind = false
     for server in servers {
-      var analysis = ofServers[server.name] ?? FindingsAnalyzer.Analysis()
-      if ofServers[server.name]?.generation != server.generation {
+      // Removed until it has changed, so that its tables are not copied when they change.
+      let isKnown = ofServers[server.name]?.generation == server.generation
+      var analysis = ofServers.removeValue(forKey: server.name) ?? FindingsAnalyzer.Analysis()
+      if !isKnown {
         // Its inbox was emptied, or the schema is another one: nothing follows from earlier pushes.
         analysis = FindingsAnalyzer.Analysis()
         (analysis.generation, analysis.through) = (server.generation, server.analyzedAfter)

@@ -104,9 +104,6 @@ extension Record {
     }
   }
 
-  /// Whether the client received a response that reports success.
-  var hasSuccessStatus: Bool { sentResponse.status.map { HTTPStatus.isSuccess($0) } ?? false }
-
   /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {
     let advice = retryAdvice

@@ -64,12 +64,13 @@ package struct InboxStatistics: Sendable {
   private mutating func addAttempt(_ record: borrowing Record) {
     let isAccepted = record.outcome == .accepted
     if isAccepted, record.attempt == 1 { return }
+    // Imported times may be any.
     let (key, arrival) = (record.pushKey, record.arrivedAt)
     let earlier = record.attempt > 1 ? unaccepted[key] : nil
-    if let earlier { retryDelays.add(arrival - earlier.newest) }
+    if let earlier { retryDelays.add(arrival &- earlier.newest) }
     if isAccepted {
       if let earlier {
-        timesToAcceptance.add(arrival - earlier.first + (record.sentResponse.latencyNanoseconds ?? 0))
+        timesToAcceptance.add(arrival &- earlier.first &+ (record.sentResponse.latencyNanoseconds ?? 0))
         unaccepted[key] = nil
       }
     } else if earlier != nil || record.attempt == 1 && unaccepted.count < Self.maxUnaccepted {

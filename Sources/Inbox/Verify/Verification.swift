@@ -139,11 +139,13 @@ extension Inbox {
       // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }
+    let lost = try evaluator.lost(by: context.rulebook)
+    let findings = try evaluator.findings(by: context.rulebook)
+    // After both, which analyze what is new: a server of a view may become unreadable between them.
     let isAnalyzed = try await isAnalyzed(verification, snapshot)
     return VerificationReport(
       expectations: expectations, order: evaluator.order, others: try evaluator.others(),
-      lost: try evaluator.lost(by: context.rulebook),
-      findings: try evaluator.findings(by: context.rulebook), evicted: snapshot.evicted,
+      lost: lost, findings: findings, evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after) && isAnalyzed, isAnalyzed: isAnalyzed, context: context
     )
   }

@@ -33,8 +33,12 @@ package enum JSONValue: Equatable, Sendable {
     self.init(writer.bytes[...])
   }
 
-  /// The value as a node without a position. Of members with the same name, the last one counts.
-  package var node: YAMLNode {
+  /// The value as a node without a position. Of members with the same name, the last one counts. What is nested deeper than any
+  /// document that a schema describes counts as null, because each level is scanned again.
+  package var node: YAMLNode { node(depth: 64) }
+
+  private func node(depth: Int) -> YAMLNode {
+    guard depth > 0 else { return JSONValue.null.node }
     let position = TextPosition(line: 1, column: 1)
     let content: YAMLNode.Content =
       switch self {
@@ -42,11 +46,11 @@ package enum JSONValue: Equatable, Sendable {
       case .flag(let flag): .scalar(YAMLNode.Scalar(text: String(flag), isString: false))
       case .number(let text): .scalar(YAMLNode.Scalar(text: text, isString: false))
       case .text(let text): .scalar(YAMLNode.Scalar(text: text, isString: true))
-      case .list(let list): .list(list.elements.map(\.node))
+      case .list(let list): .list(list.elements.map { $0.node(depth: depth - 1) })
       case .object(let object):
         .map(
           object.members.sorted { $0.key < $1.key }
-            .map { YAMLNode.Entry(key: $0.key, position: position, value: $0.value.node) })
+            .map { YAMLNode.Entry(key: $0.key, position: position, value: $0.value.node(depth: depth - 1)) })
       }
     return YAMLNode(content: content, position: position)
   }

@@ -106,14 +106,16 @@ package final class SchemaParser {
   package func failUnknown(
     _ key: String, at position: TextPosition, _ path: String, among names: [String], _ message: String = "unknown"
   ) {
+    // Do not compare a key whose problem is omitted with all names. Of a request body, only the first is reported.
+    guard !problems.isFull, !isRequestBody || !problems.hasErrors else {
+      return problems.add(FileProblem(file: file, ""))
+    }
     if isRequestBody {
       let guess = Self.nearest(to: key, among: names).map { "Did you mean \($0)? " } ?? ""
       return fail(
         at: position, path, "the body has an unknown member \"\(path)\"",
         hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
     }
-    // Do not compare a key whose problem is omitted with all names.
-    guard !problems.isFull else { return problems.add(FileProblem(file: file, "")) }
     // A JSON pointer is sent back to find the place, so it is shortened only if it is longer than any real one.
     let isPointer = path.hasPrefix("/") && path.utf8.count <= 1000
     fail(

@@ -41,7 +41,7 @@ struct ExecRun: Sendable {
     let executor = SerialTaskExecutor("apns-mock.checks")
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
-      if let export { FileReplacement.abandon(export.path) }
+      for path in files.paths + (export.map { [$0.path] } ?? []) { FileReplacement.abandon(path) }
       folder?.remove()
     }
     let run = startRun(server.state)
@@ -121,16 +121,19 @@ struct ExecRun: Sendable {
     state.inbox.runs.interruptAll(now: state.clock.now, lastSeq: lastSeq)
   }
 
-  /// Returns the command line with the seed, which repeats the run. It does not contain the admin token.
+  /// Returns the command line with the seed, which repeats the run. It contains neither the admin token nor the address of a
+  /// store, which may have a password.
   private static func command(seed: UInt64) -> String {
     var words: [String] = ["apns-mock"]
+    let secrets = ["--admin-token", "--store"]
     var isSecret = false
     let arguments = CommandLine.arguments.dropFirst()
     let flags = arguments.prefix { $0 != "--" }
     for argument in arguments {
       words.append(
-        isSecret ? "…" : argument.hasPrefix("--admin-token=") ? "--admin-token=…" : argument.shellQuoted)
-      isSecret = argument == "--admin-token"
+        isSecret
+          ? "…" : secrets.first { argument.hasPrefix($0 + "=") }.map { $0 + "=…" } ?? argument.shellQuoted)
+      isSecret = secrets.contains(argument)
       if argument == "exec", words.count == 2, !flags.contains(where: { $0 == "--seed" || $0.hasPrefix("--seed=") }) {
         words.append("--seed \(seed)")
       }

@@ -38,6 +38,9 @@ struct ReportFiles: Sendable {
   /// Whether no file is to be written.
   var isEmpty: Bool { report == nil && summary == nil && junit == nil }
 
+  /// The paths of all files that are to be written.
+  var paths: [String] { [report, summary, junit].compactMap { $0?.path } }
+
   /// The path of the report.
   var reportPath: String? { report?.path }
 
