@@ -239,7 +239,8 @@ def _start_run(config: pytest.Config, client: Client) -> Run:
 def _end_test(config: pytest.Config, stash: pytest.Stash) -> None:
     run = config.stash.get(_run_key, None)
     if run is not None:
-        run.end_test(*stash.get(_outcome_key, ("passed", None)))
+        # Without an outcome, Ctrl-C or `pytest.exit` has ended the test: neither makes a report.
+        run.end_test(*stash.get(_outcome_key, ("interrupted", None)))
 
 
 def _finish_run(config: pytest.Config) -> None:
