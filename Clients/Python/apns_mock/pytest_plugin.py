@@ -165,6 +165,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # A plugin that repeats failed tests runs the same item again.
+    if _outcome_key in item.stash:
+        del item.stash[_outcome_key]
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     _finish_run(session.config)
     folder = session.config.stash.get(_folder_key, None)
