@@ -25,8 +25,7 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
   public void beforeEach(ExtensionContext context) {
     ServerHolder holder = holder(context);
     ApnsMockServer server = holder.running();
-    String name = context.getRequiredTestClass().getSimpleName() + "." + context.getDisplayName();
-    context.getStore(NAMESPACE).put("test", holder.run.startTest(name));
+    context.getStore(NAMESPACE).put("test", holder.run.startTest(name(context)));
     server.reset();
     ApnsMock options = options(context);
     String profile = options.profile().isEmpty() ? "healthy" : options.profile();
@@ -59,6 +58,14 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
       endTest(context, holder.run, "failed", error.getMessage());
       throw error;
     }
+  }
+
+  /** Returns the name of a test. The display names of parameterized ones have only the arguments: {@code [1] a}. */
+  private static String name(ExtensionContext context) {
+    String method = context.getRequiredTestMethod().getName();
+    String display = context.getDisplayName();
+    boolean namesMethod = display.equals(method) || display.startsWith(method + "(");
+    return context.getRequiredTestClass().getSimpleName() + "." + (namesMethod ? display : method + " " + display);
   }
 
   private static void endTest(ExtensionContext context, TestRun run, String outcome, String message) {
