@@ -13,6 +13,7 @@ import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
 import org.junit.platform.commons.support.SearchOption;
+import org.opentest4j.TestAbortedException;
 
 /** The JUnit 5 extension of {@link ApnsMock}. */
 public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCallback, ParameterResolver {
@@ -43,6 +44,10 @@ public final class ApnsMockExtension implements BeforeEachCallback, AfterEachCal
     boolean hasFailed = context.getExecutionException().isPresent();
     if (server == null) {
       return; // It could not be started, which has failed the test.
+    }
+    if (context.getExecutionException().orElse(null) instanceof TestAbortedException assumption) {
+      endTest(context, holder.run, "skipped", assumption.getMessage());
+      return;
     }
     if (hasFailed) {
       printReport(context, server);
