@@ -3,6 +3,7 @@ package io.github.apnsmock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -76,10 +77,18 @@ public final class TestRun {
       String report = api.getText(path, Map.of(), AdminApi.REQUEST_TIMEOUT);
       Files.createDirectories(Path.of(folder));
       String name = "junit-" + ProcessHandle.current().pid() + "-" + System.nanoTime() + ".html";
-      Files.writeString(Path.of(folder, name), report);
+      Files.writeString(createPrivateFile(Path.of(folder, name)), report);
     } catch (ApnsMockException | IOException error) {
       System.err.println("apns-mock: the report could not be written: " + error.getMessage());
     }
+  }
+
+  /** Creates a file that only this user can read, because reports contain payloads and device tokens. */
+  private static Path createPrivateFile(Path path) throws IOException {
+    if (!path.getFileSystem().supportedFileAttributeViews().contains("posix")) {
+      return Files.createFile(path); // On Windows the folder says who can read it.
+    }
+    return Files.createFile(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
   }
 
   private Values send(String method, String path, Map<String, ?> body) {
