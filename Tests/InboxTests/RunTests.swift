@@ -41,6 +41,43 @@ struct RunTests {
     #expect(tests.count == RunList.maxTests && tests.first?.name == "t5" && runs.run(open.id)?.droppedTests == 5)
   }
 
+  @Test("Resets of several tests keep all their pushes, and a report has each once and in order")
+  func interleavedResets() async throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    for topic in ["a", "b"] {
+      _ = inbox.runs.startTest(in: run.id, name: topic, scope: "topic:\(topic)", now: 0, lastSeq: 0)
+    }
+    for topic in ["b", "a", "b", "a", "b", "a", "b"] { inbox.append(WaitingTests.record(topic)) }
+    for topic in ["a", "b"] {
+      let scope = try Selection(FilterTests.parameters("scope=topic:\(topic)"))
+      // The first one has failed before it removed anything.
+      for _ in 0..<2 {
+        inbox.archiveForRuns(scope, by: PushFixture.rulebook)
+        #expect(try Self.seqs(of: inbox) == Array(1...7))
+      }
+      #expect(try await inbox.resetInSlices(scope) == (topic == "a" ? 3 : 4))
+      #expect(try Self.seqs(of: inbox) == Array(1...7))
+    }
+    let records = try inbox.recordsOfRuns(by: PushFixture.rulebook)
+    let imported = try Self.imported(try records.export(of: [run.id], by: PushFixture.rulebook))
+    #expect(imported.runs.run(run.id)?.tests.map { $0.seqs?.text } == ["2,4,6", "1,3,5,7"])
+  }
+
+  /// Returns the pushes of a report.
+  private static func seqs(of inbox: Inbox) throws -> [Int] {
+    var seqs: [Int] = []
+    var iterator = try inbox.recordsOfRuns(by: PushFixture.rulebook).makeIterator()
+    while let group = try iterator.next() { seqs += group.map(\.seq) }
+    return seqs
+  }
+
+  private static func imported(_ export: [UInt8]) throws -> Inbox {
+    var reader = InboxImport(maxBytes: 1 << 20)
+    try export.withUnsafeBytes { try reader.read($0) }
+    return try reader.finish()
+  }
+
   @Test("A line of a run or a test is read as it was written, and invalid ones are errors")
   func lines() throws {
     let runs = RunList()

@@ -103,28 +103,26 @@ package enum ReportDocument {
     var count = 0
     for isAccepted in [false, true] {
       var skipped = (isAccepted ? accepted : total - accepted) - (maxRecords - count)
-      for part in records.parts {
-        var iterator = InboxIterator(part, .allKinds)
-        while let group = try iterator.next() {
-          var text: [UInt8] = []
-          for record in group where record.accepted == isAccepted {
-            let owner = records.attribution.owner(of: record)
-            if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
-            skipped -= 1
-            guard skipped < 0 else { continue }
-            let findings = records.findings[record.seq]?.map(\.kind.rawValue) ?? []
-            var writer = JSONWriter(capacity: 2048)
-            writer.object {
-              record.writeMembers(to: &$0, rulebook: rulebook, owner: owner, findings: findings)
-            }
-            text += writer.bytes
-            text.append(UInt8(ascii: "\n"))
-            count += 1
+      var iterator = records.makeIterator()
+      while let group = try iterator.next() {
+        var text: [UInt8] = []
+        for record in group where record.accepted == isAccepted {
+          let owner = records.attribution.owner(of: record)
+          if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
+          skipped -= 1
+          guard skipped < 0 else { continue }
+          let findings = records.findings[record.seq]?.map(\.kind.rawValue) ?? []
+          var writer = JSONWriter(capacity: 2048)
+          writer.object {
+            record.writeMembers(to: &$0, rulebook: rulebook, owner: owner, findings: findings)
           }
-          deflate.append(text)
-          // Base64 has four characters for three bytes.
-          guard deflate.bytes.count / 3 * 4 < maxBytes else { return (deflate.finish(), count) }
+          text += writer.bytes
+          text.append(UInt8(ascii: "\n"))
+          count += 1
         }
+        deflate.append(text)
+        // Base64 has four characters for three bytes.
+        guard deflate.bytes.count / 3 * 4 < maxBytes else { return (deflate.finish(), count) }
       }
     }
     return (deflate.finish(), count)

@@ -11,27 +11,54 @@ struct RunArchive: Sendable {
   /// The number of pushes that were dropped because there were too many.
   private(set) var dropped = 0
 
-  /// Adds pushes, and drops the oldest beyond the limits of the inbox.
+  /// Adds pushes in ascending order, without those it has, and drops the oldest beyond the limits of the inbox.
   mutating func add(_ removed: [Record], findings: [Finding], lost: [Int], maxRecords: Int, maxBytes: Int) {
-    for record in removed where record.seq > records.last ?? 0 {
+    // A reset that failed and is repeated has added its pushes before.
+    let added = removed.filter { records.record($0.seq) == nil }
+    guard let oldest = added.first?.seq else { return }
+    // Another test may have reset its pushes, which arrived between these.
+    var rest = removeRecords(after: oldest)[...]
+    for record in added {
+      while let next = rest.first, next.seq < record.seq {
+        records.append(next)
+        rest.removeFirst()
+      }
       var copy = record
       // Otherwise a few records would keep the memory of all their neighbors.
       copy.move(to: .ofOne())
       records.append(copy)
     }
-    self.findings += findings
-    self.lost += lost
+    for record in rest { records.append(record) }
+    let seqs = Set(added.map(\.seq))
+    self.findings += findings.filter { seqs.contains($0.seq) }
+    self.lost += lost.filter { seqs.contains($0) }
     while records.count > maxRecords || records.bytes > maxBytes, records.removeFirst() != nil { dropped += 1 }
     guard let first = records.first, dropped > 0 else { return }
     self.findings.removeAll { $0.seq < first }
     self.lost.removeAll { $0 < first }
   }
+
+  /// Removes and returns the records with a larger `seq`.
+  private mutating func removeRecords(after seq: Int) -> [Record] {
+    var removed: [Record] = []
+    guard records.last ?? 0 > seq else { return removed }
+    var later = Selection.allKinds
+    later.after = seq
+    records.forEach(in: later) { record in
+      removed.append(copy record)
+      return true
+    }
+    _ = records.remove(removed.map(\.seq))
+    return removed
+  }
 }
 
 /// The pushes of runs, of resets and of the inbox, with what was found about them.
 package struct RunRecords: Sendable {
-  /// The pushes in ascending order: those that resets removed, and those in the inbox.
-  package let parts: [InboxSnapshot]
+  /// The pushes that resets removed.
+  let archived: InboxSnapshot
+  /// The pushes in the inbox. While a reset runs, and after one that failed, some are among both.
+  let present: InboxSnapshot
   /// The findings by the `seq` of their push.
   package let findings: [Int: [Finding]]
   /// The `seq` of the last attempts of the pushes that were neither accepted nor rejected for good.
@@ -43,7 +70,50 @@ package struct RunRecords: Sendable {
   package let attribution: RunAttribution
 }
 
+/// Iterates over the pushes of runs, each once and in ascending order, in small groups.
+package struct RunRecordsIterator: Sendable {
+  private var archived: InboxIterator
+  private var present: InboxIterator
+  /// The records of each that were read, but not returned.
+  private var archivedRest: ArraySlice<Record> = []
+  private var presentRest: ArraySlice<Record> = []
+
+  /// Creates an iteration that begins with the first push.
+  init(_ records: RunRecords) {
+    archived = InboxIterator(records.archived, .allKinds)
+    present = InboxIterator(records.present, .allKinds)
+  }
+
+  /// Returns the next pushes; nil after the last.
+  ///
+  /// - Throws: `StoreUnavailable` if the store cannot be read, so that records are missing.
+  package mutating func next() throws(StoreUnavailable) -> [Record]? {
+    while archivedRest.isEmpty, let group = try archived.next() { archivedRest = group[...] }
+    while presentRest.isEmpty, let group = try present.next() { presentRest = group[...] }
+    // One that is empty has ended.
+    if archivedRest.isEmpty || presentRest.isEmpty {
+      let group = Array(archivedRest.isEmpty ? presentRest : archivedRest)
+      (archivedRest, presentRest) = ([], [])
+      return group.isEmpty ? nil : group
+    }
+    var group: [Record] = []
+    while let former = archivedRest.first, let record = presentRest.first {
+      if former.seq <= record.seq { archivedRest.removeFirst() }
+      if former.seq < record.seq {
+        group.append(former)
+      } else {
+        group.append(record)
+        presentRest.removeFirst()
+      }
+    }
+    return group
+  }
+}
+
 extension RunRecords {
+  /// Returns an iterator over the pushes.
+  package func makeIterator() -> RunRecordsIterator { RunRecordsIterator(self) }
+
   /// Returns the runs, their tests and their pushes as an export, one object per line.
   ///
   /// - Parameter ids: The runs.
@@ -57,16 +127,14 @@ extension RunRecords {
       text.append(UInt8(ascii: "\n"))
     }
     for run in runs where ids.contains(run.id) { run.writeLines(append) }
-    for part in parts {
-      var iterator = InboxIterator(part, .allKinds)
-      while let records = try iterator.next() {
-        for record in records {
-          guard let owner = attribution.owner(of: record), ids.contains(owner.run) else { continue }
-          append { writer in
-            let findings = self.findings[record.seq]?.map(\.kind.rawValue) ?? []
-            record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
-            writer.member("format", ImportedRecord.newestFormat)
-          }
+    var iterator = makeIterator()
+    while let records = try iterator.next() {
+      for record in records {
+        guard let owner = attribution.owner(of: record), ids.contains(owner.run) else { continue }
+        append { writer in
+          let findings = self.findings[record.seq]?.map(\.kind.rawValue) ?? []
+          record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
+          writer.member("format", ImportedRecord.newestFormat)
         }
       }
     }
@@ -112,15 +180,17 @@ extension Inbox {
   /// - Parameter rulebook: The rules that determine the findings.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
   package func recordsOfRuns(by rulebook: Rulebook) throws(StoreUnavailable) -> RunRecords {
-    let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
+    // First the inbox: a reset adds pushes to the archive before it removes them.
     let snapshot = snapshot().leavingOutDamage
     let report = try findings(by: rulebook, in: .allKinds)
+    let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
     let former = InboxSnapshot(
       records: SnapshotRecords(recent: archive.records, stored: nil), lastSeq: archive.records.last ?? 0, evicted: 0,
       lastEvicted: 0)
     return RunRecords(
-      parts: [former, snapshot].filter { $0.count > 0 },
-      findings: Dictionary(grouping: archive.findings + report.findings, by: \.seq),
+      archived: former, present: snapshot,
+      findings: Dictionary(grouping: report.findings, by: \.seq)
+        .merging(Dictionary(grouping: archive.findings, by: \.seq)) { present, _ in present },
       // In an export, the same push may have been accepted in another test, or for another worker.
       lost: try archive.lost + seqs(analyzer.unresolved, after: 0)
         + report.findings.filter { $0.kind == .abandoned }.map(\.seq),

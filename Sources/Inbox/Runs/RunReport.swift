@@ -116,28 +116,26 @@ package struct RunReport: Sendable {
     var kinds: [Finding.Kind: FindingItem] = [:]
     var known: [PushInTest: Push] = [:]
     var ordinals: [UInt64: UInt64] = [:]
-    for part in records.parts {
-      var iterator = InboxIterator(part, .allKinds)
-      while let group = try iterator.next() {
-        for record in group {
-          let owner = records.attribution.owner(of: record)
-          if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
-          add(record, owner, &known, &ordinals)
-          for finding in records.findings[record.seq] ?? [] {
-            kinds[finding.kind, default: FindingItem(kind: finding.kind)].add(finding)
+    var iterator = records.makeIterator()
+    while let group = try iterator.next() {
+      for record in group {
+        let owner = records.attribution.owner(of: record)
+        if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
+        add(record, owner, &known, &ordinals)
+        for finding in records.findings[record.seq] ?? [] {
+          kinds[finding.kind, default: FindingItem(kind: finding.kind)].add(finding)
+        }
+        if lostSeqs.contains(record.seq) {
+          lostCount += 1
+          if lost.count < Self.maxListed { lost.append(Line(record, owner)) }
+          if let push = known[PushInTest(record, owner)] {
+            lostIdentities.insert(Hexadecimal.text(push.identity, digits: 16))
           }
-          if lostSeqs.contains(record.seq) {
-            lostCount += 1
-            if lost.count < Self.maxListed { lost.append(Line(record, owner)) }
-            if let push = known[PushInTest(record, owner)] {
-              lostIdentities.insert(Hexadecimal.text(push.identity, digits: 16))
-            }
-          }
-          for (index, failure) in failures.enumerated() {
-            let isOwn = owner.map { failed[$0] == index } ?? false
-            if isOwn { failures[index].pushes += 1 }
-            Self.keep(record, owner, isOwn, of: failure.test, in: &nearest[index])
-          }
+        }
+        for (index, failure) in failures.enumerated() {
+          let isOwn = owner.map { failed[$0] == index } ?? false
+          if isOwn { failures[index].pushes += 1 }
+          Self.keep(record, owner, isOwn, of: failure.test, in: &nearest[index])
         }
       }
     }
