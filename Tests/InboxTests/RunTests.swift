@@ -64,6 +64,35 @@ struct RunTests {
     #expect(imported.runs.run(run.id)?.tests.map { $0.seqs?.text } == ["2,4,6", "1,3,5,7"])
   }
 
+  @Test("The records of an import name their runs and tests; the numbers in the lines of these are of another inbox")
+  func importedNumbers() async throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    inbox.append(WaitingTests.record())
+    _ = inbox.runs.startTest(in: run.id, name: "t", scope: nil, now: 0, lastSeq: 1)
+    inbox.append(WaitingTests.record())
+    func export(_ inbox: Inbox) throws -> [UInt8] {
+      try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: ["r1"], by: PushFixture.rulebook)
+    }
+    let other = Inbox()
+    for _ in 0..<5 { other.append(WaitingTests.record()) }
+    #expect(try await other.append(imported: try Self.imported(try export(inbox))) == 6...7)
+    let imported = try #require(other.runs.run("r1"))
+    #expect(imported.seqs?.text == "6" && imported.tests.map { $0.seqs?.text } == ["7"])
+    // The lines of the second export have these numbers.
+    let text = String(decoding: try export(other), as: UTF8.self)
+    #expect(text.contains(#""seqs":"6""#) && text.contains(#""seqs":"7""#))
+    let third = Inbox()
+    for _ in 0..<2 {
+      _ = try await third.append(imported: try Self.imported(Array(text.utf8)))
+    }
+    #expect(third.runs.all.map { $0.seqs?.text } == ["1", "3"])
+    #expect(third.runs.all.map { $0.tests.map { $0.seqs?.text } } == [["2"], ["4"]])
+    let lines = text.split(separator: "\n").prefix(2).joined(separator: "\n")
+    let empty = try #require(try Self.imported(Array(lines.utf8)).runs.run("r1"))
+    #expect(empty.seqs?.ranges.isEmpty == true && empty.tests.first?.seqs?.ranges.isEmpty == true)
+  }
+
   /// Returns the pushes of a report.
   private static func seqs(of inbox: Inbox) throws -> [Int] {
     var seqs: [Int] = []

@@ -218,7 +218,7 @@ package final class RunList: Sendable {
   package func restore(
     _ rows: some Sequence<String>, now: Int64, lastSeq: Int, _ report: @escaping @Sendable ([String]) -> Void
   ) {
-    var collector = RunCollector()
+    var collector = RunCollector(ofStore: true)
     for var row in rows {
       row.withUTF8 { text in
         // What is damaged is left out.
@@ -281,6 +281,11 @@ struct RunCollector {
   private var indices: [String: Int] = [:]
   private var tests: [RunAttribution.Owner: Int] = [:]
   private var testCount = 0
+  /// Whether the lines name their pushes. Those of an export have the numbers of another inbox; its records name their runs
+  /// and tests.
+  private let namesPushes: Bool
+
+  init(ofStore namesPushes: Bool = false) { self.namesPushes = namesPushes }
 
   /// The runs in the order in which they were first named.
   var finished: [TestRun] {
@@ -316,11 +321,12 @@ struct RunCollector {
     case .run(var run):
       guard let index = index(of: run.id) else { return }
       run.tests = runs[index].tests
-      run.seqs = run.seqs ?? runs[index].seqs
+      if !namesPushes { run.seqs = runs[index].seqs }
       runs[index] = run
-    case .test(let test, of: let id):
+    case .test(var test, of: let id):
       guard testCount < RunList.maxTests, let index = index(of: id) else { return }
       testCount += 1
+      if !namesPushes { test.seqs = nil }
       let owner = RunAttribution.Owner(run: id, test: test.name)
       if tests[owner] == nil { tests[owner] = runs[index].tests.count }
       runs[index].tests.append(test)
