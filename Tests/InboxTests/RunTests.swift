@@ -93,6 +93,43 @@ struct RunTests {
     #expect(empty.seqs?.ranges.isEmpty == true && empty.tests.first?.seqs?.ranges.isEmpty == true)
   }
 
+  @Test("Pushes that are removed and added again belong to their former runs and tests, also after a restart")
+  func restored() async throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    inbox.append(WaitingTests.record())
+    let test = inbox.runs.startTest(in: run.id, name: "t", scope: nil, now: 0, lastSeq: 1)
+    inbox.append(WaitingTests.record())
+    _ = inbox.runs.endTest(in: run.id, test?.number ?? 0, .passed, message: nil, now: 0, lastSeq: 2)
+    for seqs in ["1-2", "3-4"] {
+      let export = try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: [run.id], by: PushFixture.rulebook)
+      try inbox.remove(Selection(FilterTests.parameters("seqs=\(seqs)")))
+      _ = try await inbox.append(imported: try Self.imported(export), isOwn: true)
+    }
+    inbox.append(WaitingTests.record())
+    #expect(inbox.runs.all.count == 1 && inbox.runs.run(run.id)?.tests.count == 1)
+    #expect(Self.owners(in: inbox, inbox.runs.attribution) == ["5 -", "6 t", "7 -"])
+    let rows = ["run/r1", "run/r1/1"].compactMap { inbox.runs.storedRow($0) }
+    let other = RunList()
+    other.restore(rows, now: 0, lastSeq: 7) { _ in }
+    #expect(Self.owners(in: inbox, other.attribution) == ["5 -", "6 t", "7 -"])
+    // Without its run, a push has no owner.
+    let export = try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: [run.id], by: PushFixture.rulebook)
+    let empty = Inbox()
+    _ = try await empty.append(imported: try Self.imported(export), isOwn: true)
+    #expect(empty.runs.all.isEmpty && empty.snapshot().count == 3)
+  }
+
+  /// Returns each push that belongs to a run, and its test.
+  private static func owners(in inbox: Inbox, _ attribution: RunAttribution) -> [String] {
+    var owners: [String] = []
+    inbox.snapshot().records.recent.forEach(in: .allKinds) { record in
+      if let owner = attribution.owner(of: record) { owners.append("\(record.seq) \(owner.test ?? "-")") }
+      return true
+    }
+    return owners
+  }
+
   /// Returns the pushes of a report.
   private static func seqs(of inbox: Inbox) throws -> [Int] {
     var seqs: [Int] = []

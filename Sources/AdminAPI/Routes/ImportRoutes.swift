@@ -30,7 +30,7 @@ struct ImportRoutes: Sendable {
         detail: "the export has \(snapshot.count) pushes, and the inbox holds \(state.configuration.maxRecords)",
         hint: "Export fewer, or start the server with a higher --max-records.")
     }
-    let range = try await appended(imported)
+    let range = try await appended(imported, isOwn: keepsConnections)
     return .json { writer in
       writer.member("imported", snapshot.count)
       writer.member("first_seq", range?.lowerBound)
@@ -38,9 +38,9 @@ struct ImportRoutes: Sendable {
     }
   }
 
-  private func appended(_ imported: Inbox) async throws -> ClosedRange<Int>? {
+  private func appended(_ imported: Inbox, isOwn: Bool) async throws -> ClosedRange<Int>? {
     do {
-      return try await QueryExecutor.run { try await state.inbox.append(imported: imported) }
+      return try await QueryExecutor.run { try await state.inbox.append(imported: imported, isOwn: isOwn) }
     } catch let failure as StoreUnavailable {
       throw Problem(
         status: .serviceUnavailable, detail: "the store of the inbox fails: \(failure.problem)",
@@ -48,7 +48,7 @@ struct ImportRoutes: Sendable {
     }
   }
 
-  /// Returns whether the export is of this server, so that its connections are those of the inbox.
+  /// Returns whether the export is of this server, so that its connections, runs and tests are those of the inbox.
   private static func keepsConnections(_ request: Request) throws(Problem) -> Bool {
     var parameters = try QueryParameters(request)
     let connections = try parameters.remove("connections")

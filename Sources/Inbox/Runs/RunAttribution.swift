@@ -28,7 +28,7 @@ package struct RunAttribution: Sendable {
   /// in the order of their beginning.
   private var starts: [Int] = []
   private var open: [[Int32]] = []
-  /// The pushes of imported runs and tests, ascending.
+  /// The pushes of imported runs and tests, and those that were added again, ascending.
   private var imported: [(seqs: ClosedRange<Int>, owner: Owner)] = []
 
   /// Whether no push belongs to a run.
@@ -36,7 +36,10 @@ package struct RunAttribution: Sendable {
 
   init(_ runs: [TestRun]) {
     var changes: [(seq: Int, isEnd: Bool, span: Int32)] = []
-    func add(_ owner: Owner, _ scopes: [Filter], after: Int, through: Int?, _ seqs: SeqRanges?) {
+    func add(
+      _ owner: Owner, _ scopes: [Filter], after: Int, through: Int?, _ seqs: SeqRanges?, restored: SeqRanges
+    ) {
+      imported += restored.ranges.map { (seqs: $0, owner: owner) }
       if let seqs { return imported += seqs.ranges.map { (seqs: $0, owner: owner) } }
       guard after < through ?? .max else { return }
       changes.append((after + 1, false, Int32(truncatingIfNeeded: spans.count)))
@@ -45,11 +48,12 @@ package struct RunAttribution: Sendable {
     }
     for run in runs {
       let scopes = Self.scopes(run.scope)
-      add(Owner(run: run.id, test: nil), scopes, after: run.after, through: run.through, run.seqs)
+      add(
+        Owner(run: run.id, test: nil), scopes, after: run.after, through: run.through, run.seqs, restored: run.restored)
       for test in run.tests {
         add(
           Owner(run: run.id, test: test.name), scopes + Self.scopes(test.scope), after: test.after,
-          through: test.through ?? run.through, test.seqs)
+          through: test.through ?? run.through, test.seqs, restored: test.restored)
       }
     }
     imported.sort { $0.seqs.lowerBound < $1.seqs.lowerBound }

@@ -185,6 +185,24 @@ package final class RunList: Sendable {
     }
   }
 
+  /// Notes that pushes which were removed and added again belong to the same runs and tests as before. Those of a run that was
+  /// dropped belong to none, those of a test that was dropped to its run. The pushes must be ascending and newer than all others.
+  func add(restored pushes: [(seq: Int, owner: RunAttribution.Owner)]) {
+    guard !pushes.isEmpty else { return }
+    change { state, rows in
+      for (owner, pushes) in Dictionary(grouping: pushes, by: { $0.owner }) {
+        guard let run = state.runs.firstIndex(where: { $0.id == owner.run }) else { continue }
+        if let test = state.runs[run].tests.lastIndex(where: { $0.name == owner.test }) {
+          for push in pushes { state.runs[run].tests[test].restored.append(push.seq) }
+          rows.append(RunList.row(owner.run, state.runs[run].tests[test].number))
+        } else {
+          for push in pushes { state.runs[run].restored.append(push.seq) }
+          rows.append(RunList.row(owner.run))
+        }
+      }
+    }
+  }
+
   /// Drops the oldest run that has ended, or the oldest of all.
   private static func dropOldest(_ state: inout State, _ rows: inout [String]) {
     let index = state.runs.firstIndex { $0.endedAt != nil } ?? 0
@@ -321,12 +339,12 @@ struct RunCollector {
     case .run(var run):
       guard let index = index(of: run.id) else { return }
       run.tests = runs[index].tests
-      if !namesPushes { run.seqs = runs[index].seqs }
+      if !namesPushes { (run.seqs, run.restored) = (runs[index].seqs, SeqRanges([])) }
       runs[index] = run
     case .test(var test, of: let id):
       guard testCount < RunList.maxTests, let index = index(of: id) else { return }
       testCount += 1
-      if !namesPushes { test.seqs = nil }
+      if !namesPushes { (test.seqs, test.restored) = (nil, SeqRanges([])) }
       let owner = RunAttribution.Owner(run: id, test: test.name)
       if tests[owner] == nil { tests[owner] = runs[index].tests.count }
       runs[index].tests.append(test)

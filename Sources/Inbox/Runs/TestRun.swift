@@ -26,6 +26,8 @@ package struct RunTest: Sendable {
   var through: Int?
   /// The pushes of a test that was imported; nil for others.
   var seqs: SeqRanges?
+  /// Its pushes that were removed and added again.
+  var restored = SeqRanges([])
 }
 
 /// A run of a test suite, with its tests.
@@ -54,6 +56,7 @@ package struct TestRun: Sendable {
   var after = 0
   var through: Int?
   var seqs: SeqRanges?
+  var restored = SeqRanges([])
 
   /// The maximum length of names and labels, of a failure's message, and the maximum number of labels and notes. Longer texts are
   /// cut, so that no test suite fails because of its report.
@@ -83,11 +86,11 @@ extension TestRun {
   /// The run and its tests without their pushes, which are named anew when they are imported.
   var lines: [RunLine] {
     var run = self
-    (run.tests, run.seqs) = ([], nil)
+    (run.tests, run.seqs, run.restored) = ([], nil, SeqRanges([]))
     return [.run(run)]
       + tests.map { test in
         var test = test
-        test.seqs = nil
+        (test.seqs, test.restored) = (nil, SeqRanges([]))
         return .test(test, of: id)
       }
   }
@@ -113,6 +116,7 @@ extension TestRun {
     writer.member("after_seq", after)
     writer.member("last_seq", through)
     if let seqs { writer.member("seqs", seqs.text) }
+    if !restored.ranges.isEmpty { writer.member("restored", restored.text) }
   }
 
   /// Writes the number of tests by outcome.
@@ -142,6 +146,7 @@ extension RunTest {
     writer.member("after_seq", after)
     writer.member("last_seq", through)
     if let seqs { writer.member("seqs", seqs.text) }
+    if !restored.ranges.isEmpty { writer.member("restored", restored.text) }
   }
 }
 
@@ -186,7 +191,7 @@ enum RunLine {
         guard (0...RecordReader.maxSeq).contains(number ?? 0) else { throw json.problem("\(name) is out of range") }
         numbers[name] = number
       case "kind", "id", "run", "name", "outcome", "started_at", "ended_at", "scope", "message", "profile", "command",
-        "seqs":
+        "seqs", "restored":
         texts[name] = try json.text()
       default: break
       }
@@ -197,6 +202,7 @@ enum RunLine {
     }
     let outcome = texts["outcome"].flatMap(RunOutcome.init)
     let seqs = texts["seqs"].flatMap { SeqRanges($0, maxCount: .max) }
+    let restored = texts["restored"].flatMap { SeqRanges($0, maxCount: .max) } ?? SeqRanges([])
     switch (texts["kind"], texts["id"], texts["run"]) {
     case ("run", let id?, _):
       var run = TestRun(
@@ -208,6 +214,7 @@ enum RunLine {
       run.notes = notes.prefix(TestRun.maxLabels).map { TestRun.cut($0, TestRun.maxName) }
       run.droppedTests = max(0, min(numbers["dropped_tests"] ?? 0, 1 << 40))
       (run.after, run.through, run.seqs) = (numbers["after_seq"] ?? 0, numbers["last_seq"], seqs)
+      run.restored = restored
       self = .run(run)
     case ("test", _, let run?):
       self = .test(
@@ -215,7 +222,7 @@ enum RunLine {
           number: numbers["number"] ?? 0, name: TestRun.cut(name, TestRun.maxName), scope: texts["scope"],
           startedAt: startedAt, endedAt: time("ended_at"), outcome: outcome,
           message: texts["message"].map { TestRun.cut($0, TestRun.maxMessage) },
-          after: numbers["after_seq"] ?? 0, through: numbers["last_seq"], seqs: seqs),
+          after: numbers["after_seq"] ?? 0, through: numbers["last_seq"], seqs: seqs, restored: restored),
         of: TestRun.cut(run, TestRun.maxName))
     default: throw json.problem("kind must be run, with an id, or test, with a run")
     }

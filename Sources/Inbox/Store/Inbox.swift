@@ -183,9 +183,11 @@ package final class Inbox: Sendable {
   /// Appends the records of an imported inbox with new `seq` values. A pending push counts as disconnected. They
   /// are not counted in `counts`, because this server did not receive them.
   ///
+  /// - Parameter isOwn: Whether the export is of this server: its records then belong to the runs and tests of this inbox, and
+  ///   the exported ones are not added.
   /// - Returns: The `seq` of the first and the last record; nil if there were none.
   /// - Throws: `StoreUnavailable` if the store fails; then some records may be added, or be added when it works again.
-  package func append(imported other: Inbox) async throws -> ClosedRange<Int>? {
+  package func append(imported other: Inbox, isOwn: Bool = false) async throws -> ClosedRange<Int>? {
     func checkStore() throws {
       if let problem = writer?.health.writingProblem { throw StoreUnavailable(problem: problem) }
     }
@@ -193,7 +195,8 @@ package final class Inbox: Sendable {
     var range: ClosedRange<Int>?
     var collector = RunCollector()
     let attribution = other.runs.attribution
-    for run in other.runs.all { collector.add(run.lines) }
+    var restored: [(seq: Int, owner: RunAttribution.Owner)] = []
+    if !isOwn { for run in other.runs.all { collector.add(run.lines) } }
     var iterator = InboxIterator(other.snapshot(), .allKinds)
     while var records = try iterator.next() {
       let owners = attribution.isEmpty ? [] : records.map { (attribution.owner(of: $0), $0.receivedAt) }
@@ -213,11 +216,17 @@ package final class Inbox: Sendable {
       let first = append(&records, isCounted: false)
       if count > 0 { range = (range?.lowerBound ?? first)...(first + count - 1) }
       for (index, (owner, time)) in owners.enumerated() {
-        if let owner { collector.assign(first + index, to: owner, at: time) }
+        guard let owner else { continue }
+        if isOwn {
+          restored.append((seq: first + index, owner: owner))
+        } else {
+          collector.assign(first + index, to: owner, at: time)
+        }
       }
       await Task.yield()
     }
     runs.add(imported: collector.imported)
+    runs.add(restored: restored)
     guard let range, let writer else { return range }
     while true {
       do throws(StoreUnavailable) {
