@@ -133,7 +133,9 @@ struct MergedOrder: Sendable {
     let index = try range(source) { $0.position >= position }
     let start = nodes[index].position
     guard let runs = layouts[start] else {
-      return try leaf(index, source).runs.last { $0.position <= position }.map { ($0.server, $0.seq + position - $0.position) }
+      return try leaf(index, source).runs.last { $0.position <= position }.map {
+        ($0.server, $0.seq + position - $0.position)
+      }
     }
     // Without the positions of all runs: a sorted list asks for many positions in any order.
     var cut = padded(nodes[index].cut)

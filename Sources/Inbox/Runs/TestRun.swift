@@ -186,7 +186,7 @@ enum RunLine {
         }
       case "notes": notes = try json.strings()
       case "seed": seed = try json.wholeOrNull()
-      case "number", "dropped_tests", "after_seq", "last_seq": 
+      case "number", "dropped_tests", "after_seq", "last_seq":
         let number: Int? = try json.wholeOrNull()
         guard (0...RecordReader.maxSeq).contains(number ?? 0) else { throw json.problem("\(name) is out of range") }
         numbers[name] = number
