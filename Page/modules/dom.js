@@ -33,8 +33,30 @@ function append(element, children) {
   }
 }
 
-/** Replaces the content of `element` by `children`. */
+// The button that a pointer presses. If it were replaced before the release, the browser would report no click.
+let pressed = null;
+// What replaces the contents of elements at the release.
+const waiting = new Map();
+
+addEventListener("pointerdown", (event) => { pressed = event.target.closest?.("button") ?? null; }, true);
+for (const end of ["pointerup", "pointercancel", "blur"]) {
+  addEventListener(end, (event) => {
+    if (pressed === null || (end === "blur" && event.target !== window)) return;
+    pressed = null;
+    // After the click.
+    setTimeout(() => {
+      for (const [element, children] of [...waiting]) replace(element, ...children);
+    }, 0);
+  }, true);
+}
+
+/** Replaces the content of `element` by `children`; while a pointer presses a button in it, only at the release. */
 export function replace(element, ...children) {
+  if (pressed !== null && pressed !== element && element.contains(pressed)) {
+    waiting.set(element, children);
+    return element;
+  }
+  waiting.delete(element);
   element.replaceChildren();
   append(element, children);
   return element;

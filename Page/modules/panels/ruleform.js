@@ -72,8 +72,11 @@ export class RuleForm {
       } catch {
         rule = null;
       }
-      if (object(rule) === null) return replace(this.result, h("p", { class: "notice is-error" }, "The fields cannot change the rule, because its JSON is not valid. Correct it, or ",
-        button("write it anew from the fields", () => this.write(null), { class: "small" })));
+      if (object(rule) === null) {
+        this.refused = this.text.value;
+        return replace(this.result, h("p", { class: "notice is-error" }, "The fields cannot change the rule, because its JSON is not valid. Correct it, or ",
+          button("write it anew from the fields", () => this.write(null), { class: "small" })));
+      }
     }
     const { name, q, probability, times, ttl } = this.fields;
     const set = (of, key, value) => { if (value === "" || value === null) delete of[key]; else of[key] = value; };
@@ -104,6 +107,8 @@ export class RuleForm {
     try {
       rule = JSON.parse(text);
     } catch (error) {
+      // What the fields could not change is said, with the way out, until the text changes.
+      if (text === this.refused) return null;
       return replace(this.result, h("p", { class: "notice is-error" }, `This is not JSON: ${error.message}`));
     }
     const found = await post("/faults/preview", rule).catch((error) => ({ valid: false, problems: [{ message: error.message, hint: error.hint }] }));

@@ -18,13 +18,14 @@ final class LaterChanges: Sendable {
     }
   }
 
-  /// Waits until the changes added so far are made, at most for two seconds.
+  /// Waits until the changes added so far are made.
   ///
+  /// - Parameter limit: The maximum time.
   /// - Returns: Whether they are.
   @discardableResult
-  func wait() -> Bool {
+  func wait(atMost limit: DispatchTimeInterval = .seconds(2)) -> Bool {
     let areMade = DispatchSemaphore(value: 0)
     add { areMade.signal() }
-    return areMade.wait(timeout: .now() + .seconds(2)) == .success
+    return areMade.wait(timeout: .now() + limit) == .success
   }
 }

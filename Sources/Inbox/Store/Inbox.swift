@@ -1,4 +1,5 @@
 package import APNSMockRules
+internal import Dispatch
 internal import NIOConcurrencyHelpers
 
 /// The records of all received pushes, in order of arrival, within the configured limits.
@@ -425,7 +426,14 @@ package final class Inbox: Sendable {
   ///
   /// - Throws: `StoreUnavailable` if others write the store and it cannot be read.
   package func settle() async throws(StoreUnavailable) {
-    guard let writer, !writer.health.isFailing else { return }
+    guard let writer else { return }
+    guard !writer.health.isFailing else {
+      // A store that cannot be written can often be read, which a change needs whose answer has left.
+      if writer.laterChanges.areWaiting {
+        _ = try? await writer.blocking { writer.laterChanges.wait(atMost: .milliseconds(500)) }
+      }
+      return
+    }
     if writer.store.isReadOnly { return try await followStore() }
     let isUnsettled = state.withLockedValue { state in
       state.hasOlderChanges || state.stored.map { $0.count > maxRecords || $0.bytes > maxBytes } ?? false

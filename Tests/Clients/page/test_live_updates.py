@@ -255,6 +255,23 @@ def test_devices_show_their_screens_and_can_be_unregistered(start, open_page, pr
     assert one.alert(device, "Back") == 200
 
 
+def test_a_click_counts_if_the_view_changes_during_it(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "Shown")
+    view = open_page(server, "/?view=devices").live()
+    view.page.locator(".screen").get_by_text("Shown").wait_for()
+    box = view.page.get_by_role("button", name="Uninstall").bounding_box()
+    view.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    view.page.mouse.down()
+    one.alert(device, "Arrived during it")
+    view.page.wait_for_timeout(2500)  # The view would have changed by now.
+    view.page.mouse.up()
+    view.page.get_by_role("dialog").get_by_role("button", name="Uninstall the app").wait_for()
+    view.page.keyboard.press("Escape")
+    view.page.locator(".screen").get_by_text("Arrived during it").wait_for()
+
+
 def test_registered_devices_are_listed(start, open_page, provider):
     server = start()
     server.api("PUT", "/fixtures", {"devices": [{"id": "anna", "state": "offline", "apps": [

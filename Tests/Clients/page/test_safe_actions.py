@@ -185,6 +185,8 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     view.page.get_by_label("Name", exact=True).fill("other")
     view.page.get_by_text("its JSON is not valid").wait_for()
     assert text.input_value() == "{"
+    # Longer than the page waits before it checks what was written.
+    view.page.wait_for_timeout(600)
     action(view, "write it anew from the fields").click()
     assert json.loads(text.input_value())["name"] == "other"
     view.complaints.clear()
