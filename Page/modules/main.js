@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { Bar } from "./bar.js";
 import { Detail } from "./detail.js";
-import { replace, throttled } from "./dom.js";
+import { throttled } from "./dom.js";
 import { count } from "./format.js";
 import { Groups } from "./groups.js";
 import { Inbox } from "./inbox.js";
@@ -16,10 +16,11 @@ import { DevicesPanel } from "./panels/devices.js";
 import { FaultsPanel } from "./panels/faults.js";
 import { FindingsPanel } from "./panels/findings.js";
 import { OverviewPanel } from "./panels/overview.js";
-import { go, onChange, shown, start as startRoute, TABS } from "./route.js";
+import { go, shown, start as startRoute, TABS } from "./route.js";
 import { showMessage } from "./copy.js";
 import { StoreState } from "./storestate.js";
 import * as theme from "./theme.js";
+import { showViews } from "./views.js";
 
 api.takeToken();
 theme.start();
@@ -62,28 +63,8 @@ const groups = new Groups(document.getElementById("groups"), (field) => {
 });
 const main = document.getElementById("main");
 
-// Views
-
-function showView() {
-  const panel = panels[shown.view];
-  document.body.dataset.view = shown.view;
-  document.body.classList.toggle("has-push", shown.view === "inbox" && shown.push !== null);
-  const element = panel?.element ?? inbox.element;
-  if (main.firstChild !== element) {
-    replace(main, element);
-    main.scrollTop = 0;
-    panel?.load();
-  }
-}
-
-onChange((now, before) => {
-  showView();
-  if (now.view === "overview" && before.view === "overview" && now.q !== before.q) panels.overview.load();
-  inbox.changed(now, before);
-});
-
 function changeTheme() {
-  showMessage(`Theme: ${theme.next().replace("auto", "system")}`);
+  showMessage(`Theme: ${theme.next()}`);
 }
 
 // Events
@@ -147,7 +128,7 @@ keys.start({
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 
-showView();
+showViews(main, panels, inbox);
 // The rows come first: on a slow network everything else would delay them.
 inbox.start().then(() => {
   groups.load();

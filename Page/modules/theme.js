@@ -18,10 +18,10 @@ export function start() {
   set(THEMES.includes(stored()) ? stored() : "auto");
 }
 
-/** Switches to the next theme and returns its name. */
+/** Switches to the next theme and returns its name for people. */
 export function next() {
   set(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
-  return theme;
+  return theme === "auto" ? "system" : theme;
 }
 
 function set(name) {

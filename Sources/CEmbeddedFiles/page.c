@@ -325,6 +325,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/transfer.js", (const char[]) {
 #embed "../../Page/modules/transfer.js" suffix(, 0)
   }},
+  {"modules/views.js", (const char[]) {
+#embed "../../Page/modules/views.js" suffix(, 0)
+  }},
   {"modules/visible.js", (const char[]) {
 #embed "../../Page/modules/visible.js" suffix(, 0)
   }},

@@ -10,10 +10,11 @@ import * as keys from "../keys.js";
 import { ConnectionsPanel } from "../panels/connections.js";
 import { FindingsPanel } from "../panels/findings.js";
 import { OverviewPanel } from "../panels/overview.js";
-import { go, onChange, shown, start as startRoute, TABS } from "../route.js";
+import { go, shown, start as startRoute, TABS } from "../route.js";
 import * as theme from "../theme.js";
 import { ReportPanel, showProblem } from "./panel.js";
 import { readRecords, Source } from "./source.js";
+import { showViews } from "../views.js";
 
 const VIEWS = [["report", "Report"], ["inbox", "Pushes"], ["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"]];
 const main = document.getElementById("main");
@@ -53,23 +54,6 @@ function changeTheme() {
   showMessage(`Theme: ${theme.next()}`);
 }
 
-function showView() {
-  const panel = panels[shown.view];
-  document.body.dataset.view = shown.view;
-  document.body.classList.toggle("has-push", shown.view === "inbox" && shown.push !== null);
-  const element = panel?.element ?? inbox.element;
-  if (main.firstChild === element) return;
-  replace(main, element);
-  main.scrollTop = 0;
-  panel?.load();
-}
-
-onChange((now, before) => {
-  showView();
-  if (now.view === "overview" && before.view === "overview" && now.q !== before.q) panels.overview.load();
-  inbox.changed(now, before);
-});
-
 keys.start({
   "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
   "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
@@ -79,7 +63,7 @@ keys.start({
   ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 
-showView();
+showViews(main, panels, inbox);
 records.then(async () => {
   inbox.start();
   groups.load();

@@ -1,7 +1,6 @@
 import APNSMockRules
 import APNSMockDevices
 import APNSMockFaultModel
-import APNSMockFaults
 import APNSMockHTTP2Session
 import APNSMockHTTPMessage
 import APNSMockInbox

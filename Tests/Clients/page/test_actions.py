@@ -12,14 +12,6 @@ def titles(view):
     return view.page.locator(".row .row-title").all_inner_texts()
 
 
-def action(view, name):
-    return view.page.get_by_role("button", name=name, exact=True)
-
-
-def rows(view, number):
-    view.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
-
-
 @pytest.fixture
 def view(start, open_page, provider, device):
     """A page with three pushes to `device` and one to another device."""
@@ -29,7 +21,7 @@ def view(start, open_page, provider, device):
         one.push(device, {"aps": {"alert": {"title": f"Push {number}"}}, "n": number, "list": [1, number]}, apns_collapse_id="c")
     one.push("ab12" * 16, {"aps": {"alert": "Other"}}, topic="")
     view = open_page(server).live()
-    rows(view, 4)
+    view.await_rows(4)
     view.server, view.device = server, device
     return view
 
@@ -42,7 +34,7 @@ def choose(view, *names):
 
 def test_the_actions_are_visible_buttons(view):
     for name in ("Clear", "Export", "Import", "Resend", "Compare"):
-        assert action(view, name).count() == 1 and action(view, name).is_visible()
+        assert view.action(name).count() == 1 and view.action(name).is_visible()
         assert view.page.get_by_role("button", name=name).count() == 1, "no other button has this word in its name"
 
 
@@ -50,15 +42,15 @@ def test_the_actions_are_visible_buttons(view):
 
 
 def test_clear_names_the_number_and_asks(view):
-    action(view, "Clear").click()
+    view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     assert "Delete 4 pushes?" in dialog.inner_text()
     dialog.get_by_role("button", name="Cancel").click()
     assert len(view.server.pushes()) == 4
-    action(view, "Clear").click()
+    view.action("Clear").click()
     view.page.keyboard.press("Escape")
     assert dialog.count() == 0 and len(view.server.pushes()) == 4
-    action(view, "Clear").click()
+    view.action("Clear").click()
     dialog.get_by_role("button", name="Delete 4 pushes").click()
     view.page.get_by_text("No pushes yet.").wait_for()
     assert view.server.pushes() == []
@@ -66,19 +58,19 @@ def test_clear_names_the_number_and_asks(view):
 
 def test_clear_keeps_pushes_that_arrive_after_the_question(view, provider, device):
     with view.page.expect_response(lambda response: "kind=" in response.url):
-        action(view, "Clear").click()
+        view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_text("Delete 4 pushes?").wait_for()
     provider(view.server).alert(device, "Late")
     view.row("Late").wait_for()
     dialog.get_by_role("button", name="Delete 4 pushes").click()
-    rows(view, 1)
+    view.await_rows(1)
     assert len(view.server.pushes()) == 1
 
 
 def test_clear_during_a_pause_empties_the_list(view):
     view.page.keyboard.press(".")
-    action(view, "Clear").click()
+    view.action("Clear").click()
     view.page.get_by_role("dialog").get_by_role("button", name="Delete 4 pushes").click()
     view.page.get_by_text("No pushes yet.").wait_for()
 
@@ -91,19 +83,19 @@ def test_many_separate_pushes_are_named_in_several_requests(view):
 
 def test_clear_deletes_the_selected_pushes(view):
     choose(view, "Push 0", "Push 2")
-    action(view, "Clear").click()
+    view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_text("The 2 selected pushes").wait_for()
     dialog.get_by_role("button", name="Delete 2 pushes").click()
-    rows(view, 2)
+    view.await_rows(2)
     assert [push["seq"] for push in view.server.pushes()] == [2, 4]
     view.page.locator(".detail-title").wait_for(state="detached")
 
 
 def test_clear_deletes_the_pushes_of_a_search(view):
     view.page.get_by_label("Search pushes").fill("status:400")
-    rows(view, 1)
-    action(view, "Clear").click()
+    view.await_rows(1)
+    view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_label("All 4 pushes").check()
     dialog.get_by_role("button", name="Delete 4 pushes").wait_for()
@@ -117,7 +109,7 @@ def test_clear_deletes_the_pushes_of_a_search(view):
 
 
 def export(view, format, scope=None):
-    action(view, "Export").click()
+    view.action("Export").click()
     dialog = view.page.get_by_role("dialog")
     if scope:
         dialog.get_by_label(scope).check()
@@ -145,7 +137,7 @@ def test_selected_and_filtered_pushes_are_exported(view):
     _, text = export(view, "NDJSON", "The 2 selected pushes")
     assert [json.loads(line)["seq"] for line in text.splitlines()] == [1, 3]
     view.page.get_by_label("Search pushes").fill(f"push token:{view.device}")
-    rows(view, 3)
+    view.await_rows(3)
     _, text = export(view, "NDJSON", f"The 3 pushes that match push token:{view.device}")
     assert [json.loads(line)["seq"] for line in text.splitlines()] == [1, 2, 3]
 
@@ -154,7 +146,7 @@ def test_an_export_needs_the_token_if_there_is_one(start, open_page, provider, d
     server = start("--admin-token", "secret")
     provider(server).alert(device, "Secret")
     view = open_page(server, "/#token=secret").live()
-    rows(view, 1)
+    view.await_rows(1)
     _, text = export(view, "NDJSON")
     assert json.loads(text)["seq"] == 1
 
@@ -165,10 +157,10 @@ def test_an_exported_file_is_imported(view, format, tmp_path):
     file = tmp_path / f"pushes.{format}"
     file.write_bytes(exported)
     with view.page.expect_file_chooser() as chooser:
-        action(view, "Import").click()
+        view.action("Import").click()
     chooser.value.set_files(file)
     view.page.locator(".toast", has_text="Imported 4 pushes").wait_for()
-    rows(view, 8)
+    view.await_rows(8)
     file.write_text('{"seq": 1}')
     view.page.locator("input[type=file]").set_input_files(file)
     view.page.locator(".toast.is-error", has_text="line 1 of the export").wait_for()
@@ -188,19 +180,19 @@ def test_a_push_is_saved_for_the_simulator(view):
 
 
 def test_selected_pushes_are_sent_again(view):
-    assert action(view, "Resend").is_disabled()
+    assert view.action("Resend").is_disabled()
     choose(view, "Push 1")
-    action(view, "Resend").click()
+    view.action("Resend").click()
     view.page.locator(".toast", has_text="Sent again: 200").wait_for()
-    rows(view, 5)
+    view.await_rows(5)
     first, again = view.server.pushes(device_token=view.device)[1], view.server.pushes()[-1]
     for part in ("payload", "device_token"):
         assert again["request"][part] == first["request"][part]
     assert again["apns"]["collapse_id"] == "c" and again["apns"]["topic"] == first["apns"]["topic"]
     choose(view, "Push 0", "Other")
-    action(view, "Resend").click()
+    view.action("Resend").click()
     view.page.locator(".toast", has_text="1 × 400 MissingTopic").wait_for()
-    rows(view, 7)
+    view.await_rows(7)
 
 
 def test_a_push_is_edited_checked_and_sent(view):
@@ -255,9 +247,9 @@ def test_an_invalid_push_can_be_sent_on_purpose(view):
 
 
 def test_two_pushes_are_compared(view):
-    assert action(view, "Compare").is_disabled()
+    assert view.action("Compare").is_disabled()
     choose(view, "Push 0", "Push 2")
-    action(view, "Compare").click()
+    view.action("Compare").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_role("heading", name="Compare #1 and #3").wait_for()
     found = [[" ".join(cell.split()) for cell in row.locator("th, td").all_inner_texts()]
@@ -308,9 +300,9 @@ def test_hostile_payloads_stay_text_in_dialogs(start, open_page, provider, devic
     for name in ("one", "two"):
         one.push(device, json.dumps({"aps": {"alert": HOSTILE + name}, HOSTILE: name}, ensure_ascii=False), apns_collapse_id="<b>c</b>", x_own="<script>1</script>")
     view = open_page(server).live()
-    rows(view, 2)
+    view.await_rows(2)
     view.page.get_by_role("button", name="Select all").click()
-    action(view, "Compare").click()
+    view.action("Compare").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_role("region", name="Payload differences").wait_for()
     assert dialog.locator("img, script, b").count() == 0

@@ -7,14 +7,6 @@ import pytest
 TOKEN = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad"
 
 
-def action(view, name):
-    return view.page.get_by_role("button", name=name, exact=True)
-
-
-def rows(view, number):
-    view.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
-
-
 @pytest.fixture
 def view(start, open_page, provider, device):
     """A page with five pushes to `device`."""
@@ -23,7 +15,7 @@ def view(start, open_page, provider, device):
     for number in range(5):
         one.alert(device, f"Push {number}")
     view = open_page(server).live()
-    rows(view, 5)
+    view.await_rows(5)
     view.server = server
     return view
 
@@ -33,15 +25,15 @@ def view(start, open_page, provider, device):
 
 def test_an_action_applies_only_to_pushes_of_the_list(view, provider, device):
     provider(view.server).alert(device, "A zebra")
-    rows(view, 6)
+    view.await_rows(6)
     for number in range(5):
         view.row(f"Push {number}").locator(".row-title").click(modifiers=["Control"])
     assert "5 selected" in view.page.locator(".list-count").inner_text()
     view.page.get_by_label("Search pushes").fill("zebra")
-    rows(view, 1)
+    view.await_rows(1)
     view.until("() => !document.querySelector('.list-count').textContent.includes('selected')")
-    assert action(view, "Resend").is_disabled()
-    action(view, "Clear").click()
+    assert view.action("Resend").is_disabled()
+    view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_role("button", name="Delete 1 push", exact=True).click()
     view.page.get_by_text("No pushes match.").wait_for()
@@ -77,21 +69,21 @@ def test_resend_runs_once_and_can_be_canceled(view):
         window.fetch = (url, options) => (String(url).endsWith("/send") && (sent += 1) > 1
           ? new Promise((done) => { window.release = () => done(original(url, options)); }) : original(url, options));
     }""")
-    action(view, "Select all").click()
-    action(view, "Resend").dblclick()
+    view.action("Select all").click()
+    view.action("Resend").dblclick()
     view.page.get_by_text("Sending 2 of 5").wait_for()
-    assert action(view, "Resend").is_disabled()
-    action(view, "Cancel").click()
+    assert view.action("Resend").is_disabled()
+    view.action("Cancel").click()
     view.page.evaluate("() => window.release()")
     view.page.locator(".toast", has_text="Sent 2 of 5 again: 2 × 200").wait_for()
     assert len(view.server.pushes()) == 7
-    action(view, "Cancel").wait_for(state="hidden")
-    assert not action(view, "Resend").is_disabled()
+    view.action("Cancel").wait_for(state="hidden")
+    assert not view.action("Resend").is_disabled()
 
 
 def test_a_double_click_sends_each_push_once(view):
-    action(view, "Select all").click()
-    action(view, "Resend").dblclick()
+    view.action("Select all").click()
+    view.action("Resend").dblclick()
     view.page.locator(".toast", has_text="5 × 200").wait_for()
     view.page.wait_for_timeout(300)
     assert len(view.server.pushes()) == 10
@@ -104,13 +96,13 @@ def test_clear_can_be_undone(view):
     before = view.server.pushes()
     view.row("Push 1").locator(".row-title").click()
     view.row("Push 3").locator(".row-title").click(modifiers=["Control"])
-    action(view, "Clear").click()
+    view.action("Clear").click()
     dialog = view.page.get_by_role("dialog")
     assert "undo this for a minute" in dialog.inner_text()
     dialog.get_by_role("button", name="Delete 2 pushes").click()
-    rows(view, 3)
-    action(view, "Undo").click()
-    rows(view, 5)
+    view.await_rows(3)
+    view.action("Undo").click()
+    view.await_rows(5)
     restored = view.server.pushes()[-2:]
     for record, original in zip(restored, (before[1], before[3]), strict=True):
         for member in ("request", "apns", "connection", "received_at", "attempt", "outcome"):
@@ -123,16 +115,16 @@ def test_uninstall_and_remove_ask_and_can_be_undone(start, open_page):
     assert server.request("PUT", "/api/v1/fixtures", fixtures).status == 200
     view = open_page(server, "/?view=devices").live()
     view.page.get_by_role("button", name="anna").click()
-    action(view, "Uninstall").click()
+    view.action("Uninstall").click()
     dialog = view.page.get_by_role("dialog")
     assert "1 device token get 410 Unregistered" in dialog.inner_text()
     dialog.get_by_role("button", name="Cancel").click()
     assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "enabled"
-    action(view, "Uninstall").click()
+    view.action("Uninstall").click()
     dialog.get_by_role("button", name="Uninstall the app").click()
     view.page.locator(".toast", has_text="410").wait_for()
     assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "removed"
-    action(view, "Undo").click()
+    view.action("Undo").click()
     view.page.locator(".toast", has_text="restored").wait_for()
     assert server.api("GET", "/devices/anna")["apps"][0]["state"] == "enabled"
     assert server.api("GET", f"/devices/{TOKEN}")["state"] == "online"
@@ -140,7 +132,7 @@ def test_uninstall_and_remove_ask_and_can_be_undone(start, open_page):
     assert "1 app and 1 device token" in dialog.inner_text()
     dialog.get_by_role("button", name="Remove the device").click()
     view.page.get_by_text("No devices are registered.").wait_for()
-    action(view, "Undo").first.click()
+    view.action("Undo").first.click()
     view.page.get_by_role("button", name="anna").wait_for()
     assert server.api("GET", f"/devices/{TOKEN}")["bundle_id"] == "com.example.app"
     view.complaints.clear()  # The browser logs the 404 of the removed device.
@@ -153,12 +145,12 @@ def test_goaway_to_all_names_the_number_and_asks(start, open_page, provider, dev
     other.alert(device, "Other")
     view = open_page(server, "/?view=connections").live()
     view.page.locator(".lane-bar").first.wait_for()
-    action(view, "GOAWAY to all").click()
+    view.action("GOAWAY to all").click()
     dialog = view.page.get_by_role("dialog")
     dialog.get_by_text("Send GOAWAY to 2 open connections? This cannot be undone.").wait_for()
     view.page.keyboard.press("Escape")
     assert server.api("GET", "/connections")["open"] == 2
-    action(view, "Close all").click()
+    view.action("Close all").click()
     dialog.get_by_role("button", name="Close 2 open connections").click()
     view.page.locator(".toast", has_text="Closed: 2 connections").wait_for()
 
@@ -187,7 +179,7 @@ def test_a_field_of_the_form_keeps_what_was_written_by_hand(start, open_page, pr
     assert text.input_value() == "{"
     # Longer than the page waits before it checks what was written.
     view.page.wait_for_timeout(600)
-    action(view, "write it anew from the fields").click()
+    view.action("write it anew from the fields").click()
     assert json.loads(text.input_value())["name"] == "other"
     view.complaints.clear()
 
@@ -210,7 +202,7 @@ def test_a_pattern_that_is_compared_literally_has_a_hint(start, open_page, provi
 def test_copying_works_without_a_secure_context(view):
     view.page.evaluate("() => Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     view.row("Push 1").locator(".row-title").click()
-    action(view, "Copy id").click()
+    view.action("Copy id").click()
     dialog = view.page.get_by_role("dialog")
     field = dialog.get_by_role("textbox")
     id = view.server.pushes()[1]["apns"]["id"]

@@ -122,6 +122,14 @@ class View:
         """The address now. `page.url` of Playwright follows changes by scripts with a delay."""
         return self.page.evaluate("() => location.href")
 
+    def action(self, name):
+        """The button with exactly this name."""
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def await_rows(self, number):
+        """Waits until the list has this many rows with their data."""
+        self.until("(number) => document.querySelectorAll('.row .row-title').length === number", number)
+
     def until(self, expression, argument=None):
         """Waits until a JavaScript expression is true."""
         self.page.wait_for_function(expression, arg=argument)

@@ -1,0 +1,23 @@
+// The content of the page: the list of pushes, or the panel of a view.
+import { replace } from "./dom.js";
+import { onChange, shown } from "./route.js";
+
+/** Shows the view of the address in `main`, now and after each change. `panels`: those of the views other than that of `inbox`. */
+export function showViews(main, panels, inbox) {
+  const show = () => {
+    const panel = panels[shown.view];
+    document.body.dataset.view = shown.view;
+    document.body.classList.toggle("has-push", shown.view === "inbox" && shown.push !== null);
+    const element = panel?.element ?? inbox.element;
+    if (main.firstChild === element) return;
+    replace(main, element);
+    main.scrollTop = 0;
+    panel?.load();
+  };
+  onChange((now, before) => {
+    show();
+    if (now.view === "overview" && before.view === "overview" && now.q !== before.q) panels.overview.load();
+    inbox.changed(now, before);
+  });
+  show();
+}
