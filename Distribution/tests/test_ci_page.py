@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(ARCHITECTURE != "x86_64", reason="the jobs of th
 def job(file: str) -> dict[str, Any]:
     """Returns the job `test` of the page that installs a release and is for this file."""
     for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
-        if text.startswith(f"# {file}\n") and "APNS_MOCK_RELEASE" in text:
+        if text.startswith(f"# {file}\n") and "MOCK_RELEASE" in text:
             document = yaml.safe_load(text)
             return document.get("jobs", document)["test"]
     raise AssertionError(f"{PAGE.name} has no job with a release for {file}")
@@ -46,7 +46,13 @@ def github_step(name: str) -> str:
 def github_environment(folder: Path, release: str) -> dict[str, str]:
     (folder / "path").touch()
     return {"PATH": os.environ["PATH"], "HOME": str(folder), "RUNNER_TEMP": str(folder), "GITHUB_PATH": str(folder / "path"),
-            "APNS_MOCK_RELEASE": release}
+            "MOCK_RELEASE": release}
+
+
+def assert_run_and_report(output: str, report: str) -> None:
+    """Asserts that the tests have passed with one push, and that the file that the job keeps after a failure is a report of them."""
+    assert "1 push: 1 accepted" in output and "warning" not in output
+    assert "<title>" in report and "apns-mock" in report
 
 
 def test_github_installs_a_release_and_runs_the_tests(tmp_path: Path, project: Path) -> None:
@@ -55,8 +61,7 @@ def test_github_installs_a_release_and_runs_the_tests(tmp_path: Path, project: P
         run("bash", "-euo", "pipefail", "-c", github_step("Install apns-mock"), cwd=project, env=environment)
     environment["PATH"] = (tmp_path / "path").read_text().strip() + ":" + environment["PATH"]
     output = run("bash", "-euo", "pipefail", "-c", github_step("Test"), cwd=project, env=environment)
-    assert "1 push: 1 accepted" in output
-    assert len((project / "run.ndjson").read_text().splitlines()) == 1
+    assert_run_and_report(output, (project / "report.html").read_text())
 
 
 def test_github_refuses_a_wrong_checksum(tmp_path: Path, project: Path) -> None:
@@ -77,7 +82,6 @@ def test_gitlab_installs_a_release_and_runs_the_tests(debian: DebianRoot, projec
     script = "\n".join(lines)
     with served(DIST) as release:
         output = debian.run(
-            f"cp -R /project /builds\ncd /builds\nexport APNS_MOCK_RELEASE={release}\n{script}\nwc -l <run.ndjson",
+            f"cp -R /project /builds\ncd /builds\nexport MOCK_RELEASE={release}\n{script}\ncat report.html",
             folders={"/project": project})
-    assert "1 push: 1 accepted" in output
-    assert output.endswith("\n1\n")
+    assert_run_and_report(*output.split("<!doctype html>"))
