@@ -112,7 +112,7 @@ package struct Selection: Sendable {
   }
 
   /// Parses the `seq` of a record, or 0: a number, or in a view of several servers a text such as `load_1:4711`.
-  private static func seq(_ name: String, _ value: String, in context: FilterContext) throws(FilterError) -> Int {
+  static func seq(_ name: String, _ value: String, in context: FilterContext) throws(FilterError) -> Int {
     guard let inbox = context.inbox, inbox.isOfSeveralServers, value != "0" else {
       return try whole(name, value, in: 0...Int.max, hint: "a whole number from 0, the seq of a record")
     }

@@ -14,7 +14,14 @@ extension Verification {
     .defaulted(
       "settle", \.settle, .duration(upTo: WaitQuery.maxTimeout),
       "A time without relevant pushes after which the wait ends early."),
-    .defaulted("after", \.after, .integer(0...Int.max), "Only records with a larger `seq`."),
+    .custom(
+      "after", \.after, .either(.integer(0...Int.max), .text()), default: "0",
+      "Only records with a larger `seq`; in a view of several servers the push as a text, such as `load_1:4711`.",
+      parse: { parser, node, verification in
+        guard let after = parser.parseCursor(node) else { return false }
+        verification.after = after
+        return true
+      }),
     .custom(
       "scope", \.scope, .text(), "A query: only records that match are considered, as if there were no others.",
       parse: { parser, node, verification in
@@ -142,6 +149,18 @@ extension SchemaParser {
       fail(node, error.message, hint: error.hint)
       return false
     }
+  }
+
+  /// Parses the `seq` of a record, or 0: a number, or in a view of several servers a text such as `load_1:4711`.
+  fileprivate func parseCursor(_ node: SchemaNode) -> Int? {
+    guard filters?.context.inbox?.isOfSeveralServers == true else { return parseInteger(node, in: 0...Int.max) }
+    guard case .scalar(let scalar) = node.content else {
+      fail(node, "expected a push such as load_1:4711, not \(node.kind)")
+      return nil
+    }
+    var cursor: Int?
+    catching(node) { context throws(FilterError) in cursor = try Selection.seq("after", scalar.text, in: context) }
+    return cursor
   }
 
   /// Parses one of the values of an enumeration, or a list of them that is not empty.

@@ -124,6 +124,17 @@ def test_a_push_is_a_cursor(filled):
         assert refused.status == 400 and "load_1:4711" in refused.json["hint"], (query, refused.body)
 
 
+def test_a_verification_begins_after_a_push(filled):
+    _, viewer, order = filled
+    names = [one["seq"] for one in viewer.pushes(limit=1000)]
+    for after, count in [(0, len(names)), (names[3], len(names) - 4), (names[-1], 0)]:
+        body = {"after": after, "expect": [{"match": {}, "count": count}], "no_others": True}
+        assert viewer.request("POST", "/api/v1/verify", body).json["passed"], after
+    for after in (3, "3", -1, "other:3", "load_1", f"{order[0][0]}:99999", [names[3]], {}, True):
+        refused = viewer.request("POST", "/api/v1/verify", {"after": after, "no_others": True})
+        assert refused.status == 400 and b"load_1:4711" in refused.body and b"/after" in refused.body, (after, refused.body)
+
+
 def test_a_wait_goes_on_after_a_push(filled):
     _, viewer, order = filled
     names = [one["seq"] for one in viewer.pushes(limit=1000)]

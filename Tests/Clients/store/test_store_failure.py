@@ -103,11 +103,12 @@ def test_a_failure_is_detected_again_after_a_recovery(start, lock):
 def test_a_failure_is_detected_within_about_a_second(outage, start):
     server = start(*stores.flags(outage.place))
     push_once(server)
-    began = time.monotonic()
-    fail(server, outage)
-    detected = time.monotonic() - began
-    assert detected < 3, f"detected after {detected:.1f} s; three times as long as promised, for busy machines"
-    recover(server, outage)
+    with connect(server) as wire:
+        outage.begin()
+        # Its answer may have to wait until the database confirms that the server is the active one.
+        wire.open(push_headers(server, "ab" * 32), b"{}")
+        wait_until(lambda: readiness(server)[0] == 503, "the failure is detected", 3)  # three times as long, for busy machines
+        recover(server, outage)
 
 
 def test_the_inbox_can_be_read_while_the_store_fails(start, lock):
