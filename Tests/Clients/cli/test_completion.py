@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from support.selection import some
 from support.server import clean_environment, run
 
 BASH = r"""
@@ -81,7 +82,10 @@ def shown(command, setup, keys, expected, environment, folder):
     return re.sub(r"\x1b[\[(][0-9;?]*[A-Za-z]", " ", text).split()
 
 
-@pytest.fixture(params=["bash", "zsh", "fish"])
+SHELLS = ["bash", "zsh", "fish"]
+
+
+@pytest.fixture(params=SHELLS)
 def complete(request, binary, tmp_path):
     """Completes the words of a command line in one of the shells."""
     shell = request.param
@@ -97,7 +101,7 @@ def complete(request, binary, tmp_path):
     return lambda words, expected: completed(["apns-mock", *words], expected, shell, binary, script, folder)
 
 
-@pytest.mark.parametrize(("words", "expected", "absent"), [
+VALUES = [
     (["hea"], ["healthcheck"], ["serve"]),
     (["rule", ""], ["add", "ls", "rm", "explain"], ["serve"]),
     (["serve", "--max-"], ["--max-records", "--max-bytes", "--max-devices"], ["--rules"]),
@@ -111,7 +115,14 @@ def complete(request, binary, tmp_path):
     (["send", "00", "--push-type", "back"], ["background"], ["alert"]),
     (["view", "ru"], ["run.ndjson"], ["notes.txt"]),
     (["profile", "lint", "m"], ["mine.yaml"], ["notes.txt"]),
-], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+]
+
+
+# Each value in one of the shells at least, or in all of them if all tests run.
+@pytest.mark.parametrize(
+    ("complete", "words", "expected", "absent"),
+    [(shell, *case) for number, shell in enumerate(SHELLS) for case in some(VALUES, 5, number)], indirect=["complete"],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 def test_values_are_completed(complete, words, expected, absent):
     offered = complete(words, expected)
     assert all(word in offered for word in expected), offered

@@ -149,7 +149,7 @@ def measured(request, binary, certs, tmp_path_factory):
     """
     names = [item.callspec.params["name"] for item in request.session.items
              if getattr(item, "originalname", None) == "test_a_simulation_has_the_numbers_of_a_real_run"]
-    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
         yield {name: pool.submit(measure, binary, certs, tmp_path_factory.mktemp("campaign"), name) for name in names}
 
 

@@ -111,7 +111,7 @@ def test_the_policy_forbids_everything_but_the_file(report):
     "finding:*", "type:alert", "topic:com.example.*", "payload./aps/alert:*4711*", "header.apns-priority:10", "larger:20",
     "smaller:1K", "attempt:1", "kind:*", "since:-1h", "rule:down", "order 4711", "!4711", "text:\"Order 4711\"", "size:10..40",
     "connection:c*", "environment:sandbox", "status:503 status:200", "accepted:false", "delivery:*", "run:*", "test:\"test_good\"",
-], 12))
+], 8))
 def test_searches_find_what_the_server_finds(server, opened, report, search):
     page = opened(report)
     run = json.loads(re.search(r'id="summary">(.*?)</script>', report.read_text())[1])["runs"][0]["id"]
