@@ -47,7 +47,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build build-tests build-optimized test test-quick test-all test-swift test-clients test-store test-stores test-languages test-libraries examples \
-  example-swift campaigns soak attacks screenshots asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
+  example-swift campaigns soak attacks screenshots docs asan tsan asan-clients tsan-clients tsan-threads fuzz fuzz-and-dist bench bench-chart lint format clean dist test-dist test-image lint-distribution \
   install uninstall
 
 help:
@@ -67,6 +67,7 @@ help:
 	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
 	@echo 'make attacks        attack the admin API: memory, and the time of health checks, beside each attack (ATTACK_ARGS="--only sorts")'
 	@echo 'make screenshots    take the screenshots in Images again'
+	@echo 'make docs           the documentation as a static site with full-text search: .build/docs'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer (TEST_ARGS="--filter …")'
 	@echo 'make asan-clients   the client tests against a server built with AddressSanitizer; also make tsan-clients'
 	@echo 'make fuzz           every fuzz target for ten minutes (FUZZ_SECONDS=60 FUZZ_TARGETS="payloads admin")'
@@ -180,12 +181,23 @@ attacks: $(if $(PROGRAM),,build-optimized) $(clients)/ready
 screenshots: $(built) $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)
 
+# Browsers allow the search only on pages of a server: `python3 -m http.server --directory .build/docs`.
+docs: .build/docs-tools/ready
+	NO_MKDOCS_2_WARNING=1 .build/docs-tools/bin/python -m mkdocs build --quiet
+	@echo 'the documentation: .build/docs/index.html'
+
+.build/docs-tools/ready: Documentation/requirements.txt
+	$(PYTHON) -m venv --clear .build/docs-tools
+	.build/docs-tools/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 # A virtual environment, so that nothing is installed into the system's Python.
-$(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt \
+$(clients)/ready: Tests/Clients/requirements.txt Documentation/requirements.txt Tests/Clients/requirements-apns2.txt \
     Tests/Clients/requirements-applications.txt .ci/packages
 	@.ci/packages test
 	$(PYTHON) -m venv --clear $(clients)
-	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
+	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt \
+	  --requirement Documentation/requirements.txt
 	# apns2 needs older libraries and an older Python, so it has a folder of its own. Its tests are skipped if this fails.
 	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
 	  --target $(clients)/apns2 --requirement Tests/Clients/requirements-apns2.txt

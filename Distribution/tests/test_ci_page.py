@@ -14,7 +14,7 @@ import yaml
 from debian_root import DebianRoot
 from support import ARCHITECTURE, DIST, ROOT, run, served
 
-PAGE = ROOT / "Sources/MockAPNS/Documentation.docc/InCI.md"
+PAGE = ROOT / "Documentation/InCI.md"
 # What the jobs test: the target `test` of a project.
 MAKEFILE = "test:\n\tapns-mock send $$(apns-mock token device) --topic com.example.app\n"
 

@@ -81,7 +81,7 @@ import Testing
   }
 
   private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "Sources/MockAPNS/Documentation.docc/ProfileReference.md")
+    .deletingLastPathComponent().appending(path: "Documentation/ProfileReference.md")
 
   /// To update the page after a change of the tables: `UPDATE_PAGES=1 swift test --filter ProfileReferencePageTests`.
   @Test func describesEveryKeyAndAction() throws {

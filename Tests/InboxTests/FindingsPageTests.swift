@@ -6,7 +6,7 @@ import Testing
 /// Compares the page on findings with the kinds. `test_smallest_inputs.py` compares it with the inputs that cause them.
 @Suite struct FindingsPageTests {
   @Test func pageListsEveryKind() throws {
-    let page = try MarkdownPage.packageFile("Sources/MockAPNS/Documentation.docc/Findings.md")
+    let page = try MarkdownPage.packageFile("Documentation/Findings.md")
     let start = try #require(page.firstRange(of: "## The kinds\n"))
     let section = page[start.upperBound...]
     let end = section.firstRange(of: "\n##")?.lowerBound ?? section.endIndex

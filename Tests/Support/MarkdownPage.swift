@@ -14,7 +14,7 @@ package struct MarkdownPage {
   ///
   /// - Parameter name: The file name without extension.
   package init(_ name: String) throws {
-    let file = Self.root.appending(path: "Sources/MockAPNS/Documentation.docc/\(name).md")
+    let file = Self.root.appending(path: "Documentation/\(name).md")
     lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
   }
 

@@ -1,19 +1,20 @@
 """Runs the commands and code that the documentation shows, and checks that its links lead somewhere."""
 
+import functools
+import http.server
 import json
-import pathlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from support import ROOT, drivers, tokens
 from support.documents import PAGES, blocks
 from support.incidents import name_of_test, sections
-from support.server import run
+from support.server import clean_environment, run
 
 LIBRARIES = {
     "A2": "a2", "APNSwift": "APNSwift", "Aioapns": "aioapns", "AndrewBarbaAPNS2": "AndrewBarba/apns2",
@@ -26,7 +27,7 @@ LIBRARIES = {
 }
 
 
-# Documents outside of the DocC catalog whose links are checked.
+# Documents outside of the documentation whose links are checked.
 DOCUMENTS = [
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Benchmarks/README.md", "Certs/README.md",
     "FaultProfiles/README.md", "Images/README.md", "Distribution/README.md",
@@ -307,7 +308,6 @@ def test_every_library_has_a_complete_page(page, library):
     assert re.search(r"^\*\*(Run|Read)\*\* ", text, re.MULTILINE), "whether it was run or only read"
     for word in ("GOAWAY", "410", "429"):
         assert word in text.split("## When things go wrong")[1], word
-    assert f"- [{library}]\n" in (PAGES / "MockAPNS.md").read_text(), "in the contents"
     assert f"| [{library}]" in (PAGES / "PointingYourLibraryHere.md").read_text(), "in the table"
 
 
@@ -316,40 +316,73 @@ def test_every_library_has_a_complete_page(page, library):
 def test_every_link_leads_somewhere(path):
     text = path.read_text()
     targets = re.findall(r"\]\(([^)#:]+)\)", text)
-    pages, files = LINKS_OF_DOCC.search(text), re.findall(r"^\[([^\]]+)\]: (\S+\.md)$", text, re.MULTILINE)
-    named = re.findall(r"^\[([^\]]+)\]: doc:(\w+)", pages[0], re.MULTILINE) if pages else []
-    assert [(name, pathlib.Path(target).stem) for name, target in files] == named, "both lists have the same links"
-    assert "doc:" not in LINKS_OF_DOCC.sub("", text), "a forge knows no such link"
+    files = re.findall(r"^\[([^\]]+)\]: (\S+\.md)$", text, re.MULTILINE)
     for name, _ in files:
         assert re.search(rf"(?<!^)\[{re.escape(name)}\]|^\[{re.escape(name)}\](?!:)", text, re.MULTILINE), f"{name} unused"
     for target in targets + [target for _, target in files]:
         assert (path.parent / target).exists(), target
 
 
-# The links of a page for DocC, which other Markdown readers treat as a comment.
-LINKS_OF_DOCC = re.compile(r'^<!-- DocC .*\n@Comment \{\}\n(?:\[.*\]: doc:\w+\n)*\[.*\]: doc:\w+ "-->"$', re.MULTILINE)
-
-
-def test_every_link_works_in_docc(tmp_path):
-    catalog = tmp_path / "MockAPNS.docc"
-    shutil.copytree(PAGES, catalog)
-    # Without the module's symbols its page is compiled as an article.
-    root = catalog / "MockAPNS.md"
-    root.write_text(root.read_text().replace("# ``MockAPNS``", "# MockAPNS\n\n@Metadata {\n  @TechnologyRoot\n}", 1))
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The address of the site that `make docs` builds. Every page is in its navigation and every link of a page leads somewhere:
+    otherwise the build fails.
+    """
+    folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
-        [drivers.tool("docc"), "convert", catalog, "--fallback-display-name", "MockAPNS",
-         "--fallback-bundle-identifier", "mock.apns", "--output-path", tmp_path / "out"],
-        capture_output=True, text=True, timeout=60)
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", folder], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        env=clean_environment(NO_MKDOCS_2_WARNING="1"))
     assert done.returncode == 0, done.stderr
-    data = tmp_path / "out" / "data" / "documentation"
-    pages = {path.stem: json.loads(path.read_text()) for path in data.rglob("*.json")}
-    assert len(pages) == len(list(PAGES.rglob("*.md")))
-    for page in pages.values():
-        assert "-->" not in json.dumps(page)
-        for reference in page["references"].values():
-            assert reference["type"] != "link" or reference["url"].startswith(("https:", "../../../")), reference
-    listed = [name for topic in pages["mockapns"]["topicSections"] for name in topic["identifiers"]]
-    assert {name.rsplit("/")[-1] for name in listed} >= {page.stem for page in PAGES.rglob("*.md")} - {"MockAPNS"}
+    handler = functools.partial(QuietHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves files and logs nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_search_on_the_site_finds_a_page(site, browser):
+    context = browser.browser.new_context()
+    try:
+        page = context.new_page()
+        foreign = []
+        page.on("request", lambda request: request.url.startswith((site, "data:", "blob:")) or foreign.append(request.url))
+        page.goto(f"{site}/index.html")
+        page.get_by_role("textbox", name="Search").fill("TooManyProviderTokenUpdates")
+        page.locator(".md-search-result__item", has_text="Clock and devices in tests").first.wait_for()
+        page.goto(f"{site}/Tasks/RetryTest.html")
+        page.get_by_role("heading", name="Test how a provider retries").wait_for()
+        assert page.locator("code", has_text="apns-mock exec").count() and not foreign, foreign
+    finally:
+        context.close()
+
+
+# The words that the commands of a page about a task print.
+TASKS = {
+    "FirstPush": ["200", "alert"], "RetryTest": ["503 ServiceUnavailable", "200 apns-id"],
+    "LostPush": ["exec ended with 1", "fired"], "ExpiredToken": ["200", "403", "ExpiredProviderToken"],
+    "UnregisteredDevice": ["410 Unregistered", "retried-410", "200 apns-id"], "OwnProfile": ["429 TooManyRequests", "refused"],
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_page_of_a_task_solves_it(start, paste, name):
+    page = (PAGES / "Tasks" / f"{name}.md").read_text()
+    lines = [text for text in blocks(page, "sh") if text != "apns-mock serve\n"]
+    # Such pages say "with the server running"; the others start one.
+    server = None if "apns-mock exec" in lines[-1] or name == "LostPush" else start()
+    words = paste(server, "\n".join(lines), "sh", "-e")
+    assert all(word in words for word in TASKS[name]), words
+
+
+def test_each_task_has_a_page():
+    assert {path.stem for path in (PAGES / "Tasks").iterdir()} == set(TASKS)
 
 
 def test_the_lifecycles_name_code_that_exists():

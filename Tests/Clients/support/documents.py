@@ -4,7 +4,7 @@ import re
 
 from support import ROOT
 
-PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
+PAGES = ROOT / "Documentation"
 
 
 def blocks(text, language):
