@@ -172,7 +172,9 @@ let package = Package(
     // The trait `.apns()` of Swift Testing.
     .target(
       name: "MockAPNSTesting",
-      dependencies: ["MockAPNS", .product(name: "Logging", package: "swift-log")],
+      dependencies: [
+        "APNSMockInbox", "MockAPNS", "APNSMockPlatformLibc", .product(name: "Logging", package: "swift-log"),
+      ],
       swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(
@@ -239,7 +241,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTestingTests",
-      dependencies: ["APNSMockHTTPMessage", "MockAPNS", "MockAPNSTesting", "APNSMockTestSupport"],
+      dependencies: [
+        "APNSMockHTTPMessage", "APNSMockInbox", "MockAPNS", "MockAPNSTesting", "APNSMockTestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",

@@ -16,20 +16,21 @@ public import Testing
 /// On a suite, the trait applies to each of its tests, and to each case of a parameterized test. If a test and its
 /// suites have the trait, one server is started with the settings of all, of which the innermost takes precedence. A
 /// failed test gets a warning that lists its pushes, the profile, the seed and the findings, and an attachment with the
-/// inbox that `apns-mock view` can read.
+/// inbox that `apns-mock view` can read. With the variable `APNS_MOCK_REPORTS=DIR`, all tests of the process are
+/// recorded as a run in the folder `DIR`, of which `apns-mock report` makes a report.
 public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
   private var profile: String?
   private var seed: UInt64?
   private var failOnFindings: FailingFindings?
   private var failOnRejected: Bool?
-  private var configure: [@Sendable (inout Configuration) -> Void]
+  private var configure: [@Sendable (inout MockServer.Configuration) -> Void]
 
   /// Whether the trait of a suite applies to each of the suite's tests; always true.
   public var isRecursive: Bool { true }
 
   fileprivate init(
     profile: String?, seed: UInt64?, failOnFindings: FailingFindings?, failOnRejected: Bool?,
-    configure: @escaping @Sendable (inout Configuration) -> Void
+    configure: @escaping @Sendable (inout MockServer.Configuration) -> Void
   ) {
     self.profile = profile
     self.seed = seed
@@ -68,31 +69,35 @@ public struct APNSTrait: SuiteTrait, TestTrait, TestScoping {
     logger.logLevel = .warning
     let findings = try (failOnFindings ?? false).validated()
     let server = try await MockServer.start(configuration(), logger: logger)
-    let hasFailed = Atomic(false)
+    let endTest = TestRunExport.startTest(test, on: server)
+    let failures = Mutex<[String]>([])
     let observer = IssueHandlingTrait.compactMapIssues { issue in
-      if issue.failsTest { hasFailed.store(true, ordering: .relaxed) }
+      if issue.failsTest { failures.withLock { $0.append("\(issue)") } }
       return issue
     }
     var thrown: (any Error)?
     do {
       try await observer.provideScope(for: test, testCase: testCase) {
-        try await MockServer.$taskLocal.withValue(server) {
-          try await function()
-          if !hasFailed.load(ordering: .relaxed) { check(server, findings, in: test) }
+        do {
+          try await MockServer.$taskLocal.withValue(server) { try await function() }
+        } catch let error as MockServerError where error.location != nil {
+          // At the line of the call rather than that of the test function.
+          Issue.record(error, sourceLocation: error.sourceLocation ?? test.sourceLocation)
         }
+        if failures.withLock(\.isEmpty) { check(server, findings, in: test) }
       }
     } catch {
       thrown = error
+      failures.withLock { $0.append("\(error)") }
     }
-    if thrown != nil || hasFailed.load(ordering: .relaxed) {
-      server.recordReport(at: test.sourceLocation)
-    }
+    if failures.withLock({ !$0.isEmpty }) { server.recordReport(at: test.sourceLocation) }
+    endTest?(failures.withLock(\.self))
     await server.stop()
     if let thrown { throw thrown }
   }
 
-  private func configuration() throws -> Configuration {
-    var configuration = Configuration.ephemeral()
+  private func configuration() throws -> MockServer.Configuration {
+    var configuration = MockServer.Configuration.ephemeral()
     configuration.threads = 1
     // A response that a fault delays is of no use after the test.
     configuration.shutdownTimeout = .milliseconds(100)
@@ -129,7 +134,7 @@ extension Trait where Self == APNSTrait {
   ///   - configure: Changes the server's configuration, which listens on a free port of the loopback address.
   public static func apns(
     profile: String? = nil, seed: UInt64? = nil, failOnFindings: FailingFindings? = nil, failOnRejected: Bool? = nil,
-    configure: @escaping @Sendable (inout Configuration) -> Void = { _ in }
+    configure: @escaping @Sendable (inout MockServer.Configuration) -> Void = { _ in }
   ) -> Self {
     APNSTrait(
       profile: profile, seed: seed, failOnFindings: failOnFindings, failOnRejected: failOnRejected, configure: configure
@@ -145,6 +150,16 @@ extension Issue {
     #else
       true
     #endif
+  }
+}
+
+extension MockServerError {
+  /// The place of the call that failed.
+  fileprivate var sourceLocation: SourceLocation? {
+    location.map { file, line in
+      let name = file.split(separator: "/").last ?? ""
+      return SourceLocation(fileID: "Tests/\(name)", filePath: file, line: line, column: 1)
+    }
   }
 }
 

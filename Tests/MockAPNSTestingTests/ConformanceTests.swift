@@ -5,21 +5,16 @@ import Testing
 /// Runs the conformance vectors of all client libraries that need no HTTP API, see Clients/Conformance/README.md.
 @Suite struct ConformanceTests {
   @Test(arguments: try Vector.all()) func serverConforms(_ vector: Vector) async throws {
-    var configuration = Configuration.ephemeral()
+    var configuration = MockServer.Configuration.ephemeral()
     configuration.seed = 7
     try configuration.useProfile(vector.profile)
-    let server = try await MockServer.start(configuration)
-    do {
+    try await MockServer.withServer(configuration) { server in
       for device in vector.unregistered { try server.unregister(device: device) }
       for push in vector.pushes {
         try await server.push(to: push.deviceToken, headers: push.headers, alert: push.alert)
       }
       try await check(vector, on: server)
-    } catch {
-      await server.stop()
-      throw error
     }
-    await server.stop()
   }
 
   private func check(_ vector: Vector, on server: MockServer) async throws {
@@ -35,12 +30,8 @@ import Testing
 
   @Test func unknownCallNamesCallAndClient() async throws {
     let error = await #expect(throws: Vector.UnknownCall.self) {
-      let server = try await MockServer.start(.ephemeral())
-      do {
+      try await MockServer.withServer { server in
         _ = try await Vector(name: "", json: #"{"call": "subscribe"}"#).call(on: server)
-      } catch {
-        await server.stop()
-        throw error
       }
     }
     #expect(error?.description == "the Swift client has no call \"subscribe\"")

@@ -1,6 +1,7 @@
+import APNSMockInbox
+import APNSMockTestSupport
 import Foundation
 import MockAPNS
-import APNSMockTestSupport
 import Testing
 
 @testable import MockAPNSTesting
@@ -48,7 +49,55 @@ struct FailedTestTests {
     #expect(output.contains("Test unknownProfile() failed"))
     #expect(output.contains("flaky-504"))
     #expect(output.contains("failOnFindings cannot have \"retried-411\". Did you mean retried-410?"))
-    #expect(reports == 4)
+    #expect(output.contains("Test failedWait() recorded an issue at FailureReportTests.swift:\(FailingTests.waitLine)"))
+    #expect(output.contains("nearest: push 1, accepted with 200"))
+    #expect(reports == 5)
+  }
+
+  @Test func testsAreRecordedAsARun() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "apns-mock-runs-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    _ = try await TestProgram.runFailingTests(reports: folder.path)
+    let file = try #require(
+      try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil).first)
+    let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let export = Array(try Data(contentsOf: file))
+    var reading = InboxImport(maxBytes: 1 << 20)
+    try export.withUnsafeBytes { try reading.read($0) }
+    let inbox = try reading.finish()
+
+    let run = try #require(inbox.runs.all.first)
+    #expect(inbox.runs.all.count == 1)
+    #expect(run.name == "swift test")
+    #expect(run.result == .failed)
+    let outcomes = Dictionary(uniqueKeysWithValues: run.tests.map { ($0.name, $0.outcome) })
+    #expect(outcomes["MockAPNSTestingTests.FailingTests/failedExpectation()"] == .failed)
+    #expect(outcomes["MockAPNSTestingTests.FailingTests/ignoredFindings()"] == .passed)
+    #expect(outcomes["MockAPNSTestingTests.FailingTests/cases(number:)"] == .passed)
+    #expect(outcomes["MockAPNSTestingTests.FailingTests/cases(number:) #2"] == .passed)
+    // A test whose server did not start has no part in the run.
+    #expect(outcomes.count == 9)
+    let failed = run.tests.first { $0.name.hasSuffix("/failedExpectation()") }
+    #expect(failed?.message?.contains("Expectation failed") == true)
+    #expect(Set(run.tests.map(\.number)).count == run.tests.count)
+
+    struct Line: Decodable {
+      struct Connection: Decodable { let id: String }
+      let seq: Int?
+      let test: String?
+      let connection: Connection?
+    }
+    let pushes = try export.split(separator: UInt8(ascii: "\n")).map {
+      try JSONDecoder().decode(Line.self, from: Data($0))
+    }
+    .filter { $0.seq != nil }
+    #expect(pushes.map(\.seq) == Array(1...pushes.count))
+    #expect(inbox.snapshot().count == pushes.count)
+    // Two in each of three tests, of which one fails twice, and one in each of the others.
+    #expect(Dictionary(grouping: pushes, by: \.test).mapValues(\.count).values.sorted() == [1, 1, 1, 1, 2, 2, 2])
+    // The first connections of two servers are not one.
+    #expect(Set(pushes.compactMap(\.connection?.id)).count == 10)
   }
 }
 
@@ -81,6 +130,20 @@ struct FailingTests {
     withKnownIssue { Issue.record("A known issue.") }
   }
 
+  static let waitLine = #line + 5
+
+  @Test(.apns(profile: "healthy", seed: 18)) func failedWait() async throws {
+    let server = try MockServer.current
+    _ = try await server.push()
+    try await server.wait(matching: .token("cd34"), timeout: .milliseconds(10))
+  }
+
+  @Test(.apns(profile: "healthy"), arguments: 1...2) func cases(number: Int) async throws {
+    // A reset removes pushes from the inbox, not from the run.
+    _ = try await MockServer.current.push()
+    try MockServer.current.reset()
+  }
+
   @Test(.apns(profile: "flaky-504", seed: 16)) func unknownProfile() {}
 
   private func pushTwiceToAnUnregisteredDevice() async throws {
@@ -106,8 +169,11 @@ private enum TestProgram {
   static var runsFailingTests: Bool { ProcessInfo.processInfo.environment[variable] != nil }
 
   /// Runs `FailingTests` in a new process and returns its output.
-  static func runFailingTests() async throws -> String {
+  ///
+  /// - Parameter reports: The folder of the run; nil for none.
+  static func runFailingTests(reports: String? = nil) async throws -> String {
     let program = [CommandLine.arguments[0], "--testing-library", "swift-testing", "--filter", "FailingTests"]
-    return try await ChildProgram.run(["env", "\(variable)=1"] + program).output
+    let variables = ["\(variable)=1"] + (reports.map { ["APNS_MOCK_REPORTS=\($0)"] } ?? [])
+    return try await ChildProgram.run(["env"] + variables + program).output
   }
 }

@@ -196,7 +196,9 @@ import Testing
     try await TestServer.run { test in
       var configuration = test.state.configuration
       configuration.apns = [Endpoint(host: host, port: 2197)]
-      let error = await #expect(throws: ListenError.self) { _ = try await MockServer.start(configuration) }
+      let error = await #expect(throws: ListenError.self) {
+        _ = try await MockServer.start(configuration) { _, _ in }
+      }
       #expect(error?.isInUse == false)
       #expect(
         error?.description
@@ -208,7 +210,9 @@ import Testing
     try await TestServer.run { test in
       var configuration = test.state.configuration
       configuration.apns = test.server.addresses
-      let error = await #expect(throws: ListenError.self) { _ = try await MockServer.start(configuration) }
+      let error = await #expect(throws: ListenError.self) {
+        _ = try await MockServer.start(configuration) { _, _ in }
+      }
       #expect(error?.isInUse == true)
       #expect(error?.description.contains(test.server.addresses[0].description) == true)
     }

@@ -109,12 +109,12 @@ import Testing
   /// A server that cannot start leaves no folder with private keys, wherever it fails.
   @Test(arguments: ["fixture", "authority", "address", "name"])
   func temporaryFolderIsRemovedAfterAFailure(of part: String) async throws {
-    var configuration = Configuration.ephemeral()
+    var configuration = MockServer.Configuration.ephemeral()
     let folder = configuration.certificates
     switch part {
     case "fixture": configuration.fixtures = ["/nowhere/fixtures.yaml"]
     case "authority": configuration.clientAuthorities = ["/nowhere/ca.pem"]
-    case "address": configuration.apns = [Endpoint(host: "192.0.2.1", port: 0)]
+    case "address": configuration.apns = [MockServer.Endpoint(host: "192.0.2.1", port: 0)]
     default: configuration.certificateNames = ["not a name"]
     }
     await #expect(throws: (any Error).self) { _ = try await MockServer.start(configuration) }
@@ -125,8 +125,8 @@ import Testing
     let settings = try await Self.settingsOfADroppedServer()
     #expect(!FileManager.default.fileExists(atPath: settings.caPath))
     // Its port is free again once its event loops have ended.
-    var configuration = Configuration.ephemeral()
-    configuration.apns = [Endpoint(host: settings.host, port: settings.port)]
+    var configuration = MockServer.Configuration.ephemeral()
+    configuration.apns = [MockServer.Endpoint(host: settings.host, port: settings.port)]
     var restarted: MockServer?
     for _ in 0..<600 {
       restarted = try? await MockServer.start(configuration)
@@ -136,7 +136,7 @@ import Testing
     try await #require(restarted).stop()
   }
 
-  private static func settingsOfADroppedServer() async throws -> ClientSettings {
+  private static func settingsOfADroppedServer() async throws -> MockServer.ClientSettings {
     let server = try await MockServer.start()
     #expect(FileManager.default.fileExists(atPath: server.settings.caPath))
     return server.settings
@@ -144,21 +144,14 @@ import Testing
 
   /// Runs `body` with a server of its own.
   private func withServer(_ body: (MockServer) async throws -> Void) async throws {
-    var configuration = Configuration.ephemeral()
+    var configuration = MockServer.Configuration.ephemeral()
     configuration.threads = 1
     configuration.strictness = .apple
-    let server = try await MockServer.start(configuration)
-    do {
-      try await body(server)
-    } catch {
-      await server.stop()
-      throw error
-    }
-    await server.stop()
+    try await MockServer.withServer(configuration, body)
   }
 
   /// Sends an alert with curl and the provider certificate, and returns the status of the response.
-  private func send(to settings: ClientSettings) async throws -> Int? {
+  private func send(to settings: MockServer.ClientSettings) async throws -> Int? {
     let curl = try await ChildProgram.run([
       "curl", "--silent", "--http2", "--output", "/dev/null", "--write-out", "%{http_code}",
       "--cacert", settings.caPath, "--cert", settings.certificatePath, "--key", settings.certificateKeyPath,

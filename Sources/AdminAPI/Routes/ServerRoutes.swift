@@ -115,7 +115,7 @@ struct ServerRoutes: Sendable {
       return try await state.reset(selection, query: scope)
     }
     return .json { writer in
-      writer.member("reset", [ResetPart.inbox.rawValue])
+      writer.member("reset", [MockServer.ResetPart.inbox.rawValue])
       writer.member("scope", scope)
       writer.member("deleted", deleted)
     }
@@ -124,12 +124,12 @@ struct ServerRoutes: Sendable {
 
 /// What to reset: parts of the server, everything except some, or the pushes that match a query.
 struct ResetRequest {
-  var flags: [ResetPart: Bool] = [:]
+  var flags: [MockServer.ResetPart: Bool] = [:]
   var all: Bool?
   var kept: [String]?
   var scope: String?
 
-  private static let flagFields: [Field<Self>] = ResetPart.allCases.map { part in
+  private static let flagFields: [Field<Self>] = MockServer.ResetPart.allCases.map { part in
     .optional(part.rawValue, \.flags[part], .flag, "Whether to reset it.")
   }
 
@@ -143,10 +143,10 @@ struct ResetRequest {
 
   /// The parts that are selected: everything for an empty body, otherwise the members that are true; `keep` lists
   /// exceptions from everything.
-  fileprivate func parts() throws(Problem) -> [ResetPart] {
+  fileprivate func parts() throws(Problem) -> [MockServer.ResetPart] {
     let selectsAll = all ?? flags.isEmpty
-    guard let kept else { return ResetPart.allCases.filter { selectsAll || flags[$0] == true } }
-    let names = ResetPart.allCases.map(\.rawValue)
+    guard let kept else { return MockServer.ResetPart.allCases.filter { selectsAll || flags[$0] == true } }
+    let names = MockServer.ResetPart.allCases.map(\.rawValue)
     for name in kept where !names.contains(name) {
       let guess = Spelling.suggestion(for: name, among: names)
       throw .badRequest("keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(names.joinedWithOr).")
@@ -155,7 +155,7 @@ struct ResetRequest {
       throw .badRequest(
         "keep excludes other members", hint: "Omit the other members, send all: true, or omit keep.")
     }
-    return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
+    return MockServer.ResetPart.allCases.filter { !kept.contains($0.rawValue) }
   }
 
   /// The query; nil if the body selects parts.

@@ -59,10 +59,13 @@ package struct ExportMerge {
       return nil
     }
     if record.receivedAt != nil { count += 1 }
-    return renumbered(record.text, export: exports.count > 1 ? first + 1 : nil)
+    let export = exports.count > 1 ? first + 1 : nil
+    return Self.renumbered(record.text, count, export: export, hasOneRun: false)
   }
 
-  private func renumbered(_ text: [UInt8], export: Int?) -> [UInt8] {
+  /// Returns a record, a run or a test with another number, and with the number of its export in the `id` of its connection and,
+  /// unless all exports have the same run, of its run.
+  static func renumbered(_ text: [UInt8], _ number: Int, export: Int?, hasOneRun: Bool) -> [UInt8] {
     var writer = JSONWriter(capacity: text.count + 32)
     text.withUnsafeBytes { text in
       var json = JSONReader(text)
@@ -71,8 +74,9 @@ package struct ExportMerge {
         try? json.object { name, json throws(JSONText.Problem) in
           writer.name(name)
           switch name {
-          case "seq": writer.integer(count)
-          case "run" where export != nil, "id" where export != nil:
+          case "seq": writer.integer(number)
+          case "number" where hasOneRun: writer.integer(number)
+          case "run" where export != nil && !hasOneRun, "id" where export != nil && !hasOneRun:
             if let id = try json.text() { writer.string("\(export ?? 0)-\(id)") } else { writer.null() }
           case "connection" where export != nil: try Self.copyConnection(from: &json, to: &writer, export: export ?? 0)
           default: writer.verbatim(try json.verbatim())

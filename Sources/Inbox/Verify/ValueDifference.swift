@@ -229,3 +229,11 @@ extension Record {
     }
   }
 }
+
+extension Record {
+  /// The push type and the beginning of the payload, on one line.
+  package var contentText: String {
+    "\(pushType.map(ReportText.shortened) ?? "no apns-push-type")  "
+      + (body.isEmpty ? "no payload" : ReportText.line(String(decoding: body.prefix(1000), as: UTF8.self)))
+  }
+}

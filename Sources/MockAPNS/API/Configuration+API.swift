@@ -8,10 +8,10 @@ import APNSMockNotation
   import Foundation
 #endif
 
-extension Configuration {
+extension MockServer.Configuration {
   /// Returns a configuration for a test: a listener on any free port of the loopback address, and certificates in a
   /// new temporary folder, which is removed when the server stops or cannot start.
-  public static func ephemeral() -> Configuration {
+  public static func ephemeral() -> Self {
     var configuration = Configuration()
     configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
     configuration.certificates =
@@ -21,19 +21,19 @@ extension Configuration {
   }
 
   /// The APNs listeners for providers (TLS and HTTP/2), one or more.
-  public var apns: [Endpoint] {
+  public var apns: [MockServer.Endpoint] {
     get { apnsListeners.map(\.endpoint) }
     set { apnsListeners = newValue.map { ListenerAddress($0) } }
   }
 
   /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
-  public var apnsPlain: [Endpoint] {
+  public var apnsPlain: [MockServer.Endpoint] {
     get { apnsPlainListeners.map(\.endpoint) }
     set { apnsPlainListeners = newValue.map { ListenerAddress($0) } }
   }
 
   /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
-  public var proxy: Endpoint? {
+  public var proxy: MockServer.Endpoint? {
     get { proxyListener?.endpoint }
     set { proxyListener = newValue.map { ListenerAddress($0) } }
   }
@@ -93,27 +93,29 @@ extension ProfileLibrary {
   }
 }
 
-/// The settings that an APNs client needs to connect to a server. All paths are absolute.
-public struct ClientSettings: Sendable, Equatable {
-  /// The host name, which the server's certificate contains.
-  public let host: String
-  /// The TCP port of the first APNs listener.
-  public let port: Int
-  /// The path of the CA certificate (PEM) that the client must trust.
-  public let caPath: String
-  /// The path of the provider key: an ES256 private key (`.p8`), trusted for all topics.
-  public let keyPath: String
-  /// The key id of the provider key.
-  public let keyID: String
-  /// The team id of the provider key.
-  public let teamID: String
-  /// The path of a provider certificate (PEM), for clients that use no provider tokens.
-  public let certificatePath: String
-  /// The path of the provider certificate's private key (PEM).
-  public let certificateKeyPath: String
-  /// A topic of the provider certificate.
-  public let topic: String
+extension MockServer {
+  /// The settings that an APNs client needs to connect to a server. All paths are absolute.
+  public struct ClientSettings: Sendable, Equatable {
+    /// The host name, which the server's certificate contains.
+    public let host: String
+    /// The TCP port of the first APNs listener.
+    public let port: Int
+    /// The path of the CA certificate (PEM) that the client must trust.
+    public let caPath: String
+    /// The path of the provider key: an ES256 private key (`.p8`), trusted for all topics.
+    public let keyPath: String
+    /// The key id of the provider key.
+    public let keyID: String
+    /// The team id of the provider key.
+    public let teamID: String
+    /// The path of a provider certificate (PEM), for clients that use no provider tokens.
+    public let certificatePath: String
+    /// The path of the provider certificate's private key (PEM).
+    public let certificateKeyPath: String
+    /// A topic of the provider certificate.
+    public let topic: String
 
-  /// The server's URL without a path, such as `https://localhost:40123`.
-  public var url: String { "https://\(Endpoint(host: host, port: port))" }
+    /// The server's URL without a path, such as `https://localhost:40123`.
+    public var url: String { "https://\(Endpoint(host: host, port: port))" }
+  }
 }

@@ -76,7 +76,7 @@ package struct FailureReport: Sendable {
       ReceivedPush(push, rulebook).faultRule.map { "rule \($0)" },
     ]
     return ["  " + parts.compactMap(\.self).joined(separator: "  ")]
-      + (push.rejectionDetail.map { ["     \($0)"] } ?? [])
+      + [push.contentText, push.rejectionDetail].compactMap(\.self).map { "     \($0)" }
   }
 
   /// Returns the time of day in UTC, such as `06:42:06.123`.

@@ -40,8 +40,12 @@ public struct FailingFindings: Sendable, ExpressibleByBooleanLiteral, Expressibl
 extension MockServer {
   /// Verifies that every push was accepted or permanently rejected in the end.
   ///
-  /// - Throws: `MockServerError` with the lost pushes.
-  public func assertNothingLost() async throws(MockServerError) { try await verify(#"{"nothing_lost": true}"#) }
+  /// - Throws: `MockServerError` with the lost pushes and the location of the call.
+  public func assertNothingLost(
+    file: String = #filePath, line: Int = #line
+  ) async throws(MockServerError) {
+    try await verify("nothing_lost: true", file: file, line: line)
+  }
 
   /// Checks the provider at the end of a test, when no further attempt of a push can follow: every push that could still
   /// be retried counts as `abandoned`.
@@ -51,7 +55,10 @@ extension MockServer {
   ///   - failOnRejected: Whether a push that APNs' rules rejected is a failure.
   /// - Throws: `MockServerError` with a line for each finding, and for each reason with the correction; also for an unknown
   ///   name, or if pushes were evicted before they could be checked.
-  public func check(failOnFindings: FailingFindings = [], failOnRejected: Bool = false) throws(MockServerError) {
+  public func check(
+    failOnFindings: FailingFindings = [], failOnRejected: Bool = false, file: String = #filePath,
+    line: Int = #line
+  ) throws(MockServerError) {
     let checks = FinalChecks(failingFindings: try failOnFindings.kinds(), failsOnRejected: failOnRejected)
     let result: FinalChecks.Result
     do {
@@ -61,14 +68,15 @@ extension MockServer {
     }
     guard !result.isPassed else { return }
     throw MockServerError(
-      result.hasFailed ? .verificationFailed : .inconclusive, result.lines.joined(separator: "\n"))
+      result.hasFailed ? .verificationFailed : .inconclusive, result.lines.joined(separator: "\n")
+    ).at(file, line)
   }
 
   /// Returns a description of the state at the end of a failed test: the seed, the profile, the most recent pushes, those
   /// that were not accepted before those that were, and the findings.
   public func report() -> String {
     do {
-      return try FailureReport(state).text
+      return MockServerError.withoutFlags(try FailureReport(state).text)
     } catch {
       return "apns-mock: the pushes cannot be read: \(error.problem)"
     }

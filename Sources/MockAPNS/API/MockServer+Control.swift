@@ -6,27 +6,29 @@ package import APNSMockInbox
 import APNSMockNotation
 import APNSMockTLSEngine
 
-/// A part of a server's state that can be reset.
-public enum ResetPart: String, Sendable, CaseIterable {
-  /// The received pushes.
-  case inbox
-  /// The fault rules that were added to those of the profile.
-  case rules
-  /// The fault profile, its parameters, its seed, whether faults are paused, and the certificate chain of the server.
-  case profile
-  /// The counters of the fault rules, and the attempt numbers of pushes.
-  case counters
-  /// The server's clock.
-  case clock
-  /// The known apps, the devices, and device tokens.
-  case devices
-  /// The broadcast channels.
-  case channels
+extension MockServer {
+  /// A part of a server's state that can be reset.
+  public enum ResetPart: String, Sendable, CaseIterable {
+    /// The received pushes.
+    case inbox
+    /// The fault rules that were added to those of the profile.
+    case rules
+    /// The fault profile, its parameters, its seed, whether faults are paused, and the certificate chain of the server.
+    case profile
+    /// The counters of the fault rules, and the attempt numbers of pushes.
+    case counters
+    /// The server's clock.
+    case clock
+    /// The known apps, the devices, and device tokens.
+    case devices
+    /// The broadcast channels.
+    case channels
+  }
 }
 
 extension ServerState {
   /// Restores parts of the initial state.
-  package func reset(_ parts: Set<ResetPart>) {
+  package func reset(_ parts: Set<MockServer.ResetPart>) {
     if parts.contains(.rules) { faults.removeRules() }
     if parts.contains(.profile) {
       faults.restoreProfile()
@@ -39,7 +41,7 @@ extension ServerState {
     if parts.contains(.channels) { resetChannels() }
     // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
     // its own.
-    let names = ResetPart.allCases.filter { parts.contains($0) }.map(\.rawValue)
+    let names = MockServer.ResetPart.allCases.filter { parts.contains($0) }.map(\.rawValue)
     if parts.contains(.inbox) {
       inbox.archiveForRuns(.allKinds, by: finalRulebook)
       inbox.removeAll(reset: names)
@@ -62,7 +64,7 @@ extension ServerState {
     inbox.archiveForRuns(scope, by: finalRulebook)
     let count = try await inbox.resetInSlices(scope)
     events.append(.reset) { writer in
-      writer.member("reset", [ResetPart.inbox.rawValue])
+      writer.member("reset", [MockServer.ResetPart.inbox.rawValue])
       writer.member("scope", query)
     }
     return count
@@ -117,6 +119,15 @@ extension MockServer {
       throw MockServerError(.limitReached, "\(FaultControl.ruleLimit) rules are active. Remove some.")
     }
     return definition.rule.name
+  }
+
+  /// Adds a fault rule, or replaces the added rule of the same name.
+  ///
+  /// - Returns: The rule's name, generated if the rule has none.
+  /// - Throws: `MockServerError` for an invalid rule or if 1000 rules are active.
+  @discardableResult
+  public func addRule(_ rule: Rule, timeToLive: Duration? = nil) throws(MockServerError) -> String {
+    try addRule(rule.json, timeToLive: timeToLive)
   }
 
   /// Removes an added rule. Does nothing if there is none of that name.

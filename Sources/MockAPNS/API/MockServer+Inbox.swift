@@ -1,7 +1,17 @@
 import APNSMockInbox
 import APNSMockNotation
+import NIOConcurrencyHelpers
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
 
 extension MockServer {
+  /// The time of the server's clock, which tests can move.
+  public var now: Date { Date(timeIntervalSince1970: Double(state.clock.now) / 1000) }
+
   /// The settings for a client of the first APNs listener.
   public var settings: ClientSettings {
     let listener = (addresses.first ?? Endpoint(host: "127.0.0.1", port: 0)).reachable
@@ -35,6 +45,13 @@ extension MockServer {
     }
   }
 
+  /// Returns the pushes that match a query, in the order of arrival.
+  ///
+  /// - Throws: `MockServerError` for an invalid value in the query.
+  public func pushes(matching query: Query) throws(MockServerError) -> [ReceivedPush] {
+    try pushes(matching: query.description)
+  }
+
   /// Waits until a number of pushes matches a query. Pushes that are already in the inbox count; a reset restarts
   /// the count.
   ///
@@ -43,25 +60,35 @@ extension MockServer {
   ///   - query: A query such as `outcome:accepted token:ab12*`; empty for all pushes.
   ///   - timeout: The longest time to wait, up to five minutes.
   /// - Returns: The first 1000 matching pushes, in the order of arrival.
-  /// - Throws: `MockServerError`, which after a timeout names the pushes that nearly match.
+  /// - Throws: `MockServerError`, which after a timeout names the pushes that nearly match, and the location of the call.
   @discardableResult
   public func wait(
-    for count: Int = 1, matching query: String = "", timeout: Duration = .seconds(10)
+    for count: Int = 1, matching query: String = "", timeout: Duration = .seconds(10), file: String = #filePath,
+    line: Int = #line
   ) async throws(MockServerError) -> [ReceivedPush] {
-    let wait: WaitQuery
+    do {
+      return try await received(for: count, matching: query, timeout: timeout)
+    } catch {
+      throw error.at(file, line)
+    }
+  }
+
+  /// Waits until a number of pushes matches a query, as with the query as a text.
+  @discardableResult
+  public func wait(
+    for count: Int = 1, matching query: Query, timeout: Duration = .seconds(10), file: String = #filePath,
+    line: Int = #line
+  ) async throws(MockServerError) -> [ReceivedPush] {
+    try await wait(
+      for: count, matching: query.description, timeout: timeout, file: file, line: line)
+  }
+
+  private func received(
+    for count: Int, matching query: String, timeout: Duration
+  ) async throws(MockServerError) -> [ReceivedPush] {
     let parameters = [("count", "\(count)"), ("timeout", DurationFormat.text(timeout)), ("q", query)]
       .map { (name: $0.0, value: $0.1) }
-    do {
-      wait = try WaitQuery(parameters, in: state.filterContext(nil))
-    } catch {
-      throw MockServerError(error)
-    }
-    let result: WaitResult
-    do {
-      result = try await state.inbox.wait(for: wait)
-    } catch {
-      throw MockServerError(.inconclusive, error.problem)
-    }
+    let (wait, result) = try await result(of: parameters)
     guard result.isSatisfied else {
       let report = await WaitReport(
         result, of: wait, parameters: parameters, in: state.inbox,
@@ -73,18 +100,82 @@ extension MockServer {
     return received(result.items)
   }
 
+  /// Returns the pushes that match a query in the order of arrival: those in the inbox, then each that arrives, until the
+  /// server stops or the task is cancelled.
+  ///
+  /// - Parameter query: A query such as `status:410`; empty for all pushes. An invalid one throws `MockServerError`.
+  public func incomingPushes(matching query: String = "") -> AsyncThrowingStream<ReceivedPush, any Error> {
+    let unread = NIOLockedValueBox((last: 0, pushes: [ReceivedPush]()[...]))
+    return AsyncThrowingStream { [self] in
+      while true {
+        let (push, last) = unread.withLockedValue { unread in
+          let push = unread.pushes.popFirst()
+          unread.last = push?.seq ?? unread.last
+          return (push, unread.last)
+        }
+        if let push { return push }
+        // Short, because a stop of the server does not end a wait.
+        let result = try await result(
+          of: [("after", "\(last)"), ("timeout", "200ms"), ("q", query)]).result
+        if result.items.isEmpty, result.isAbandoned || state.phase == .stopping { return nil }
+        unread.withLockedValue { $0.pushes = received(result.items)[...] }
+      }
+    }
+  }
+
+  /// Returns the pushes that match a query in the order of arrival, as with the query as a text.
+  public func incomingPushes(matching query: Query) -> AsyncThrowingStream<ReceivedPush, any Error> {
+    incomingPushes(matching: query.description)
+  }
+
+  /// Waits until the condition that `parameters` state is met.
+  private func result(
+    of parameters: [(name: String, value: String)]
+  ) async throws(MockServerError) -> (wait: WaitQuery, result: WaitResult) {
+    let wait: WaitQuery
+    do {
+      wait = try WaitQuery(parameters, in: state.filterContext(nil))
+    } catch {
+      throw MockServerError(error)
+    }
+    do {
+      return (wait, try await state.inbox.wait(for: wait))
+    } catch {
+      throw MockServerError(.inconclusive, error.problem)
+    }
+  }
+
   /// Verifies expectations on counts, order, retries and findings. Waits for them if they contain a `timeout`.
   ///
-  /// - Parameter expectations: A JSON object as in the documentation page "Verify", such as
-  ///   `{"expect": [{"match": "topic:com.example.app", "count": {"exactly": 1}}], "nothing_lost": true}`.
-  /// - Throws: `MockServerError` with expected and actual values, and the nearest pushes.
-  public func verify(_ expectations: String) async throws(MockServerError) {
+  /// - Parameter expectations: A document in YAML or JSON as in the documentation page "Verify", such as
+  ///   `{expect: [{match: "topic:com.example.app", count: {exactly: 1}}], nothing_lost: true}`.
+  /// - Throws: `MockServerError` with expected and actual values, the nearest pushes, and the location of the call.
+  public func verify(
+    _ expectations: String, file: String = #filePath, line: Int = #line
+  ) async throws(MockServerError) {
+    do {
+      try await verified(expectations)
+    } catch {
+      throw error.at(file, line)
+    }
+  }
+
+  /// Verifies expectations, as with a document as a text.
+  public func verify(
+    _ expectations: Expectations, file: String = #filePath, line: Int = #line
+  ) async throws(MockServerError) {
+    try await verify(expectations.json, file: file, line: line)
+  }
+
+  private func verified(_ expectations: String) async throws(MockServerError) {
     let verification: Verification
     do {
       verification = try Verification(
-        json: Array(expectations.utf8), in: state.filterContext(state.inbox.snapshot()))
+        json: try Self.json(expectations), in: state.filterContext(state.inbox.snapshot()))
+    } catch let error as MockServerError {
+      throw error
     } catch {
-      throw MockServerError(.invalidInput, error.description)
+      throw MockServerError(.invalidInput, "\(error)")
     }
     let report: VerificationReport?
     do {
@@ -99,6 +190,21 @@ extension MockServer {
     throw MockServerError(report.isInconclusive ? .inconclusive : .verificationFailed, report.text)
   }
 
+  /// Returns a document in YAML or JSON as JSON.
+  private static func json(_ text: String) throws(MockServerError) -> [UInt8] {
+    let bytes = Array(text.utf8)
+    if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil { return bytes }
+    do throws(YAMLError) {
+      guard let root = try YAMLNode.parse(text) else { throw YAMLError(at: nil, "the document is empty") }
+      var writer = JSONWriter()
+      root.write(to: &writer)
+      return writer.bytes
+    } catch {
+      let place = error.position.map { "line \($0.line), column \($0.column): " } ?? ""
+      throw MockServerError(.invalidInput, place + error.message + (error.hint.map { ", \($0)" } ?? ""))
+    }
+  }
+
   /// Returns the mistakes of the provider that the pushes in the inbox show.
   public func findings() -> [ProviderFinding] {
     // Only a store, which servers in process do not have, cannot be read.
@@ -106,7 +212,7 @@ extension MockServer {
     return (report?.findings ?? []).map(ProviderFinding.init)
   }
 
-  private func received(_ records: [Record]) -> [ReceivedPush] {
+  func received(_ records: [Record]) -> [ReceivedPush] {
     let rulebook = state.rulebook
     return records.map { ReceivedPush($0, rulebook) }
   }

@@ -10,7 +10,7 @@ import APNSMockNotation
 #endif
 
 /// An attempt of a provider to send a push, with the response of the server.
-public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
+public struct ReceivedPush: Sendable, Identifiable, Equatable, CustomStringConvertible {
   /// The ways in which an attempt ends.
   public enum Outcome: String, Sendable, CaseIterable {
     /// APNs accepted the push, and the client has the response.
@@ -53,6 +53,18 @@ public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
   /// the server's clock does not affect.
   public var arrival: Duration { .nanoseconds(record.arrivedAt) }
 
+  /// `push`, `broadcast` or `channel`.
+  public var kind: String { record.kind.rawValue }
+  /// The environment of the listener that received the push.
+  public var environment: MockServer.Environment {
+    record.connection.environment == .production ? .production : .sandbox
+  }
+  /// The last state of the delivery to a registered device, such as `Delivered to Device`; nil without one.
+  public var delivery: String? { record.delivery?.text }
+  /// What APNs did with the push, such as `not_processed`.
+  public var decision: String { record.end.decision.rawValue }
+  /// What the client was told, such as `response` or `refused`.
+  public var ending: String { record.end.ending.rawValue }
   /// The device token in lower-case hexadecimal, whether well formed or not; nil if the path has none.
   public var deviceToken: String? { record.deviceToken }
   /// The `apns-id`: the client's, or the one that the server generated.
@@ -72,6 +84,20 @@ public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
   /// The body, of which the first 5120 bytes are kept.
   public var payload: [UInt8] { record.body }
 
+  /// Returns the first value of a header field, whose name may be in any case; nil if there is none.
+  public func header(_ name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+
+  /// Decodes the payload from JSON.
+  ///
+  /// - Throws: The error of the decoder, also for a body of which only the first 5120 bytes are kept.
+  public func payload<Value: Decodable>(
+    as type: Value.Type, decoder: JSONDecoder = JSONDecoder()
+  ) throws -> Value {
+    try decoder.decode(type, from: Data(payload))
+  }
+
   /// How the attempt ended.
   public var outcome: Outcome { Outcome(rawValue: record.outcome.rawValue) ?? .unknown }
   /// Whether APNs accepted the push, regardless of what the client learned of it.
@@ -89,6 +115,9 @@ public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
     record.write(to: &writer, rulebook: rulebook)
     return String(decoding: writer.bytes, as: UTF8.self)
   }
+
+  /// Returns whether two values describe the same push in the same state.
+  public static func == (left: ReceivedPush, right: ReceivedPush) -> Bool { left.json == right.json }
 
   /// The push on one line, with an abbreviated device token.
   public var description: String {

@@ -124,7 +124,7 @@ extension WaitReport.NearestPush {
     let met = criteria.filter(\.isMet).map(\.name)
     if !met.isEmpty { lines.append("    as wanted: \(met.joined(separator: ", "))") }
     if let advice { lines.append("    advice: \(advice)") }
-    return lines
+    return lines + ["    \(record.contentText)"]
   }
 }
 

@@ -4,47 +4,53 @@ package import APNSMockFaults
 package import APNSMockInbox
 import NIOCore
 
-/// A host and a TCP port to listen on or to connect to.
-public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
-  /// A host name or an IP address, without brackets.
-  public var host: String
-  /// A TCP port; 0 means any free one.
-  public var port: Int
+/// Short names of types that much of the package uses.
+package typealias Endpoint = MockServer.Endpoint
+package typealias Configuration = MockServer.Configuration
 
-  /// Creates an endpoint.
-  public init(host: String, port: Int) {
-    self.host = host
-    self.port = port
-  }
+extension MockServer {
+  /// A host and a TCP port to listen on or to connect to.
+  public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
+    /// A host name or an IP address, without brackets.
+    public var host: String
+    /// A TCP port; 0 means any free one.
+    public var port: Int
 
-  /// Parses `HOST:PORT`, with an IPv6 address in brackets. Returns nil for any other format.
-  public init?(_ text: some StringProtocol) {
-    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-      (0...65535).contains(port)
-    else { return nil }
-    var host = text[..<colon]
-    if host.hasPrefix("["), host.hasSuffix("]") {
-      host = host.dropFirst().dropLast()
-    } else if host.contains(":") {
-      return nil
+    /// Creates an endpoint.
+    public init(host: String, port: Int) {
+      self.host = host
+      self.port = port
     }
-    guard !host.isEmpty else { return nil }
-    self.init(host: String(host), port: port)
-  }
 
-  /// `HOST:PORT`.
-  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    /// Parses `HOST:PORT`, with an IPv6 address in brackets. Returns nil for any other format.
+    public init?(_ text: some StringProtocol) {
+      guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+        (0...65535).contains(port)
+      else { return nil }
+      var host = text[..<colon]
+      if host.hasPrefix("["), host.hasSuffix("]") {
+        host = host.dropFirst().dropLast()
+      } else if host.contains(":") {
+        return nil
+      }
+      guard !host.isEmpty else { return nil }
+      self.init(host: String(host), port: port)
+    }
 
-  /// Whether the endpoint can be reached from this machine only.
-  package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+    /// `HOST:PORT`.
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-  /// The endpoint at which a client on the same machine reaches a listener: the loopback address for a listener on
-  /// all addresses.
-  package var reachable: Endpoint {
-    switch host {
-    case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
-    case "::": Endpoint(host: "::1", port: port)
-    default: self
+    /// Whether the endpoint can be reached from this machine only.
+    package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
+    /// The endpoint at which a client on the same machine reaches a listener: the loopback address for a listener on
+    /// all addresses.
+    package var reachable: Endpoint {
+      switch host {
+      case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
+      case "::": Endpoint(host: "::1", port: port)
+      default: self
+      }
     }
   }
 }
@@ -114,71 +120,73 @@ package struct ListenerAddress: Sendable, Equatable {
   }
 }
 
-/// The configuration of a server. The defaults work without changes.
-public struct Configuration: Sendable {
-  /// The APNs listeners for providers (TLS and HTTP/2), one or more.
-  package var apnsListeners = [ListenerAddress(Endpoint(host: "127.0.0.1", port: 2197))]
-  /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
-  package var apnsPlainListeners: [ListenerAddress] = []
-  /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
-  package var proxyListener: ListenerAddress?
-  /// The listeners for broadcast and channel management (TLS and HTTP/2), which accept no pushes to device tokens.
-  package var manageListeners: [ListenerAddress] = []
-  /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
-  package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
-  /// The folder of certificates and keys; created at the first start.
-  public var certificates = "Certs"
-  /// Names in the server certificate in addition to the usual ones.
-  public var certificateNames: [String] = []
-  /// PEM files with further CAs that are trusted to issue client certificates.
-  public var clientAuthorities: [String] = []
-  /// The APNs environment of the listeners that name none.
-  package var environment = PushEnvironment.sandbox
-  /// The behavior where evidence about APNs is inconclusive.
-  package var rules = RuleMode.apple
-  /// The settings of the APNs rules.
-  package var settings = APNSSettings()
-  /// The maximum number of records in the inbox.
-  public var maxRecords = 100_000
-  /// The maximum size of the requests in the inbox, in bytes.
-  public var maxBytes = 256 << 20
-  /// The pushes that the inbox keeps.
-  package var recording = Recording.all
-  /// The writer of the store that keeps the inbox; nil for an inbox in memory.
-  package var recordWriter: RecordWriter?
-  /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
-  public var fixtures: [String] = []
-  /// The maximum number of registered devices, and of tokens registered without one.
-  public var maxDevices = 1_000_000
-  /// Whether pushes to device tokens that are not registered are rejected with 400 `BadDeviceToken`.
-  public var requiresRegisteredDevices = false
-  /// Whether pushes to topics of unknown apps are rejected with 400 `TopicDisallowed`, and broadcasts with 403
-  /// `TopicMismatch`. An app is known to a team by fixtures, or by the team topics of one of its keys.
-  public var requiresKnownTopics = false
-  /// The number of event loops for provider connections; nil for one per core.
-  public var threads: Int?
-  /// The seed of generated ids and fault draws; nil for a random one.
-  public var seed: UInt64?
-  /// The available fault profiles: the built-in ones and those of the user's folder.
-  package var profiles = ProfileLibrary()
-  /// The folder of the user's profiles, which can be reloaded; nil for none.
-  package var profilesFolder: String?
-  /// The fault profile that is active from the start; nil for `healthy`.
-  package var profile: SelectedProfile?
-  /// Whether magic device tokens, which request an outcome, are enabled.
-  public var magicTokens = true
-  /// The bearer token that the admin API requires; nil for none.
-  package var adminToken: String?
-  /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.
-  package var allowedHosts: [String] = []
-  /// The time that a shutdown waits for open streams.
-  public var shutdownTimeout = Duration.seconds(5)
+extension MockServer {
+  /// The configuration of a server. The defaults work without changes.
+  public struct Configuration: Sendable {
+    /// The APNs listeners for providers (TLS and HTTP/2), one or more.
+    package var apnsListeners = [ListenerAddress(Endpoint(host: "127.0.0.1", port: 2197))]
+    /// The listeners for providers without TLS: HTTP/2 with prior knowledge, and HTTP/1.1.
+    package var apnsPlainListeners: [ListenerAddress] = []
+    /// The listener of the CONNECT proxy for Apple's push hosts; nil for none.
+    package var proxyListener: ListenerAddress?
+    /// The listeners for broadcast and channel management (TLS and HTTP/2), which accept no pushes to device tokens.
+    package var manageListeners: [ListenerAddress] = []
+    /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
+    package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
+    /// The folder of certificates and keys; created at the first start.
+    public var certificates = "Certs"
+    /// Names in the server certificate in addition to the usual ones.
+    public var certificateNames: [String] = []
+    /// PEM files with further CAs that are trusted to issue client certificates.
+    public var clientAuthorities: [String] = []
+    /// The APNs environment of the listeners that name none.
+    package var environment = PushEnvironment.sandbox
+    /// The behavior where evidence about APNs is inconclusive.
+    package var rules = RuleMode.apple
+    /// The settings of the APNs rules.
+    package var settings = APNSSettings()
+    /// The maximum number of records in the inbox.
+    public var maxRecords = 100_000
+    /// The maximum size of the requests in the inbox, in bytes.
+    public var maxBytes = 256 << 20
+    /// The pushes that the inbox keeps.
+    package var recording = Recording.all
+    /// The writer of the store that keeps the inbox; nil for an inbox in memory.
+    package var recordWriter: RecordWriter?
+    /// Fixture files (YAML or JSON) with the apps, devices and channels that exist after the start and after a reset.
+    public var fixtures: [String] = []
+    /// The maximum number of registered devices, and of tokens registered without one.
+    public var maxDevices = 1_000_000
+    /// Whether pushes to device tokens that are not registered are rejected with 400 `BadDeviceToken`.
+    public var requiresRegisteredDevices = false
+    /// Whether pushes to topics of unknown apps are rejected with 400 `TopicDisallowed`, and broadcasts with 403
+    /// `TopicMismatch`. An app is known to a team by fixtures, or by the team topics of one of its keys.
+    public var requiresKnownTopics = false
+    /// The number of event loops for provider connections; nil for one per core.
+    public var threads: Int?
+    /// The seed of generated ids and fault draws; nil for a random one.
+    public var seed: UInt64?
+    /// The available fault profiles: the built-in ones and those of the user's folder.
+    package var profiles = ProfileLibrary()
+    /// The folder of the user's profiles, which can be reloaded; nil for none.
+    package var profilesFolder: String?
+    /// The fault profile that is active from the start; nil for `healthy`.
+    package var profile: SelectedProfile?
+    /// Whether magic device tokens, which request an outcome, are enabled.
+    public var magicTokens = true
+    /// The bearer token that the admin API requires; nil for none.
+    package var adminToken: String?
+    /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.
+    package var allowedHosts: [String] = []
+    /// The time that a shutdown waits for open streams.
+    public var shutdownTimeout = Duration.seconds(5)
 
-  /// Whether the folder of certificates is removed when the server stops.
-  var removesCertificates = false
+    /// Whether the folder of certificates is removed when the server stops.
+    var removesCertificates = false
 
-  /// Creates a configuration with the defaults.
-  public init() {}
+    /// Creates a configuration with the defaults.
+    public init() {}
+  }
 }
 
 extension Configuration {

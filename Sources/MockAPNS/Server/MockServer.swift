@@ -9,10 +9,10 @@ import APNSMockTLSEngine
 /// A mock of APNs that listens for provider connections.
 ///
 /// ```swift
-/// let server = try await MockServer.start()
-/// // Let the provider connect to server.settings.url and send a push.
-/// let pushes = try await server.wait(for: 1, matching: "topic:com.example.app")
-/// await server.stop()
+/// try await MockServer.withServer { server in
+///   // Let the provider connect to server.settings.url and send a push.
+///   let pushes = try await server.wait(for: 1, matching: .topic("com.example.app"))
+/// }
 /// ```
 ///
 /// A server without references stops as well: keep one for as long as providers send pushes.
@@ -32,23 +32,53 @@ public final class MockServer: Sendable {
   /// The addresses of the APNs listeners, with the ports actually bound.
   public var addresses: [Endpoint] { state.apnsAddresses }
 
+  /// Starts a server, calls `body` with it, and stops it, also if `body` throws an error.
+  ///
+  /// - Parameters:
+  ///   - configuration: By default one that does not interfere with other servers of the same machine.
+  ///   - logger: By default one that logs nothing.
+  /// - Throws: The error of `body`; `MockServerError` if the server cannot start.
+  public static func withServer<Result>(
+    _ configuration: Configuration = .ephemeral(),
+    logger: Logger = Logger(label: "apns-mock") { _ in SwiftLogNoOpLogHandler() },
+    isolation: isolated (any Actor)? = #isolation, _ body: (MockServer) async throws -> Result
+  ) async throws -> Result {
+    let server = try await start(configuration, logger: logger)
+    let result: Result
+    do {
+      result = try await body(server)
+    } catch {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+    return result
+  }
+
   /// Starts a server: creates missing files in the certificate folder, then listens.
   ///
-  /// - Parameter configuration: By default one that does not interfere with other servers of the same machine.
-  /// - Throws: An error whose description names the problem and its solution: the certificate folder cannot be
-  ///   created or read, or an address cannot be bound.
+  /// - Parameters:
+  ///   - configuration: By default one that does not interfere with other servers of the same machine.
+  ///   - logger: By default one that logs nothing.
+  /// - Throws: `MockServerError` if an address, a certificate or a fixture cannot be used.
   public static func start(
-    _ configuration: Configuration = .ephemeral(), logger: Logger = Logger(label: "apns-mock")
-  ) async throws -> MockServer {
-    try await start(configuration, logger: logger) { _, _ in }
+    _ configuration: Configuration = .ephemeral(),
+    logger: Logger = Logger(label: "apns-mock") { _ in SwiftLogNoOpLogHandler() }
+  ) async throws(MockServerError) -> MockServer {
+    do {
+      return try await start(configuration, logger: logger) { _, _ in }
+    } catch {
+      throw MockServerError(ofStart: error)
+    }
   }
 
   /// Starts a server.
   ///
   /// - Parameter loading: Called now and then while fixtures are loaded, with the number of devices and the fraction of the
   ///   files that was read.
+  /// - Throws: `ListenError`, `FileFailure`, `CertificateFolderError`, `StoreUnavailable` or `TLSError`, in the terms of the program.
   package static func start(
-    _ configuration: Configuration, logger: Logger,
+    _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock"),
     loading: @escaping @Sendable (_ devices: Int, _ fraction: Double) -> Void
   ) async throws -> MockServer {
     do {

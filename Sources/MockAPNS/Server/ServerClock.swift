@@ -95,7 +95,7 @@ package final class ServerClock: Sendable {
   }
 
   /// The machine's time, in milliseconds since 1970.
-  static var machineNow: Int64 {
+  package static var machineNow: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

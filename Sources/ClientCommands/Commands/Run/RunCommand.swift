@@ -1,3 +1,4 @@
+import APNSMockInbox
 import ArgumentParser
 import APNSMockNotation
 import NIOHTTP1

@@ -30,7 +30,7 @@ package enum CILabels {
   /// Returns the labels.
   package static func labels(_ environment: [String: String]) -> [String: String] {
     variables.reduce(into: [:]) { labels, variable in
-      labels[variable.label] = variable.names.lazy.compactMap { environment.given($0) }.first
+      labels[variable.label] = variable.names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
     }
   }
 }

@@ -1,0 +1,69 @@
+internal import APNSMockNotation
+package import APNSMockRules
+
+/// The export of a run whose tests each had a server of their own.
+package struct RunExport: Sendable {
+  /// The name of the run.
+  package let name: String
+  /// The labels of the run.
+  package let labels: [String: String]
+  /// Milliseconds since 1970.
+  package let startedAt: Int64
+  private var servers = 0
+  private var tests = 0
+  private var pushes = 0
+  private var hasFailed = false
+
+  private static let id = "r1"
+
+  /// Creates the export of a run that begins.
+  package init(name: String, labels: [String: String], startedAt: Int64) {
+    (self.name, self.labels, self.startedAt) = (name, labels, startedAt)
+  }
+
+  /// Returns the line of the run, which replaces an earlier one.
+  ///
+  /// - Parameter endedAt: Milliseconds since 1970; nil while a test runs, so that a run that ends then is interrupted.
+  package func line(endedAt: Int64?) -> [UInt8] {
+    var run = TestRun(id: Self.id, name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
+    (run.labels, run.endedAt, run.outcome) = (labels, endedAt, hasFailed ? .failed : nil)
+    var writer = JSONWriter()
+    writer.object { run.writeMembers(to: &$0) }
+    return writer.bytes + [UInt8(ascii: "\n")]
+  }
+
+  /// Returns the tests and the pushes of a server, with numbers that differ from those of the servers before.
+  ///
+  /// - Parameter rulebook: The rules that determine the findings.
+  /// - Throws: `StoreUnavailable` if the store of the inbox cannot be read.
+  package mutating func lines(_ records: RunRecords, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
+    servers += 1
+    hasFailed = hasFailed || records.runs.contains { $0.tests.contains { $0.outcome == .failed } }
+    let newline = UInt8(ascii: "\n")
+    var lines: [UInt8] = []
+    for line in try records.export(of: [Self.id], by: rulebook).split(separator: newline) {
+      if line.starts(with: #"{"kind":"run""#.utf8) { continue }
+      let isTest = line.starts(with: #"{"kind":"test""#.utf8)
+      if isTest { tests += 1 } else { pushes += 1 }
+      lines +=
+        ExportMerge.renumbered(Array(line), isTest ? tests : pushes, export: servers, hasOneRun: true) + [newline]
+    }
+    return lines
+  }
+}
+
+extension Inbox {
+  /// Starts a run with one test, to which all pushes belong.
+  ///
+  /// - Returns: What ends the test, at a time in milliseconds since 1970.
+  package func startRun(
+    ofTest name: String, seed: UInt64, profile: String, now: Int64
+  ) -> @Sendable (_ outcome: RunOutcome, _ message: String?, _ now: Int64) -> Void {
+    let run = runs.start(RunList.RunChanges(), seed: seed, profile: profile, now: now, lastSeq: 0)
+    _ = runs.startTest(in: run.id, name: name, scope: nil, now: now, lastSeq: 0)
+    return { outcome, message, now in
+      let lastSeq = self.snapshot().lastSeq
+      _ = self.runs.endTest(in: run.id, 1, outcome, message: message, now: now, lastSeq: lastSeq)
+    }
+  }
+}
