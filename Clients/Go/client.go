@@ -78,21 +78,26 @@ func Launch(ctx context.Context, arguments ...string) (*Client, error) {
 // and APNS_MOCK_PORT_FILE, APNS_MOCK_APNS, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID and
 // APNS_MOCK_ADMIN_TOKEN. [Client.Stop] does not end this server.
 func FromEnvironment(ctx context.Context) (*Client, error) {
+	return Connect(ctx, os.Getenv)
+}
+
+// Connect connects to a server that variables describe, as FromEnvironment does, which get returns.
+func Connect(ctx context.Context, get func(variable string) string) (*Client, error) {
 	var ports portFile
-	if path := os.Getenv("APNS_MOCK_PORT_FILE"); path != "" {
+	if path := get("APNS_MOCK_PORT_FILE"); path != "" {
 		var err error
 		if ports, err = readPortFile(path); err != nil {
 			return nil, fmt.Errorf("cannot read the file that APNS_MOCK_PORT_FILE names: %w", err)
 		}
 	}
-	if err := overrideAddress(&ports.Admin, "APNS_MOCK_ADMIN"); err != nil {
+	if err := overrideAddress(&ports.Admin, "APNS_MOCK_ADMIN", get); err != nil {
 		return nil, err
 	}
 	if ports.Admin.Port == 0 {
 		return nil, errors.New("neither APNS_MOCK_ADMIN nor APNS_MOCK_PORT_FILE is set: run the tests with `apns-mock exec -- go test ./...`, or start a server with Launch")
 	}
 	var apns address
-	if err := overrideAddress(&apns, "APNS_MOCK_APNS"); err != nil {
+	if err := overrideAddress(&apns, "APNS_MOCK_APNS", get); err != nil {
 		return nil, err
 	}
 	if apns.Port != 0 {
@@ -102,7 +107,7 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 		"APNS_MOCK_CA": &ports.CA, "APNS_MOCK_KEY": &ports.Key, "APNS_MOCK_KEY_ID": &ports.KeyID,
 		"APNS_MOCK_TEAM_ID": &ports.TeamID, "APNS_MOCK_ADMIN_TOKEN": &ports.AdminToken,
 	} {
-		if set := os.Getenv(name); set != "" {
+		if set := get(name); set != "" {
 			*value = set
 		}
 	}
@@ -111,8 +116,8 @@ func FromEnvironment(ctx context.Context) (*Client, error) {
 
 // overrideAddress replaces an address by that of an environment variable: HOST:PORT, a list of which the first counts,
 // or a URL.
-func overrideAddress(target *address, variable string) error {
-	value := os.Getenv(variable)
+func overrideAddress(target *address, variable string, get func(string) string) error {
+	value := get(variable)
 	if value == "" {
 		return nil
 	}

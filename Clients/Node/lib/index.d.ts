@@ -77,13 +77,13 @@ export interface Served {
   reason: string | null;
   /** The HTTP/2 error code of a reset stream. */
   reset: string | null;
-  goaway: { code: string; last_stream: number; debug?: unknown } | null;
-  closed: unknown;
+  goaway: { code: string; last_stream: number; debug: string } | null;
+  closed: 'fin' | 'reset' | null;
   latency_ms: number | null;
 }
 
 /** One attempt of a push. */
-export interface PushRecord {
+export interface Push {
   /** The key of the record, in the order of arrival. */
   seq: number;
   /** The run of a test suite and the name of the test to which the push belongs. */
@@ -91,15 +91,31 @@ export interface PushRecord {
   test: string | null;
   /** Whether APNs accepted the push, regardless of the response. */
   accepted: boolean;
+  /** What APNs did with the push, and what the client was told; `outcome` follows from both. */
+  decision: 'accepted' | 'rejected' | 'not_processed' | 'pending' | 'unknown';
+  ending: 'response' | 'refused' | 'malformed' | 'reset' | 'cancelled' | 'incomplete' | 'disconnected' | 'pending' | 'unknown';
   outcome:
     | 'accepted' | 'rejected' | 'response_lost' | 'unanswered' | 'unprocessed' | 'incomplete' | 'malformed' | 'pending' | 'unknown';
+  /** How a malformed request violates HTTP/2. */
+  violation: string | null;
+  /** The last state of the delivery to a registered device. */
+  delivery: string | null;
   listener: number;
+  kind: 'push' | 'broadcast' | 'channel';
+  environment: 'sandbox' | 'production';
   received_at: string;
   finished_at: string | null;
   /** The same for all attempts of a push. */
   push_key: string;
   attempt: number;
-  connection: { id: string; stream: number; client: string; sni: string | null; tls: string };
+  connection: {
+    id: string;
+    stream: number;
+    client: string;
+    sni: string | null;
+    tls: string | null;
+    http: 'h2' | 'http/1.1';
+  };
   request: {
     method: string | null;
     path: string | null;
@@ -140,6 +156,8 @@ export interface PushRecord {
     draw: number | null;
     p: number | null;
     ordinal: number | null;
+    /** The `seq` of the push for which the rule fired, if it is another one. */
+    by: number | string | null;
   } | null;
   /** The response that was sent. */
   served: Served;
@@ -260,9 +278,9 @@ export interface ApnsMock {
     expired(options?: { since?: Time }): Promise<unknown>;
   };
   /** Returns all matching records in the order of their arrival; with `limit`, at most that many. */
-  pushes(filter?: Filter): Promise<PushRecord[]>;
+  pushes(filter?: Filter): Promise<Push[]>;
   /** Waits until enough pushes match and returns them. Rejects with `ApnsMockExpectationError` after `timeout`. */
-  wait(options?: WaitOptions): Promise<PushRecord[]>;
+  wait(options?: WaitOptions): Promise<Push[]>;
   /** Rejects with `ApnsMockExpectationError` if the expectations are not met. */
   verify(expectations: Expectation[] | Verification): Promise<VerificationReport>;
   /** Verifies that the last attempt of every push was accepted or permanently rejected. */

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import http.client
 import json
 import os
 import re
 import secrets
+import socket
+import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -17,9 +21,12 @@ from typing import Any, Optional, Union, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _version
-from .errors import APNsMockError, ProgramError, RequestError, ServerExitedError, VerificationError, WaitError
+from .errors import APNsMockError, BlockingError, ProgramError, RequestError, ServerExitedError, VerificationError, WaitError
 from .records import Finding, Push
 from .server import ServerProcess, find_program
+
+# Hides the frames of this module in the tracebacks of pytest.
+__tracebackhide__ = True
 
 #: A duration: seconds, a timedelta, or a text such as "1.5s" or "61m".
 Duration = Union[float, str, timedelta]
@@ -50,6 +57,32 @@ class Settings:
     team_id: str
     #: A topic that the provider key and the provider certificate are valid for.
     topic: str = "com.example.app"
+
+
+class OpenRequests:
+    """The connections of one call, so that another thread can end it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._has_ended = False
+
+    def add(self, connection: socket.socket) -> None:
+        """Adds the connection of a request. Raises OSError after `end`."""
+        with self._lock:
+            if self._has_ended:
+                raise OSError("the call was cancelled")
+            self._sockets.append(connection)
+
+    def end(self) -> None:
+        """Ends all requests, also those that are added later."""
+        with self._lock:
+            self._has_ended = True
+            for connection in self._sockets:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass  # The request has ended.
 
 
 class Device:
@@ -115,6 +148,7 @@ class Client:
         self.scope: Optional[str] = None
         self._admin_token = admin_token
         self._process = process
+        self._requests: Optional[OpenRequests] = None
 
     def __enter__(self) -> Client:
         return self
@@ -191,7 +225,7 @@ class Client:
     # Inbox
 
     def pushes(
-        self, query: Optional[str] = None, *, scope: Optional[str] = None, **filters: FilterValue,
+        self, /, query: Optional[str] = None, *, scope: Optional[str] = None, **filters: FilterValue,
     ) -> list[Push]:
         """Returns the pushes that match, in order of arrival (with `order="desc"` the newest first).
 
@@ -221,26 +255,30 @@ class Client:
             parameters.append((cursor, str(page["next"])))
 
     def wait(
-        self, query: Optional[str] = None, *, count: Union[int, str] = 1, timeout: Optional[Duration] = None,
+        self, /, query: Optional[str] = None, *, count: Union[int, str] = 1, timeout: Optional[Duration] = None,
         settle: Optional[Duration] = None, scope: Optional[str] = None, **filters: FilterValue,
     ) -> list[Push]:
         """Waits until `count` or more pushes match; returns all that match. For filters see `pushes`.
 
         `count="=3"` means exactly three, and `count=0` with `settle` that no push arrives for that time. The server
-        responds as soon as the last push is in the inbox. The method blocks: in asyncio, call it with
-        `asyncio.to_thread`.
+        responds as soon as the last push is in the inbox.
+
+        The method blocks. In the thread of an event loop it only looks at what has arrived, because a provider in the
+        same loop could not send: use `apns_mock.aio` and `await` there. Raises BlockingError if pushes are missing.
 
         Raises WaitError after `timeout`, by default 10 seconds, at most five minutes. The error names the nearest
         pushes with the wanted and the found values.
         """
-        __tracebackhide__ = True
         parameters = self._filter(query, scope, filters)
         waiting = [("count", str(count))]
-        waiting += [(name, _duration(each)) for name, each in (("timeout", timeout), ("settle", settle))
-                    if each is not None]
+        loop = None if timeout == 0 else running_event_loop()
+        if loop is not None and settle is not None:
+            raise BlockingError("wait", loop)
+        for name, each in (("timeout", 0 if loop else timeout), ("settle", settle)):
+            waiting += [] if each is None else [(name, _duration(each))]
         result = self.request("GET", "/pushes/wait", query=parameters + waiting, timeout=WAITING_REQUEST_TIMEOUT)
         if not result["satisfied"]:
-            raise WaitError(result["text"])
+            raise BlockingError("wait", loop) if loop else WaitError(result["text"])
         if len(result["items"]) < result["matched"]:
             return self.pushes(query, scope=scope, **filters)
         return cast("list[Push]", result["items"])
@@ -250,24 +288,25 @@ class Client:
     ) -> dict[str, Any]:
         """Compares the pushes since the last reset with a list of expectations or a whole document of `verify`.
 
-        Returns the report. Raises VerificationError with the text of the report if an expectation is not met.
+        Returns the report. Raises VerificationError with the text of the report if an expectation is not met. With a
+        `timeout` it blocks as `wait` does, and raises BlockingError in the thread of an event loop.
         """
-        __tracebackhide__ = True
         document = dict(expectations) if isinstance(expectations, Mapping) else {"expect": list(expectations)}
+        loop = running_event_loop() if document.get("timeout") else None
+        if loop is not None:
+            document = {name: value for name, value in document.items() if name not in ("timeout", "settle")}
         report = self.request(
             "POST", "/verify", self._with_scope(document, scope), timeout=WAITING_REQUEST_TIMEOUT, accepted=(200, 412))
         if not report["passed"]:
-            raise VerificationError(report["text"])
+            raise BlockingError("verify", loop) if loop else VerificationError(report["text"])
         return cast("dict[str, Any]", report)
 
     def assert_nothing_lost(self, *, scope: Optional[str] = None) -> None:
         """Raises VerificationError unless the last attempt of every push was accepted or permanently rejected."""
-        __tracebackhide__ = True
         self.verify({"nothing_lost": True}, scope=scope)
 
     def assert_no_findings(self, *names: str, scope: Optional[str] = None) -> None:
         """Raises VerificationError if the server has findings about the provider: those with these names, or any."""
-        __tracebackhide__ = True
         self.verify({"no_findings": list(names) or True}, scope=scope)
 
     def check(
@@ -281,7 +320,6 @@ class Client:
 
         Raises VerificationError with a line for each finding, and for each reason with the correction.
         """
-        __tracebackhide__ = True
         names = fail_on_findings if isinstance(fail_on_findings, bool) else list(fail_on_findings)
         body: dict[str, Any] = {"fail_on_findings": names} if names else {}
         if fail_on_rejected:
@@ -300,14 +338,14 @@ class Client:
         return str(self.request("GET", "/report", query=self._filter(None, scope, {}))["text"])
 
     def findings(
-        self, query: Optional[str] = None, *, scope: Optional[str] = None, **filters: FilterValue,
+        self, /, query: Optional[str] = None, *, scope: Optional[str] = None, **filters: FilterValue,
     ) -> list[Finding]:
         """Returns the mistakes of the provider, with the pushes that prove them. For filters see `pushes`."""
         items = self.request("GET", "/findings", query=self._filter(query, scope, filters))["items"]
         return cast("list[Finding]", items)
 
     def export(
-        self, path: Union[str, os.PathLike[str]], query: Optional[str] = None, *, scope: Optional[str] = None,
+        self, /, path: Union[str, os.PathLike[str]], query: Optional[str] = None, *, scope: Optional[str] = None,
         **filters: FilterValue,
     ) -> None:
         """Writes the pushes that match to a file, one JSON record per line. `apns-mock view FILE` opens it.
@@ -333,7 +371,6 @@ class Client:
 
         Raises RequestError if the status is not in `accepted`.
         """
-        __tracebackhide__ = True
         content = None if body is None else json.dumps(body).encode()
         _, response = self._send(method, path, content, "application/json", query, timeout, accepted)
         return json.loads(response)
@@ -342,7 +379,6 @@ class Client:
         self, method: str, path: str, body: Optional[bytes] = None, content_type: str = "application/json",
         query: Sequence[tuple[str, str]] = (), timeout: float = REQUEST_TIMEOUT, accepted: Sequence[int] = (200, 201),
     ) -> tuple[int, bytes]:
-        __tracebackhide__ = True
         headers = {"content-type": content_type} if body is not None else {}
         if self._admin_token:
             headers["authorization"] = f"Bearer {self._admin_token}"
@@ -355,6 +391,9 @@ class Client:
                 f"{self.admin_url} is not the address of an admin API such as 127.0.0.1:8197: correct APNS_MOCK_ADMIN."
             ) from error
         try:
+            connection.connect()
+            if self._requests is not None:
+                self._requests.add(connection.sock)
             connection.request(method, target, body, headers)
             response = connection.getresponse()
             content = response.read()
@@ -446,6 +485,16 @@ def connect(environment: Optional[Mapping[str, str]] = None) -> Client:
     client = Client(str(values["admin"]), _settings(apns, values), admin_token=values["admin_token"])
     _check_version(client, client.admin_url)
     return client
+
+
+def running_event_loop() -> Optional[str]:
+    """Returns "asyncio" or "trio" if the present thread runs an event loop of that library, else None."""
+    try:
+        asyncio.get_running_loop()
+        return "asyncio"
+    except RuntimeError:
+        trio = sys.modules.get("trio")
+        return "trio" if trio is not None and trio.lowlevel.in_trio_run() else None
 
 
 def device_token() -> str:

@@ -19,6 +19,15 @@ class ServerExitedError(APNsMockError):
     """The server that the client started is no longer running."""
 
 
+class BlockingError(APNsMockError):
+    """A method that waits was called in the thread of an event loop, which a provider in that loop needs to send."""
+
+    def __init__(self, method: str, loop: str) -> None:
+        super().__init__(
+            f"{method}() would block the event loop of {loop}, so that nothing in it can send a push: use the fixture "
+            f"`apns_async`, or a client of `apns_mock.aio`, and `await apns.{method}(…)`.")
+
+
 class RequestError(APNsMockError):
     """The server rejected a request of the client, for example a filter with an unknown name."""
 

@@ -18,6 +18,7 @@ from typing import Any, Optional, Union
 import pytest
 
 from . import client as clients
+from .aio import AsyncClient
 from .client import Client
 from .errors import APNsMockError, VerificationError
 from .runs import Run, write_report
@@ -140,6 +141,12 @@ def apns(request: pytest.FixtureRequest, apns_server: Client) -> Client:
             profile = options.profile or str(apns_server.status()["profile"])
             apns_server.profile(profile, seed=options.seed)
     return apns_server
+
+
+@pytest.fixture
+def apns_async(apns: Client) -> AsyncClient:
+    """The same as `apns` with methods to await, for tests of pytest-asyncio and anyio."""
+    return AsyncClient(apns)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, TypedDict
+from typing import Any, Optional, TypedDict, Union
 
 
 class Connection(TypedDict):
@@ -12,7 +12,44 @@ class Connection(TypedDict):
     stream: int
     client: str
     sni: Optional[str]
-    tls: str
+    tls: Optional[str]
+    #: `h2` or `http/1.1`.
+    http: str
+
+
+class Credentials(TypedDict):
+    """How the provider authenticated itself."""
+
+    #: `token`, `certificate` or `none`.
+    kind: str
+    team_id: Optional[str]
+    key_id: Optional[str]
+    issued_at: Optional[str]
+    age_ms: Optional[int]
+    signature: Optional[str]
+
+
+class Check(TypedDict):
+    """A check of APNs' rules."""
+
+    check: str
+    ok: bool
+
+
+class Verdict(TypedDict):
+    """The response that APNs would give."""
+
+    status: int
+    reason: Optional[str]
+    checks: list[Check]
+
+
+class GoAway(TypedDict):
+    """A GOAWAY frame that was sent."""
+
+    code: str
+    last_stream: int
+    debug: str
 
 
 class Size(TypedDict):
@@ -55,6 +92,8 @@ class Fault(TypedDict):
     draw: Optional[float]
     p: Optional[float]
     ordinal: Optional[int]
+    #: The `seq` of the push for which the rule fired, if it is another one.
+    by: Union[int, str, None]
 
 
 class Served(TypedDict):
@@ -63,7 +102,7 @@ class Served(TypedDict):
     status: Optional[int]
     reason: Optional[str]
     reset: Optional[str]
-    goaway: Optional[dict[str, Any]]
+    goaway: Optional[GoAway]
     closed: Optional[str]
     latency_ms: Optional[float]
 
@@ -75,8 +114,19 @@ class Push(TypedDict):
     run: Optional[str]
     test: Optional[str]
     accepted: bool
+    #: What APNs did with the push, and what the client was told; `outcome` follows from both.
+    decision: str
+    ending: str
     outcome: str
+    #: How a malformed request violates HTTP/2.
+    violation: Optional[str]
+    #: The last state of the delivery to a registered device.
+    delivery: Optional[str]
     listener: int
+    #: `push`, `broadcast` or `channel`.
+    kind: str
+    #: `sandbox` or `production`.
+    environment: str
     received_at: str
     finished_at: Optional[str]
     push_key: str
@@ -84,8 +134,8 @@ class Push(TypedDict):
     connection: Connection
     request: Request
     apns: Notification
-    auth: dict[str, Any]
-    verdict: Optional[dict[str, Any]]
+    auth: Credentials
+    verdict: Optional[Verdict]
     fault: Optional[Fault]
     served: Served
     findings: list[str]

@@ -13,6 +13,9 @@ from .client import Client
 from .errors import APNsMockError
 from .server import find_program
 
+# Hides the frames of this module in the tracebacks of pytest.
+__tracebackhide__ = True
+
 #: For each label of a run the variables of the usual CI systems.
 CI_VARIABLES = {
     "commit": ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "BUILD_SOURCEVERSION"),

@@ -20,6 +20,9 @@ from typing import Any, Optional, Union
 
 from .errors import ProgramError, ServerExitedError, StartError
 
+# Hides the frames of this module in the tracebacks of pytest.
+__tracebackhide__ = True
+
 PROGRAM = "apns-mock"
 #: Seconds between two checks whether the server is ready.
 POLL_INTERVAL = 0.01

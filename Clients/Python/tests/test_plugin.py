@@ -321,7 +321,8 @@ def test_arguments_of_the_ini_file(pytester: pytest.Pytester) -> None:
 
 def test_no_server_without_a_test_that_uses_it(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("APNS_MOCK_BINARY", "/nowhere")
-    result = run(pytester, "def test_other(): pass", "--strict-markers", "-W", "error")
+    # The plugin of pytest-asyncio has a warning of its own.
+    result = run(pytester, "def test_other(): pass", "--strict-markers", "-W", "error", "-p", "no:asyncio")
     result.assert_outcomes(passed=1)
 
 

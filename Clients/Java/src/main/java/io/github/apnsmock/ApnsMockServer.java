@@ -83,7 +83,12 @@ public final class ApnsMockServer implements AutoCloseable {
     return fromEnvironment(System.getenv());
   }
 
-  static ApnsMockServer fromEnvironment(Map<String, String> environment) {
+  /**
+   * Connects to a running server that variables describe: {@code APNS_MOCK_ADMIN}, {@code APNS_MOCK_APNS},
+   * {@code APNS_MOCK_CA}, {@code APNS_MOCK_KEY}, {@code APNS_MOCK_KEY_ID}, {@code APNS_MOCK_TEAM_ID} and
+   * {@code APNS_MOCK_ADMIN_TOKEN}, or {@code APNS_MOCK_PORT_FILE}.
+   */
+  public static ApnsMockServer fromEnvironment(Map<String, String> environment) {
     return connect(PortFile.of(environment), null);
   }
 
