@@ -1,0 +1,105 @@
+// Package apnsmockcontainer runs apns-mock in a container with Testcontainers.
+//
+//	container, err := apnsmockcontainer.Run(ctx, "apns-mock")
+//	if err != nil {
+//		t.Fatal(err)
+//	}
+//	testcontainers.CleanupContainer(t, container)
+//	client, err := container.Client(ctx, t.TempDir())
+package apnsmockcontainer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	apnsmock "github.com/apns-mock/apns-mock/Clients/Go"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+const (
+	apnsPort  = "2197/tcp"
+	adminPort = "8197/tcp"
+	keyID     = "MOCKKEY001"
+	teamID    = "MOCKTEAM01"
+)
+
+// Container is a container that runs `apns-mock serve`.
+type Container struct {
+	testcontainers.Container
+}
+
+// Run starts a container of an image, such as that of the repository's Dockerfile, and waits until the server is ready.
+func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
+	request := testcontainers.GenericContainerRequest{
+		ContainerRequest: testcontainers.ContainerRequest{
+			Image:        image,
+			ExposedPorts: []string{apnsPort, adminPort},
+			WaitingFor:   wait.ForHTTP("/readyz").WithPort(adminPort),
+		},
+		Started: true,
+	}
+	for _, option := range options {
+		if err := option.Customize(&request); err != nil {
+			return nil, err
+		}
+	}
+	container, err := testcontainers.GenericContainer(ctx, request)
+	if container == nil {
+		return nil, err
+	}
+	// With an error, the container is for the caller to terminate.
+	return &Container{container}, err
+}
+
+// WithArguments adds flags of `apns-mock serve`, such as "--rules", "strict".
+func WithArguments(arguments ...string) testcontainers.CustomizeRequestOption {
+	return func(request *testcontainers.GenericContainerRequest) error {
+		request.Cmd = append([]string{"serve"}, arguments...)
+		return nil
+	}
+}
+
+// Client returns a client of the server. It copies the certificate and the key that a provider needs to a folder, which
+// must exist as long as the client's settings are used.
+func (c *Container) Client(ctx context.Context, folder string) (*apnsmock.Client, error) {
+	variables := map[string]string{"APNS_MOCK_KEY_ID": keyID, "APNS_MOCK_TEAM_ID": teamID}
+	host, err := c.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := c.MappedPort(ctx, adminPort)
+	if err != nil {
+		return nil, err
+	}
+	apns, err := c.MappedPort(ctx, apnsPort)
+	if err != nil {
+		return nil, err
+	}
+	variables["APNS_MOCK_ADMIN"] = net.JoinHostPort(host, admin.Port())
+	variables["APNS_MOCK_APNS"] = net.JoinHostPort(host, apns.Port())
+	for variable, name := range map[string]string{"APNS_MOCK_CA": "ca.pem", "APNS_MOCK_KEY": "AuthKey_" + keyID + ".p8"} {
+		variables[variable] = filepath.Join(folder, name)
+		if err := c.copy(ctx, "/certs/"+name, variables[variable]); err != nil {
+			return nil, err
+		}
+	}
+	return apnsmock.Connect(ctx, func(variable string) string { return variables[variable] })
+}
+
+func (c *Container) copy(ctx context.Context, from, to string) error {
+	file, err := c.CopyFileFromContainer(ctx, from)
+	if err != nil {
+		return fmt.Errorf("cannot copy %s from the container: %w", from, err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return fmt.Errorf("cannot copy %s from the container: %w", from, err)
+	}
+	return os.WriteFile(to, content, 0o600)
+}

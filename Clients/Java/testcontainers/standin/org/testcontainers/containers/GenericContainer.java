@@ -1,0 +1,107 @@
+package org.testcontainers.containers;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.testcontainers.containers.wait.strategy.HttpWaitStrategy;
+import org.testcontainers.utility.DockerImageName;
+
+/**
+ * A stand-in for Testcontainers and its engine: what the module uses of it. The command of a container runs as a process of
+ * this machine.
+ */
+public class GenericContainer<SELF extends GenericContainer<SELF>> implements AutoCloseable {
+  private final DockerImageName image;
+  private List<Integer> ports = List.of();
+  private List<String> command = List.of("serve");
+  private HttpWaitStrategy strategy;
+  private Path folder;
+  private Process process;
+  private String bound = "";
+
+  public GenericContainer(DockerImageName image) {
+    this.image = image;
+  }
+
+  public SELF withExposedPorts(Integer... ports) {
+    this.ports = List.of(ports);
+    return self();
+  }
+
+  public SELF withCommand(String... command) {
+    this.command = List.of(command);
+    return self();
+  }
+
+  public SELF waitingFor(HttpWaitStrategy strategy) {
+    this.strategy = strategy;
+    return self();
+  }
+
+  @SuppressWarnings("unchecked")
+  protected SELF self() {
+    return (SELF) this;
+  }
+
+  public void start() {
+    try {
+      folder = Files.createTempDirectory("engine-");
+      Path portFile = folder.resolve("ports.json");
+      List<String> words = new ArrayList<>(List.of(System.getenv("APNS_MOCK_BINARY")));
+      words.addAll(command);
+      words.addAll(List.of(
+          "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder + "/certs", "--port-file", portFile.toString()));
+      process = new ProcessBuilder(words).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+      while (!Files.exists(portFile)) {
+        if (!process.isAlive()) {
+          throw new IllegalStateException(image.name() + " exited with " + process.exitValue());
+        }
+        Thread.sleep(10);
+      }
+      bound = Files.readString(portFile);
+      strategy.check("http://127.0.0.1:" + getMappedPort(strategy.port()));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    } catch (InterruptedException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+
+  public String getHost() {
+    return "127.0.0.1";
+  }
+
+  public Integer getMappedPort(int port) {
+    if (!ports.contains(port)) {
+      throw new IllegalArgumentException("port " + port + " is not exposed");
+    }
+    String name = port == 8197 ? "\"admin\"" : "\"apns\"";
+    Matcher matcher = Pattern.compile(name + "[^}]*\"port\": ?(\\d+)").matcher(bound);
+    if (!matcher.find()) {
+      throw new IllegalStateException("no port in " + bound);
+    }
+    return Integer.valueOf(matcher.group(1));
+  }
+
+  public void copyFileFromContainer(String path, String destination) throws IOException {
+    Files.copy(folder.resolve(path.substring(1)), Path.of(destination));
+  }
+
+  public void stop() {
+    if (process != null) {
+      process.destroy();
+      process.onExit().join();
+      process = null;
+    }
+  }
+
+  @Override
+  public void close() {
+    stop();
+  }
+}

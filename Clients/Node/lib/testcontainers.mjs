@@ -1,0 +1,3 @@
+import testcontainers from './testcontainers.js';
+
+export const { ApnsMockContainer, StartedApnsMockContainer } = testcontainers;
