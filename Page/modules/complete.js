@@ -22,7 +22,7 @@ export const FIELDS = [
   ["until", "a time, or an age such as -5m"],
 ];
 const WORDS = {
-  outcome: OUTCOMES, is: ["retry", "first", "pending", "duplicate", "faulted"],
+  outcome: OUTCOMES, is: ["retry", "first", "pending", "duplicate", "faulted", "deviating"],
   decision: ["accepted", "rejected", "not_processed", "pending"],
   ending: ["response", "refused", "malformed", "reset", "cancelled", "incomplete", "disconnected", "pending"],
   kind: ["push", "broadcast", "channel", "*"], accepted: ["true", "false"], environment: ["sandbox", "production"], priority: ["10", "5", "1"],

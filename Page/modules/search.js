@@ -10,7 +10,7 @@ import { visible } from "./visible.js";
 
 const SYNTAX = [
   ["order shipped", "words that all occur anywhere in the push"], ["status:503", "the response status; also 5*, >=500"], ["reason:Unregistered", "the response reason"],
-  ["outcome:rejected", "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending"], ["is:faulted", "pushes that a fault rule affected"], ["topic:com.acme.*", "* matches any text"],
+  ["outcome:rejected", "accepted, rejected, response_lost, unanswered, unprocessed, incomplete, malformed, pending"], ["is:faulted", "pushes that a fault rule affected"], ["is:deviating", "pushes whose answer from upstream differs from the rules"], ["topic:com.acme.*", "* matches any text"],
   ["type:background", "the push type"], ["token:ab12*", "the device token"], ["text:\"order shipped\"", "this text anywhere in the push"],
   ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
   ["is:retry", "first, pending, duplicate"], ["finding:*", "any finding"], ["rule:flaky*", "and profile:, the fault"],

@@ -1,4 +1,4 @@
-// The banner that the store of the inbox fails, or has failed, and what that means for pushes.
+// The banners about the server's status: the store of the inbox fails, or has failed, and what that means for pushes; where pushes are forwarded to.
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { count } from "./format.js";
@@ -12,18 +12,40 @@ const pushes = (number) => `${count(number)} ${number === 1 ? "push" : "pushes"}
 export class StoreState {
   constructor() {
     this.banner = h("div", { class: "banner is-unreachable", role: "alert", hidden: true });
-    document.getElementById("banner").after(this.banner);
+    this.upstream = h("div", { class: "banner", role: "status", hidden: true });
+    document.getElementById("banner").after(this.upstream, this.banner);
   }
 
-  /** Looks at the store now and then, if the inbox has one. */
+  /** Looks at the status now and then, if there is anything that can change. */
   async start() {
-    const { store } = await get("/status");
-    if (!store) return;
+    const { store, upstream } = await get("/status");
+    if (!store && !upstream) return;
     this.show(store);
+    this.showUpstream(upstream);
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, INTERVAL));
-      if (!document.hidden) await get("/status").then((status) => this.show(status.store), () => {});
+      if (!document.hidden) {
+        await get("/status").then((status) => {
+          this.show(status.store);
+          this.showUpstream(status.upstream);
+        }, () => {});
+      }
     }
+  }
+
+  /** `upstream` is the member of the status; null if pushes are not forwarded. */
+  showUpstream(upstream) {
+    if (!upstream) return;
+    const { url, answered, refused, unknown, waiting, problems } = upstream;
+    const newest = problems.at(-1);
+    const text = [
+      `Relaying to ${url}: ${count(answered)} answered, ${count(refused)} refused, ${count(unknown)} undecided, ${count(waiting)} waiting.`,
+      newest && `${newest.text}${newest.count > 1 ? ` (${count(newest.count)} times)` : ""}.`,
+    ].filter(Boolean).join(" ");
+    if (text === this.upstreamText) return;
+    this.upstreamText = text;
+    this.upstream.hidden = false;
+    replace(this.upstream, icon("warning"), h("span", {}, visible(text)));
   }
 
   /** `store` is the member of the status; null if the inbox has none. */

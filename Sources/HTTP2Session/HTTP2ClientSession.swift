@@ -4,7 +4,7 @@ package import APNSMockHTTPMessage
 /// The client side of one HTTP/2 connection, on top of nghttp2: sends requests and reports responses. It performs
 /// no I/O.
 ///
-/// Used by `apns-mock send` and by the tests. Not Sendable: a session is confined to one thread or event loop.
+/// Used by `apns-mock send`, `doctor`, `compare`, by `serve --upstream` and by the tests. Not Sendable: a session is confined to one thread or event loop.
 package final class HTTP2ClientSession {
   /// An event caused by the server.
   package enum Event: Sendable, Equatable {
@@ -29,6 +29,7 @@ package final class HTTP2ClientSession {
     var body: [UInt8]
     var sent = 0
     var response = HTTPResponse()
+    var hasFinalHeaders = false
 
     init(body: [UInt8]) { self.body = body }
   }
@@ -131,10 +132,14 @@ package final class HTTP2ClientSession {
   private static func install(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_header_callback(callbacks) {
       _, frame, name, nameCount, value, valueCount, _, user in
-      guard let frame, let user else { return 0 }
-      HTTP2ClientSession.from(user).exchanges[frame.pointee.hd.stream_id]?.response.headers.append(
-        name: UnsafeRawBufferPointer(start: name, count: nameCount),
-        value: UnsafeRawBufferPointer(start: value, count: valueCount))
+      guard let frame, let user, let exchange = HTTP2ClientSession.from(user).exchanges[frame.pointee.hd.stream_id]
+      else { return 0 }
+      let name = UnsafeRawBufferPointer(start: name, count: nameCount)
+      // A final response replaces an interim one; trailers are not kept.
+      if exchange.hasFinalHeaders { return 0 }
+      if name.elementsEqual(":status".utf8) { exchange.response.headers.removeAll() }
+      exchange.response.headers.append(
+        name: name, value: UnsafeRawBufferPointer(start: value, count: valueCount))
       return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
@@ -161,6 +166,9 @@ package final class HTTP2ClientSession {
 
   private func received(_ frame: UnsafePointer<nghttp2_frame>) {
     switch frame.pointee.hd.type {
+    case APNS_FRAME_HEADERS:
+      guard let exchange = exchanges[frame.pointee.hd.stream_id] else { return }
+      if exchange.response.status >= 200 { exchange.hasFinalHeaders = true }
     case APNS_FRAME_SETTINGS where frame.pointee.hd.flags & APNS_FLAG_ACK == 0:
       let settings = frame.pointee.settings
       let entries = UnsafeBufferPointer(start: settings.iv, count: settings.niv)

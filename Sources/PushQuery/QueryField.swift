@@ -143,6 +143,8 @@ package enum PushState: String, CaseIterable, Sendable {
   case duplicate
   /// A fault rule affected the push, or ended its connection.
   case faulted
+  /// The push was forwarded, and upstream's answer differs from that of APNs' rules.
+  case deviating
 }
 
 /// The part of a push that a condition refers to.

@@ -14,6 +14,8 @@ package struct Rulebook: Sendable {
   package let requiresRegisteredDevices: Bool
   /// Whether topics of apps that the credential's team is not known to have are rejected (`--topics known`).
   package let requiresKnownTopics: Bool
+  /// Whether provider tokens of keys that are not known are accepted, because upstream verifies them.
+  package var acceptsUnknownKeys = false
   /// The known apps.
   package var apps = AppTable()
 

@@ -104,13 +104,20 @@ package final class TLSContext: Sendable {
   ///   - certificate: The paths of a client certificate chain and its key, if the provider uses one.
   ///   - acceptsAnyCertificate: Accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
   ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
+  ///   - trustsSystem: Whether the CAs that the system trusts are trusted as well.
   /// - Throws: `TLSError` that names the file.
   package init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
-    acceptsAnyCertificate: Bool = false
+    acceptsAnyCertificate: Bool = false, trustsSystem: Bool = false
   ) throws {
     self.acceptsAnyCertificate = acceptsAnyCertificate
     pointer = try Self.make(TLS_client_method())
+    if trustsSystem {
+      // The variables SSL_CERT_FILE and SSL_CERT_DIR, or the folder that OpenSSL was built for.
+      SSL_CTX_set_default_verify_paths(pointer)
+      for path in Self.systemAuthorities where SSL_CTX_load_verify_locations(pointer, path, nil) == 1 { break }
+      ERR_clear_error()
+    }
     for path in authorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
     }
@@ -120,6 +127,11 @@ package final class TLSContext: Sendable {
   }
 
   deinit { SSL_CTX_free(pointer) }
+
+  /// The files with the CAs that systems trust; a program that is linked statically has none of its own.
+  private static let systemAuthorities = [
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+  ]
 
   /// Loads a certificate chain and the private key of its first certificate from PEM files.
   private func use(certificateChain: String, privateKey: String) throws {

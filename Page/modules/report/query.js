@@ -27,7 +27,7 @@ const FIELDS = {
 const SHORT = { token: "device_token", type: "push_type", id: "apns_id", collapse: "collapse_id", larger: "size_gt", smaller: "size_lt" };
 
 function states(record) {
-  return [record.attempt > 1 ? "retry" : "first", record.outcome === "pending" && "pending", record.isDuplicate && "duplicate", record.fault && "faulted"].filter(Boolean);
+  return [record.attempt > 1 ? "retry" : "first", record.outcome === "pending" && "pending", record.isDuplicate && "duplicate", record.fault && "faulted", record.upstream?.deviating && "deviating"].filter(Boolean);
 }
 
 const texts = new WeakMap();

@@ -41,6 +41,7 @@ struct MetricsRoutes: Sendable {
       writeFaults(to: &text)
       writeConnections(to: &text)
       writeInbox(to: &text)
+      if let upstream = state.upstream { write(upstream.figures, to: &text) }
     }
   }
 
@@ -113,6 +114,15 @@ struct MetricsRoutes: Sendable {
 }
 
 extension MetricsRoutes {
+  private func write(_ figures: UpstreamPool.Figures, to text: inout MetricsText) {
+    let counts = [("answered", figures.answered), ("refused", figures.refused), ("unknown", figures.unknown)]
+    text.family(
+      "apns_mock_upstream_pushes", .counter, "Pushes that were forwarded to upstream, by what it did with them.",
+      counts.map { result, count in .init(labels: [("result", result)], value: String(count)) })
+    text.family("apns_mock_upstream_waiting", .gauge, "Pushes that wait for a stream to upstream.", figures.waiting)
+    text.family("apns_mock_upstream_open", .gauge, "Pushes that wait for upstream's answer.", figures.open)
+  }
+
   private func writeStore(_ figures: RecordWriter.Figures, to text: inout MetricsText) {
     text.family(
       "apns_mock_store_working", .gauge, "1 if the store of the inbox works, 0 while it fails.",

@@ -59,6 +59,11 @@ struct ServerRoutes: Sendable {
         writer.member("max_bytes", configuration.maxBytes == .max ? nil : configuration.maxBytes)
         writer.member("record", configuration.recording.text)
       }
+      if let upstream = state.upstream {
+        writer.objectMember("upstream") { upstream.write(to: &$0) }
+      } else {
+        writer.nullMember("upstream")
+      }
       writer.member("warnings", warnings(inbox))
     }
   }
@@ -167,6 +172,32 @@ struct ResetRequest {
         hint: "Omit the other members: only pushes belong to a scope, and all other parts are shared.")
     }
     return scope
+  }
+}
+
+extension UpstreamPool {
+  /// Writes where pushes are forwarded to, and what became of them, as members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    let figures = figures
+    writer.member("url", "https://\(settings.authority)")
+    writer.member("proxy", settings.proxy?.endpoint.description)
+    writer.member("connections", figures.connections)
+    writer.member("connections_made", figures.connectionsMade)
+    writer.member("max_connections", settings.connections)
+    writer.member("max_concurrent_streams", figures.settings?.maxConcurrentStreams.map { Int($0) })
+    writer.member("waiting", figures.waiting)
+    writer.member("open", figures.open)
+    writer.member("answered", figures.answered)
+    writer.member("refused", figures.refused)
+    writer.member("unknown", figures.unknown)
+    writer.arrayMember("problems") { writer in
+      for problem in figures.problems {
+        writer.object { writer in
+          writer.member("text", problem.text)
+          writer.member("count", problem.count)
+        }
+      }
+    }
   }
 }
 

@@ -40,6 +40,7 @@ extension Record {
       for injection in fired { writer.object { injection.writeMembers(to: &$0, at: nil) } }
     }
     writer.objectMember("served", writeServed)
+    writeUpstream(to: &writer)
     writer.arrayMember("findings") { writer in
       for finding in findings {
         writer.object { writer in
@@ -65,9 +66,23 @@ extension Record {
     }
     if hasIgnoredToken { sentences.append("The provider token is ignored: the connection has a client certificate.") }
     for injection in wireDetails?.injections ?? [] { sentences.append(injection.sentence) }
+    if let upstream = wireDetails?.upstream { sentences.append(text(of: upstream)) }
     sentences.append(endingText)
     if accepted, end.ending != .response, end.ending != .pending { sentences.append("APNs accepted the push.") }
     return sentences.joined(separator: " ")
+  }
+
+  /// What upstream did, compared with APNs' rules.
+  private func text(of upstream: WireDetails.UpstreamAnswer) -> String {
+    guard let status = upstream.status else {
+      return end.decision == .unknown
+        ? "It was forwarded, and it is not known whether upstream accepted it: \(upstream.problem ?? "no answer")."
+        : "Upstream did not process it: \(upstream.problem ?? "no answer")."
+    }
+    let answer = [String(status), upstream.reason].compactMap(\.self).joined(separator: " ")
+    guard isDeviating else { return "Upstream answered \(answer), as the rules." }
+    let check = verdict?.failed.map { " (check \($0.name), see Protocol.md, section 8.2)" } ?? ""
+    return "Upstream answered \(answer): this deviates from the rules\(check)."
   }
 
   /// Why there is no verdict.
@@ -113,6 +128,8 @@ extension Record {
     }
     if let finding = findings.first { return finding.kind.advice }
     switch advice {
+    case nil where wireDetails?.upstream != nil && outcome == .unknown:
+      return "Do not send it again before you know whether the device has it: upstream may have accepted it."
     case nil: return outcome == .pending ? "Wait for the response." : "Record the push again with this version."
     case .some(.none): return "No action needed."
     case .unregister: return Finding.Kind.retried410.advice

@@ -40,6 +40,7 @@ struct ImportedRecord {
   /// The `seq` of the push whose rule ended the connection.
   var faultedBy: Int?
   var served = ServedMembers()
+  var upstream: WireDetails.UpstreamAnswer?
   var findings: [String] = []
 
   struct ConnectionMembers {
@@ -138,6 +139,8 @@ extension ImportedRecord {
       case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try VerdictMembers(&json) }
       case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json, by: &faultedBy) }
       case "served": served = try ServedMembers(&json)
+      case "upstream":
+        upstream = try json.unlessNull { json throws(JSONText.Problem) in try WireDetails.UpstreamAnswer(&json) }
       case "findings": findings = try json.strings()
       default: break
       }
@@ -200,11 +203,35 @@ extension ImportedRecord {
     let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
     guard
       !injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
-        || served.closed != nil || violation != nil || endedAt != nil
+        || served.closed != nil || violation != nil || endedAt != nil || upstream != nil
     else { return nil }
     return WireDetails(
       injections: Injections(injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
-      closed: served.closed, violation: violation, by: faultedBy.map { .seq($0) }, endedAt: endedAt)
+      closed: served.closed, violation: violation, by: faultedBy.map { .seq($0) }, endedAt: endedAt,
+      upstream: upstream)
+  }
+}
+
+extension WireDetails.UpstreamAnswer {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    var status: Int?
+    var texts: [String: String] = [:]
+    var latency: Int64?
+    var connection: Int?
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "status": status = try json.wholeOrNull()
+      case "reason", "apns_id", "problem": texts[name] = try json.text()
+      case "latency_ms":
+        let milliseconds = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
+        latency = milliseconds.flatMap { Int64(exactly: ($0 * 1e6).rounded()) }
+      case "connection": connection = try json.wholeOrNull()
+      default: break
+      }
+    }
+    self.init(
+      status: status, reason: texts["reason"], apnsID: texts["apns_id"], problem: texts["problem"], latency: latency,
+      connection: connection)
   }
 }
 

@@ -138,6 +138,7 @@ extension Record {
     writer.object { writer in
       record.writeFault(to: &writer)
       writer.objectMember("served", record.writeServed)
+      record.writeUpstream(to: &writer)
       if !record.isRequestComplete { writer.member("incomplete", true) }
       if let violation = details.violation {
         writer.objectMember("violation") { writer in

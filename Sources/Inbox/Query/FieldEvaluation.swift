@@ -38,7 +38,7 @@ enum FieldEvaluation: Sendable {
     case .field(.run): self = .owner(isTest: false)
     case .field(.test): self = .owner(isTest: true)
     case .field(.pushKey): self = .pushKey(PushKeyConditions(conditions))
-    case .field(.is): self = .state(SmallValueSet(16) { conditions.hold(anyOf: PushState.names(in: $0)) })
+    case .field(.is): self = .state(SmallValueSet(32) { conditions.hold(anyOf: PushState.names(in: $0)) })
     case .field(.accepted): self = .accepted(SmallValueSet(2) { conditions.hold($0 == 1 ? "true" : "false") })
     case .field(.outcome):
       let outcomes = Record.Outcome.allCases
@@ -75,17 +75,17 @@ extension RequestKind {
   }
 }
 
-/// A set of up to sixteen small values, one bit each.
+/// A set of up to 32 small values, one bit each.
 struct SmallValueSet: Sendable {
-  private var bits: UInt16 = 0
+  private var bits: UInt32 = 0
 
-  /// - Parameter count: The number of values, at most 16.
+  /// - Parameter count: The number of values, at most 32.
   init(_ count: Int, where holds: (Int) -> Bool) {
-    for value in 0..<count where holds(value) { bits |= 1 << UInt16(value) }
+    for value in 0..<count where holds(value) { bits |= 1 << UInt32(value) }
   }
 
   @inline(__always)
-  func contains(_ value: Int) -> Bool { bits >> UInt16(truncatingIfNeeded: value) & 1 == 1 }
+  func contains(_ value: Int) -> Bool { bits >> UInt32(truncatingIfNeeded: value) & 1 == 1 }
 }
 
 extension PushState {
@@ -102,6 +102,7 @@ extension PushState {
     case .pending: stateNumber & 2 != 0
     case .duplicate: stateNumber & 4 != 0
     case .faulted: stateNumber & 8 != 0
+    case .deviating: stateNumber & 16 != 0
     }
   }
 }
@@ -110,9 +111,10 @@ extension Record {
   /// Returns the names of the record's states.
   borrowing func states(isDuplicate: Bool) -> [String] { PushState.names(in: stateNumber(isDuplicate: isDuplicate)) }
 
-  /// Returns the states that `is` can query, as four bits. The caller knows whether the record is a duplicate.
+  /// Returns the states that `is` can query, as five bits. The caller knows whether the record is a duplicate.
   borrowing func stateNumber(isDuplicate: Bool) -> Int {
     (attempt > 1 ? 1 : 0) | (outcome == .pending ? 2 : 0) | (isDuplicate ? 4 : 0) | (isFaulted ? 8 : 0)
+      | (isDeviating ? 16 : 0)
   }
 }
 

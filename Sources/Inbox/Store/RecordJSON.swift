@@ -67,6 +67,7 @@ extension Record {
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writeFault(to: &writer)
     writer.objectMember("served", writeServed)
+    writeUpstream(to: &writer)
     writer.member("findings", findings ?? findingNames(by: rulebook, in: inbox))
   }
 
@@ -156,12 +157,18 @@ extension Record {
   private func writeAPNS(_ writer: inout JSONWriter) {
     let id = apnsID
     writer.member("id", id)
-    writer.member("id_origin", id == nil ? nil : head { $0.idSize } > 0 ? "server" : "client")
+    writer.member("id_origin", id == nil ? nil : idOrigin)
     writer.member("topic", topic)
     writer.member("push_type", pushType)
     writer.member("priority", priority)
     writer.member("expiration", expiration)
     writer.member("collapse_id", collapseID)
+  }
+
+  /// Who made the `apns-id`. That of upstream is not stored as one of this server.
+  private var idOrigin: String {
+    if head({ $0.idSize }) > 0 { return "server" }
+    return withID { $0 != nil } ? "client" : "server"
   }
 
   private func writeAuth(_ writer: inout JSONWriter) {
@@ -223,6 +230,28 @@ extension Record {
   }
 }
 
+extension Record {
+  /// Whether upstream's answer differs, in status or reason, from that of APNs' rules. False for a push without an answer.
+  package var isDeviating: Bool {
+    guard let upstream = wireDetails?.upstream, let status = upstream.status, let verdict else { return false }
+    return status != verdict.status || upstream.reason != verdict.reason?.text
+  }
+
+  /// Writes what upstream did with the push as a member; nothing for a push that was not forwarded.
+  func writeUpstream(to writer: inout JSONWriter) {
+    guard let upstream = wireDetails?.upstream else { return }
+    writer.objectMember("upstream") { writer in
+      writer.member("status", upstream.status)
+      writer.member("reason", upstream.reason)
+      writer.member("apns_id", upstream.apnsID)
+      writer.member("problem", upstream.problem)
+      writer.member("latency_ms", upstream.latency.map { Double($0) / 1e6 })
+      writer.member("connection", upstream.connection)
+      writer.member("deviating", isDeviating)
+    }
+  }
+}
+
 extension JSONWriter {
   /// Writes the server and the number of a record of a view of several servers as members; nothing for nil.
   mutating func member(_ origin: RecordOrigin?) {
@@ -238,7 +267,7 @@ extension Record {
   package var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
 
   /// The push's `apns-id`: the client's, or the one that the server generated; nil without one.
-  package var apnsID: String? { withID { $0.map { TokenRedaction.text($0) } } }
+  package var apnsID: String? { withID { $0.map { TokenRedaction.text($0) } } ?? wireDetails?.upstream?.apnsID }
 
   /// The topic: that of the header, else the only one that the provider certificate allows; nil without one.
   package var topic: String? { withTopic { $0.map { TokenRedaction.text($0) } } }

@@ -40,6 +40,8 @@ package struct RecordMembers: Sendable {
     "fault.by", "fault.also",
     "served", "served.status", "served.reason", "served.reset", "served.goaway", "served.goaway.code",
     "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency_ms",
+    "upstream", "upstream.status", "upstream.reason", "upstream.apns_id", "upstream.problem", "upstream.latency_ms",
+    "upstream.connection", "upstream.deviating",
     "findings",
   ]
 

@@ -41,6 +41,35 @@ package struct WireDetails: Sendable {
     case malformed(String)
   }
 
+  /// The end of a push that was forwarded to upstream.
+  package struct UpstreamAnswer: Sendable, Equatable {
+    /// The HTTP status; nil without a response.
+    package let status: Int?
+    /// The reason in the response's body; nil without one.
+    package let reason: String?
+    /// The `apns-id` of the response, truncated to 64 characters; nil without one.
+    package let apnsID: String?
+    /// Why there is no response, in one sentence; nil if there is one.
+    package let problem: String?
+    /// Nanoseconds from forwarding the push to its end; nil if it was not sent.
+    package let latency: Int64?
+    /// The number of the connection to upstream, from 1; nil if none was used.
+    package let connection: Int?
+
+    /// Creates a description.
+    package init(
+      status: Int? = nil, reason: String? = nil, apnsID: String? = nil, problem: String? = nil, latency: Int64? = nil,
+      connection: Int? = nil
+    ) {
+      self.status = status
+      self.reason = reason
+      self.apnsID = apnsID.map { String($0.prefix(64)) }
+      self.problem = problem
+      self.latency = latency
+      self.connection = connection
+    }
+  }
+
   /// The push whose rule ended the connection of another one.
   package enum Causer: Sendable, Equatable {
     /// The push with this `seq`.
@@ -70,10 +99,11 @@ package struct WireDetails: Sendable {
     let violation: ProtocolViolation?
     let by: Causer?
     let endedAt: MonotonicTime?
+    let upstream: UpstreamAnswer?
 
     init(
       unusualReason: String?, reset: String?, goAway: GoAway?, closed: CloseMethod?, violation: ProtocolViolation?,
-      by: Causer?, endedAt: MonotonicTime?
+      by: Causer?, endedAt: MonotonicTime?, upstream: UpstreamAnswer?
     ) {
       self.unusualReason = unusualReason
       self.reset = reset
@@ -82,6 +112,7 @@ package struct WireDetails: Sendable {
       self.violation = violation
       self.by = by
       self.endedAt = endedAt
+      self.upstream = upstream
     }
   }
 
@@ -107,29 +138,33 @@ package struct WireDetails: Sendable {
   /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
   /// response.
   package var endedAt: MonotonicTime? { details?.endedAt }
+  /// What upstream did with a push that was forwarded to it; nil for other pushes.
+  package var upstream: UpstreamAnswer? { details?.upstream }
 
   /// Returns these details with those of the end of the attempt.
   package func merging(_ end: WireDetails?) -> WireDetails {
     guard let end else { return self }
     return WireDetails(
       injections: end.injections, unusualReason: unusualReason, reset: end.reset ?? reset, goAway: end.goAway ?? goAway,
-      closed: closed, violation: end.violation ?? violation, by: end.by ?? by, endedAt: end.endedAt ?? endedAt)
+      closed: closed, violation: end.violation ?? violation, by: end.by ?? by, endedAt: end.endedAt ?? endedAt,
+      upstream: end.upstream ?? upstream)
   }
 
   /// Creates a description of what was sent.
   package init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
-    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, by: Causer? = nil, endedAt: MonotonicTime? = nil
+    closed: CloseMethod? = nil, violation: ProtocolViolation? = nil, by: Causer? = nil, endedAt: MonotonicTime? = nil,
+    upstream: UpstreamAnswer? = nil
   ) {
     self.injections = injections
     let isPlain =
       unusualReason == nil && reset == nil && goAway == nil && closed == nil && violation == nil && by == nil
-      && endedAt == nil
+      && endedAt == nil && upstream == nil
     details =
       isPlain
       ? nil
       : Details(
         unusualReason: unusualReason, reset: reset, goAway: goAway, closed: closed, violation: violation,
-        by: by, endedAt: endedAt)
+        by: by, endedAt: endedAt, upstream: upstream)
   }
 }

@@ -56,13 +56,13 @@ final class PushClientHandler: ChannelInboundHandler {
     do {
       if session == nil {
         defer { recordCertificate() }
-        guard try tls.handshake() == .done else { return write(context) }
+        guard try tls.handshake() == .done else { return tls.flush(to: context) }
         probeResult.tls = tls.protocolVersion
       }
       if session == nil { try open() }
       try exchange(context)
     } catch {
-      write(context)
+      tls.flush(to: context)
       finish(.failed("\(error)"), context)
     }
   }
@@ -90,19 +90,9 @@ final class PushClientHandler: ChannelInboundHandler {
 
   private func exchange(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
-    let buffer = EventLoopResources.current.plainText
-    reading: while true {
-      switch try tls.read(into: buffer) {
-      case .bytes(let count):
-        for event in try session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { handle(event) }
-      case .waiting: break reading
-      case .closed: return finish(.closed, context)
-      }
-    }
-    var frames: [UInt8] = []
-    session.appendOutput(to: &frames)
-    try frames.withUnsafeBytes { try tls.write($0) }
-    write(context)
+    if try session.receive(from: tls, { handle($0) }) { return finish(.closed, context) }
+    try session.send(over: tls)
+    tls.flush(to: context)
     let isAllKnown = probeResult.isTrusted ? !probeResult.outcomes.contains { $0 == nil } : true
     if isAllKnown, probeResult.settings != nil { finish(.complete, context) }
   }
@@ -130,11 +120,5 @@ final class PushClientHandler: ChannelInboundHandler {
     // Later calls have no effect: the promise is already completed.
     promise.succeed(probeResult)
     context.close(promise: nil)
-  }
-
-  private func write(_ context: ChannelHandlerContext) {
-    tls.takeOutput { bytes in
-      context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
-    }
   }
 }

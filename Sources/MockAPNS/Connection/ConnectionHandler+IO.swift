@@ -239,7 +239,10 @@ extension ConnectionHandler {
   /// Makes the records of all pushes received so far visible in the inbox.
   func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     handleEvents(of: session, context)
-    guard let processor, processor.commit(session), let writer = state.inbox.writer else { return }
+    guard let processor else { return }
+    let hasCommitted = processor.commit(session)
+    if !processor.forwards.isEmpty { forwardPushes(of: processor, context) }
+    guard hasCommitted, let writer = state.inbox.writer else { return }
     stateMachine.heldFrames.extend(by: writer.answers)
   }
 

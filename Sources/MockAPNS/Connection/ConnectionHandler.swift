@@ -151,6 +151,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       tls: tls?.protocolVersion, http: http, certificate: certificate)
     let streams = certificate == nil ? apnsSettings.firstStreams : apnsSettings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, acceptsPushes: acceptsPushes)
+    processor.upstreamReceiver = makeUpstreamReceiver(context)
     processor.isUnverified = stateMachine.showsDefectiveCertificate
     let parameters = faultedSettings(processor.connectionTraffic, context)
     if let limit = parameters?.maxConcurrentStreams { processor.streamLimit.pin(limit) }

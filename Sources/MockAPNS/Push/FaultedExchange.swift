@@ -220,6 +220,8 @@ struct DelayedPush {
   let delivery: AcceptedPush?
   /// The accepted broadcast or request of channel management; nil for a push.
   let channelExchange: ChannelExchange?
+  /// The request that was forwarded to upstream, whose answer decides; nil for a push that a fault delays.
+  var forwarded: UpstreamPush?
   /// The number of the push's record, once it is in the inbox; nil before, and if the record is already complete.
   var seq: Int?
   /// The number of parts of the response body not yet sent.

@@ -166,10 +166,16 @@ extension PushProcessor {
   func endDelayedPush(on id: Int32, _ ending: Ending, _ reset: HTTP2ErrorCode?) {
     guard let push = delayedPushes.removeValue(forKey: id), push.remainingParts == 0 else { return }
     if !push.isAbandoned { release(push.exchange) }
+    let decision: Decision =
+      if let forwarded = push.forwarded {
+        forwarded.cancel() ? .notProcessed : .unknown
+      } else {
+        push.exchange.isDelayedBeforeAcceptance ? .notProcessed : push.exchange.decision
+      }
     complete(
       push,
       with: Record.Result(
-        push.exchange.isDelayedBeforeAcceptance ? .notProcessed : push.exchange.decision, ending,
+        decision, ending,
         wireDetails: detailsOfDelayed(ending, push.exchange.injections, reset: reset), finishedAt: batch.serverTime))
   }
 

@@ -18,10 +18,17 @@ final class PushProcessor {
   /// The pending actions on the connection; the handler performs and removes them after each push.
   var connectionActions: [ConnectionAction] = []
 
+  /// The pushes to forward after their records are in the inbox.
+  var forwards: [UpstreamPush] = []
+
   let state: ServerState
   let attempts: Attempts
   let connection: ConnectionFacts
   let log: ConnectionLog
+  /// The connections to upstream; nil if pushes are not forwarded.
+  let upstream: UpstreamPool?
+  /// The receiver of upstream's answers, which the handler sets.
+  var upstreamReceiver: UpstreamReceiver?
   /// Buffers shared by all connections of the event loop.
   let resources = EventLoopResources.current
   var authentication: ConnectionAuthentication
@@ -130,6 +137,7 @@ final class PushProcessor {
     self.state = state
     attempts = state.inbox.attempts
     self.log = log
+    upstream = state.upstream
     connection = facts
     let policy = PublishedValueReader(state.activePolicy)
     readers = Readers(
@@ -217,6 +225,9 @@ final class PushProcessor {
     if mayBeAffectedByFaults(request, verdict),
       applyFaults(request, of: stream, verdict, identity, attempt: &attempt, processed, session)
     {
+      return stream.putBack(request)
+    }
+    if let upstream, forward(request, of: stream, verdict, identity, attempt: attempt, to: upstream, session) {
       return stream.putBack(request)
     }
     if verdict.isAccepted {

@@ -24,10 +24,12 @@ package final class Rulebooks: Sendable {
 
   init(configuration: Configuration, settings: APNSSettings) {
     func rules(of environment: PushEnvironment) -> Rulebook {
-      Rulebook(
+      var rulebook = Rulebook(
         mode: configuration.rules, environment: environment, settings: settings,
         requiresRegisteredDevices: configuration.requiresRegisteredDevices,
         requiresKnownTopics: configuration.requiresKnownTopics)
+      rulebook.acceptsUnknownKeys = configuration.upstream != nil
+      return rulebook
     }
     sandbox = rules(of: .sandbox)
     production = rules(of: .production)

@@ -174,6 +174,8 @@ extension MockServer {
     package var profile: SelectedProfile?
     /// Whether magic device tokens, which request an outcome, are enabled.
     public var magicTokens = true
+    /// The service that pushes are forwarded to; nil for none.
+    package var upstream: UpstreamSettings?
     /// The bearer token that the admin API requires; nil for none.
     package var adminToken: String?
     /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.

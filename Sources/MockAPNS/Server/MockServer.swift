@@ -174,6 +174,7 @@ public final class MockServer: Sendable {
     await state.deliveryControl.end()
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
+    await state.upstream?.close()
     try? await group.shutdownGracefully()
     state.configuration.removeTemporaryFolder()
     logger.debug("all connections closed")

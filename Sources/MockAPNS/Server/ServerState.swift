@@ -48,6 +48,8 @@ package final class ServerState: Sendable {
   package let faults: FaultControl
   /// The open connections and the most recently closed ones.
   package let connections = Connections()
+  /// The connections to upstream; nil if pushes are not forwarded.
+  package let upstream: UpstreamPool?
   /// Limits how often client errors are logged.
   let clientErrorLog = ClientErrorLog()
   /// Certificates for faults of the TLS handshake, created on demand.
@@ -68,6 +70,7 @@ package final class ServerState: Sendable {
     self.certificates = certificates
     self.chain = chain
     faultCertificates = FaultCertificates(folder: certificates, extraNames: configuration.certificateNames)
+    upstream = configuration.upstream.map { UpstreamPool($0) }
     let clock = ServerClock()
     self.clock = clock
     let contents = configuration.recordWriter?.store.initialContents

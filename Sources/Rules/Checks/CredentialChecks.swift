@@ -40,10 +40,14 @@ extension Rulebook {
     if let token = verdict.token, token === authentication.known.current, let issuedAt = token.issuedAt {
       return try checkAge(issuedAt, now: now)
     }
-    let token = verdict.token ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
+    let token = verdict.token ?? verification(keys).verify(authorization)
     if verdict.token == nil { authentication.known.remember(token, authorization) }
     verdict.token = token
     try checkToken(token, authentication: &authentication, keys: keys, now: now)
+  }
+
+  private func verification(_ keys: TrustedKeySet) -> ProviderTokenVerification {
+    ProviderTokenVerification(mode: mode, keys: keys, acceptsUnknownKeys: acceptsUnknownKeys)
   }
 
   /// Rejects a client certificate of the mock's own authority that is no provider certificate (section 13, `BadCertificate` as a response).

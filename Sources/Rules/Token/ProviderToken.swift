@@ -11,6 +11,8 @@ package final class ProviderToken: Sendable {
     case invalid
     /// The signature was not checked, because an earlier check failed.
     case unchecked
+    /// The signature cannot be checked: the key is not known, and only upstream can tell whether it is valid.
+    case unknown
   }
 
   /// `kid`, truncated to 64 characters; nil if absent.

@@ -23,6 +23,14 @@ package enum Setting: String, CaseIterable, Sendable {
   case san
   case allowHost = "allow_host"
   case clientCA = "client_ca"
+  case upstream
+  case upstreamCA = "upstream_ca"
+  case upstreamCert = "upstream_cert"
+  case upstreamKey = "upstream_key"
+  case upstreamConnections = "upstream_connections"
+  case allowTopics = "allow_topics"
+  case allowTokens = "allow_tokens"
+  case learn
   case shutdownTimeout = "shutdown_timeout"
   case logFormat = "log_format"
   case logLevel = "log_level"
@@ -33,7 +41,9 @@ package enum Setting: String, CaseIterable, Sendable {
   package var key: String { rawValue }
 
   /// The flag, such as `--max-records`. A setting that is on by default has only a flag to turn it off.
-  package var flag: String { (self == .magicTokens ? "--no-" : "--") + rawValue.replacing("_", with: "-") }
+  package var flag: String {
+    (self == .magicTokens || self == .learn ? "--no-" : "--") + rawValue.replacing("_", with: "-")
+  }
 
   /// The environment variable, such as `APNS_MOCK_MAX_RECORDS`.
   package var variable: String { EnvironmentVariables.prefix + rawValue.uppercased() }
@@ -41,7 +51,8 @@ package enum Setting: String, CaseIterable, Sendable {
   /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   package var isList: Bool {
     switch self {
-    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA: true
+    case .apns, .apnsPlain, .manage, .fixtures, .san, .allowHost, .clientCA, .upstreamCA, .allowTopics, .allowTokens:
+      true
     default: false
     }
   }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import APNSMockClientCommands
 import Logging
+import MockAPNS
 
 /// A command that starts a server.
 protocol ServerCommand {
@@ -29,6 +30,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @OptionGroup(title: "Rules and faults") var behavior: BehaviorFlags<Command>
   @OptionGroup(title: "Inbox") var inbox: InboxFlags<Command>
   @OptionGroup(title: "Store") var store: StoreFlags<Command>
+  @OptionGroup(title: "Upstream") var upstream: UpstreamFlags<Command>
   @OptionGroup(title: "Devices") var devices: DeviceFlags<Command>
   @OptionGroup(title: "Certificates and access") var access: AccessFlags<Command>
   @OptionGroup(title: "Process") var process: ProcessFlags<Command>
@@ -48,6 +50,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
     let lists: [Setting: [String]] = [
       .apns: listeners.apns, .apnsPlain: listeners.apnsPlain, .manage: listeners.manage, .fixtures: devices.fixtures,
       .san: access.san, .allowHost: access.allowHost, .clientCA: access.clientCA,
+      .upstreamCA: upstream.upstreamCA, .allowTopics: upstream.allowTopics, .allowTokens: upstream.allowTokens,
     ]
     let texts: [Setting: String?] = [
       .proxy: listeners.proxy, .admin: listeners.admin, .rules: behavior.rules, .environment: behavior.environment,
@@ -57,6 +60,8 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
       .storeFailure: store.storeFailure, .retain: store.retain, .advertise: store.advertise,
       .devices: devices.devices, .maxDevices: devices.maxDevices, .certs: access.certs,
       .adminToken: access.adminToken, .portFile: process.portFile, .threads: process.threads,
+      .upstream: upstream.upstream, .upstreamCert: upstream.upstreamCert, .upstreamKey: upstream.upstreamKey,
+      .upstreamConnections: upstream.upstreamConnections, .learn: upstream.noLearn ? "off" : nil,
       .shutdownTimeout: process.shutdownTimeout, .logFormat: process.logFormat, .logLevel: process.logLevel,
     ]
     return lists.filter { !$0.value.isEmpty }
@@ -99,6 +104,21 @@ struct StoreFlags<Command: ServerCommand>: ParsableArguments {
   @Option(help: Command.help(.storeFailure), completion: Setting.storeFailure.completion) var storeFailure: String?
   @Option(help: Command.help(.retain), completion: Setting.retain.completion) var retain: String?
   @Option(help: Command.help(.advertise), completion: Setting.advertise.completion) var advertise: String?
+}
+
+/// The flags for the service that pushes are forwarded to.
+struct UpstreamFlags<Command: ServerCommand>: ParsableArguments {
+  @Option(help: Command.help(.upstream), completion: Setting.upstream.completion) var upstream: String?
+  @Option(name: .customLong("upstream-ca"), help: Command.help(.upstreamCA), completion: Setting.upstreamCA.completion)
+  var upstreamCA: [String] = []
+  @Option(help: Command.help(.upstreamCert), completion: Setting.upstreamCert.completion) var upstreamCert: String?
+  @Option(help: Command.help(.upstreamKey), completion: Setting.upstreamKey.completion) var upstreamKey: String?
+  @Option(help: Command.help(.upstreamConnections), completion: Setting.upstreamConnections.completion)
+  var upstreamConnections: String?
+  @Option(help: Command.help(.allowTopics), completion: Setting.allowTopics.completion) var allowTopics: [String] = []
+  @Option(help: Command.help(.allowTokens), completion: Setting.allowTokens.completion) var allowTokens: [String] = []
+  @Flag(name: .customLong("no-learn"), help: "Do not register device tokens that --upstream rejects.")
+  var noLearn = false
 }
 
 /// The flags for the devices that a server knows.
@@ -156,6 +176,7 @@ extension ServeFlags {
       throw CommandFailure(.usage, result.errors.map(\.description).joined(separator: "\n"))
     }
     var settings = result.settings
+    settings.configuration.upstream = try settings.upstream.settings(environment)
     let remarks = try settings.readProfiles()
     let logger = Logger(label: "apns-mock") { [settings] _ in
       LineLogHandler(format: settings.logFormat, level: settings.logLevel)

@@ -52,6 +52,7 @@ struct StartReport {
     if let proxy = state.listeners.first(where: { $0.kind == .connectProxy }) {
       metadata["proxy"] = .string(proxy.endpoint.description)
     }
+    if let upstream = state.upstream { metadata["upstream"] = .string(upstream.settings.description) }
     if let admin = state.adminAddress { metadata["admin"] = .string(admin.description) }
     if let generatedToken { metadata["admin_token"] = .string(generatedToken) }
     return metadata
@@ -80,6 +81,7 @@ struct StartReport {
       ("profile", "\(profile.selectedProfile.reference), seed \(profile.seed)"),
       ("seed", String(state.seed)),
       ("devices", devices),
+      ("upstream", state.upstream.map { "pushes are forwarded to \($0.settings.description)" } ?? ""),
     ]
     if let generatedToken { rows.insert(("admin token", generatedToken), at: 2) }
     let table = rows.filter { !$0.1.isEmpty }.map { name, value in

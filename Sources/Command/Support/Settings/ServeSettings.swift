@@ -106,6 +106,20 @@ extension Setting {
     case .allowHost:
       .init("Host names the admin listener accepts in addition to loopback, addresses and apns-mock.", .value("[]"))
     case .clientCA: .init("PEM files with additional CAs for client certificates.", .value("[]"))
+    case .upstream:
+      .init(
+        "Forward pushes to the real service and give its answers: sandbox, production or https://HOST:PORT.",
+        .other("none", example: "sandbox"))
+    case .upstreamCA: .init("PEM files with the CAs of --upstream, instead of the system's.", .value("[]"))
+    case .upstreamCert:
+      .init("The provider certificate for --upstream, a PEM file.", .other("none", example: "provider.pem"))
+    case .upstreamKey:
+      .init("The private key of --upstream-cert, a PEM file.", .other("none", example: "provider-key.pem"))
+    case .upstreamConnections: .init("The maximum number of connections to --upstream.", .value("2"))
+    case .allowTopics:
+      .init("The topics that are forwarded to --upstream, such as com.example.*; others stay here.", .value("[]"))
+    case .allowTokens: .init("The device tokens that are forwarded to --upstream; others stay here.", .value("[]"))
+    case .learn: .init("Whether device tokens that --upstream rejects are registered with that state.", .value("on"))
     case .shutdownTimeout: .init("How long a shutdown waits for open streams.", .value("5s"))
     case .logFormat: .init("The format of log lines: text or json.", .value("text"))
     case .logLevel:
@@ -171,6 +185,21 @@ extension ServeSettings {
     case .san: configuration.certificateNames = try Self.texts(values, allowed: "a host name or an IP address")
     case .allowHost: configuration.allowedHosts = try Self.texts(values, allowed: "a host name")
     case .clientCA: configuration.clientAuthorities = try Self.texts(values, allowed: "a PEM file with CA certificates")
+    case .upstream:
+      guard let service = UpstreamSettings(value) else {
+        throw InvalidSettingValue(
+          value: value, allowed: "sandbox, production, or a URL without a path such as https://127.0.0.1:2197")
+      }
+      upstream.endpoint = service.endpoint
+      upstream.isChosen = true
+    case .upstreamCA: upstream.authorities = try Self.texts(values, allowed: "a PEM file with CA certificates")
+    case .upstreamCert: upstream.certificate = try Value.notEmpty(value, allowed: "a PEM file with a certificate")
+    case .upstreamKey: upstream.key = try Value.notEmpty(value, allowed: "a PEM file with a private key")
+    case .upstreamConnections:
+      upstream.connections = try Value.whole(value, in: 1...UpstreamSettings.maxConnections)
+    case .allowTopics: upstream.allowedTopics = try Self.texts(values, allowed: "a topic such as com.example.*")
+    case .allowTokens: upstream.allowedTokens = try Self.texts(values, allowed: "a device token such as ab12*")
+    case .learn: upstream.learnsTokens = try Value.onOrOff(value)
     case .shutdownTimeout: configuration.shutdownTimeout = try Value.duration(value)
     case .logFormat: logFormat = try Value.word(value, of: LogFormat.self)
     case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
@@ -265,6 +294,8 @@ struct ServeSettings: Sendable {
   var portFile: String?
   /// The path to export the inbox to when the server stops.
   var exportOnExit: String?
+  /// Where pushes are forwarded to.
+  var upstream = UpstreamChoice()
   /// Where the inbox is kept.
   var store = StoreSettings()
   /// The format of log lines.

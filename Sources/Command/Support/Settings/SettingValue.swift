@@ -15,7 +15,7 @@ extension Setting {
     case .environment: "environment"
     case .rules: "mode"
     case .topics, .devices: "any|known"
-    case .seed, .maxRecords, .maxDevices, .threads: "number"
+    case .seed, .maxRecords, .maxDevices, .threads, .upstreamConnections: "number"
     case .maxBytes: "size"
     case .record: "selection"
     case .store: "memory|url"
@@ -23,12 +23,14 @@ extension Setting {
     case .storeFailure: "refuse|drop"
     case .retain, .shutdownTimeout: "duration"
     case .advertise: "url"
-    case .fixtures, .portFile, .exportOnExit, .clientCA: "file"
+    case .upstream: "sandbox|production|url"
+    case .allowTopics, .allowTokens: "pattern"
+    case .fixtures, .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey: "file"
     case .adminToken: "token"
     case .san, .allowHost: "host"
     case .logFormat: "text|json"
     case .logLevel: "level"
-    case .magicTokens: "on|off"
+    case .magicTokens, .learn: "on|off"
     }
   }
 
@@ -45,12 +47,14 @@ extension Setting {
     case .durable: .list(RecordWriter.Durability.allCases.map(\.rawValue))
     case .storeFailure: .list(RecordWriter.FailurePolicy.allCases.map(\.rawValue))
     case .fixtures: .yamlOrJSON
-    case .portFile, .exportOnExit, .clientCA: .file()
+    case .portFile, .exportOnExit, .clientCA, .upstreamCA, .upstreamCert, .upstreamKey: .file()
+    case .upstream: .list(["sandbox", "production", "https://"])
     case .adminToken: .list([Setting.generatedToken])
     case .logFormat: .list(LogFormat.allCases.map(\.rawValue))
     case .logLevel: .list(Logger.Level.allCases.map(\.rawValue))
-    case .magicTokens: .list(["on", "off"])
-    case .apns, .apnsPlain, .proxy, .manage, .admin, .seed, .maxRecords, .maxBytes, .retain, .advertise, .maxDevices,
+    case .magicTokens, .learn: .list(["on", "off"])
+    case .apns, .apnsPlain, .proxy, .manage, .admin, .seed, .maxRecords, .maxBytes, .retain, .upstreamConnections,
+      .allowTopics, .allowTokens, .advertise, .maxDevices,
       .threads, .san, .allowHost, .shutdownTimeout:
       .default
     }

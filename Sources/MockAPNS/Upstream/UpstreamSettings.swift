@@ -1,0 +1,160 @@
+internal import APNSMockHTTPMessage
+package import APNSMockNotation
+package import APNSMockTLSEngine
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The real service, or a server that replaces it, to which requests are forwarded, and how it is reached.
+package struct UpstreamSettings: Sendable {
+  /// The maximum number of connections that can be configured.
+  package static let maxConnections = 16
+
+  /// The address of the service.
+  package var endpoint: Endpoint
+  /// PEM files of the CAs to trust; empty for those of the system.
+  package var authorities: [String] = []
+  /// The PEM files of a provider certificate; nil to connect without one.
+  package var certificate: (chain: String, key: String)?
+  /// The maximum number of connections at once.
+  package var connections = 2
+  /// The topics that may be forwarded; empty for all.
+  package var allowedTopics: [TextPattern] = []
+  /// The device tokens that may be forwarded; empty for all.
+  package var allowedTokens: [TextPattern] = []
+  /// Whether device tokens that upstream rejects are registered with that state.
+  package var learnsTokens = true
+  /// The proxy through which connections are made; nil for direct ones.
+  package var proxy: HTTPProxy?
+
+  /// Creates settings for a service.
+  package init(endpoint: Endpoint) { self.endpoint = endpoint }
+
+  /// Parses `sandbox`, `production` or `https://HOST[:PORT]`; nil for any other text.
+  package init?(_ text: String) {
+    switch text {
+    case "sandbox": self.init(endpoint: Endpoint(host: "api.sandbox.push.apple.com", port: 443))
+    case "production": self.init(endpoint: Endpoint(host: "api.push.apple.com", port: 443))
+    default:
+      guard text.hasPrefix("https://") else { return nil }
+      var rest = text.dropFirst("https://".count)
+      if rest.hasSuffix("/") { rest = rest.dropLast() }
+      guard !rest.contains(where: { "/?#@ ".contains($0) }) else { return nil }
+      let hasPort = rest.hasPrefix("[") ? !rest.hasSuffix("]") : rest.contains(":")
+      guard let endpoint = Endpoint(hasPort ? String(rest) : "\(rest):443"), endpoint.port > 0 else { return nil }
+      self.init(endpoint: endpoint)
+    }
+  }
+
+  /// The service's URL, with the proxy if there is one.
+  package var description: String {
+    "https://\(authority)" + (proxy.map { " through the proxy \($0.endpoint)" } ?? "")
+  }
+
+  /// The value of `:authority` of requests to the service.
+  package var authority: String { endpoint.port == 443 ? endpoint.host : endpoint.description }
+
+  /// Creates the TLS settings of connections to the service.
+  ///
+  /// - Throws: `TLSError` that names the unusable file.
+  package func tlsContext() throws -> TLSContext {
+    try TLSContext(clientTrusting: authorities, certificate: certificate, trustsSystem: authorities.isEmpty)
+  }
+
+  /// Whether a push may leave the machine.
+  func allows(topic: UnsafeRawBufferPointer?, deviceToken: UnsafeRawBufferPointer?) -> Bool {
+    func isAllowed(_ text: UnsafeRawBufferPointer?, by patterns: [TextPattern]) -> Bool {
+      guard !patterns.isEmpty else { return true }
+      return text.map { text in patterns.contains { $0.matches(text) } } ?? false
+    }
+    return isAllowed(topic, by: allowedTopics) && isAllowed(deviceToken, by: allowedTokens)
+  }
+
+  /// Returns the header fields to send for those of a provider: all of them, byte for byte and in order, except that
+  /// `:scheme`, `:authority` and `host` name the service.
+  func headers(from packed: UnsafeRawBufferPointer) -> HeaderList {
+    var headers = HeaderList()
+    var hasAuthority = false
+    func append(_ name: UnsafeRawBufferPointer, _ value: String) {
+      var value = value
+      value.withUTF8 { _ = headers.append(name: name, value: UnsafeRawBufferPointer($0)) }
+    }
+    HeaderList.forEachField(in: packed) { name, value in
+      let name = UnsafeRawBufferPointer(rebasing: packed[name.indices])
+      switch String(decoding: name, as: UTF8.self) {
+      case ":scheme": append(name, "https")
+      case ":authority":
+        hasAuthority = true
+        append(name, authority)
+      case "host":
+        // Allowed only if it equals `:authority` (RFC 9113 section 8.3.1).
+        append(name, authority)
+      default: headers.append(name: name, value: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+      }
+    }
+    guard !hasAuthority else { return headers }
+    // A request with `host` alone, as in Apple's samples (Protocol.md, section 1.2).
+    var complete = HeaderList([(":authority", authority)])
+    headers.bytes.withUnsafeBytes { _ = complete.append(packed: $0, count: headers.count) }
+    return complete
+  }
+}
+
+/// An HTTP proxy that makes connections with CONNECT.
+package struct HTTPProxy: Sendable, Equatable {
+  /// The proxy's address.
+  package var endpoint: Endpoint
+  /// `user:password` of the proxy's URL, without percent-encoding; nil without one.
+  package var credentials: String?
+
+  /// Parses `http://[USER:PASSWORD@]HOST[:PORT]`; nil for any other text.
+  package init?(_ text: String) {
+    guard text.hasPrefix("http://") || !text.contains("://") else { return nil }
+    var rest = text.hasPrefix("http://") ? text.dropFirst("http://".count) : text[...]
+    if rest.hasSuffix("/") { rest = rest.dropLast() }
+    if let at = rest.lastIndex(of: "@") {
+      credentials = PercentEncoding.decode(rest[..<at])
+      rest = rest[rest.index(after: at)...]
+    }
+    guard let endpoint = Endpoint(rest) ?? Endpoint("\(rest):80"), endpoint.port > 0 else { return nil }
+    self.endpoint = endpoint
+  }
+
+  /// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` (in either case) determine for a host; nil for a direct
+  /// connection.
+  ///
+  /// - Throws: `UpstreamError` if the variable is not the URL of an HTTP proxy.
+  package static func chosen(for host: String, _ environment: [String: String]) throws(UpstreamError) -> HTTPProxy? {
+    func value(_ name: String) -> String? {
+      [name, name.lowercased()].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+    }
+    guard let text = value("HTTPS_PROXY") else { return nil }
+    let excluded = (value("NO_PROXY") ?? "").split(separator: ",").map { $0.drop { $0 == " " || $0 == "." } }
+    let isExcluded = excluded.contains { name in
+      name == "*" || host == name || host.hasSuffix(".\(name)")
+    }
+    if isExcluded { return nil }
+    guard let proxy = HTTPProxy(text) else {
+      throw UpstreamError("HTTPS_PROXY must be a URL such as http://proxy.example.com:3128")
+    }
+    return proxy
+  }
+
+  /// The request for a tunnel to an address.
+  func request(for target: Endpoint) -> String {
+    let authorization =
+      credentials.map { "proxy-authorization: Basic \(Data($0.utf8).base64EncodedString())\r\n" } ?? ""
+    return "CONNECT \(target) HTTP/1.1\r\nhost: \(target)\r\n\(authorization)\r\n"
+  }
+}
+
+/// The reason for which upstream cannot be used, in one sentence.
+package struct UpstreamError: Error, CustomStringConvertible, Sendable {
+  package let description: String
+
+  /// Creates an error.
+  package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,346 @@
+"""`serve --upstream`: pushes are forwarded to a second server, which has a CA, keys and rules of its own."""
+
+import concurrent.futures
+import http.server
+import secrets
+import socket
+import socketserver
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support import drivers, tokens
+from support.server import Server, run, stop_cleanly, wait_until
+from support.wire import REFUSED_STREAM, connect, push_headers
+
+KEY_ID, TEAM_ID = "REALKEY123", "REALTEAM12"
+INTERNAL_ERROR = 2
+
+
+@pytest.fixture(scope="session")
+def real(binary, tmp_path_factory):
+    """The server that replaces APNs."""
+    running = Server(binary, tmp_path_factory.mktemp("real-certs"))
+    trust_key(running)
+    yield running
+    stop_cleanly(running)
+
+
+def trust_key(real):
+    """Makes a server trust a key that no other server knows: its own, with another id."""
+    real.api("PUT", f"/keys/{KEY_ID}", {"team_id": TEAM_ID, "public_key": tokens.public_half(real.key)})
+
+
+def bearer(real):
+    return "bearer " + tokens.provider_token(key=real.key, key_id=KEY_ID, team_id=TEAM_ID)
+
+
+@pytest.fixture
+def relay(start, real):
+    """Starts a server that forwards to `real`, or to `to`."""
+    return lambda *flags, to=real, **more: start(
+        "--upstream", to.url, "--upstream-ca", to.ca, *flags, **more)
+
+
+def pushed(relay, real, device, body=b'{"aps":{"alert":"hello"}}', **changes):
+    with connect(relay) as wire:
+        return wire.push(push_headers(relay, device, authorization=bearer(real), **changes), body)
+
+
+def upstream(server):
+    return server.api("GET", "/status")["upstream"]
+
+
+def test_a_push_is_forwarded_and_upstreams_answer_is_given(relay, real, device):
+    mock = relay()
+    assert f"pushes are forwarded to {real.url}" in mock.log()
+    response = pushed(mock, real, device, apns_id=None)
+    sent, kept = mock.record(device), real.record(device)
+    assert (response.status, response.body) == (200, b"")
+    # The ids are those of upstream, and the request is the provider's but for the names of the server.
+    assert response.header("apns-id") == kept["apns"]["id"] == sent["apns"]["id"] == sent["upstream"]["apns_id"]
+    assert response.header("apns-unique-id")
+    assert kept["request"]["payload"] == sent["request"]["payload"]
+    own = dict(kept["request"]["headers"])
+    assert own[":authority"] == real.authority
+    assert own == {**dict(sent["request"]["headers"]), ":authority": real.authority}
+    assert sent["auth"]["signature"] == "unknown" and kept["auth"]["signature"] == "valid"
+    assert (sent["upstream"]["status"], sent["upstream"]["connection"], sent["upstream"]["deviating"]) == (200, 1, False)
+    assert 0 < sent["upstream"]["latency_ms"] <= sent["served"]["latency_ms"]
+    assert (sent["outcome"], sent["decision"]) == ("accepted", "accepted")
+    assert upstream(mock)["answered"] == 1
+
+
+def test_an_answer_that_the_rules_do_not_give_is_deviating(relay, real, device):
+    mock = relay()
+    real.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+    response = pushed(mock, real, device)
+    first = mock.record(device)
+    assert response.status == 410 and b'"Unregistered"' in response.body and b'"timestamp"' in response.body
+    assert (first["verdict"]["status"], first["upstream"]["reason"], first["upstream"]["deviating"]) == (200, "Unregistered", True)
+    assert [one["seq"] for one in mock.pushes(q="is:deviating")] == [first["seq"]]
+    text = mock.api("GET", f"/pushes/{first['seq']}/explain")["text"]
+    assert "Upstream answered 410 Unregistered: this deviates from the rules" in text
+    # The token is registered as such, so that the rules say the same now.
+    assert pushed(mock, real, device, apns_collapse_id="c").status == 410
+    assert not mock.pushes(q=f"is:deviating device_token:{device} collapse_id:c")
+    # Nothing is learned on demand.
+    other = secrets.token_hex(32)
+    real.api("PUT", f"/devices/{other}", {"state": "unregistered"})
+    silent = relay("--no-learn")
+    assert pushed(silent, real, other).status == 410
+    assert silent.request("GET", f"/api/v1/devices/{other}").status == 404
+
+
+def test_a_malformed_push_is_judged_by_upstream_too(relay, real, device):
+    mock = relay()
+    response = pushed(mock, real, device, apns_priority="7")
+    assert (response.status, response.body) == (400, b'{"reason":"BadPriority"}')
+    assert mock.record(device)["upstream"]["reason"] == real.record(device)["served"]["reason"] == "BadPriority"
+
+
+def test_a_fault_costs_no_real_push(relay, real, device, tmp_path):
+    profile = tmp_path / "half.yaml"
+    profile.write_text("name: half\nrules: [{name: odd, when: {collapse_id: c}, do: {respond: {status: 503, reason: ServiceUnavailable}}}]\n")
+    mock = relay("--profile", profile)
+    assert pushed(mock, real, device, apns_collapse_id="c").status == 503
+    assert pushed(mock, real, device).status == 200
+    assert [record["apns"]["collapse_id"] for record in real.pushes(device_token=device)] == [None]
+    assert [record["fault"] is not None for record in mock.pushes(device_token=device)] == [True, False]
+
+
+def test_what_may_not_leave_is_judged_by_the_mock(relay, real, device):
+    mock = relay("--allow-topics", "com.example.app", "--allow-tokens", f"{device[:8]}*")
+    own = mock.bearer
+    with connect(mock) as wire:
+        assert wire.push(push_headers(mock, device, authorization=bearer(real))).status == 200
+    with connect(mock) as wire:
+        assert wire.push(push_headers(mock, device, authorization=own, apns_topic="com.example.other")).status == 200
+        assert wire.push(push_headers(mock, "0" * 63 + "1", authorization=own)).status == 200
+    assert len(real.pushes(device_token=device)) == 1 and not real.pushes(device_token="0" * 63 + "1")
+    assert ["upstream" in record for record in mock.pushes()] == [True, False, False]
+
+
+@pytest.mark.parametrize(("name", "problem"), [
+    ("closed port", "cannot connect to 127.0.0.1:"), ("wrong CA", "is not trusted"), ("HTTP/1.1", "closed the connection|does not speak HTTP/2|failed"),
+    ("unknown host", "is unknown"),
+])
+def test_an_unusable_upstream_is_answered_503(start, real, device, name, problem, server):
+    silent = socketserver.TCPServer(("127.0.0.1", 0), HTTP11)
+    threading.Thread(target=silent.serve_forever, daemon=True).start()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = {"closed port": closed.getsockname()[1], "wrong CA": real.port, "HTTP/1.1": silent.server_address[1], "unknown host": 1}[name]
+    host = "no-such-host.invalid" if name == "unknown host" else "127.0.0.1"
+    mock = start("--upstream", f"https://{host}:{port}", "--upstream-ca", server.ca)
+    response = pushed(mock, real, device)
+    assert (response.status, response.body) == (503, b'{"reason":"ServiceUnavailable"}')
+    record = mock.record(device)
+    texts = [one["text"] for one in upstream(mock)["problems"]]
+    assert (record["outcome"], record["upstream"]["status"]) == ("rejected", None)
+    assert any(part in record["upstream"]["problem"] for part in problem.split("|")), record["upstream"]
+    assert record["upstream"]["problem"] in texts and upstream(mock)["refused"] == 1
+    silent.shutdown()
+    silent.server_close()
+
+
+class HTTP11(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+
+
+def test_a_key_that_upstream_does_not_know(relay, real, device):
+    mock = relay()
+    foreign = "bearer " + tokens.provider_token(key=real.key, key_id="UNKNOWNKEY", team_id=TEAM_ID)
+    with connect(mock) as wire:
+        response = wire.push(push_headers(mock, device, authorization=foreign))
+    assert (response.status, response.body) == (403, b'{"reason":"InvalidProviderToken"}')
+    assert any("403 InvalidProviderToken" in one["text"] for one in upstream(mock)["problems"])
+    assert mock.record(device)["upstream"]["deviating"]
+
+
+def faulty(binary, folder, *rules):
+    """Starts a server that replaces APNs with fault rules."""
+    profile = folder / "real.yaml"
+    profile.write_text("name: real\nrules: [" + ", ".join(rules) + "]\n")
+    running = Server(binary, folder / "faulty-certs", "--profile", profile)
+    trust_key(running)
+    return running
+
+
+@pytest.mark.parametrize(("action", "status", "reset", "outcome"), [
+    ("{reset_stream: {code: REFUSED_STREAM}}", 503, None, "rejected"),
+    ("{reset_stream: {code: CANCEL}}", None, INTERNAL_ERROR, "unknown"),
+    ("{goaway: {last_stream: before_this}}", None, REFUSED_STREAM, "unprocessed"),
+    ("{reset_connection: {}}", None, INTERNAL_ERROR, "unknown"),
+    ("{close: }", None, INTERNAL_ERROR, "unknown"),
+    ("{respond: {status: 429, reason: TooManyRequests}}", 429, None, "rejected"),
+    ("{respond: {status: 500, reason: Strange, unreal: true}}", 500, None, "rejected"),
+])
+def test_the_provider_always_gets_an_answer(binary, relay, device, tmp_path, action, status, reset, outcome):
+    real = faulty(binary, tmp_path, f"{{name: one, do: {action}}}")
+    try:
+        mock = relay(to=real)
+        response = pushed(mock, real, device)
+        record = mock.record(device)
+        assert (response.status, response.reset, record["outcome"]) == (status, reset, outcome), record
+        assert record["findings"] == []
+    finally:
+        stop_cleanly(real)
+
+
+def test_nothing_waits_for_ever_for_an_upstream_that_says_nothing(relay, real, device):
+    """A stalled upstream: streams beyond its limit wait, memory stays flat, and a client that gives up is recorded."""
+    mock = relay()
+    pushed(mock, real, device)
+    real.signal(19)
+    try:
+        with connect(mock) as wire:
+            headers = push_headers(mock, device, authorization=bearer(real))
+            streams = [wire.open(headers, b'{"aps":{}}') for _ in range(300)]
+            wait_until(lambda: len(mock.pushes(outcome="pending", limit=500)) == 300, "all are pending")
+            before = mock.resident_bytes()
+            assert upstream(mock)["open"] + upstream(mock)["waiting"] == 300
+        wait_until(lambda: not mock.pushes(outcome="pending"), "the attempts end with the connection")
+        ended = mock.pushes(device_token=device, limit=500)[1:]
+        assert len(streams) == 300 and {record["ending"] for record in ended} == {"disconnected"}
+        assert {record["outcome"] for record in ended} <= {"unknown", "unanswered"}
+        assert before is None or mock.resident_bytes() - before < 20 << 20
+    finally:
+        real.signal(18)
+
+
+class Tunnel(http.server.BaseHTTPRequestHandler):
+    """An HTTP proxy that makes tunnels and remembers their targets."""
+
+    targets = []
+
+    def do_CONNECT(self):
+        self.targets.append((self.path, self.headers["proxy-authorization"]))
+        host, port = self.path.rsplit(":", 1)
+        with socket.create_connection((host, int(port))) as target:
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=copy, args=(target, self.connection), daemon=True)
+            back.start()
+            copy(self.connection, target)
+
+    def log_message(self, *_):
+        pass
+
+
+def copy(source, target):
+    try:
+        while part := source.recv(65536):
+            target.sendall(part)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def test_a_proxy_is_used(relay, real, device):
+    Tunnel.targets.clear()
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    port = proxy.server_address[1]
+    mock = relay(environment={"HTTPS_PROXY": f"http://user:p%40ss@127.0.0.1:{port}"})
+    assert pushed(mock, real, device).status == 200
+    assert Tunnel.targets == [(real.authority, "Basic dXNlcjpwQHNz")]
+    assert upstream(mock)["proxy"] == f"127.0.0.1:{port}"
+    direct = relay(environment={"https_proxy": "http://127.0.0.1:1", "no_proxy": "example.com, localhost"})
+    assert pushed(direct, real, device).status == 200
+    dead = relay(environment={"HTTPS_PROXY": "http://127.0.0.1:1"})
+    assert pushed(dead, real, device).status == 503
+    proxy.shutdown()
+    proxy.server_close()
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+    (["--upstream", "http://localhost:1"], "expected sandbox, production"),
+    (["--upstream", "https://localhost:1/3/device"], "expected sandbox, production"),
+    (["--upstream", "https://localhost:1", "--upstream-ca", "missing.pem"], "cannot read certificate authorities from missing.pem"),
+    (["--upstream", "sandbox", "--upstream-cert", "a.pem"], "belong together"),
+    (["--upstream-ca", "a.pem"], "--upstream-ca needs --upstream"),
+    (["--upstream", "sandbox", "--upstream-connections", "0"], "--upstream-connections"),
+])
+def test_wrong_flags(binary, flags, message, tmp_path):
+    done = run(binary, "serve", "--certs", tmp_path / "c", *flags)
+    assert done.returncode == 2 and message.lower() in done.stderr.lower(), done.stderr
+
+
+def traced(server, tmp_path, work):
+    """Returns the connections that a server makes while `work` runs, as lines of strace."""
+    trace = tmp_path / "trace"
+    tracer = subprocess.Popen(
+        [drivers.tool("strace"), "-f", "-e", "trace=connect,sendto", "-o", str(trace), "-p", str(server.process.pid)],
+        stderr=subprocess.PIPE, text=True)
+    first = tracer.stderr.readline()
+    if "attached" not in first:
+        tracer.wait()
+        pytest.skip(f"strace cannot attach: {first.strip()}")
+    threading.Thread(target=tracer.stderr.read, daemon=True).start()
+    try:
+        work()
+    finally:
+        tracer.terminate()
+        tracer.wait()
+    assert "sendto(" in trace.read_text(), "the trace has the responses"
+    return [line for line in trace.read_text().splitlines() if " connect(" in line and "AF_INET" in line]
+
+
+def test_nothing_leaves_without_the_flag(relay, real, start, device, tmp_path):
+    plain = start()
+
+    def push():
+        with connect(plain) as wire:
+            assert wire.push(push_headers(plain, device)).status == 200
+
+    assert traced(plain, tmp_path, push) == []
+    mock = relay()
+    made = traced(mock, tmp_path, lambda: pushed(mock, real, device))
+    assert made and all(f"htons({real.port})" in line for line in made), made
+
+
+def test_accounts_agree_under_faults_of_upstream(binary, relay, tmp_path):
+    """What the relay records is what upstream did, whatever upstream does to its connections."""
+    real = Server(binary, tmp_path / "stormy-certs", "--profile", "goaway-storm", "--seed", "7")
+    trust_key(real)
+    try:
+        mock = relay(to=real)
+        sender = bearer(real)
+
+        def push(number):
+            with connect(mock) as wire:
+                return wire.push(push_headers(mock, f"{number:064x}", authorization=sender))
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            responses = list(pool.map(push, range(200)))
+        accepted = {record["request"]["device_token"] for record in real.pushes(accepted="true", limit=1000)}
+        records = mock.pushes(limit=1000)
+        assert len(records) == 200
+        told = {f"{number:064x}" for number, response in enumerate(responses) if response.status == 200}
+        assert told == {record["request"]["device_token"] for record in records if record["outcome"] == "accepted"}
+        undecided = {record["request"]["device_token"] for record in records if record["outcome"] == "unknown"}
+        assert told <= accepted <= told | undecided
+        assert all(response.status is not None or response.reset is not None for response in responses)
+    finally:
+        stop_cleanly(real)
+
+
+def test_the_relay_is_quick(relay, real, start, device):
+    """On loopback, forwarding adds little to the latency."""
+    mock = relay()
+
+    def latencies(server, authorization):
+        times = []
+        with connect(server) as wire:
+            for _ in range(150):
+                began = time.perf_counter()
+                assert wire.push(push_headers(server, device, authorization=authorization)).status == 200
+                times.append(time.perf_counter() - began)
+        return sorted(times)
+
+    direct, forwarded = latencies(real, bearer(real)), latencies(mock, bearer(real))
+    # The median, because other tests run at the same time.
+    assert forwarded[75] - direct[75] < 0.02
