@@ -17,5 +17,6 @@ package enum CommandGroups {
   ]
   package static let tools: [any ParsableCommand.Type] = [
     EnvCommand.self, CertsCommand.self, KeyCommand.self, TokenCommand.self, DoctorCommand.self,
+    CompareCommand.self,
   ]
 }
