@@ -1,4 +1,5 @@
 // A client of the admin API under /api/v1. The token, if required, comes from the URL fragment and stays in memory.
+import { takeEarly } from "./early.js";
 
 const MAX_TEXT = 12000; // bytes of a query parameter, in which a comma has three; the server accepts 16 KiB
 
@@ -56,12 +57,13 @@ export async function request(method, path, { query, body, signal, headers } = {
     const sent = { ...headers };
     if (used !== null) sent.authorization = `Bearer ${used}`;
     if (body !== undefined) sent["content-type"] ??= "application/json";
-    const response = await fetch(url, {
+    const response = await (takeEarly(url) ?? fetch(url, {
       method, signal, headers: sent, cache: "no-store",
       body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
-    }).catch((error) => {
+    })).catch((error) => {
       throw error.name === "AbortError" ? error : new Error("The server does not respond. Check that it runs, then try again.", { cause: error });
     });
+    signal?.throwIfAborted(); // An early request has no signal.
     if (response.ok) return response;
     if (response.status === 401 && askForToken) {
       // Another request may have asked for the token since this one was sent.

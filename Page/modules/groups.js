@@ -10,7 +10,7 @@ import { go, onChange, shown } from "./route.js";
 import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
-const VIEWS = [["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
+const VIEWS = [["overview", "Overview"], ["findings", "Findings"], ["connections", "Connections"], ["runs", "Runs"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
 // The search field, the label, and the member of the statistics; findings have their own endpoint.
 const FACETS = [
   { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },

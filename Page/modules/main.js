@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { Bar } from "./bar.js";
 import { Detail } from "./detail.js";
 import { throttled } from "./dom.js";
+import { early } from "./early.js";
 import { count } from "./format.js";
 import { Groups } from "./groups.js";
 import { Inbox } from "./inbox.js";
@@ -16,6 +17,7 @@ import { DevicesPanel } from "./panels/devices.js";
 import { FaultsPanel } from "./panels/faults.js";
 import { FindingsPanel } from "./panels/findings.js";
 import { OverviewPanel } from "./panels/overview.js";
+import { RunsPanel } from "./panels/runs.js";
 import { go, shown, start as startRoute, TABS } from "./route.js";
 import { showMessage } from "./copy.js";
 import { StoreState } from "./storestate.js";
@@ -52,7 +54,7 @@ const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => !inbo
 const faults = new FaultsPanel(actions, (profile, added) => bar.setProfile(profile, added), (clock) => bar.setClock(clock));
 const panels = {
   overview: new OverviewPanel(), findings: new FindingsPanel(actions), connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions),
-  faults, connect,
+  runs: new RunsPanel(actions), faults, connect,
 };
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
   pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, compose: () => detail.compose(), reload: () => faults.load(),
@@ -104,6 +106,11 @@ const live = new Live((event, data) => {
   connectionState = now;
   reachability.set(now);
   showLive();
+  // Pushes may have arrived between the rows that were requested early and the first event.
+  if (now === "live" && early.isUsed) {
+    early.isUsed = false;
+    started.then(refreshInbox);
+  }
 });
 inbox.follow = (q) => live.follow(q);
 
@@ -130,7 +137,8 @@ keys.start({
 
 showViews(main, panels, inbox);
 // The rows come first: on a slow network everything else would delay them.
-inbox.start().then(() => {
+const started = inbox.start();
+started.then(() => {
   groups.load();
   faults.load();
   readClock();

@@ -1,22 +1,14 @@
 // The pushes that match the search: the seq numbers of all, and the row data of those near the visible part.
 import { get, urlParts } from "./api.js";
+import { FIRST_ROWS, ROW_FIELDS, WITHIN } from "./early.js";
 import { isNamed, isSeq } from "./seq.js";
 import { filterOf } from "./terms.js";
 
-/** The fields of a push that a row shows. */
-export const ROW_FIELDS = [
-  "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
-  "request.device_token", "request.size", "apns.id", "apns.topic", "apns.push_type", "apns.priority", "apns.collapse_id",
-  "served", "fault.rule", "findings",
-].join(",");
 /** The number of pushes that are loaded at once in a list of unknown length. */
 const PART = 1000;
-const FIRST_PAGE = 32; // what a screen has; on a slow network, more would be late
 const KEPT_ROWS = 3000;
 /** The largest inbox whose matches are counted although they are not loaded. */
 const MAX_COUNTED = 1_000_000;
-/** The time of a request for a part of a long search, after which the page shows how far it is. */
-const WITHIN = "2s";
 
 /** The parameter `seqs` of the API: `4,7-9`, or `load_1:4,load_2:7`. Several texts if one would be too long for a URL. */
 export function seqRanges(seqs) {
@@ -170,12 +162,12 @@ export class Records {
 
   /** Loads the first pushes of a search, in several requests if it takes long. */
   async firstPage(filter, signal, onProgress) {
-    const query = { ...filter, order: "desc", fields: ROW_FIELDS, within: WITHIN };
-    let page = await get("/pushes", { ...query, limit: FIRST_PAGE }, { signal });
-    while (page.next !== null && page.items.length < FIRST_PAGE) {
+    const query = { ...filter, ...FIRST_ROWS };
+    let page = await get("/pushes", query, { signal });
+    while (page.next !== null && page.items.length < query.limit) {
       if (page.last_seq) onProgress((page.last_seq + 1 - page.next) / Math.max(1, page.last_seq + 1 - page.first_seq));
       const found = page.items;
-      page = await get("/pushes", { ...query, limit: FIRST_PAGE - found.length, before: page.next }, { signal });
+      page = await get("/pushes", { ...query, limit: query.limit - found.length, before: page.next }, { signal });
       page.items.unshift(...found);
       if (page.matched !== null) page.matched += found.length;
     }

@@ -1,14 +1,14 @@
 // The state of the page, which is stored in the URL so that links reproduce it.
 import { isSeq, seqOf } from "./seq.js";
 
-export const VIEWS = ["inbox", "overview", "findings", "connections", "devices", "faults", "connect"];
+export const VIEWS = ["inbox", "overview", "findings", "connections", "runs", "devices", "faults", "connect"];
 export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"];
 
 /**
  * The current state. `push` is a seq, null, or the text of a link until its push is loaded; `link` is what the address
- * shows for it, see `linkOf`. `sort` is a field of the API, with `-` in front for descending order; empty for the newest first.
+ * shows for it, see `linkOf`. `run` is the id of the run whose report is shown. `sort` is a field of the API, with `-` in front for descending order; empty for the newest first.
  */
-export const shown = { view: "inbox", q: "", push: null, link: null, tab: "preview", fold: false, sort: "" };
+export const shown = { view: "inbox", q: "", push: null, link: null, tab: "preview", fold: false, sort: "", run: null };
 
 // The push of each link seen, so that going back needs no request.
 const seqs = new Map();
@@ -32,7 +32,7 @@ export function go(changes, { quietly = false } = {}) {
   if (shown.link !== null && isSeq(shown.push)) seqs.set(shown.link, shown.push);
   const names = Object.keys(shown).filter((name) => shown[name] !== before[name]);
   if (!names.length) return;
-  const steps = names.some((name) => ["view", "q", "sort"].includes(name)) || (before.push === null) !== (shown.push === null);
+  const steps = names.some((name) => ["view", "q", "sort", "run"].includes(name)) || (before.push === null) !== (shown.push === null);
   history[steps && !quietly ? "pushState" : "replaceState"](null, "", address());
   notify(before);
 }
@@ -44,6 +44,7 @@ function notify(before) {
 function address() {
   const query = new URLSearchParams();
   if (shown.view !== views[0]) query.set("view", shown.view);
+  if (shown.view === "runs" && shown.run !== null) query.set("run", shown.run);
   if (shown.q) query.set("q", shown.q);
   if (shown.fold) query.set("fold", "1");
   if (shown.sort) query.set("sort", shown.sort);
@@ -92,8 +93,16 @@ function read() {
   Object.assign(shown, {
     view: one("view", views, views[0]), q: query.get("q") ?? "", tab: one("tab", TABS, "preview"),
     fold: query.get("fold") === "1", sort: /^-?[a-z_]{2,20}$/.test(query.get("sort") ?? "") ? query.get("sort") : "",
-    link, push: seq ?? seqs.get(link) ?? link,
+    link, push: seq ?? seqs.get(link) ?? link, run: runOf(query.get("run")),
   });
+  const linked = isInFile ? null : /^#\/runs(?:\/([^/]*))?$/.exec(location.hash);
+  if (!linked) return;
+  Object.assign(shown, { view: "runs", run: runOf(linked[1]), push: null, link: null });
+  history.replaceState(history.state, "", address());
+}
+
+function runOf(text) {
+  return /^[\w.-]{1,200}$/.test(text ?? "") ? text : null;
 }
 
 /** Reads the URL, now and after back or forward navigation. `views` are those of a file, which has no server. */
@@ -102,9 +111,12 @@ export function start({ views: ofFile = null } = {}) {
   views = ofFile ?? VIEWS;
   if (isInFile) shown.view = views[0];
   read();
-  addEventListener("popstate", () => {
-    const before = { ...shown };
-    read();
-    notify(before);
-  });
+  // A link to a run may be opened in a tab that shows the page: then only the fragment changes.
+  for (const event of isInFile ? ["popstate"] : ["popstate", "hashchange"]) {
+    addEventListener(event, () => {
+      const before = { ...shown };
+      read();
+      notify(before);
+    });
+  }
 }

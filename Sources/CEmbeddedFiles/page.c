@@ -133,6 +133,9 @@ static const struct apns_embedded_file files[] = {
   {"modules/dom.js", (const char[]) {
 #embed "../../Page/modules/dom.js" suffix(, 0)
   }},
+  {"modules/early.js", (const char[]) {
+#embed "../../Page/modules/early.js" suffix(, 0)
+  }},
   {"modules/explain.js", (const char[]) {
 #embed "../../Page/modules/explain.js" suffix(, 0)
   }},
@@ -204,6 +207,9 @@ static const struct apns_embedded_file files[] = {
   }},
   {"modules/panels/overview.js", (const char[]) {
 #embed "../../Page/modules/panels/overview.js" suffix(, 0)
+  }},
+  {"modules/panels/runs.js", (const char[]) {
+#embed "../../Page/modules/panels/runs.js" suffix(, 0)
   }},
   {"modules/panels/parameter.js", (const char[]) {
 #embed "../../Page/modules/panels/parameter.js" suffix(, 0)

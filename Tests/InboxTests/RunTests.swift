@@ -59,8 +59,7 @@ struct RunTests {
       #expect(try await inbox.resetInSlices(scope) == (topic == "a" ? 3 : 4))
       #expect(try Self.seqs(of: inbox) == Array(1...7))
     }
-    let records = try inbox.recordsOfRuns(by: PushFixture.rulebook)
-    let imported = try Self.imported(try records.export(of: [run.id], by: PushFixture.rulebook))
+    let imported = try Self.imported(try Self.export(of: inbox, run.id))
     #expect(imported.runs.run(run.id)?.tests.map { $0.seqs?.text } == ["2,4,6", "1,3,5,7"])
   }
 
@@ -72,7 +71,7 @@ struct RunTests {
     _ = inbox.runs.startTest(in: run.id, name: "t", scope: nil, now: 0, lastSeq: 1)
     inbox.append(WaitingTests.record())
     func export(_ inbox: Inbox) throws -> [UInt8] {
-      try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: ["r1"], by: PushFixture.rulebook)
+      try Self.export(of: inbox, "r1")
     }
     let other = Inbox()
     for _ in 0..<5 { other.append(WaitingTests.record()) }
@@ -93,6 +92,41 @@ struct RunTests {
     #expect(empty.seqs?.ranges.isEmpty == true && empty.tests.first?.seqs?.ranges.isEmpty == true)
   }
 
+  @Test("Tests with the same name have their own pushes, also after an export")
+  func equalNames() async throws {
+    let inbox = Inbox()
+    let run = inbox.runs.start(changes("suite"), seed: nil, profile: nil, now: 0, lastSeq: 0)
+    for seq in 1...2 {
+      let test = inbox.runs.startTest(in: run.id, name: "test_same", scope: nil, now: 0, lastSeq: seq - 1)
+      for _ in 0..<seq { inbox.append(WaitingTests.record()) }
+      let outcome = seq == 1 ? RunOutcome.failed : .passed
+      let lastSeq = seq == 1 ? 1 : 3
+      _ = inbox.runs.endTest(in: run.id, test?.number ?? 0, outcome, message: nil, now: 0, lastSeq: lastSeq)
+    }
+    func numbers(_ inbox: Inbox) throws -> [Int?] {
+      let attribution = inbox.runs.attribution
+      var iterator = try inbox.recordsOfRuns(by: PushFixture.rulebook).makeIterator()
+      var numbers: [Int?] = []
+      while let group = try iterator.next() { numbers += group.map { attribution.owner(of: $0)?.number } }
+      return numbers
+    }
+    func counts(_ inbox: Inbox) throws -> [String] {
+      let report = try RunReport(inbox.recordsOfRuns(by: PushFixture.rulebook), program: "")
+      var writer = JSONWriter()
+      writer.object { report.writeMembers(to: &$0) }
+      let text = String(decoding: writer.bytes, as: UTF8.self)
+      return text.matches(of: /"test_same","outcome":"(\w+)","duration_ms":0,"pushes":(\d)/).map { "\($0.1) \($0.2)" }
+    }
+    // The second test begins with the second push.
+    #expect(try numbers(inbox) == [1, 2, 2])
+    #expect(try counts(inbox) == ["failed 1", "passed 2"])
+    let other = Inbox()
+    other.append(WaitingTests.record())
+    _ = try await other.append(imported: try Self.imported(try Self.export(of: inbox, run.id)))
+    #expect(try numbers(other) == [nil, 1, 2, 2])
+    #expect(try counts(other) == ["failed 1", "passed 2"])
+  }
+
   @Test("Pushes that are removed and added again belong to their former runs and tests, also after a restart")
   func restored() async throws {
     let inbox = Inbox()
@@ -102,7 +136,7 @@ struct RunTests {
     inbox.append(WaitingTests.record())
     _ = inbox.runs.endTest(in: run.id, test?.number ?? 0, .passed, message: nil, now: 0, lastSeq: 2)
     for seqs in ["1-2", "3-4"] {
-      let export = try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: [run.id], by: PushFixture.rulebook)
+      let export = try Self.export(of: inbox, run.id)
       try inbox.remove(Selection(FilterTests.parameters("seqs=\(seqs)")))
       _ = try await inbox.append(imported: try Self.imported(export), isOwn: true)
     }
@@ -114,7 +148,7 @@ struct RunTests {
     other.restore(rows, now: 0, lastSeq: 7) { _ in }
     #expect(Self.owners(in: inbox, other.attribution) == ["5 -", "6 t", "7 -"])
     // Without its run, a push has no owner.
-    let export = try inbox.recordsOfRuns(by: PushFixture.rulebook).export(of: [run.id], by: PushFixture.rulebook)
+    let export = try Self.export(of: inbox, run.id)
     let empty = Inbox()
     _ = try await empty.append(imported: try Self.imported(export), isOwn: true)
     #expect(empty.runs.all.isEmpty && empty.snapshot().count == 3)
@@ -136,6 +170,15 @@ struct RunTests {
     var iterator = try inbox.recordsOfRuns(by: PushFixture.rulebook).makeIterator()
     while let group = try iterator.next() { seqs += group.map(\.seq) }
     return seqs
+  }
+
+  /// Returns the export of a run.
+  private static func export(of inbox: Inbox, _ run: String) throws -> [UInt8] {
+    let records = try inbox.recordsOfRuns([run], by: PushFixture.rulebook)
+    var export = RunExport(records, of: [run], by: PushFixture.rulebook)
+    var text: [UInt8] = []
+    while let piece = try export.next() { text += piece }
+    return text
   }
 
   private static func imported(_ export: [UInt8]) throws -> Inbox {

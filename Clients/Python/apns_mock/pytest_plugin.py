@@ -27,7 +27,7 @@ MARKER = "apns(profile=None, seed=None, fail_on_findings=False, fail_on_rejected
 _client_key = pytest.StashKey[Client]()
 _run_key = pytest.StashKey[Run]()
 _folder_key = pytest.StashKey[Path]()
-_outcome_key = pytest.StashKey["tuple[str, Optional[str]]"]()
+_outcome_key = pytest.StashKey["tuple[Optional[str], Optional[str]]"]()
 _item_key = pytest.StashKey[pytest.Item]()
 _finished_key = pytest.StashKey[bool]()
 
@@ -105,6 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{MARKER}: use the fixture `apns`; activate the fault profile with the seed; fail if the server has findings "
         "about the provider (True for any, or a list of names), or if APNs' rules rejected a push")
+    config.pluginmanager.register(_Outcomes(config), "apns-mock-outcomes")
     if config.getoption("--apns-mock-report") and not hasattr(config, "workerinput"):
         config.stash[_folder_key] = Path(tempfile.mkdtemp(prefix="apns-mock-"))
 
@@ -168,15 +169,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     if run is not None:
         run.start_test(item.nodeid)
     result = yield
-    _end_test(item.config, item.stash)
+    _end_test(item.config)
     return result
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    # A plugin that repeats failed tests runs the same item again.
-    if _outcome_key in item.stash:
-        del item.stash[_outcome_key]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -218,7 +212,9 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    _note_outcome(item, call, report)
+    if report.failed and call.excinfo is not None:
+        path, line, _ = report.location
+        report.apns_mock_message = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
     client = item.stash.get(_client_key, None)
     if client is not None and report.failed:
         folder = item.config.getoption("--apns-mock-export")
@@ -227,17 +223,27 @@ def pytest_runtest_makereport(
     return report
 
 
-def _note_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """Notes how the test has ended so far: a failure of any phase is a failure of the test."""
-    known = item.stash.get(_outcome_key, (None, None))[0]
-    if known == "failed" or (known is not None and report.passed):
-        return
-    message = None
-    if report.failed and call.excinfo is not None:
-        path, line, _ = report.location
-        message = f"{call.excinfo.exconly()}\n{path}:{(line or 0) + 1}"
-    if report.when == "call" or not report.passed:
-        item.stash[_outcome_key] = (report.outcome, message)
+class _Outcomes:
+    """Notes how the present test has ended so far, from its reports: it may run in another process."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        known = self.config.stash.get(_outcome_key, (None, None))[0]
+        # A plugin that repeats failed tests reports the same test again.
+        if report.when == "setup" or report.outcome not in ("passed", "failed", "skipped"):
+            self.config.stash[_outcome_key] = (None, None)
+            known = None
+        # A failure of any phase is a failure of the test.
+        if known == "failed" or (known is not None and report.passed):
+            return
+        if report.when == "call" or not report.passed:
+            message = getattr(report, "apns_mock_message", str(report.longrepr)) if report.failed else None
+            self.config.stash[_outcome_key] = (report.outcome, message)
+        elif report.when == "setup" and self.config.getoption("setuponly", False):
+            self.config.stash[_outcome_key] = ("skipped", None)
 
 
 def _start_run(config: pytest.Config, client: Client) -> Run:
@@ -250,11 +256,13 @@ def _start_run(config: pytest.Config, client: Client) -> Run:
                labels={"worker": worker} if worker else None)
 
 
-def _end_test(config: pytest.Config, stash: pytest.Stash) -> None:
+def _end_test(config: pytest.Config) -> None:
     run = config.stash.get(_run_key, None)
+    outcome, message = config.stash.get(_outcome_key, (None, None))
+    config.stash[_outcome_key] = (None, None)
     if run is not None:
         # Without an outcome, Ctrl-C or `pytest.exit` has ended the test: neither makes a report.
-        run.end_test(*stash.get(_outcome_key, ("interrupted", None)))
+        run.end_test(outcome or "interrupted", message)
 
 
 def _finish_run(config: pytest.Config) -> None:
@@ -263,9 +271,7 @@ def _finish_run(config: pytest.Config) -> None:
     if run is None or _finished_key in config.stash:
         return
     config.stash[_finished_key] = True
-    item = config.stash.get(_item_key, None)
-    if item is not None:
-        _end_test(config, item.stash)
+    _end_test(config)
     run.end()
     folder = config.stash.get(_folder_key, None) or getattr(config, "workerinput", {}).get("apns_mock_folder")
     if folder and run.id:

@@ -407,6 +407,48 @@ LOST = """
     """
 
 
+IN_OTHER_PROCESSES = """
+    import marshal, os
+    from _pytest.runner import runtestprotocol
+
+    def pytest_runtest_protocol(item, nextitem):
+        hook, (source, target) = item.config.hook, os.pipe()
+        if os.fork() == 0:
+            reports = runtestprotocol(item, log=False, nextitem=nextitem)
+            with open(target, "wb") as file:
+                marshal.dump([hook.pytest_report_to_serializable(config=item.config, report=one) for one in reports], file)
+            os._exit(0)
+        os.close(target)
+        with open(source, "rb") as file:
+            for data in marshal.load(file):
+                report = hook.pytest_report_from_serializable(config=item.config, data=data)
+                item.ihook.pytest_runtest_logreport(report=report)
+        os.wait()
+        return True
+    """
+
+
+@pytest.mark.parametrize("conftest, arguments, outcomes", [
+    (IN_OTHER_PROCESSES, [], ["passed", "failed"]), ("", ["--setup-only"], ["skipped", "skipped"])])
+def test_outcomes_of_tests_in_other_processes_and_of_tests_that_are_only_set_up(
+    pytester: pytest.Pytester, conftest: str, arguments: list[str], outcomes: list[str],
+) -> None:
+    pytester.makeconftest(conftest)
+    pytester.makepyfile("""
+        def test_good(apns):
+            pass
+
+        def test_bad(apns):
+            assert apns.pushes(), "expected a push"
+        """)
+    suite = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    command = [find_program(), "exec", "--report", "report.html", "--", *suite]
+    subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, timeout=100, check=False)
+    report = summary(pytester.path / "report.html")
+    assert [test["outcome"] for test in report["tests"]] == outcomes
+    assert all("expected a push" in failure["message"] for failure in report["failures"])
+
+
 def summary(path: Path) -> dict[str, object]:
     return json.loads(path.read_text().split('id="summary">', 1)[1].split("</script>", 1)[0])
 

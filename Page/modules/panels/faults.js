@@ -103,8 +103,9 @@ export class FaultsPanel {
 
   drawAdded(rules) {
     this.added.hidden = !rules.length;
-    replace(this.added, h("h3", {}, "Added rules"), table("Added rules", ["Rule", "Evaluated", "Fired", "Ends", ""], rules.map((rule) => [
-      h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in_ms !== null ? ["in ", countdown(rule.ends_in_ms)] : "never",
+    replace(this.added, h("h3", {}, "Added rules"), table("Added rules", ["Rule", "Only for", "Evaluated", "Fired", "Ends", ""], rules.map((rule) => [
+      h("code", {}, visible(rule.name)), [rule.scope && h("code", {}, visible(rule.scope, { limit: 100 })), rule.run && h("span", { class: "chip" }, `run ${rule.run}`), !rule.scope && !rule.run && h("span", { class: "quiet" }, "all pushes")],
+      count(rule.looked_at), fired(rule), rule.ends_in_ms !== null ? ["in ", countdown(rule.ends_in_ms)] : "never",
       [this.why(rule), " ", button("Remove", () => this.change(() => remove(`/rules/${encodeURIComponent(rule.name)}`), `Removed ${rule.name}`), { class: "small", "aria-label": `Remove ${rule.name}` })],
     ])));
   }

@@ -20,8 +20,9 @@ export class ReportPanel {
     this.element = h("section", { class: "panel report", "aria-label": "Report" },
       this.verdict(summary),
       embedded !== undefined && embedded < pushes && h("p", { class: "notice" }, `This report contains ${count(embedded)} of ${push(pushes)}: first those that were not accepted. The others are counted.`),
+      summary.unfollowed > 0 && h("p", { class: "notice" }, `${push(summary.unfollowed)} are only counted, because there are too many: duplicates and delays are those of the others.`),
       summary.dropped > 0 && h("p", { class: "notice" }, `${push(summary.dropped)} left the inbox before the report was written, because its memory is limited.`),
-      summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure))),
+      summary.failures.length > 0 && this.section(`Failed tests: ${count(summary.failed_tests)}`, summary.failures.map((failure) => this.failure(failure, summary.tests))),
       this.pushList("Lost", summary.lost, "The last attempt failed, and the push was not sent again."),
       this.baseline(summary.baseline),
       summary.findings.length > 0 && this.section("Findings", summary.findings.map((finding) => this.finding(finding, summary.baseline))),
@@ -54,12 +55,15 @@ export class ReportPanel {
     return h("section", { class: "card" }, h("h3", {}, title), content);
   }
 
-  failure({ name, outcome, message, pushes, nearest, run }) {
+  failure({ name, outcome, message, pushes, nearest, run, started_at: start, ended_at: end }, tests) {
+    // Another test of the same name has its own pushes.
+    const isUnique = tests.filter((one) => one.run === run && one.name === name).length < 2;
+    const time = isUnique ? "" : ` since:"${start}"${end ? ` until:"${end}"` : ""}`;
     const note = pushes ? `${push(pushes)} in this test` : nearest.length ? "No push belongs to this test. The nearest in time:" : "No push arrived.";
     return h("article", { class: "report-failure" },
       h("h4", {}, icon("rejected"), visible(name, { limit: 300 }), outcome === "interrupted" && h("span", { class: "chip is-finding" }, "did not end")),
       message && h("pre", { class: "code", tabindex: "0", "aria-label": "Failure" }, visible(message, { lines: true, limit: 4000 })),
-      h("p", { class: "quiet" }, note, pushes > 0 && [" ", button("Show in the list", () => go({ view: "inbox", push: null, q: `run:${quoted(run)} test:${quoted(name)}` }), { class: "small" })]),
+      h("p", { class: "quiet" }, note, pushes > 0 && [" ", button("Show in the list", () => go({ view: "inbox", push: null, q: `run:${quoted(run)} test:${quoted(name)}${time}` }), { class: "small" })]),
       nearest.length > 0 && this.lines(nearest, name));
   }
 

@@ -18,7 +18,7 @@ export async function readRecords() {
   const accepted = new Set();
   for (const record of records) {
     if (!record.accepted) continue;
-    const key = JSON.stringify([record.push_key, record.run, record.test]);
+    const key = JSON.stringify([record.push_key, record.run, record.test_number ?? null]);
     record.isDuplicate = accepted.has(key);
     accepted.add(key);
   }

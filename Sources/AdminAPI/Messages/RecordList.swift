@@ -44,8 +44,9 @@ struct RecordList: Sendable {
   /// - Parameters:
   ///   - membersBefore: Writes the members before `items`.
   ///   - membersAfter: Writes the members after `items`.
+  ///   - isCompressed: Whether the response is compressed, for clients that accept that; only for few records.
   func response(
-    status: HTTPResponse.Status = .ok, before membersBefore: (inout JSONWriter) -> Void,
+    status: HTTPResponse.Status = .ok, isCompressed: Bool = false, before membersBefore: (inout JSONWriter) -> Void,
     after membersAfter: (inout JSONWriter) -> Void
   ) throws -> Response {
     var rest = self
@@ -60,8 +61,15 @@ struct RecordList: Sendable {
     writer.object(membersAfter)
     // Without the beginning of the object.
     rest.closing = Array("],".utf8) + writer.bytes.dropFirst()
+    var headers: HTTPFields = [.contentType: JSONBody.type]
+    if isCompressed {
+      var text: [UInt8] = []
+      while let piece = try rest.next() { text += piece.readableBytesView }
+      (headers[.contentEncoding], headers[.vary]) = ("gzip", "accept-encoding")
+      let body = ResponseBody(byteBuffer: ByteBuffer(bytes: Gzip.compressed(text)))
+      return Response(status: status, headers: headers, body: body)
+    }
     let first = try rest.next() ?? ByteBuffer()
-    let headers: HTTPFields = [.contentType: JSONBody.type]
     if rest.progress == .ended {
       return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: first))
     }

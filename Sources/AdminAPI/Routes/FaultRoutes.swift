@@ -10,6 +10,8 @@ struct ProfileRequest {
   var parameters: [String: String?] = [:]
   var seed: UInt64?
   var timeToLive: Duration?
+  var scope: String?
+  var run: String?
 
   static let schema = MapSchema(
     "ProfileRequest", ProfileRequest(),
@@ -20,12 +22,21 @@ struct ProfileRequest {
       "params", \.parameters, .scalars, default: "those of the reference",
       "Values of its parameters; null sets a parameter to its default."),
     .optional("seed", \.seed, .integer(0...UInt64(Int64.max)), "The seed of the draws."),
-    .optional("ttl", \.timeToLive, .positiveDuration, "The time after which `healthy` becomes active again."))
+    .optional("ttl", \.timeToLive, .positiveDuration, "The time after which `healthy` becomes active again."),
+    .optional(
+      "scope", \.scope, .text, default: "all pushes",
+      "A query: the profile applies only to pushes that match, in addition to the active profile."),
+    .optional(
+      "run", \.run, .text, default: "none",
+      "The id of an open run: the profile applies only to its pushes, in addition to the active profile, until the run ends."
+    ))
 }
 
 /// Routes for the active faults: the profile, its parameters, the counters of its rules, and pausing.
 struct FaultRoutes: Sendable {
-  let faults: FaultControl
+  let state: ServerState
+
+  private var faults: FaultControl { state.faults }
 
   var routes: [Route] {
     [
@@ -41,12 +52,28 @@ struct FaultRoutes: Sendable {
   private func use(_ request: Request, _ context: AdminContext) async throws -> Response {
     let body = try await JSONBody(request).parse(ProfileRequest.schema.parse)
     let choice = try ProfileChoice(body.name, body.parameters, faults.library.load())
-    faults.use(choice.chosen, seed: body.seed, timeToLive: body.timeToLive)
+    guard body.scope != nil || body.run != nil else {
+      faults.use(choice.chosen, seed: body.seed, timeToLive: body.timeToLive)
+      return shown
+    }
+    guard body.seed == nil else {
+      throw Problem.badRequest(
+        "seed applies to all pushes", hint: "Omit it, or set it with the profile that has no scope and no run.")
+    }
+    let binding = try state.binding(scope: body.scope, run: body.run)
+    guard try faults.use(choice.chosen, boundTo: binding, timeToLive: body.timeToLive) else { throw Problem.ruleLimit }
+    state.runsDidChange()
     return shown
   }
 
-  private func useHealthy(_ request: Request, _ context: AdminContext) -> Response {
-    faults.useHealthy()
+  private func useHealthy(_ request: Request, _ context: AdminContext) throws -> Response {
+    var parameters = try QueryParameters(request)
+    let (scope, run) = (try parameters.remove("scope"), try parameters.remove("run"))
+    if let other = parameters.all.first?.name {
+      throw Problem.badRequest(
+        "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "The parameters are scope and run.")
+    }
+    if scope == nil, run == nil { faults.useHealthy() } else { faults.removeProfile(scope: scope, run: run) }
     return shown
   }
 
@@ -95,6 +122,18 @@ struct FaultRoutes: Sendable {
           }
         }
       }
+      writer.arrayMember("bound") { writer in
+        for rules in selection.boundProfiles { writer.object { Self.write(rules, to: &$0) } }
+      }
     }
+  }
+
+  /// Writes a profile that is bound to some pushes.
+  private static func write(_ rules: [FaultControl.AddedRule], to writer: inout JSONWriter) {
+    writer.member("reference", rules.first?.profile)
+    writer.member("scope", rules.first?.binding.scope)
+    writer.member("run", rules.first?.binding.run)
+    writer.member("ends_in_ms", RemainingTime.milliseconds(until: rules.first?.endsAt))
+    writer.member("rules", rules.map(\.rule.name))
   }
 }

@@ -54,13 +54,13 @@ struct RootRoutes: Sendable {
   /// Returns the welcome text; the parameter is the host and port that the client used.
   let welcome: @Sendable (_ host: String) -> String
   /// Returns the page for browsers.
-  var page: @Sendable () throws -> Response = { try WebUIRoutes.page() }
+  var page: @Sendable () async throws -> Response = { try WebUIRoutes.page() }
 
   var routes: [Route] {
     [
       .get("/") { request, _ in
         WebUIRoutes.isAccepted(by: request)
-          ? try page() : .text(welcome(request.head.authority ?? "localhost"))
+          ? try await page() : .text(welcome(request.head.authority ?? "localhost"))
       },
       .get(ProfileSchema.path) { _, _ in .text(ProfileSchema.text, type: "application/schema+json") },
       .get(FixtureSchema.path) { _, _ in .text(FixtureSchema.text, type: "application/schema+json") },

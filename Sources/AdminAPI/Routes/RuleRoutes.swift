@@ -64,7 +64,8 @@ struct RuleRoutes: Sendable {
       }
     }
     let snapshot = state.inbox.snapshot()
-    let (rule, seed) = (definition.rule, faults.selection.seed)
+    let rule = try state.binding(scope: definition.scope, run: definition.run).applied(to: definition.rule)
+    let seed = faults.selection.seed
     let result = try await QueryExecutor.runLimited {
       try await RulePreview(of: rule, seed: seed, newest: Self.previewedPushes, in: snapshot)
     }
@@ -75,17 +76,13 @@ struct RuleRoutes: Sendable {
     }
   }
 
-  private func put(_ definition: AddedRuleDefinition) throws(Problem) -> Response {
+  private func put(_ definition: AddedRuleDefinition) throws -> Response {
     let name = definition.rule.name
-    let result = faults.add(definition.rule, timeToLive: definition.ttl)
-    guard result != .limitReached else {
-      throw Problem(
-        status: .conflict, detail: "the limit of \(FaultControl.ruleLimit) rules is reached",
-        hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
-    }
+    let result = try state.add(definition)
+    guard result != .limitReached else { throw Problem.ruleLimit }
     // Missing only if the rule's time to live was shorter than this.
     guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
-      throw .notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
+      throw Problem.notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
     }
     return .stored(at: "/rules/\(name)", isNew: result == .added) { writer in
       rule.write(RuleCounts(faults.counters), warnings: definition.warnings, to: &writer)
@@ -140,10 +137,22 @@ extension FaultControl.AddedRule {
     _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
   ) {
     rule.write(to: &writer) { writer in
+      writer.member("scope", binding.scope)
+      writer.member("run", binding.run)
+      writer.member("profile", profile)
       writer.member("ends_in_ms", RemainingTime.milliseconds(until: endsAt))
       counts.write(rule.name, of: nil, to: &writer)
       if let warnings { writer.arrayMember("problems") { warnings.write(to: &$0) } }
     }
+  }
+}
+
+extension Problem {
+  /// The problem of too many rules.
+  static var ruleLimit: Problem {
+    Problem(
+      status: .conflict, detail: "the limit of \(FaultControl.ruleLimit) rules is reached",
+      hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
   }
 }
 

@@ -57,9 +57,7 @@ struct RunRoutes: Sendable {
   let version: String
 
   var routes: [Route] {
-    let reading: [Route] = [
-      .get("/runs", list), .get("/runs/:id", show), Route.get("/runs/:id/report", report).onQueryExecutor,
-    ]
+    let reading: [Route] = [.get("/runs", list), .get("/runs/:id", show), .get("/runs/:id/report", report)]
     guard state != nil else { return reading }
     return reading + [
       .post("/runs", start), .patch("/runs/:id", change), .post("/runs/:id/tests", startTest),
@@ -104,7 +102,7 @@ struct RunRoutes: Sendable {
     case html, json, markdown, ndjson
   }
 
-  private func report(_ request: Request, _ context: AdminContext) throws -> Response {
+  private func report(_ request: Request, _ context: AdminContext) async throws -> Response {
     let run = try find(context)
     var parameters = try QueryParameters(request)
     let format = try parameters.remove("format").map { text throws(Problem) in
@@ -121,26 +119,45 @@ struct RunRoutes: Sendable {
       throw Problem.badRequest(
         "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "The parameters are format and baseline.")
     }
-    let rulebook = source.rulebook.atEnd
-    let records = try source.inbox.recordsOfRuns(by: rulebook)
-    if format == .ndjson {
-      return .bytes(try records.export(of: [run.id], by: rulebook), type: "application/x-ndjson")
+    let inbox = source.inbox
+    return try await QueryExecutor.runReport {
+      try await inbox.repeatingAfterReset { try report(of: run, since: older, as: format ?? .html) }
     }
+  }
+
+  private func report(of run: TestRun, since older: TestRun?, as format: Format) throws -> Response {
+    let rulebook = source.rulebook.atEnd
+    let records = try source.inbox.recordsOfRuns([run.id], by: rulebook)
+    if format == .ndjson { return Self.export(RunExport(records, of: [run.id], by: rulebook)) }
     var report = try RunReport(records, of: [run.id], program: version)
     if let older {
-      let facts = try RunReport(records, of: [older.id], program: version).facts
-      report.compare(with: facts, named: older.id)
+      let records = try source.inbox.recordsOfRuns([older.id], by: rulebook)
+      report.compare(with: try RunReport(records, of: [older.id], program: version).facts, named: older.id)
     }
     switch format {
     case .json: return .json { report.writeMembers(to: &$0) }
     case .markdown: return .text(report.markdown, type: "text/markdown; charset=utf-8")
-    default:
+    case .html, .ndjson:
       var response = Response.bytes(
         try ReportDocument.html(report, of: records, [run.id], by: rulebook), type: "text/html; charset=utf-8")
       // A page of this origin could call the API: its own policy allows that to no script of others.
       response.headers[.contentDisposition] = "attachment; filename=\"\(run.id).html\""
       return response
     }
+  }
+
+  /// Returns an export, which is made while the client reads it.
+  private static func export(_ export: RunExport) -> Response {
+    let eventLoop = DisconnectCancellation.channel?.eventLoop
+    return Response(
+      status: .ok, headers: [.contentType: "application/x-ndjson"],
+      body: ResponseBody { writer in
+        var export = export
+        while let piece = try await QueryExecutor.step({ try export.next() }) {
+          if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece), atPaceOf: eventLoop) }
+        }
+        try await writer.finish(nil)
+      })
   }
 
   private func find(_ context: AdminContext) throws(Problem) -> TestRun {
@@ -168,6 +185,7 @@ struct RunRoutes: Sendable {
     let (time, lastSeq) = now
     let run = runs.start(
       changes, seed: selection?.seed, profile: selection?.selectedProfile.reference, now: time, lastSeq: lastSeq)
+    state?.runsDidChange()
     return Self.response(to: run, status: .created)
   }
 
@@ -176,6 +194,7 @@ struct RunRoutes: Sendable {
     let (time, lastSeq) = now
     let id = context.parameters.get("id") ?? ""
     guard let run = runs.update(id, changes, now: time, lastSeq: lastSeq) else { throw unknown(id) }
+    state?.runsDidChange()
     return Self.response(to: run)
   }
 
@@ -225,15 +244,18 @@ final class ViewedReport: Sendable {
   init(_ viewer: InboxViewer, version: String) { (self.viewer, self.version) = (viewer, version) }
 
   /// Returns the report as a page.
-  func page() throws -> Response {
-    let html = try made.withLockedValue { made -> [UInt8] in
-      if let made { return made }
-      let records = try viewer.inbox.recordsOfRuns(by: viewer.rulebook)
-      let report = try RunReport(records, program: version)
-      let html = try ReportDocument.html(report, of: records, by: viewer.rulebook)
-      made = html
-      return html
+  func page() async throws -> Response {
+    try await QueryExecutor.runReport { [self] in
+      let html: [UInt8]
+      if let known = made.withLockedValue(\.self) {
+        html = known
+      } else {
+        let records = try viewer.inbox.recordsOfRuns(by: viewer.rulebook)
+        html = try ReportDocument.html(
+          RunReport(records, program: version), of: records, by: viewer.rulebook)
+        made.withLockedValue { $0 = html }
+      }
+      return .bytes(html, type: "text/html; charset=utf-8")
     }
-    return .bytes(html, type: "text/html; charset=utf-8")
   }
 }

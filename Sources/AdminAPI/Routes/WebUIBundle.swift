@@ -1,7 +1,14 @@
 internal import APNSMockEmbeddedFiles
+internal import APNSMockTLSEngine
 
-/// The web UI's modules and style sheets as one file each, so that a browser needs four requests instead of one per
-/// file.
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The web UI's modules and style sheets as one file each, so that a browser needs few requests instead of one per file. A script
+/// that is `async` in the page stays a file of its own: it does not wait for the others.
 ///
 /// The sources stay separate modules, which a browser can also load from `/page/modules/main.js`.
 struct WebUIBundle {
@@ -25,8 +32,10 @@ struct WebUIBundle {
     }
   }
 
-  /// The page that loads the script and the style sheet.
+  /// The page that loads the scripts and the style sheet.
   let page: String
+  /// The content security policy's source expression of the style in the page, which is drawn before the style sheet is loaded.
+  let styleHash: String
   /// The script, which has all modules that the page's script imports in the order of their dependencies, and the style
   /// sheet, which has all that the page links in the order of the links; by their names.
   let files: [String: File]
@@ -35,7 +44,7 @@ struct WebUIBundle {
   init(_ files: [String: EmbeddedFile]) {
     var lines: [Substring] = []
     var styles: [String] = []
-    var modules = ModuleBundler(files: files)
+    var scripts: [String: String] = [:]
     func tag(_ name: String) -> String { "\(WebUIRoutes.folder)\(name)?v=" }
     for line in (files["index.html"]?.text ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
       if line.contains("rel=\"stylesheet\"") {
@@ -44,17 +53,31 @@ struct WebUIBundle {
         }
         styles.append(files[Self.file(in: line)]?.text ?? "")
       } else if line.contains("type=\"module\"") {
-        modules.add(Self.file(in: line))
-        lines.append("  <script type=\"module\" src=\"\(tag(Self.scriptName))\"></script>")
+        let (entry, isAsync) = (Self.file(in: line), line.contains(" async "))
+        let name = isAsync ? entry.split(separator: "/").last.map(String.init) ?? entry : Self.scriptName
+        scripts[name] = Self.script(of: entry, in: files)
+        lines.append("  <script type=\"module\"\(isAsync ? " async" : "") src=\"\(tag(name))\"></script>")
       } else {
         lines.append(line)
       }
     }
-    let bundled = [Self.scriptName: File(modules.script), Self.styleName: File(styles.joined(separator: "\n"))]
+    var bundled = scripts.mapValues { File($0) }
+    bundled[Self.styleName] = File(styles.joined(separator: "\n"))
     page = bundled.reduce(lines.joined(separator: "\n")) { page, file in
       page.replacing(tag(file.key), with: tag(file.key) + file.value.version)
     }
+    let style = page.split(separator: "<style>", maxSplits: 1).last?.prefix { $0 != "<" } ?? ""
+    styleHash = Self.hash(style)
     self.files = bundled
+  }
+
+  /// Returns the source expression by which a content security policy allows an inline script or style.
+  static func hash(_ text: some StringProtocol) -> String {
+    let words = Array(text.utf8).withUnsafeBytes { SHA256.words(of: $0) }
+    let bytes = [words.0, words.1, words.2, words.3].flatMap { word in
+      stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+    }
+    return "'sha256-\(Data(bytes).base64EncodedString())'"
   }
 
   /// Returns the modules that another one imports, with it, as one script.

@@ -9,10 +9,10 @@ enum WebUIRoutes {
   /// The path prefix of the web UI's files.
   static let folder = "/page/"
 
-  /// The content security policy: the page may load only files of this server, may not be framed, and runs no inline
-  /// scripts.
+  /// The content security policy: the page may load only files of this server, may not be framed, runs no inline scripts, and has
+  /// only the inline style that it is served with.
   private static let policy = """
-    default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
+    default-src 'none'; script-src 'self'; style-src 'self' \(bundle.styleHash); connect-src 'self'; img-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'
     """
 

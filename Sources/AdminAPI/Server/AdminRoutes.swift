@@ -98,7 +98,7 @@ package struct AdminRoutes: Sendable {
       + ClockRoutes(state: state).routes + DeliveryRoutes(state: state).routes
       + DeviceEventRoutes(state: state, waits: waits).routes
       + DeviceRoutes(state: state).routes + ChannelRoutes(state: state).routes + FixtureRoutes(state: state).routes
-      + FaultRoutes(faults: state.faults).routes + RuleRoutes(state: state).routes
+      + FaultRoutes(state: state).routes + RuleRoutes(state: state).routes
       + KeyRoutes(state: state).routes + CertificateRoutes(state: state).routes + ConnectionRoutes(state: state).routes
       + SendRoutes(state: state).routes
       + ImportRoutes(state: state).routes + ServerRoutes(state: state, version: version).routes
@@ -133,7 +133,7 @@ package struct AdminRoutes: Sendable {
     // The records of an export do not change, so a page needs no server.
     let report = viewer.sources == nil ? ViewedReport(viewer, version: version) : nil
     let root = RootRoutes(
-      welcome: { _ in viewer.welcome(version: version) }, page: { try report?.page() ?? WebUIRoutes.page() })
+      welcome: { _ in viewer.welcome(version: version) }, page: { try await report?.page() ?? WebUIRoutes.page() })
     let reading = Self.readingRoutes(viewer, WaitLimit()) + RunRoutes(source: viewer, version: version).routes
     routes =
       (reading.map(\.onStore) + [viewer.statusRoute(version: version)]).map(\.underAPI) + health.routes + root.routes

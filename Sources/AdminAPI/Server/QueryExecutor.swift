@@ -18,6 +18,13 @@ enum QueryExecutor {
   /// Runs the handlers of all other requests.
   static let handlers = SerialTaskExecutor("apns-mock.requests")
   private static let running = Atomic(0)
+  /// Makes the reports of runs, so that no query waits for one.
+  private static let reports = SerialTaskExecutor("apns-mock.reports")
+  /// One report is made at a time: it needs up to a hundred megabytes until its text is complete.
+  private static let reportPermit = AsyncSemaphore(1)
+  private static let requestedReports = Atomic(0)
+  /// The maximum number of reports that are made or waited for.
+  static let maxReports = 16
 
   /// The next of the threads that the present request may use.
   private static var shared: SerialTaskExecutor {
@@ -44,6 +51,23 @@ enum QueryExecutor {
         headers: [.retryAfter: "1"])
     }
     return try await run(query)
+  }
+
+  /// Makes a report on a thread of its own, after those requested before, and cancels it when the client closes its connection.
+  ///
+  /// - Throws: `Problem` with status 503 if too many are waited for; any error that `make` throws.
+  static func runReport<Value: Sendable>(_ make: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    defer { requestedReports.subtract(1, ordering: .relaxed) }
+    guard requestedReports.add(1, ordering: .relaxed).newValue <= maxReports else {
+      throw Problem(
+        status: .serviceUnavailable, detail: "\(maxReports) reports are already being made",
+        hint: "Repeat the request after some seconds.", headers: [.retryAfter: "5"])
+    }
+    return try await DisconnectCancellation.run {
+      try await reportPermit.withPermit {
+        try await withTaskExecutorPreference(reports) { try await make() }
+      }
+    }
   }
 
   /// Runs one step of a long response on a thread for queries.

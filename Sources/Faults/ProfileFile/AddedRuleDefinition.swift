@@ -1,7 +1,7 @@
 package import APNSMockFaultModel
 internal import APNSMockNotation
 
-/// A rule to add to the active ones, in YAML or JSON: the keys of a profile's rule, and `ttl`.
+/// A rule to add to the active ones, in YAML or JSON: the keys of a profile's rule, `ttl`, `scope` and `run`.
 package struct AddedRuleDefinition: Sendable, Equatable {
   /// The rule.
   package let rule: Rule
@@ -9,6 +9,10 @@ package struct AddedRuleDefinition: Sendable, Equatable {
   package let isNamed: Bool
   /// The time until the rule is removed; nil for no limit.
   package let ttl: Duration?
+  /// A query: the rule applies only to the pushes that match; nil for all.
+  package let scope: String?
+  /// The `id` of a run: the rule applies only to its pushes; nil for all.
+  package let run: String?
   /// The warnings, in the order of the text.
   package let warnings: [ProfileProblem]
 
@@ -25,9 +29,11 @@ package struct AddedRuleDefinition: Sendable, Equatable {
     let parser = ProfileContext.parser(
       file: file, problems: problems, parameters: ParameterSet(absence: "only profiles have parameters"))
     guard let root = ProfileFileReader.root(of: text, file: file, problems: problems),
-      let parsed = parser.parseRule(SchemaNode(root: root), defaultName: defaultName, allowsTTL: true),
+      let parsed = parser.parseRule(SchemaNode(root: root), defaultName: defaultName, isAdded: true),
       !problems.hasErrors
     else { throw ProfileFailure(.faulty, problems.inOrder) }
-    return AddedRuleDefinition(rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, warnings: problems.inOrder)
+    return AddedRuleDefinition(
+      rule: parsed.rule, isNamed: parsed.isNamed, ttl: parsed.ttl, scope: parsed.scope, run: parsed.run,
+      warnings: problems.inOrder)
   }
 }

@@ -8,7 +8,7 @@ internal import NIOConcurrencyHelpers
 /// some thousand records at a time, with a lock of its own that no push waits for. A pending record is analyzed after it
 /// has ended: a retry follows the end of the previous attempt, so the order is then correct.
 final class FindingsAnalyzer: Sendable {
-  fileprivate struct State: Sendable {
+  struct State: Sendable {
     /// Of the inbox, unless it is a view of what servers write.
     var own = Analysis()
     /// Of the servers of a view, by their names; that of a view of one server is empty. Pushes of different servers have nothing in
@@ -26,7 +26,7 @@ final class FindingsAnalyzer: Sendable {
   }
 
   /// The analysis of the records of one server, by the `seq` by which that server knows them.
-  fileprivate struct Analysis: Sendable {
+  struct Analysis: Sendable {
     /// The generation of a server of a view; see `ViewedServer`.
     var generation = 0
     var findingsState = FindingsState()
@@ -47,7 +47,7 @@ final class FindingsAnalyzer: Sendable {
   /// The number of records analyzed in one step.
   private static let span = 16_384
 
-  private let state = NIOLockedValueBox(State())
+  let state = NIOLockedValueBox(State())
 
   /// How connections have ended, by their `identity`.
   fileprivate struct Ends: Sendable {
@@ -145,11 +145,6 @@ final class FindingsAnalyzer: Sendable {
 
   /// Records up to this `seq` are not analyzed: they were removed, or are from before the start of the server.
   var start: Int { state.withLockedValue(\.start) }
-
-  /// The `seq` of each record with evidence, in no order.
-  var seqs: [Int] {
-    state.withLockedValue { Array($0.own.findingsState.evidence.keys) } + deliveries.withLockedValue { Array($0.keys) }
-  }
 
   /// Reports the end of a connection, or more of it.
   func add(_ end: ConnectionEnd) {

@@ -14,6 +14,8 @@ struct ImportedRecord {
   /// The run and the test of the push.
   var run: String?
   var test: String?
+  /// The number of the test in its run; nil in exports of versions without this member.
+  private(set) var testNumber: Int?
   var accepted: Bool?
   /// In format 1, a word of `FormerResult.Outcome`.
   var outcome: String?
@@ -119,6 +121,7 @@ extension ImportedRecord {
       case "seq": seq = try json.wholeOrNull()
       case "run" where !isStored: run = try json.text()
       case "test" where !isStored: test = try json.text()
+      case "test_number" where !isStored: testNumber = try json.wholeOrNull()
       case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
       case "outcome": outcome = try json.text()
       case "decision": decision = try json.choice(name)

@@ -51,7 +51,8 @@ struct RecordReader {
     let seq = try required(imported.seq, "seq")
     owner = imported.run.map {
       RunAttribution.Owner(
-        run: TestRun.cut($0, TestRun.maxName), test: imported.test.map { TestRun.cut($0, TestRun.maxName) })
+        run: TestRun.cut($0, TestRun.maxName), test: imported.test.map { TestRun.cut($0, TestRun.maxName) },
+        number: imported.test == nil ? nil : imported.testNumber.flatMap { (0...Self.maxSeq).contains($0) ? $0 : nil })
     }
     guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
     let end = try imported.end(json)

@@ -59,6 +59,8 @@ package struct RunRecords: Sendable {
   let archived: InboxSnapshot
   /// The pushes in the inbox. While a reset runs, and after one that failed, some are among both.
   let present: InboxSnapshot
+  /// The part of the inbox in which pushes of the runs can be.
+  let selection: Selection
   /// The findings by the `seq` of their push.
   package let findings: [Int: [Finding]]
   /// The `seq` of the last attempts of the pushes that were neither accepted nor rejected for good.
@@ -81,7 +83,7 @@ package struct RunRecordsIterator: Sendable {
   /// Creates an iteration that begins with the first push.
   init(_ records: RunRecords) {
     archived = InboxIterator(records.archived, .allKinds)
-    present = InboxIterator(records.present, .allKinds)
+    present = InboxIterator(records.present, records.selection)
   }
 
   /// Returns the next pushes; nil after the last.
@@ -113,12 +115,26 @@ package struct RunRecordsIterator: Sendable {
 extension RunRecords {
   /// Returns an iterator over the pushes.
   package func makeIterator() -> RunRecordsIterator { RunRecordsIterator(self) }
+}
 
-  /// Returns the runs, their tests and their pushes as an export, one object per line.
+/// The runs, their tests and their pushes as an export, one object per line, made in chunks.
+package struct RunExport: Sendable {
+  private let records: RunRecords
+  private let ids: Set<String>
+  private let rulebook: Rulebook
+  private var iterator: RunRecordsIterator
+  private var hasBegun = false
+
+  /// Creates an export of some of the runs.
+  package init(_ records: RunRecords, of ids: Set<String>, by rulebook: Rulebook) {
+    (self.records, self.ids, self.rulebook) = (records, ids, rulebook)
+    iterator = records.makeIterator()
+  }
+
+  /// Returns the next chunk, possibly empty; nil at the end.
   ///
-  /// - Parameter ids: The runs.
-  /// - Throws: `StoreUnavailable` if the store cannot be read.
-  package func export(of ids: Set<String>, by rulebook: Rulebook) throws(StoreUnavailable) -> [UInt8] {
+  /// - Throws: `StoreUnavailable` if the store cannot be read, so that pushes are missing.
+  package mutating func next() throws(StoreUnavailable) -> [UInt8]? {
     var text: [UInt8] = []
     func append(_ write: (inout JSONWriter) -> Void) {
       var writer = JSONWriter()
@@ -126,16 +142,18 @@ extension RunRecords {
       text += writer.bytes
       text.append(UInt8(ascii: "\n"))
     }
-    for run in runs where ids.contains(run.id) { run.writeLines(append) }
-    var iterator = makeIterator()
-    while let records = try iterator.next() {
-      for record in records {
-        guard let owner = attribution.owner(of: record), ids.contains(owner.run) else { continue }
-        append { writer in
-          let findings = self.findings[record.seq]?.map(\.kind.rawValue) ?? []
-          record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
-          writer.member("format", ImportedRecord.newestFormat)
-        }
+    guard hasBegun else {
+      hasBegun = true
+      for run in records.runs where ids.contains(run.id) { run.writeLines(append) }
+      return text
+    }
+    guard let group = try iterator.next() else { return nil }
+    for record in group {
+      guard let owner = records.attribution.owner(of: record), ids.contains(owner.run) else { continue }
+      append { writer in
+        let findings = records.findings[record.seq]?.map(\.kind.rawValue) ?? []
+        record.writeMembers(to: &writer, rulebook: rulebook, owner: owner, findings: findings)
+        record.writeExportMembers(to: &writer, owner: owner)
       }
     }
     return text
@@ -175,24 +193,33 @@ extension Inbox {
     }
   }
 
-  /// Returns the pushes for the report of all runs. Waits for the store.
+  /// Returns the pushes for the report of runs. Waits for the store.
   ///
-  /// - Parameter rulebook: The rules that determine the findings.
+  /// - Parameters:
+  ///   - ids: The runs; nil for all, and the pushes of none.
+  ///   - rulebook: The rules that determine the findings.
   /// - Throws: `StoreUnavailable` if the store cannot be read.
-  package func recordsOfRuns(by rulebook: Rulebook) throws(StoreUnavailable) -> RunRecords {
+  package func recordsOfRuns(_ ids: Set<String>? = nil, by rulebook: Rulebook) throws(StoreUnavailable) -> RunRecords {
     // First the inbox: a reset adds pushes to the archive before it removes them.
     let snapshot = snapshot().leavingOutDamage
-    let report = try findings(by: rulebook, in: .allKinds)
     let (runs, archive) = self.runs.state.withLockedValue { ($0.runs, $0.archive) }
+    var selection = Selection.allKinds
+    if let ids {
+      let bounds = runs.filter { ids.contains($0.id) }.map(\.bounds)
+      selection.after = bounds.map(\.after).min() ?? .max - 1
+      let last = bounds.map(\.through).max() ?? 0
+      selection.before = last == .max ? .max : last + 1
+    }
+    let report = try findings(by: rulebook, in: selection)
     let former = InboxSnapshot(
       records: SnapshotRecords(recent: archive.records, stored: nil), lastSeq: archive.records.last ?? 0, evicted: 0,
       lastEvicted: 0)
     return RunRecords(
-      archived: former, present: snapshot,
+      archived: former, present: snapshot, selection: selection,
       findings: Dictionary(grouping: report.findings, by: \.seq)
         .merging(Dictionary(grouping: archive.findings, by: \.seq)) { present, _ in present },
       // In an export, the same push may have been accepted in another test, or for another worker.
-      lost: try archive.lost + seqs(analyzer.unresolved, after: 0)
+      lost: try archive.lost + seqs(analyzer.unresolved, after: selection.after)
         + report.findings.filter { $0.kind == .abandoned }.map(\.seq),
       dropped: archive.dropped + snapshot.evicted, runs: runs, attribution: self.runs.attribution)
   }

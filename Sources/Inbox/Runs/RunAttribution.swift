@@ -11,6 +11,9 @@ package struct RunAttribution: Sendable {
     package let run: String
     /// The name of the test; nil for a push outside of the tests.
     package let test: String?
+    /// The number of the test in its run: several tests can have the same name. Nil for a push outside of the tests, and of an
+    /// export that names only the test.
+    package let number: Int?
   }
 
   /// A run or a test while it was open.
@@ -49,10 +52,11 @@ package struct RunAttribution: Sendable {
     for run in runs {
       let scopes = Self.scopes(run.scope)
       add(
-        Owner(run: run.id, test: nil), scopes, after: run.after, through: run.through, run.seqs, restored: run.restored)
+        Owner(run: run.id, test: nil, number: nil), scopes, after: run.after, through: run.through, run.seqs,
+        restored: run.restored)
       for test in run.tests {
         add(
-          Owner(run: run.id, test: test.name), scopes + Self.scopes(test.scope), after: test.after,
+          test.owner(in: run.id), scopes + Self.scopes(test.scope), after: test.after,
           through: test.through ?? run.through, test.seqs, restored: test.restored)
       }
     }

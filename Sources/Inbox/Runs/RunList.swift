@@ -29,6 +29,14 @@ package final class RunList: Sendable {
   /// All runs in the order of their beginning.
   package var all: [TestRun] { state.withLockedValue(\.runs) }
 
+  /// The `id`s of the open runs, and of those among them that pushes can belong to: those with a scope, and one without if it is
+  /// the only one without.
+  package var open: (all: Set<String>, owning: Set<String>) {
+    let open = all.filter { $0.endedAt == nil }
+    let isAlone = open.count { $0.scope == nil } == 1
+    return (Set(open.map(\.id)), Set(open.filter { $0.scope != nil || isAlone }.map(\.id)))
+  }
+
   /// Returns the run with this `id`.
   package func run(_ id: String) -> TestRun? { state.withLockedValue { $0.runs.first { $0.id == id } } }
 
@@ -167,7 +175,7 @@ package final class RunList: Sendable {
     }
   }
 
-  /// Adds imported runs with new ids.
+  /// Adds imported runs with new ids, and new numbers of their tests.
   func add(imported runs: [TestRun]) {
     change { state, rows in
       for var run in runs.suffix(Self.maxRuns) {
@@ -179,6 +187,8 @@ package final class RunList: Sendable {
         }
         run.id = "r\(state.nextNumber)"
         state.nextNumber += 1
+        for index in run.tests.indices { run.tests[index].number = index + 1 }
+        run.nextTest = run.tests.count + 1
         state.runs.append(run)
         rows += [RunList.row(run.id)] + run.tests.map { RunList.row(run.id, $0.number) }
       }
@@ -192,7 +202,7 @@ package final class RunList: Sendable {
     change { state, rows in
       for (owner, pushes) in Dictionary(grouping: pushes, by: { $0.owner }) {
         guard let run = state.runs.firstIndex(where: { $0.id == owner.run }) else { continue }
-        if let test = state.runs[run].tests.lastIndex(where: { $0.name == owner.test }) {
+        if let test = state.runs[run].tests.firstIndex(where: { $0.number == owner.number }) {
           for push in pushes { state.runs[run].tests[test].restored.append(push.seq) }
           rows.append(RunList.row(owner.run, state.runs[run].tests[test].number))
         } else {
@@ -297,6 +307,7 @@ extension RunTest {
 struct RunCollector {
   private var runs: [TestRun] = []
   private var indices: [String: Int] = [:]
+  /// The index of each test in its run, by its number, and of the first of each name, by the name alone.
   private var tests: [RunAttribution.Owner: Int] = [:]
   private var testCount = 0
   /// Whether the lines name their pushes. Those of an export have the numbers of another inbox; its records name their runs
@@ -345,8 +356,10 @@ struct RunCollector {
       guard testCount < RunList.maxTests, let index = index(of: id) else { return }
       testCount += 1
       if !namesPushes { (test.seqs, test.restored) = (nil, SeqRanges([])) }
-      let owner = RunAttribution.Owner(run: id, test: test.name)
-      if tests[owner] == nil { tests[owner] = runs[index].tests.count }
+      for number in [test.number, nil] {
+        let owner = RunAttribution.Owner(run: id, test: test.name, number: number)
+        if tests[owner] == nil { tests[owner] = runs[index].tests.count }
+      }
       runs[index].tests.append(test)
     }
   }
@@ -360,8 +373,8 @@ struct RunCollector {
       return
     }
     if tests[owner] == nil {
-      let count = runs[index].tests.count
-      add(.test(RunTest(number: count + 1, name: name, scope: nil, startedAt: time), of: owner.run))
+      let number = owner.number ?? runs[index].tests.count + 1
+      add(.test(RunTest(number: number, name: name, startedAt: time), of: owner.run))
     }
     guard let test = tests[owner] else { return }
     runs[index].tests[test].seqs = runs[index].tests[test].seqs ?? SeqRanges([])

@@ -3,7 +3,7 @@ package import APNSMockNotation
 internal import APNSMockRules
 
 /// What runs of a test suite did: failed tests with the nearest pushes, lost pushes, duplicates, findings, and what has changed
-/// since a baseline. One walk over the records; its memory is some hundred bytes for each push.
+/// since a baseline. One walk over the records, which keeps some hundred bytes for each of at most `maxFollowed` pushes.
 package struct RunReport: Sendable {
   /// A test that has failed, or was interrupted.
   struct Failure: Sendable {
@@ -46,27 +46,60 @@ package struct RunReport: Sendable {
 
   /// A push, with all its attempts.
   private struct Push {
-    var identity: UInt64
-    var seq: Int
+    let identity: UInt64
     let firstAt: Int64
     var isAccepted = false
-    var response = ""
+    /// The index of the last response in `responses`.
+    var response: Int32 = 0
   }
 
   /// A push in a test: the same content in another test is another push.
   private struct PushInTest: Hashable {
     let key: PushKey
-    let owner: RunAttribution.Owner?
+    /// The index of the test, or of the run of a push outside of the tests.
+    let owner: Int32
+  }
 
-    init(_ record: Record, _ owner: RunAttribution.Owner?) { (key, self.owner) = (record.pushKey, owner) }
+  /// What is known about the pushes while the records are read.
+  private struct PushTable {
+    var pushes: [PushInTest: Push] = [:]
+    /// The number of pushes of each test, device token and topic, by their hash.
+    var ordinals: [UInt64: UInt64] = [:]
+    var owners: [RunAttribution.Owner?: Int32] = [:]
+    var responses: [String] = []
+    private var indices: [String: Int32] = [:]
+
+    mutating func key(_ record: Record, _ owner: RunAttribution.Owner?) -> PushInTest {
+      let index = owners[owner] ?? Int32(truncatingIfNeeded: owners.count)
+      if index == owners.count { owners[owner] = index }
+      return PushInTest(key: record.pushKey, owner: index)
+    }
+
+    /// Returns the index of a response. Rules can invent any number of them: those beyond a limit share the last index.
+    mutating func index(of response: String) -> Int32 {
+      if let known = indices[response] { return known }
+      guard responses.count < RunReport.maxResponses else { return Int32(RunReport.maxResponses - 1) }
+      responses.append(response)
+      indices[response] = Int32(responses.count - 1)
+      return Int32(responses.count - 1)
+    }
   }
 
   /// The maximum number of failed tests, of lost pushes and of duplicates that are described.
   static let maxListed = 50
   static let maxNearest = 5
+  /// The maximum number of tests whose names are complete, and the maximum length of others, in bytes: the size of a report is
+  /// limited.
+  private static let maxLongNames = 1_000, maxShortName = 200
+  /// The maximum number of pushes of which all attempts are compared, and of different responses.
+  static let maxFollowed = 500_000
+  static let maxResponses = 1_000
+  /// The maximum number of pushes that a later run is compared with, of each kind.
+  private static let maxCompared = 20_000
 
   package let runs: [TestRun]
   package let program: String
+  private let hasManyTests: Bool
   package internal(set) var command: String?
   package private(set) var pushes = 0
   private(set) var outcomes: [Record.Outcome: Int] = [:]
@@ -74,6 +107,8 @@ package struct RunReport: Sendable {
   package private(set) var acceptedCount = 0
   private(set) var retries = 0
   private(set) var dropped = 0
+  /// The number of attempts of further pushes, which are only counted.
+  private(set) var unfollowed = 0
   private(set) var failures: [Failure] = []
   private(set) var failureCount = 0
   private(set) var lost: [Line] = []
@@ -100,6 +135,7 @@ package struct RunReport: Sendable {
   package init(_ records: RunRecords, of ids: Set<String>? = nil, program: String) throws(StoreUnavailable) {
     runs = records.runs.filter { ids?.contains($0.id) ?? true }
     self.program = program
+    hasManyTests = runs.reduce(0) { $0 + $1.tests.count } > Self.maxLongNames
     command = runs.lazy.compactMap(\.command).first
     dropped = records.dropped
     for run in runs {
@@ -107,70 +143,59 @@ package struct RunReport: Sendable {
       failureCount += failed.count
       failures += failed.prefix(Self.maxListed - failures.count).map { Failure(run: run.id, test: $0) }
     }
-    var failed: [RunAttribution.Owner: Int] = [:]
-    for (index, failure) in failures.enumerated() {
-      failed[RunAttribution.Owner(run: failure.run, test: failure.test.name)] = index
-    }
-    var nearest = failures.map { _ in [Line]() }
+    var nearest = FailurePushes(failures)
     let lostSeqs = Set(records.lost)
     var kinds: [Finding.Kind: FindingItem] = [:]
-    var known: [PushInTest: Push] = [:]
-    var ordinals: [UInt64: UInt64] = [:]
+    var table = PushTable()
     var iterator = records.makeIterator()
     while let group = try iterator.next() {
       for record in group {
         let owner = records.attribution.owner(of: record)
         if let ids, owner.map({ ids.contains($0.run) }) != true { continue }
-        add(record, owner, &known, &ordinals)
+        let push = add(record, owner, &table)
         for finding in records.findings[record.seq] ?? [] {
           kinds[finding.kind, default: FindingItem(kind: finding.kind)].add(finding)
         }
         if lostSeqs.contains(record.seq) {
           lostCount += 1
           if lost.count < Self.maxListed { lost.append(Line(record, owner)) }
-          if let push = known[PushInTest(record, owner)] {
-            lostIdentities.insert(Hexadecimal.text(push.identity, digits: 16))
-          }
+          if let push { lostIdentities.insert(Hexadecimal.text(push.identity, digits: 16)) }
         }
-        for (index, failure) in failures.enumerated() {
-          let isOwn = owner.map { failed[$0] == index } ?? false
-          if isOwn { failures[index].pushes += 1 }
-          Self.keep(record, owner, isOwn, of: failure.test, in: &nearest[index])
-        }
+        nearest.add(record, owner)
       }
     }
-    for index in failures.indices {
-      failures[index].nearest =
-        failures[index].pushes > 0
-        ? nearest[index].filter { $0.test == failures[index].test.name } : nearest[index]
-    }
+    failures = nearest.finished
     findings = kinds.values.sorted { $0.kind < $1.kind }
-    let refused = known.values.filter { !$0.isAccepted }.sorted { $0.identity < $1.identity }
-    for push in refused.prefix(20_000) {
-      unaccepted[Hexadecimal.text(push.identity, digits: 16)] = push.response
+    let refused = table.pushes.values.filter { !$0.isAccepted }.sorted { $0.identity < $1.identity }
+    for push in refused.prefix(Self.maxCompared) {
+      unaccepted[Hexadecimal.text(push.identity, digits: 16)] = table.responses[Int(push.response)]
     }
     delays.sort()
   }
 
-  private mutating func add(
-    _ record: Record, _ owner: RunAttribution.Owner?, _ pushesByKey: inout [PushInTest: Push],
-    _ ordinals: inout [UInt64: UInt64]
-  ) {
+  /// Counts an attempt.
+  ///
+  /// - Returns: Its push with all attempts so far; nil if there are too many pushes.
+  private mutating func add(_ record: Record, _ owner: RunAttribution.Owner?, _ table: inout PushTable) -> Push? {
     pushes += 1
     outcomes[record.outcome, default: 0] += 1
     if record.accepted { acceptedCount += 1 }
     if let owner, owner.test != nil { testPushes[owner, default: 0] += 1 }
-    if record.outcome != .accepted {
-      let response = record.responseOrEnding
-      if reasons.count < 1_000 || reasons[response] != nil { reasons[response, default: 0] += 1 }
+    let response = record.responseOrEnding
+    if record.outcome != .accepted, reasons.count < Self.maxResponses || reasons[response] != nil {
+      reasons[response, default: 0] += 1
     }
-    var push: Push
-    let key = PushInTest(record, owner)
-    let known = pushesByKey[key]
+    let key = table.key(record, owner)
+    let known = table.pushes[key]
+    guard known != nil || table.pushes.count < Self.maxFollowed else {
+      unfollowed += 1
+      return nil
+    }
     if record.accepted, known?.isAccepted == true {
       duplicateCount += 1
       if duplicates.count < Self.maxListed { duplicates.append(Line(record, owner)) }
     }
+    var push: Push
     if record.attempt > 1, let known {
       retries += 1
       push = known
@@ -179,39 +204,78 @@ package struct RunReport: Sendable {
       hash.add(owner?.test ?? "")
       hash.add(record.deviceToken ?? "")
       hash.add(record.topic ?? "")
-      let ordinal = ordinals[hash.value, default: 0]
-      ordinals[hash.value] = ordinal + 1
-      push = Push(identity: hash.value &+ ordinal &* 0x9E37_79B9_7F4A_7C15, seq: record.seq, firstAt: record.receivedAt)
+      let ordinal = table.ordinals[hash.value, default: 0]
+      table.ordinals[hash.value] = ordinal + 1
+      push = Push(identity: hash.value &+ ordinal &* 0x9E37_79B9_7F4A_7C15, firstAt: record.receivedAt)
     }
-    push.seq = record.seq
-    push.response = record.responseOrEnding
+    push.response = table.index(of: response)
     if record.accepted, !push.isAccepted {
       push.isAccepted = true
       delays.append(max(0, (record.finishedAt ?? record.receivedAt) - push.firstAt))
     }
-    pushesByKey[key] = push
+    table.pushes[key] = push
+    return push
+  }
+}
+
+/// Finds the pushes to show for each failed test: its own, those that were not accepted first; without any, those around its
+/// beginning.
+private struct FailurePushes {
+  private var failures: [RunReport.Failure]
+  private var own: [RunAttribution.Owner: Int] = [:]
+  /// The failed tests that begin later, the first one last, and those that have begun and lack pushes behind that.
+  private var waiting: [Int]
+  private var begun: [Int] = []
+  private var around: [[RunReport.Line]]
+  /// The last two pushes.
+  private var recent: [(record: Record, owner: RunAttribution.Owner?)] = []
+
+  init(_ failures: [RunReport.Failure]) {
+    self.failures = failures
+    around = failures.map { _ in [] }
+    waiting = failures.indices.sorted { failures[$0].test.startedAt > failures[$1].test.startedAt }
+    for (index, failure) in failures.enumerated() { own[failure.test.owner(in: failure.run)] = index }
   }
 
-  /// Keeps a push if it may be one of the nearest of a failed test: its own that were not accepted first, else those around its
-  /// time.
-  private static func keep(
-    _ record: Record, _ owner: RunAttribution.Owner?, _ isOwn: Bool, of test: RunTest, in lines: inout [Line]
-  ) {
-    if isOwn {
-      let isFull = lines.count(where: { $0.test == test.name }) >= maxNearest
-      guard !isFull || record.outcome != .accepted else { return }
-      lines.removeAll { $0.test != test.name }
-      if isFull {
-        lines.remove(at: lines.firstIndex { $0.outcome == .accepted } ?? 0)
-      }
-      return lines.append(Line(record, owner))
+  mutating func add(_ record: Record, _ owner: RunAttribution.Owner?) {
+    if let owner, let index = own[owner] { failures[index].add(record, owner) }
+    while let next = waiting.last, failures[next].test.startedAt <= record.receivedAt { begin(next) }
+    begun.removeAll { index in
+      around[index].append(RunReport.Line(record, owner))
+      return around[index].count >= RunReport.maxNearest
     }
-    guard !lines.contains(where: { $0.test == test.name }) else { return }
-    // Two before the test and three after its beginning.
-    if record.receivedAt < test.startedAt, lines.count(where: { $0.receivedAt < test.startedAt }) >= 2 {
-      lines.removeFirst()
+    guard !waiting.isEmpty else { return }
+    if recent.count >= 2 { recent.removeFirst() }
+    recent.append((record, owner))
+  }
+
+  private mutating func begin(_ index: Int) {
+    waiting.removeLast()
+    around[index] = recent.map { RunReport.Line($0.record, $0.owner) }
+    begun.append(index)
+  }
+
+  /// The failed tests with their pushes.
+  var finished: [RunReport.Failure] {
+    var copy = self
+    while let next = copy.waiting.last { copy.begin(next) }
+    return copy.failures.enumerated().map { index, failure in
+      var failure = failure
+      if failure.pushes == 0 { failure.nearest = copy.around[index] }
+      return failure
     }
-    if lines.count < maxNearest { lines.append(Line(record, owner)) }
+  }
+}
+
+extension RunReport.Failure {
+  /// Adds a push of the test. Of too many, accepted ones are left out first, then the oldest.
+  fileprivate mutating func add(_ record: Record, _ owner: RunAttribution.Owner) {
+    pushes += 1
+    if nearest.count >= RunReport.maxNearest {
+      guard record.outcome != .accepted else { return }
+      nearest.remove(at: nearest.firstIndex { $0.outcome == .accepted } ?? 0)
+    }
+    nearest.append(RunReport.Line(record, owner))
   }
 }
 
@@ -318,10 +382,10 @@ extension RunReport {
           writer.object { writer in
             writer.member("run", run.id)
             writer.member("number", test.number)
-            writer.member("name", test.name)
+            writer.member("name", shortName(of: test))
             writer.member("outcome", test.outcome?.rawValue)
             writer.member("duration_ms", test.endedAt.map { $0 - test.startedAt })
-            writer.member("pushes", testPushes[RunAttribution.Owner(run: run.id, test: test.name)] ?? 0)
+            writer.member("pushes", testPushes[test.owner(in: run.id)] ?? 0)
           }
         }
       }
@@ -329,6 +393,7 @@ extension RunReport {
     writer.member("pushes", pushes)
     writer.member("retries", retries)
     writer.member("dropped", dropped)
+    writer.member("unfollowed", unfollowed)
     writer.objectMember("outcomes") { writer in
       for outcome in Record.Outcome.allCases { writer.member(outcome.rawValue, outcomes[outcome] ?? 0) }
     }
@@ -380,13 +445,21 @@ extension RunReport {
     if let baseline { writer.objectMember("baseline", baseline.write) } else { writer.nullMember("baseline") }
   }
 
+  private func shortName(of test: RunTest) -> String {
+    hasManyTests ? TestRun.cut(test.name, Self.maxShortName) : test.name
+  }
+
   /// What a later run is compared with.
   package var facts: RunFacts {
     var facts = RunFacts()
     facts.pushes = pushes
-    for test in runs.flatMap(\.tests) { facts.tests[test.name] = test.outcome?.rawValue ?? "running" }
+    for test in runs.flatMap(\.tests) {
+      let (name, failed) = (shortName(of: test), RunOutcome.failed.rawValue)
+      // Of several tests with this name, one that has failed.
+      if facts.tests[name] != failed { facts.tests[name] = test.outcome?.rawValue ?? "running" }
+    }
     for item in findings { facts.findings[item.kind.rawValue] = item.count }
-    (facts.unaccepted, facts.lost, facts.reasons) = (unaccepted, lostIdentities, reasons)
+    (facts.unaccepted, facts.lost, facts.reasons) = (unaccepted, Set(lostIdentities.prefix(Self.maxCompared)), reasons)
     if let median = delay(50), let p90 = delay(90) { facts.delays = ["median_ms": Int(median), "p90_ms": Int(p90)] }
     return facts
   }

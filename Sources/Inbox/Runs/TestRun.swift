@@ -7,31 +7,55 @@ package enum RunOutcome: String, CaseIterable, Sendable {
   case interrupted
 }
 
+/// What runs and tests have in common: when they were open, and which pushes belong to them.
+protocol RunSpan {
+  var name: String { get }
+  var scope: String? { get set }
+  var startedAt: Int64 { get }
+  var endedAt: Int64? { get set }
+  var outcome: RunOutcome? { get set }
+  /// The outcome to show.
+  var result: RunOutcome? { get }
+  /// Only pushes with a larger `seq` arrived while it was open, up to `through`; nil while it is open.
+  var after: Int { get set }
+  var through: Int? { get set }
+  /// The pushes of an imported one; nil for others.
+  var seqs: SeqRanges? { get set }
+  /// Its pushes that were removed and added again.
+  var restored: SeqRanges { get set }
+}
+
 /// A test of a run: usually one test function.
-package struct RunTest: Sendable {
-  /// The position in its run, from 1.
-  package let number: Int
+package struct RunTest: RunSpan, Sendable {
+  /// The position in its run, from 1. Several tests can have the same name.
+  package internal(set) var number: Int
   /// The name as the test framework prints it.
   package let name: String
   /// The query that selects the pushes of the test; nil for all pushes while it is the only open test.
-  package let scope: String?
+  package internal(set) var scope: String?
   /// Milliseconds since 1970 by the server's clock.
   package let startedAt: Int64
   package internal(set) var endedAt: Int64?
   package internal(set) var outcome: RunOutcome?
   /// Why it failed: what was expected and what was found.
   package internal(set) var message: String?
-  /// Only pushes with a larger `seq` arrived while it was open, up to `through`; nil while it is open.
   var after = 0
   var through: Int?
-  /// The pushes of a test that was imported; nil for others.
   var seqs: SeqRanges?
-  /// Its pushes that were removed and added again.
   var restored = SeqRanges([])
+
+  var result: RunOutcome? { outcome }
+
+  /// Returns the test as the owner of pushes.
+  ///
+  /// - Parameter run: The `id` of its run.
+  func owner(in run: String) -> RunAttribution.Owner {
+    RunAttribution.Owner(run: run, test: name, number: number)
+  }
 }
 
 /// A run of a test suite, with its tests.
-package struct TestRun: Sendable {
+package struct TestRun: RunSpan, Sendable {
   /// `r` and a number.
   package internal(set) var id: String
   package internal(set) var name: String
@@ -71,6 +95,19 @@ package struct TestRun: Sendable {
     endedAt == nil ? outcome : outcome ?? (tests.contains { $0.outcome == .failed } ? .failed : .passed)
   }
 
+  /// The `seq` before the first push that can belong to the run, and that of the last one.
+  var bounds: (after: Int, through: Int) {
+    let parts: [any RunSpan] = [self] + tests
+    let seqs = parts.flatMap { ($0.seqs?.ranges ?? []) + $0.restored.ranges }
+    var after = seqs.map { $0.lowerBound - 1 }
+    var through = seqs.map(\.upperBound)
+    for part in parts where part.seqs == nil {
+      after.append(part.after)
+      through.append(part.through ?? self.through ?? .max)
+    }
+    return (after.min() ?? 0, through.max() ?? 0)
+  }
+
   /// Returns a text of at most `limit` bytes, which ends in `…` if it was cut.
   static func cut(_ text: String, _ limit: Int) -> String {
     guard text.utf8.count > limit else { return text }
@@ -99,24 +136,16 @@ extension TestRun {
   package func writeMembers(to writer: inout JSONWriter) {
     writer.member("kind", "run")
     writer.member("id", id)
-    writer.member("name", name)
+    writeSpan(to: &writer)
     writer.objectMember("labels") { writer in
       for (name, value) in labels.sorted(by: { $0.key < $1.key }) { writer.member(name, value) }
     }
     writer.member("state", endedAt == nil ? "running" : outcome == .interrupted ? "interrupted" : "ended")
-    writer.member("outcome", result?.rawValue)
-    writer.member("started_at", TimestampFormat.text(startedAt))
-    writer.member("ended_at", endedAt.flatMap(TimestampFormat.text))
-    writer.member("scope", scope)
     writer.member("seed", seed)
     writer.member("profile", profile)
     writer.member("command", command)
     writer.member("notes", notes)
     writer.member("dropped_tests", droppedTests)
-    writer.member("after_seq", after)
-    writer.member("last_seq", through)
-    if let seqs { writer.member("seqs", seqs.text) }
-    if !restored.ranges.isEmpty { writer.member("restored", restored.text) }
   }
 
   /// Writes the number of tests by outcome.
@@ -137,12 +166,19 @@ extension RunTest {
     writer.member("kind", "test")
     writer.member("run", run)
     writer.member("number", number)
+    writeSpan(to: &writer)
+    writer.member("message", message)
+  }
+}
+
+extension RunSpan {
+  /// Writes the members that runs and tests have.
+  fileprivate func writeSpan(to writer: inout JSONWriter) {
     writer.member("name", name)
-    writer.member("outcome", outcome?.rawValue)
+    writer.member("outcome", result?.rawValue)
     writer.member("started_at", TimestampFormat.text(startedAt))
     writer.member("ended_at", endedAt.flatMap(TimestampFormat.text))
     writer.member("scope", scope)
-    writer.member("message", message)
     writer.member("after_seq", after)
     writer.member("last_seq", through)
     if let seqs { writer.member("seqs", seqs.text) }
@@ -200,30 +236,31 @@ enum RunLine {
     guard let name = texts["name"], let startedAt = time("started_at") else {
       throw json.problem("no run and no test: name or started_at is missing")
     }
-    let outcome = texts["outcome"].flatMap(RunOutcome.init)
-    let seqs = texts["seqs"].flatMap { SeqRanges($0, maxCount: .max) }
-    let restored = texts["restored"].flatMap { SeqRanges($0, maxCount: .max) } ?? SeqRanges([])
+    func seqs(_ name: String) -> SeqRanges? { texts[name].flatMap { SeqRanges($0, maxCount: .max) } }
+    func setSpan(of span: inout some RunSpan) {
+      span.endedAt = time("ended_at")
+      span.outcome = texts["outcome"].flatMap(RunOutcome.init)
+      span.scope = texts["scope"]
+      (span.after, span.through) = (numbers["after_seq"] ?? 0, numbers["last_seq"])
+      (span.seqs, span.restored) = (seqs("seqs"), seqs("restored") ?? SeqRanges([]))
+    }
     switch (texts["kind"], texts["id"], texts["run"]) {
     case ("run", let id?, _):
       var run = TestRun(
         id: TestRun.cut(id, TestRun.maxName), name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
-      (run.labels, run.scope, run.seed, run.endedAt) = (labels, texts["scope"], seed, time("ended_at"))
+      setSpan(of: &run)
+      (run.labels, run.seed) = (labels, seed)
       run.profile = texts["profile"].map { TestRun.cut($0, TestRun.maxName) }
       run.command = texts["command"].map { TestRun.cut($0, TestRun.maxMessage) }
-      run.outcome = outcome
       run.notes = notes.prefix(TestRun.maxLabels).map { TestRun.cut($0, TestRun.maxName) }
       run.droppedTests = max(0, min(numbers["dropped_tests"] ?? 0, 1 << 40))
-      (run.after, run.through, run.seqs) = (numbers["after_seq"] ?? 0, numbers["last_seq"], seqs)
-      run.restored = restored
       self = .run(run)
     case ("test", _, let run?):
-      self = .test(
-        RunTest(
-          number: numbers["number"] ?? 0, name: TestRun.cut(name, TestRun.maxName), scope: texts["scope"],
-          startedAt: startedAt, endedAt: time("ended_at"), outcome: outcome,
-          message: texts["message"].map { TestRun.cut($0, TestRun.maxMessage) },
-          after: numbers["after_seq"] ?? 0, through: numbers["last_seq"], seqs: seqs, restored: restored),
-        of: TestRun.cut(run, TestRun.maxName))
+      var test = RunTest(
+        number: numbers["number"] ?? 0, name: TestRun.cut(name, TestRun.maxName), startedAt: startedAt)
+      setSpan(of: &test)
+      test.message = texts["message"].map { TestRun.cut($0, TestRun.maxMessage) }
+      self = .test(test, of: TestRun.cut(run, TestRun.maxName))
     default: throw json.problem("kind must be run, with an id, or test, with a run")
     }
   }

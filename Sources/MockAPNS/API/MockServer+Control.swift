@@ -1,9 +1,9 @@
 import APNSMockRules
 import APNSMockDevices
 import APNSMockFaultModel
-import APNSMockFaults
+package import APNSMockFaults
 package import APNSMockInbox
-import APNSMockNotation
+package import APNSMockNotation
 import APNSMockTLSEngine
 
 extension MockServer {
@@ -61,6 +61,7 @@ extension ServerState {
   /// - Returns: The number of pushes removed.
   /// - Throws: `FilterError` if the scope exceeds the work limit; `CancellationError` if the task was cancelled.
   package func reset(_ scope: Selection, query: String) async throws -> Int {
+    faults.removeRules(scope: query)
     inbox.archiveForRuns(scope, by: finalRulebook)
     let count = try await inbox.resetInSlices(scope)
     events.append(.reset) { writer in
@@ -68,6 +69,39 @@ extension ServerState {
       writer.member("scope", query)
     }
     return count
+  }
+}
+
+extension ServerState {
+  /// Adds a rule, or replaces the one with its name.
+  ///
+  /// - Parameter timeToLive: The time after which the rule is removed; nil for that of its definition.
+  /// - Throws: `FilterError` if the rule cannot be limited to its scope or run.
+  package func add(
+    _ definition: AddedRuleDefinition, timeToLive: Duration? = nil
+  ) throws(FilterError) -> InsertionResult {
+    let binding = try binding(scope: definition.scope, run: definition.run)
+    try binding.check(definition.rule)
+    let result = faults.add(definition.rule, boundTo: binding, timeToLive: timeToLive ?? definition.ttl)
+    runsDidChange()
+    return result
+  }
+
+  /// Returns what limits rules to the pushes of a scope, of a run, or of both.
+  ///
+  /// - Throws: `FilterError` for an invalid scope, or a run that is not open.
+  package func binding(scope: String?, run id: String?) throws(FilterError) -> RuleBinding {
+    let run = id.flatMap { inbox.runs.run($0) }
+    if let id, run == nil || run?.endedAt != nil {
+      throw FilterError(field: "run", value: id, hint: "Use the id of an open run; GET /api/v1/runs lists them.")
+    }
+    return try RuleBinding(scope: scope, run: id, runScope: run?.scope)
+  }
+
+  /// Adapts the rules that are bound to runs.
+  package func runsDidChange() {
+    let runs = inbox.runs.open
+    faults.follow(open: runs.all, owning: runs.owning)
   }
 }
 
@@ -115,7 +149,13 @@ extension MockServer {
     } catch {
       throw MockServerError(error)
     }
-    guard state.faults.add(definition.rule, timeToLive: timeToLive ?? definition.ttl) != .limitReached else {
+    let result: InsertionResult
+    do {
+      result = try state.add(definition, timeToLive: timeToLive)
+    } catch {
+      throw MockServerError(.invalidInput, "\(error.message). \(error.hint)")
+    }
+    guard result != .limitReached else {
       throw MockServerError(.limitReached, "\(FaultControl.ruleLimit) rules are active. Remove some.")
     }
     return definition.rule.name

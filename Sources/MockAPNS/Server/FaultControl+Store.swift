@@ -19,6 +19,9 @@ struct StoredFaults: Codable {
     var text: String
     var addedAt: Int64
     var endsAt: Int64?
+    /// What the rule is bound to, and the profile that it is of; nil for nothing.
+    var scope: String?
+    var profile: String?
   }
 
   /// The profile and the seed that the server was started with. A server that is started with others uses these.
@@ -68,12 +71,13 @@ extension FaultControl {
       parameters: profile.profile.changedParameters, seed: selection.seed,
       activatedAt: wallTime(selection.activatedAt), endsAt: selection.endsAt.map(wallTime),
       isPaused: selection.isPaused, isChanged: selection.isChanged,
-      rules: selection.added.map { added in
+      // Runs end with the server, and their rules with them.
+      rules: selection.added.filter { $0.binding.run == nil }.map { added in
         var writer = JSONWriter()
         added.rule.write(to: &writer)
         return StoredFaults.AddedRule(
           text: String(decoding: writer.bytes, as: UTF8.self), addedAt: wallTime(added.addedAt),
-          endsAt: added.endsAt.map(wallTime))
+          endsAt: added.endsAt.map(wallTime), scope: added.binding.scope, profile: added.profile)
       }, generatedNames: generatedNameCount)
   }
 
@@ -100,10 +104,11 @@ extension FaultControl {
 
   private func restore(_ stored: StoredFaults, _ isTakeover: Bool) {
     let rules = stored.rules.prefix(Self.ruleLimit).compactMap { rule -> AddedRule? in
-      do throws(ProfileFailure) {
+      do {
         return AddedRule(
           rule: try AddedRuleDefinition.parse(rule.text).rule, addedAt: Self.monotonicTime(rule.addedAt),
-          endsAt: rule.endsAt.map(Self.monotonicTime))
+          endsAt: rule.endsAt.map(Self.monotonicTime), binding: try RuleBinding(scope: rule.scope),
+          profile: rule.profile)
       } catch {
         reportUnusable("a rule")
         return nil

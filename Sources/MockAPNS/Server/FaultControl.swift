@@ -19,6 +19,10 @@ package final class FaultControl: Sendable {
     package let addedAt: MonotonicTime
     /// When the rule expires, in monotonic nanoseconds; nil for never.
     package let endsAt: MonotonicTime?
+    /// The pushes that the rule is limited to.
+    package var binding = RuleBinding.all
+    /// The reference of the profile that was bound to these pushes; nil for a rule that was added alone.
+    package var profile: String?
   }
 
   /// The available profiles.
@@ -158,6 +162,64 @@ package final class FaultControl: Sendable {
     logger.notice("profile \(updated.profile.name): \(list)")
   }
 
+  /// Adds the rules of a profile for the pushes of a binding, instead of those of the profile that was bound to them before. They
+  /// are evaluated before the rules of the active profile.
+  ///
+  /// - Returns: Whether they are added: not if there would be more than `ruleLimit` rules.
+  /// - Throws: `FilterError` if the profile changes more than the responses to these pushes.
+  package func use(
+    _ selectedProfile: SelectedProfile, boundTo binding: RuleBinding, timeToLive: Duration?
+  ) throws(FilterError) -> Bool {
+    let profile = selectedProfile.profile
+    guard profile.settings.isEmpty, profile.pushIdentity == .content else {
+      throw FilterError(
+        field: "name", value: profile.name,
+        hint: "It has apns or push_key, which apply to all pushes: omit scope and run, or use another profile.")
+    }
+    for rule in profile.rules { try binding.check(rule) }
+    let now = MachineTime.nanoseconds
+    let end = [timeToLive, profile.stopAfter].compactMap(\.self).min().map { now.addingClamped($0.nanoseconds) }
+    return change { selection in
+      let others = selection.added.filter { !$0.isOfProfile(scope: binding.scope, run: binding.run) }
+      guard others.count + profile.rules.count <= Self.ruleLimit else { return false }
+      var names = Set(others.map(\.rule.name))
+      let rules = profile.rules.map { rule in
+        var rule = rule
+        let name = "\(profile.name)-\(rule.name)"
+        let candidates = [String(name.prefix(64))] + (2...Self.ruleLimit + 1).lazy.map { "\(name.prefix(58))-\($0)" }
+        rule.name = candidates.first { names.insert($0).inserted } ?? name
+        return AddedRule(
+          rule: rule, addedAt: now, endsAt: end, binding: binding, profile: selectedProfile.reference)
+      }
+      selection.added = rules + others
+      return true
+    }
+  }
+
+  /// Removes the rules of the profile that is bound to a scope, a run, or both.
+  package func removeProfile(scope: String?, run: String?) {
+    change { $0.added.removeAll { $0.isOfProfile(scope: scope, run: run) } }
+  }
+
+  /// Removes the rules that are bound to this scope.
+  func removeRules(scope: String) {
+    guard selection.added.contains(where: { $0.binding.scope == scope }) else { return }
+    change { $0.added.removeAll { $0.binding.scope == scope } }
+  }
+
+  /// Removes the rules of runs that have ended, and suspends those of runs to which no push can belong now.
+  ///
+  /// - Parameters:
+  ///   - open: The `id`s of the open runs.
+  ///   - owning: Those to which pushes can belong.
+  func follow(open: Set<String>, owning: Set<String>) {
+    guard selection.added.contains(where: { $0.binding.run != nil }) else { return }
+    change { selection in
+      selection.added.removeAll { $0.binding.run.map { !open.contains($0) } ?? false }
+      selection.suspendedRuns = open.subtracting(owning)
+    }
+  }
+
   // MARK: - Library
 
   /// Reloads the profile folder and with it the active profile, including one that was loaded from a file.
@@ -279,9 +341,10 @@ package final class FaultControl: Sendable {
 
   /// Adds a rule, or replaces the one with its name.
   @discardableResult
-  package func add(_ rule: Rule, timeToLive: Duration?) -> InsertionResult {
+  package func add(_ rule: Rule, boundTo binding: RuleBinding = .all, timeToLive: Duration?) -> InsertionResult {
     let now = MachineTime.nanoseconds
-    let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
+    let added = AddedRule(
+      rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) }, binding: binding)
     return change { selection in
       let index = selection.added.firstIndex { $0.rule.name == rule.name }
       guard index != nil || selection.added.count < Self.ruleLimit else { return .limitReached }
@@ -412,7 +475,7 @@ package final class FaultControl: Sendable {
     return ActivePolicy(
       rulebooks: Rulebooks(configuration: configuration, settings: settings),
       plan: FaultPlan(
-        profile: selection.profile, addedRules: selection.added.map(\.rule), seed: selection.seed,
+        profile: selection.profile, addedRules: selection.appliedRules, seed: selection.seed,
         magicTokens: configuration.magicTokens, isPaused: selection.isPaused, activatedAt: selection.activatedAt,
         addedRulesActivatedAt: Dictionary(
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),

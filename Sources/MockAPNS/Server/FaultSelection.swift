@@ -16,6 +16,8 @@ package struct FaultSelection: Sendable {
   package internal(set) var endsAt: MonotonicTime?
   /// The rules added to those of the profile, newest first.
   package internal(set) var added: [FaultControl.AddedRule] = []
+  /// The runs to which no push can belong now, so that their rules do nothing.
+  var suspendedRuns: Set<String> = []
   /// Whether fault injection is paused.
   package internal(set) var isPaused = false
   /// Whether the profile, its parameters or the pause were set since the start.
@@ -38,8 +40,33 @@ package struct FaultSelection: Sendable {
       .map { activatedAt.addingClamped($0.nanoseconds) }
   }
 
+  /// The added rules that are evaluated, limited to the pushes that they are bound to.
+  var appliedRules: [Rule] {
+    added.filter { rule in rule.binding.run.map { !suspendedRuns.contains($0) } ?? true }
+      .map { $0.binding.applied(to: $0.rule) }
+  }
+
+  /// The rules of each profile that is bound to some pushes, the newest first.
+  package var boundProfiles: [[FaultControl.AddedRule]] {
+    added.filter { $0.profile != nil }.reduce(into: []) { groups, rule in
+      let binding = rule.binding
+      if let index = groups.firstIndex(where: { $0[0].isOfProfile(scope: binding.scope, run: binding.run) }) {
+        groups[index].append(rule)
+      } else {
+        groups.append([rule])
+      }
+    }
+  }
+
   /// The profile with the current values of its parameters.
   package var profile: Profile { selectedProfile.profile }
+}
+
+extension FaultControl.AddedRule {
+  /// Whether the rule is one of the profile that is bound to these pushes.
+  func isOfProfile(scope: String?, run: String?) -> Bool {
+    profile != nil && binding.scope == scope && binding.run == run
+  }
 }
 
 extension Profile {

@@ -1,8 +1,10 @@
 """The report of a run: `exec --report`, `apns-mock report`, baselines, summaries and JUnit files."""
 
 import json
+import os
 import re
 import sys
+import threading
 import xml.etree.ElementTree
 
 import pytest
@@ -98,6 +100,16 @@ def test_a_baseline_says_what_is_new(suite, binary, tmp_path):
               program='test("test_a", "ab", "failed"); test("test_b", "cd")')
         found = summary(tmp_path / "new.html")["baseline"]
         assert found["tests"]["new"] == ["test_a"] and len(found["lost"]["new"]) == 2 and not found["another_suite"]
+    # A pipe can be read once.
+    os.mkfifo(tmp_path / "pipe")
+    for baseline in ("old.html", "old.ndjson"):
+        content = (tmp_path / baseline).read_bytes()
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,), daemon=True)
+        writer.start()
+        run(binary, "report", "old.ndjson", "-o", "new.html", "--baseline", "pipe", cwd=tmp_path, timeout=30)
+        writer.join(5)
+        assert len(summary(tmp_path / "new.html")["baseline"]["tests"]["unchanged"]) == 0
+        assert summary(tmp_path / "new.html")["baseline"]["old"]["tests"] == 2
     suite("--report", "other.html", "--baseline", "old.html", program='test("test_else", "ab")')
     assert summary(tmp_path / "other.html")["baseline"]["another_suite"]
 

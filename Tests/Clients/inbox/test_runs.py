@@ -1,5 +1,6 @@
 """Runs of test suites: which pushes belong to which run and test, in queries, exports, imports and reports."""
 
+import concurrent.futures
 import json
 
 import pytest
@@ -114,6 +115,119 @@ def test_parallel_tests_with_scopes_keep_their_pushes(quiet):
     send(quiet, MINE)
     end_test(quiet, one, others)
     assert owners(quiet) == [(one, "mine"), (one, "others"), (one, None)]
+
+
+def test_rules_of_a_scope_affect_only_its_pushes(quiet):
+    added = quiet.request("POST", "/api/v1/rules", {**DOWN, "scope": f"topic:{MINE}"})
+    assert added.status == 201 and (added.json["scope"], added.json["run"]) == (f"topic:{MINE}", None)
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (503, 200)
+    # A reset of the other suite leaves the rule, a reset of its own removes it.
+    quiet.api("POST", "/reset", {"scope": f"topic:{OTHERS}"})
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (503, 200)
+    quiet.api("POST", "/reset", {"scope": f"topic:{MINE}"})
+    assert send(quiet, MINE) == 200 and quiet.api("GET", "/rules")["total"] == 0
+
+
+def test_profiles_of_two_scopes_are_active_at_the_same_time(quiet):
+    def use(name, **members):
+        return quiet.api("PUT", "/profile", {"name": name, **members})
+
+    use("flaky-503?rate=1", scope=f"topic:{MINE}")
+    bound = use("flaky-503?rate=1", scope=f"topic:{OTHERS}")
+    assert bound["name"] == "healthy" and [one["scope"] for one in bound["bound"]] == [f"topic:{OTHERS}", f"topic:{MINE}"]
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (503, 503)
+    use("unregistered-410?rate=1", scope=f"topic:{MINE}")
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (410, 503)
+    quiet.api("DELETE", "/profile", scope=f"topic:{MINE}")
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (200, 503)
+    # Its rules are seen and removed as others.
+    (rule,) = quiet.api("GET", "/rules")["items"]
+    assert rule["profile"].startswith("flaky-503") and rule["name"].startswith("flaky-503-")
+    quiet.api("POST", "/reset", {"rules": True})
+    assert send(quiet, OTHERS) == 200
+
+
+def test_rules_of_a_run_end_with_it(quiet):
+    one, other = start(quiet, scope=f"topic:{MINE}"), start(quiet, scope=f"topic:{OTHERS}")
+    quiet.api("POST", "/rules", {**DOWN, "run": one})
+    quiet.api("PUT", "/profile", {"name": "unregistered-410?rate=1", "run": other})
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (503, 410)
+    end(quiet, one)
+    assert (send(quiet, MINE), send(quiet, OTHERS)) == (200, 410)
+    end(quiet, other)
+    assert send(quiet, OTHERS) == 200 and quiet.api("GET", "/rules")["total"] == 0
+
+
+def test_rules_of_a_run_without_scope_are_suspended_while_another_is_open(quiet):
+    one = start(quiet)
+    quiet.api("POST", "/rules", {**DOWN, "run": one})
+    assert send(quiet) == 503
+    other = start(quiet)
+    assert send(quiet) == 200 and owners(quiet)[-1] == (None, None)
+    end(quiet, other)
+    assert send(quiet) == 503 and owners(quiet)[-1] == (one, None)
+    end(quiet, one)
+    assert send(quiet) == 200
+
+
+@pytest.mark.parametrize("method, path, body, words", [
+    ("POST", "/rules", {**DOWN, "run": "r999"}, "open run"),
+    ("POST", "/rules", {**DOWN, "scope": ""}, "scope"),
+    ("POST", "/rules", {**DOWN, "scope": "status:503"}, "not available to rules"),
+    ("POST", "/rules", {"at": "tls", "scope": "topic:x", "do": "close"}, "not available at tls"),
+    ("PUT", "/profile", {"name": "flaky-503", "run": "r999"}, "open run"),
+    ("PUT", "/profile", {"name": "flaky-503", "scope": "outcome:accepted"}, "not available to rules"),
+    ("PUT", "/profile", {"name": "flaky-503", "scope": "topic:x", "seed": 7}, "all pushes"),
+    ("PUT", "/profile", {"name": "half-open", "scope": "topic:x"}, "request or response"),
+    ("DELETE", "/profile?scpe=x", None, "unknown parameter"),
+])
+def test_what_cannot_be_bound(quiet, method, path, body, words):
+    answer = quiet.request(method, "/api/v1" + path, body)
+    assert answer.status in (400, 422) and words in answer.body.decode(), answer.body
+    assert quiet.api("GET", "/rules")["total"] == 0
+
+
+def test_rules_of_a_scope_survive_a_restart_and_those_of_a_run_end(binary, certs, tmp_path):
+    store = ("--store", f"sqlite:{tmp_path / 'inbox.db'}")
+    server = Server(binary, certs, *store)
+    one = start(server)
+    server.api("POST", "/rules", {**DOWN, "scope": f"topic:{MINE}"})
+    server.api("POST", "/rules", {"name": "of-run", "do": {"respond": {"status": 500}}, "run": one})
+    server.api("PUT", "/profile", {"name": "unregistered-410?rate=1", "scope": f"topic:{OTHERS}"})
+    stop_cleanly(server)
+    server = Server(binary, certs, *store)
+    assert (send(server, MINE), send(server, OTHERS)) == (503, 410)
+    assert [one["scope"] for one in server.api("GET", "/profile")["bound"]] == [f"topic:{OTHERS}"]
+    assert all(rule["run"] is None for rule in server.api("GET", "/rules")["items"])
+    stop_cleanly(server)
+
+
+def test_tests_of_the_same_name_have_their_own_pushes(quiet):
+    one = start(quiet, name="suite")
+    for count in (1, 2):
+        number = start_test(quiet, one, "test_same")
+        for _ in range(count):
+            send(quiet)
+        end_test(quiet, one, number, "failed" if count == 1 else "passed")
+    end(quiet, one)
+    result = report(quiet, one)
+    assert [(test["number"], test["pushes"]) for test in result["tests"]] == [(1, 1), (2, 2)]
+    assert [(failure["name"], failure["pushes"]) for failure in result["failures"]] == [("test_same", 1)]
+    export = quiet.request("GET", "/api/v1/export", q=f"run:{one}").body
+    lines = [json.loads(line) for line in export.splitlines()]
+    assert [line["test_number"] for line in lines if "seq" in line] == [1, 2, 2]
+
+
+def test_a_report_delays_nothing_and_many_are_refused(quiet):
+    one = start(quiet, name="suite")
+    send(quiet)
+    end(quiet, one)
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        answers = [pool.submit(quiet.request, "GET", f"/api/v1/runs/{one}/report") for _ in range(40)]
+        health = [quiet.request("GET", "/readyz").status for _ in range(3)]
+        statuses = {answer.result().status for answer in answers}
+    assert health == [200] * 3 and statuses <= {200, 503} and 200 in statuses
+    assert quiet.request("GET", f"/api/v1/runs/{one}/report", format="ndjson").body.count(b"\n") == 2
 
 
 def test_parallel_tests_without_scopes_share_the_run(quiet):

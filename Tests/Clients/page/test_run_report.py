@@ -98,6 +98,36 @@ def test_the_views_work_without_a_server(opened, report):
     page.locator("body[data-state=ready]").wait_for()
 
 
+def test_the_live_page_lists_runs_and_shows_their_reports(server, open_page, report):
+    other = server.request("POST", "/api/v1/runs", {"name": "nightly 12", "labels": {"suite": "billing"}}).json["id"]
+    run = server.api("GET", "/runs")["items"][1]["id"]
+    # The link of a CI page.
+    view = open_page(server, f"/#/runs/{run}").live()
+    view.page.locator(".report-failure").first.wait_for()
+    assert view.url.endswith(f"/?view=runs&run={run}")
+    text = " ".join(view.page.locator(".report").inner_text().split())
+    assert "2 of 3 tests failed; 1 push lost" in text and "503 ServiceUnavailable" in text
+    view.page.locator(".report-failure", has_text="test_503").get_by_role("button", name="Show in the list").click()
+    # A reset has removed the push of this test from the inbox.
+    view.page.get_by_text("No pushes match.").wait_for()
+    view.page.go_back()
+    view.page.get_by_role("button", name="All runs").click()
+    view.page.locator(".runs tbody tr", has_text="nightly 12").wait_for()
+    view.page.get_by_label("Filter runs").fill("billing")
+    view.until("() => document.querySelectorAll('.runs tbody tr').length === 1")
+    assert other in view.page.locator(".runs tbody tr").inner_text()
+    push(server, new_device(), b'{"aps":{"alert":"In the nightly run"}}')
+    view.page.get_by_role("button", name=f"Pushes of {other}").click()
+    view.await_rows(1)
+    server.api("PATCH", f"/runs/{other}", {"ended": True})
+    view.page.locator("[data-group='view runs']").click()
+    view.page.locator(".runs tbody tr", has_text="passed").wait_for()
+    # In an open tab, only the fragment changes.
+    view.page.evaluate("() => { location.hash = '#/runs/r999'; }")
+    view.page.get_by_text("there is no run r999").wait_for()
+    view.forget_complaint()
+
+
 def test_the_policy_forbids_everything_but_the_file(report):
     text = report.read_text()
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]

@@ -10,7 +10,8 @@ struct ProfileUse: AsyncParsableCommand {
     commandName: "use", abstract: "Activate a fault profile.",
     discussion: """
       The profile applies from the next push. For example: apns-mock profile use 'flaky-503?rate=0.4' --ttl 5m. A file is \
-      uploaded to the server first.
+      uploaded to the server first. With --scope or --run, the profile applies only to those pushes, in addition to the \
+      active profile.
       """)
 
   @Argument(
@@ -28,6 +29,7 @@ struct ProfileUse: AsyncParsableCommand {
   )
   var ttl: String?
 
+  @OptionGroup var binding: BindingFlags
   @OptionGroup var flags: AdminFlags
 
   func validate() throws { try TimeToLive.check(ttl) }
@@ -39,6 +41,7 @@ struct ProfileUse: AsyncParsableCommand {
       writer.member("name", reference.description)
       if let seed { writer.member("seed", seed) }
       if let ttl { writer.member("ttl", ttl) }
+      for (name, value) in binding.parameters { writer.member(name, value) }
     }
     try flags.print(active: try await flags.request(.PUT, "/profile", body: body))
   }
@@ -61,11 +64,30 @@ struct ProfileUse: AsyncParsableCommand {
 /// `apns-mock profile off`
 struct ProfileOff: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "off", abstract: "Deactivate the fault profile; keep added rules.")
+    commandName: "off", abstract: "Deactivate the fault profile; keep added rules.",
+    discussion: "With --scope or --run, deactivate the profile that was activated with the same flags.")
 
+  @OptionGroup var binding: BindingFlags
   @OptionGroup var flags: AdminFlags
 
-  func run() async throws { try flags.print(active: try await flags.request(.DELETE, "/profile")) }
+  func run() async throws {
+    let query = binding.parameters.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
+    try flags.print(active: try await flags.request(.DELETE, query.isEmpty ? "/profile" : "/profile?\(query)"))
+  }
+}
+
+/// The flags that limit a profile to some pushes.
+struct BindingFlags: ParsableArguments {
+  @Option(help: .value("query", "Only the pushes that match this query, such as topic:com.example.w3."))
+  var scope: String?
+
+  @Option(help: .value("id", "Only the pushes of this run, until it ends."))
+  var run: String?
+
+  /// The names and values for the admin API.
+  var parameters: [(String, String)] {
+    [("scope", scope), ("run", run)].compactMap { name, value in value.map { (name, $0) } }
+  }
 }
 
 /// `apns-mock profile set`

@@ -49,7 +49,7 @@ struct ReportFiles: Sendable {
     let file = try FileParts(path)
     let start = try file.next() ?? []
     if start.first(where: { $0 > 0x20 }) != UInt8(ascii: "<") {
-      return try RunReport(ExportFile(path).records(), program: Version.text).facts
+      return try RunReport(ExportFile(path).records(opened: (file, start)), program: Version.text).facts
     }
     var html = Array(start)
     while html.count < 64 << 20, let part = try file.next() { html += part }
@@ -121,7 +121,9 @@ extension ExportFile {
   /// Reads the records of the runs in the file.
   ///
   /// - Throws: `CommandFailure` that names the file and line.
-  func records() throws -> RunRecords { try Self.records(of: try inbox(maxBytes: Self.maxBytes)) }
+  func records(opened: (file: FileParts, start: ArraySlice<UInt8>)? = nil) throws -> RunRecords {
+    try Self.records(of: try inbox(maxBytes: Self.maxBytes, opened: opened))
+  }
 
   private static func records(of inbox: Inbox) throws -> RunRecords {
     do throws(StoreUnavailable) {

@@ -80,12 +80,15 @@ struct ExportFile {
 
   /// Reads the file in parts of 1 MiB.
   ///
-  /// - Parameter maxBytes: The memory limit of the inbox.
+  /// - Parameters:
+  ///   - maxBytes: The memory limit of the inbox.
+  ///   - opened: The file if it is open already, with the part of it that was read: a pipe cannot be read twice.
   /// - Throws: `CommandFailure` that names the file and line.
-  func inbox(maxBytes: Int) throws -> Inbox {
-    let file = try FileParts(path)
+  func inbox(maxBytes: Int, opened: (file: FileParts, start: ArraySlice<UInt8>)? = nil) throws -> Inbox {
+    let file = try opened?.file ?? FileParts(path)
     var reading = InboxImport(maxBytes: maxBytes)
     do {
+      try opened?.start.withUnsafeBytes { try reading.read($0) }
       while let part = try file.next() { try part.withUnsafeBytes { try reading.read($0) } }
       return try reading.finish()
     } catch let problem as InboxImport.Problem {

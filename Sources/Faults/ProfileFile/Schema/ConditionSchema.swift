@@ -257,7 +257,7 @@ extension SchemaParser {
   }
 
   /// Parses `q` into tests.
-  fileprivate func parseQuery(_ text: String, _ node: SchemaNode) -> [Condition.Test]? {
+  func parseQuery(_ text: String, _ node: SchemaNode) -> [Condition.Test]? {
     do throws(FilterError) {
       let tests = try Condition.tests(query: text)
       guard !tests.isEmpty else {

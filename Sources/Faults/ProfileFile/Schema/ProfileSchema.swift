@@ -59,7 +59,7 @@ extension Profile {
       "push_key", \.pushIdentity, .word,
       "What makes two attempts the same push: its content, or the `apns-id` that the client sent."),
     .custom(
-      "rules", \.rules, .list(.map(RuleValues.schema.description.removing(RuleValues.ttl))),
+      "rules", \.rules, .list(.map(RuleValues.inProfiles)),
       "The rules, evaluated from top to bottom.", parse: { _, _, _ in true },
       write: { profile, writer in
         writer.arrayMember("rules") { writer in

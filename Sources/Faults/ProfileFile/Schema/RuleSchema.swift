@@ -6,6 +6,9 @@ struct LocatedRule {
   var rule: Rule
   /// The time until the rule is removed, for rules that are not part of a file.
   let ttl: Duration?
+  /// What such a rule is bound to.
+  let scope: String?
+  let run: String?
   /// Whether the rule has a name; otherwise it has the default name.
   let isNamed: Bool
   let file: String
@@ -18,6 +21,8 @@ struct RuleValues: Sendable {
   /// The rule without its defaults that depend on its place in a list.
   var rule = Rule(name: "", action: .pass)
   var ttl: Duration?
+  var scope: String?
+  var run: String?
 
   static let schema: MapSchema<RuleValues> = MapSchema(
     "rule", RuleValues(),
@@ -49,10 +54,26 @@ struct RuleValues: Sendable {
       "Whether the rule applies only to pushes that pass APNs' checks, or to all pushes."),
     .optional(
       ttl, \.ttl, .positiveDuration, default: "no limit",
-      "The time after which the rule is removed; only for a rule added with `rule add`."))
+      "The time after which the rule is removed; only for a rule added with `rule add`."),
+    .custom(
+      "scope", \.scope, .text(), default: "all pushes",
+      "An inbox query: the rule applies only to pushes that match; only for a rule added with `rule add`.",
+      parse: { parser, node, values in
+        guard let text = parser.parseText(node), parser.parseQuery(text, node) != nil else { return false }
+        values.scope = text
+        return true
+      }, write: { _, _ in }),
+    .optional(
+      "run", \.run, .text, default: "none",
+      "The id of an open run: the rule applies only to its pushes and is removed at its end; only for a rule added with "
+        + "`rule add`."))
 
-  /// The key that rules in profiles do not have.
+  /// The keys that rules in profiles do not have.
+  static var ofAddedRules: [PartialKeyPath<RuleValues>] { [\.ttl, \.scope, \.run] }
   static let ttl = "ttl"
+
+  /// The description of a rule in a profile.
+  static let inProfiles = ofAddedRules.reduce(schema.description) { $0.removing(schema.name(of: $1)) }
 }
 
 extension Schema<Bool> {
@@ -75,9 +96,11 @@ extension SchemaParser {
   ///
   /// - Parameters:
   ///   - defaultName: The name of a rule without one.
-  ///   - allowsTTL: Whether the rule may have the key `ttl`, which rules in profiles do not have.
-  func parseRule(_ node: SchemaNode, defaultName: String, allowsTTL: Bool = false) -> LocatedRule? {
-    guard let map = RuleValues.schema.parseKeys(node, self, excluding: allowsTTL ? [] : [\.ttl]) else { return nil }
+  ///   - isAdded: Whether the rule may have the keys that rules in profiles do not have.
+  func parseRule(_ node: SchemaNode, defaultName: String, isAdded: Bool = false) -> LocatedRule? {
+    guard let map = RuleValues.schema.parseKeys(node, self, excluding: isAdded ? [] : RuleValues.ofAddedRules) else {
+      return nil
+    }
     var values = RuleValues()
     values.rule.name = defaultName
     // The other keys depend on the injection point and the stage.
@@ -91,7 +114,8 @@ extension SchemaParser {
     guard isPointValid, isStageValid, isRestValid else { return nil }
     check(values.rule, map)
     return LocatedRule(
-      rule: values.rule, ttl: values.ttl, isNamed: map.has(\.rule.name), file: file, position: node.position,
+      rule: values.rule, ttl: values.ttl, scope: values.scope, run: values.run, isNamed: map.has(\.rule.name),
+      file: file, position: node.position,
       path: node.path)
   }
 
