@@ -31,6 +31,7 @@ extension Connection: SQLConnection {
       rows.end()
       try send(rows.bytes)
     }
+    try Block.add(records, to: self)
   }
 
   /// The maximum number of records that one command updates.
@@ -70,5 +71,6 @@ extension Connection: SQLConnection {
 
   func remove(after: Int, through last: Int) throws {
     try query("DELETE FROM push WHERE seq > $1 AND seq <= $2", [String(after), String(last)])
+    try Block.remove(after: after, through: last, from: self)
   }
 }

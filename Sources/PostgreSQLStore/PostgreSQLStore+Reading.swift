@@ -37,6 +37,7 @@ extension PostgreSQLStore {
   }
 
   package func forEach(_ query: StoreQuery, _ visit: (borrowing Record) -> Bool) throws {
+    guard let query = try readers.use({ try Block.narrowed(query, $0) }) else { return }
     if query.readsContents.headers || query.readsContents.payload {
       return try forEachCandidate(query) { seqs in
         try records("seq = ANY ($1::bigint[])", [seqs], of: query, limit: Self.pageSize).records.allSatisfy {
@@ -92,6 +93,7 @@ extension PostgreSQLStore {
 
   package func parts(of query: StoreQuery, span: Int) throws -> [RecordSlice] {
     try readers.use { connection in
+      guard let query = try Block.narrowed(query, connection) else { return [] }
       let condition = SQLCondition(query, .postgresql)
       if RecordColumn.Hashed.allCases.contains(where: { query.hashes(of: $0) != nil }) {
         let found = try connection.query(
@@ -104,21 +106,8 @@ extension PostgreSQLStore {
           }
         }
       }
-      var range: Rows?
-      if query.conditions.contains(where: { $0.column == .receivedAt && !$0.isNegated }) {
-        // With a limit, because PostgreSQL looks for a minimum in the order of `seq`, where all matches are at the end.
-        let found = try connection.query(
-          """
-          SELECT min(seq), max(seq), count(*) FROM (SELECT seq FROM push WHERE \(condition.sql) \
-          LIMIT \(Self.indexLimit + 1)) AS found
-          """, condition.parameters)
-        if found.number(0, 2) ?? 0 <= Int64(Self.indexLimit) { range = found }
-      }
-      let bounds =
-        try range
-        ?? connection.query(
-          "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2",
-          [String(query.after), String(query.before)])
+      let bounds = try connection.query(
+        "SELECT min(seq), max(seq) FROM push WHERE seq > $1 AND seq < $2", [String(query.after), String(query.before)])
       guard let first = bounds.number(0, 0), let last = bounds.number(0, 1) else { return [] }
       return RecordSlice.parts(of: Int(first)...Int(last), span: span)
     }

@@ -4,7 +4,7 @@ internal import APNSMockInbox
 /// The tables of the database.
 enum Schema {
   /// The version of this program's tables, in the table `contents`.
-  static let version = 6
+  static let version = 7
   /// The oldest version whose tables are changed.
   static let oldestVersion = 4
 
@@ -28,7 +28,7 @@ enum Schema {
       count(*) \
       FROM information_schema.columns WHERE table_schema = $1 AND table_name IN \
       ('push', 'contents', 'pushes', 'connection', 'provider_token', 'check_list', 'name', 'server', 'message', 'epoch', \
-      'state')
+      'state', 'block')
       """, [schema])
     guard columns.number(0, 2) != 0 else { return nil }
     guard columns.number(0, 0) == 3, columns.number(0, 1) == 3 else { throw PostgreSQLError.foreign(schema: schema) }
@@ -64,6 +64,11 @@ enum Schema {
         try connection.run("SELECT version FROM contents FOR UPDATE")
         if version < 5 { try connection.run(oneWriter) }
         try connection.run(serverState)
+        try connection.run(blocks)
+        try connection.run(
+          """
+          INSERT INTO block SELECT \(Block.firstOfSeq), min(received_at), max(received_at) FROM push GROUP BY 1
+          """)
         try connection.run("UPDATE contents SET version = \(Self.version)")
         try lock.checkIsHeld(connection)
       }
@@ -102,9 +107,12 @@ enum Schema {
       INSERT INTO contents VALUES (\(version), 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0);
       \(epoch)
       \(serverState)
+      \(blocks)
       \(view)
       """
   }
+
+  private static let blocks = "CREATE TABLE block (first_seq bigint PRIMARY KEY, oldest bigint NOT NULL, newest bigint NOT NULL);"
 
   /// The number of takeovers, which only the active server increments, and the URL of that server.
   private static let epoch = """

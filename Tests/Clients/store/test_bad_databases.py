@@ -276,7 +276,7 @@ def test_a_schema_of_an_older_version_is_changed(start, inbox):
     assert first.stop() == 0
     inbox.execute(TO_FOURTH_VERSION)
     second = start(*stores.flags(inbox))
-    assert inbox.execute("SELECT version FROM contents") == "6"
+    assert inbox.execute("SELECT version FROM contents") == "7"
     assert "changing the tables" in second.log()
     assert [record["apns"] for record in stores.everything(second)] == [record["apns"] for record in before]
     push_once(second)
