@@ -14,7 +14,7 @@ import Testing
 /// test case that had a server. `apns-mock report` makes a report of it.
 struct TestRunExport: Sendable {
   private let path: String
-  private var export: RunExport
+  private var export: ServerPerTestExport
   private var openTests = 0
   /// The number of test cases by the name of their test function.
   private var cases: [String: Int] = [:]
@@ -26,7 +26,7 @@ struct TestRunExport: Sendable {
     guard let folder = environment["APNS_MOCK_REPORTS"], !folder.isEmpty else { return nil }
     let now = ServerClock.machineNow
     path = "\(folder)/swift-\(ProcessInfo.processInfo.processIdentifier)-\(now).ndjson"
-    export = RunExport(name: "swift test", labels: CILabels.labels(environment), startedAt: now)
+    export = ServerPerTestExport(name: "swift test", labels: CILabels.labels(environment), startedAt: now)
     try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
   }
 

@@ -2,7 +2,7 @@ internal import APNSMockNotation
 package import APNSMockRules
 
 /// The export of a run whose tests each had a server of their own.
-package struct RunExport: Sendable {
+package struct ServerPerTestExport: Sendable {
   /// The name of the run.
   package let name: String
   /// The labels of the run.
@@ -41,7 +41,10 @@ package struct RunExport: Sendable {
     hasFailed = hasFailed || records.runs.contains { $0.tests.contains { $0.outcome == .failed } }
     let newline = UInt8(ascii: "\n")
     var lines: [UInt8] = []
-    for line in try records.export(of: [Self.id], by: rulebook).split(separator: newline) {
+    var export = RunExport(records, of: [Self.id], by: rulebook)
+    var text: [UInt8] = []
+    while let chunk = try export.next() { text += chunk }
+    for line in text.split(separator: newline) {
       if line.starts(with: #"{"kind":"run""#.utf8) { continue }
       let isTest = line.starts(with: #"{"kind":"test""#.utf8)
       if isTest { tests += 1 } else { pushes += 1 }
