@@ -1,4 +1,5 @@
 internal import APNSMockInbox
+internal import APNSMockNotation
 internal import APNSMockRules
 
 /// The table `block`: a row for each 4096 `seq` values, with the oldest and the newest time of their records.
