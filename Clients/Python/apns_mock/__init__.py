@@ -6,14 +6,15 @@
         send_welcome(apns.settings)  # your code
         apns.wait(count=1, accepted=True)
 
-The pytest plugin of this package has the fixture `apns`, which does this for each test. `apns_mock.aio` has the same for
-asynchronous code.
+The pytest plugin of this package has the fixture `apns`, which does this for each test. `apns_mock.aio` has the same
+for asynchronous code.
 """
 
 from ._version import VERSION as __version__
 from .client import Client, Clock, Device, Duration, FilterValue, Settings, connect, device_token, start
 from .errors import (
-    APNsMockError, BlockingError, ProgramError, RequestError, ServerExitedError, StartError, VerificationError, WaitError)
+    APNsMockError, BlockingError, ProgramError, RequestError, ServerExitedError, StartError, VerificationError,
+    WaitError)
 from .records import Finding, Push
 from .runs import Run, write_report
 

@@ -94,7 +94,7 @@ class AsyncClient:
     """A client of one server whose methods are awaited. `start` and `connect` create it; `AsyncClient(client)` has the
     server of a synchronous client.
 
-    The methods raise the errors of `Client`. Its `wait` leaves the event loop free, so a provider in the same loop sends.
+    The methods raise the errors of `Client`. `wait` leaves the event loop free, so a provider in the same loop sends.
     """
 
     def __init__(self, client: Client) -> None:

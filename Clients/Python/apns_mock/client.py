@@ -21,7 +21,8 @@ from typing import Any, Optional, Union, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from . import _version
-from .errors import APNsMockError, BlockingError, ProgramError, RequestError, ServerExitedError, VerificationError, WaitError
+from .errors import (
+    APNsMockError, BlockingError, ProgramError, RequestError, ServerExitedError, VerificationError, WaitError)
 from .records import Finding, Push
 from .server import ServerProcess, find_program
 
@@ -271,7 +272,7 @@ class Client:
         """
         parameters = self._filter(query, scope, filters)
         waiting = [("count", str(count))]
-        loop = None if timeout == 0 else running_event_loop()
+        loop = None if timeout is not None and _is_zero(timeout) else running_event_loop()
         if loop is not None and settle is not None:
             raise BlockingError("wait", loop)
         for name, each in (("timeout", 0 if loop else timeout), ("settle", settle)):
@@ -291,8 +292,9 @@ class Client:
         Returns the report. Raises VerificationError with the text of the report if an expectation is not met. With a
         `timeout` it blocks as `wait` does, and raises BlockingError in the thread of an event loop.
         """
-        document = dict(expectations) if isinstance(expectations, Mapping) else {"expect": list(expectations)}
-        loop = running_event_loop() if document.get("timeout") else None
+        document: dict[str, Any] = (
+            dict(expectations) if isinstance(expectations, Mapping) else {"expect": list(expectations)})
+        loop = running_event_loop() if not _is_zero(document.get("timeout", 0)) else None
         if loop is not None:
             document = {name: value for name, value in document.items() if name not in ("timeout", "settle")}
         report = self.request(
@@ -545,6 +547,10 @@ def _duration(value: Duration) -> str:
         return value
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     return f"{seconds * 1000:.3f}".rstrip("0").rstrip(".") + "ms"
+
+
+def _is_zero(value: Duration) -> bool:
+    return re.fullmatch(r"0+(\.0+)?[a-z]*", _duration(value)) is not None
 
 
 def _time(value: Union[str, datetime]) -> str:

@@ -86,7 +86,7 @@ class ApnsMockContainer(DockerContainer):
                 if time.monotonic() > deadline:
                     output = b"".join(self.get_logs()).decode(errors="replace")
                     super().stop()
-                    raise StartError(f"The server in the container was not ready in time ({error}): {output}") from error
+                    raise StartError(f"The server was not ready in time ({error}): {output}") from error
             time.sleep(0.05)
 
     def _copy(self, path: str) -> None:

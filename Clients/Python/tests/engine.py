@@ -1,5 +1,5 @@
-"""A stand-in for a container engine: the part of Docker's HTTP API that Testcontainers uses for one container, whose command runs
-as a process of this machine."""
+"""A stand-in for a container engine: the part of Docker's HTTP API that Testcontainers uses for one container, whose
+command runs as a process of this machine."""
 
 from __future__ import annotations
 
@@ -96,8 +96,9 @@ class Handler(BaseHTTPRequestHandler):
             self._respond(200, b"")
         elif path.startswith("/containers/"):
             container = {
-                "Id": ID, "Name": "/apns-mock", "State": {"Status": "running", "Running": True}, "Config": {"Tty": False},
-                "HostConfig": {"NetworkMode": "bridge"}, "NetworkSettings": {"Ports": engine.ports(), "Networks": {}}}
+                "Id": ID, "Name": "/apns-mock", "State": {"Status": "running", "Running": True},
+                "Config": {"Tty": False}, "HostConfig": {"NetworkMode": "bridge"},
+                "NetworkSettings": {"Ports": engine.ports(), "Networks": {}}}
             self._respond(200, [container] if path == "/containers/json" else container)
         elif path == "/version":
             self._respond(200, {"ApiVersion": "1.44", "MinAPIVersion": "1.24", "Version": "25", "Os": "linux"})

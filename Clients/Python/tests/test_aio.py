@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -36,7 +37,8 @@ async def send(settings: apns_mock.Settings, token: str = TOKEN) -> int:
     async with httpx.AsyncClient(http2=True, verify=context, trust_env=False) as client:
         response = await client.post(
             f"{settings.url}/3/device/{token}", json={"aps": {"alert": "Hello"}},
-            headers={"authorization": f"bearer {provider_token}", "apns-topic": settings.topic, "apns-push-type": "alert"})
+            headers={"authorization": f"bearer {provider_token}", "apns-topic": settings.topic,
+                     "apns-push-type": "alert"})
     return response.status_code
 
 
@@ -45,7 +47,8 @@ async def send(settings: apns_mock.Settings, token: str = TOKEN) -> int:
 def test_the_surface_is_the_same(synchronous: type, asynchronous: type) -> None:
     names = {name for name in dir(synchronous) if not name.startswith("_")}
     # These are attributes of instances of the synchronous client.
-    assert names == {name for name in dir(asynchronous) if not name.startswith("_")} - {"admin_url", "scope", "settings"}
+    attributes = {"admin_url", "scope", "settings"}
+    assert names == {name for name in dir(asynchronous) if not name.startswith("_")} - attributes
     for name in names:
         method, awaited = getattr(synchronous, name), getattr(asynchronous, name)
         if inspect.iscoroutinefunction(awaited):
@@ -134,8 +137,9 @@ def test_a_call_that_need_not_wait_is_allowed_in_a_loop(run: Callable[..., objec
         assert await send(server.settings) == 200
         assert len(server.wait(count=1)) == 1
         server.verify({"expect": [{"match": "status:200"}], "timeout": "5m"})
-        with pytest.raises(apns_mock.WaitError, match="no push matches"):
-            server.wait("status:410", timeout=0)
+        for timeout in (0, "0s", timedelta(0)):
+            with pytest.raises(apns_mock.WaitError, match="no push matches"):
+                server.wait("status:410", timeout=timeout)
 
     run(use)
 
@@ -176,8 +180,12 @@ def test_fixtures_of_asynchronous_tests(
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     pytester.makepyfile(SUITE.format(marker=marker))
     if marker == "anyio":
-        pytester.makeconftest(
-            "import pytest\n@pytest.fixture(params=['asyncio', 'trio'])\ndef anyio_backend(request): return request.param")
+        pytester.makeconftest("""
+            import pytest
+
+            @pytest.fixture(params=["asyncio", "trio"])
+            def anyio_backend(request): return request.param
+            """)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=passed, failed=passed)
     result.stdout.fnmatch_lines(["*BlockingError: wait() would block the event loop of asyncio*"])
@@ -196,4 +204,5 @@ def test_the_types_of_a_users_test_are_complete(tmp_path: Path) -> None:
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
     test.write_text(test.read_text().replace("environment: str", "environment: int"))
-    assert "Incompatible types" in subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Incompatible types" in result.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     yield engine
     engine.shutdown()
     engine.end()
+    shutil.rmtree(engine.folder)
 
 
 def test_a_container_is_started_used_and_removed(engine: Engine, send: Send) -> None:

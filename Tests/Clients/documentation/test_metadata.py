@@ -45,6 +45,8 @@ def test_the_java_package():
     assert text("issueManagement/url") == f"{REPOSITORY}/issues"
     for element in pom.iter("{*}url"):
         assert element.text.startswith((f"{REPOSITORY}", "https://www.apache.org/")), element.text
+    module = ElementTree.parse(ROOT / "Clients/Java/testcontainers/pom.xml")
+    assert module.findtext("{*}version") == module.findtext("{*}dependencies/{*}dependency/{*}version") == VERSION
 
 
 def test_the_go_module():
@@ -54,8 +56,11 @@ def test_the_go_module():
     example = (ROOT / "Examples/go/go.mod").read_text()
     assert f"require {path} v{VERSION}\n" in example and f"replace {path} => ../../Clients/Go\n" in example
     readme = (ROOT / "Clients/Go/README.md").read_text()
-    assert set(re.findall(r"github\.com/[\w./-]*", readme)) == {path}
+    assert set(re.findall(r"github\.com/[\w./-]*", readme)) == {path, f"{path}/testcontainers"}
     assert f"go get {path}@v{VERSION}\n" in readme
+    module = (ROOT / "Clients/Go/testcontainers/go.mod").read_text()
+    assert module.startswith(f"module {path}/testcontainers\n") and f"\t{path} v{VERSION}\n" in module
+    assert "testcontainers" not in (ROOT / "Clients/Go/go.mod").read_text()
 
 
 def test_the_image():

@@ -1,5 +1,6 @@
 package org.testcontainers.containers;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -97,7 +98,16 @@ public class GenericContainer<SELF extends GenericContainer<SELF>> implements Au
       process.destroy();
       process.onExit().join();
       process = null;
+      remove(folder.toFile());
     }
+  }
+
+  private static void remove(File file) {
+    File[] files = file.listFiles();
+    for (File each : files == null ? new File[0] : files) {
+      remove(each);
+    }
+    file.delete();
   }
 
   @Override
