@@ -294,7 +294,10 @@ class Client:
         """
         document: dict[str, Any] = (
             dict(expectations) if isinstance(expectations, Mapping) else {"expect": list(expectations)})
-        loop = running_event_loop() if not _is_zero(document.get("timeout", 0)) else None
+        timeout = document.get("timeout")
+        # The server rejects other types.
+        waits = isinstance(timeout, (str, int, float)) and not _is_zero(timeout)
+        loop = running_event_loop() if waits else None
         if loop is not None:
             document = {name: value for name, value in document.items() if name not in ("timeout", "settle")}
         report = self.request(
