@@ -237,8 +237,9 @@ let package = Package(
       ], swiftSettings: strict),
     // Uses the product MockAPNS as another package would.
     .testTarget(
-      name: "PublicAPITests", dependencies: ["MockAPNS", "APNSMockTestSupport"], packageAccess: false,
-      swiftSettings: strict),
+      name: "PublicAPITests",
+      dependencies: ["MockAPNS", "APNSMockTestSupport", .product(name: "Logging", package: "swift-log")],
+      packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTestingTests",
       dependencies: [

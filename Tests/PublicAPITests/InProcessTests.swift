@@ -1,5 +1,6 @@
 import APNSMockTestSupport
 import Foundation
+import Logging
 import MockAPNS
 import Testing
 
@@ -28,6 +29,31 @@ import Testing
     }
     #expect(!FileManager.default.fileExists(atPath: folder))
   }
+
+  /// The variable with which `untrustingClient` passes a logger.
+  private static let variable = "APNS_MOCK_TEST_LOGS"
+
+  @Test func untrustingClient() async throws {
+    func connect(_ server: MockServer) async throws {
+      let outcome = try await ChildProgram.run(["curl", "--silent", server.settings.url])
+      #expect(outcome.status != 0)
+    }
+    if ProcessInfo.processInfo.environment[Self.variable] == nil {
+      try await MockServer.withServer(.small, connect)
+    } else {
+      try await MockServer.withServer(.small, logger: Logger(label: "apns-mock"), connect)
+    }
+  }
+
+  #if os(Linux)
+    /// Test bundles of macOS cannot be started directly.
+    @Test(arguments: [false, true]) func nothingIsLoggedWithoutALogger(hasLogger: Bool) async throws {
+      let program = [CommandLine.arguments[0], "--testing-library", "swift-testing", "--filter", "untrustingClient"]
+      let output = try await ChildProgram.run((hasLogger ? ["env", "\(Self.variable)=1"] : []) + program).output
+      #expect(output.contains("untrustingClient() passed"))
+      #expect(output.contains("the client does not trust this server's CA") == hasLogger, "\(output)")
+    }
+  #endif
 
   /// Each mistake in a configuration is an error that users can catch, in the terms of the library.
   @Test(arguments: ["fixture", "authority", "address", "in use", "name"])

@@ -171,9 +171,10 @@ extension MockServer {
     let verification: Verification
     do {
       verification = try Verification(
-        json: try Self.json(expectations), in: state.filterContext(state.inbox.snapshot()))
-    } catch let error as MockServerError {
-      throw error
+        json: YAMLNode.document(Array(expectations.utf8)).json, in: state.filterContext(state.inbox.snapshot()))
+    } catch let error as YAMLError {
+      let place = error.position.map { "line \($0.line), column \($0.column): " } ?? ""
+      throw MockServerError(.invalidInput, place + error.message + (error.hint.map { ", \($0)" } ?? ""))
     } catch {
       throw MockServerError(.invalidInput, "\(error)")
     }
@@ -188,21 +189,6 @@ extension MockServer {
     }
     guard !report.isPassed else { return }
     throw MockServerError(report.isInconclusive ? .inconclusive : .verificationFailed, report.text)
-  }
-
-  /// Returns a document in YAML or JSON as JSON.
-  private static func json(_ text: String) throws(MockServerError) -> [UInt8] {
-    let bytes = Array(text.utf8)
-    if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil { return bytes }
-    do throws(YAMLError) {
-      guard let root = try YAMLNode.parse(text) else { throw YAMLError(at: nil, "the document is empty") }
-      var writer = JSONWriter()
-      root.write(to: &writer)
-      return writer.bytes
-    } catch {
-      let place = error.position.map { "line \($0.line), column \($0.column): " } ?? ""
-      throw MockServerError(.invalidInput, place + error.message + (error.hint.map { ", \($0)" } ?? ""))
-    }
   }
 
   /// Returns the mistakes of the provider that the pushes in the inbox show.

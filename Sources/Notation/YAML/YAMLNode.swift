@@ -242,3 +242,18 @@ package enum YAMLScalarKind: Equatable, Sendable {
     return parts[2].allSatisfy { isDigit($0) || "Tt ".utf8.contains($0) }
   }
 }
+
+extension YAMLNode {
+  /// Reads a document in JSON or YAML.
+  ///
+  /// - Returns: The document as JSON, and its root with positions; nil for JSON that the YAML parser rejects.
+  /// - Throws: `YAMLError` if it is neither, or if it is empty.
+  package static func document(_ bytes: [UInt8]) throws(YAMLError) -> (json: [UInt8], root: YAMLNode?) {
+    let text = try text(bytes)
+    if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil { return (bytes, try? parse(text)) }
+    guard let root = try parse(text) else { throw YAMLError(at: nil, "the file is empty", hint: "add expectations") }
+    var writer = JSONWriter()
+    root.write(to: &writer)
+    return (writer.bytes, root)
+  }
+}

@@ -27,19 +27,7 @@ package struct VerificationFile {
     // The parser counts a byte order mark as a column, and JSON has none.
     let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     do throws(YAMLError) {
-      let text = try YAMLNode.text(bytes)
-      if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil {
-        json = bytes
-        root = try? YAMLNode.parse(text)
-      } else {
-        guard let root = try YAMLNode.parse(text) else {
-          throw YAMLError(at: nil, "the file is empty", hint: "add expectations")
-        }
-        var writer = JSONWriter()
-        root.write(to: &writer)
-        json = writer.bytes
-        self.root = root
-      }
+      (json, root) = try YAMLNode.document(bytes)
     } catch {
       let message = error.message + (error.hint.map { ", \($0)" } ?? "")
       throw CommandFailure(.usage, "\(Self.location(error.position, in: name)): \(message)".onOneLine)
